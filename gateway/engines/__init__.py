@@ -1,0 +1,1 @@
+"""Adapters of the Engine port, one module each; each imports its engine lazily."""

@@ -1,0 +1,421 @@
+"""The `vllm` engine: one in-process `AsyncLLMEngine`, called straight from the event loop.
+
+Knows: vLLM's arguments, its tokenizer and its exceptions; works on 0.26 (CUDA) and 0.32 (CPU).
+Must not know: the wire, meetings. vLLM itself is imported inside `start`, so that nothing else pays its 10 s.
+
+vLLM runs its scheduler and the model in a child process; tokenising, detokenising and output fan-out happen on
+our event loop. One translation is one `generate()` call; a new one joins the running batch at the next step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import re
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from gateway import prompts
+from gateway.errors import EngineFailed, EngineUnavailable, StartupError
+from gateway.events import (
+    EngineCapacity,
+    EngineHealth,
+    EngineProfile,
+    EngineState,
+    FinishReason,
+    TokenEvent,
+    TranslationRequest,
+)
+
+__all__ = ["VllmEngine", "VllmOptions"]
+
+_log = logging.getLogger(__name__)
+
+
+class VllmOptions(Struct, frozen=True, kw_only=True):
+    """How to run the model; the defaults suit a laptop CPU and a small meeting load.
+
+    model: a folder, or a name that vLLM can resolve. family: a prompt family, or null to detect it.
+    max_num_seqs: sequences in a batch. Match it to the load you measured, not to what the GPU could hold:
+    a larger batch makes every token of everybody slower.
+    max_model_len: prompt + output, tokens; null takes the model's own. kv_cache_gib: cache on a CPU.
+    output_tokens_per_source_token, output_tokens_base: the output limit is base + factor × source tokens.
+    extra: further vLLM engine arguments, as they are named there.
+    """
+
+    model: str
+    family: str | None = None
+    max_num_seqs: int = 16
+    max_model_len: int | None = None
+    dtype: str = "auto"
+    gpu_memory_utilization: float = 0.9
+    kv_cache_gib: float = 1.0
+    enforce_eager: bool | None = None
+    max_num_batched_tokens: int | None = None
+    card_sampling: bool = False
+    output_tokens_per_source_token: float = 3.0
+    output_tokens_base: int = 32
+    extra: Mapping[str, Any] = {}
+
+
+class VllmEngine:
+    """Engine port over `AsyncLLMEngine`."""
+
+    def __init__(self, options: VllmOptions) -> None:
+        self._options = options
+        self._health = EngineHealth(EngineState.STARTING, "not started")
+        self._profile: EngineProfile | None = None
+        self._family: prompts.PromptFamily | None = None
+        self._engine: Any = None
+        self._tokenizer: Any = None
+        self._special_tokens: tuple[str, ...] = ()
+        self._max_len = 0
+        self._load = _Load()
+        self._api: _Api | None = None
+        self.log_path: Path | None = None
+
+    # ------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        try:
+            await self._start()
+        except StartupError as error:
+            self._health = EngineHealth(EngineState.FAILED, error.message)
+            raise
+
+    async def _start(self) -> None:
+        options = self._options
+        self._say("reading the model's config")
+        config = _model_config(options.model)
+        family = prompts.family_named(options.family) if options.family else None
+        self._family = family or prompts.detect(config or {}, options.model)
+        if config is not None and _gpu_present() is False:
+            _check_memory(options)
+        self._say("importing vLLM (about 10 s)")
+        handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
+        self.log_path = Path(name)
+        try:
+            self._engine = await asyncio.to_thread(self._build, handle)
+        except Exception as error:
+            raise StartupError(self._explain(error)) from error
+        finally:
+            os.close(handle)
+        self._tokenizer = self._engine.get_tokenizer()
+        self._special_tokens = tuple(str(token) for token in self._tokenizer.all_special_tokens)
+        self._max_len = int(self._engine.model_config.max_model_len)
+        if config is None:
+            detected = prompts.detect(self._engine.model_config.hf_config.to_dict(), options.model)
+            self._family = family or detected
+        self._profile = EngineProfile(
+            model=Path(options.model).name,
+            family=self._family.name,
+            languages=self._family.languages,
+            options=self._family.options,
+            max_text_tokens=int((self._max_len - options.output_tokens_base) / 4),
+        )
+        self._say("warming up")
+        self._health = EngineHealth(EngineState.READY)
+        try:
+            await self._warm_up()
+        except (EngineFailed, EngineUnavailable) as error:
+            raise StartupError(f"The model loads but cannot translate: {error.message}") from error
+        _log.info("engine ready: %s, prompt family %s", self._profile.model, self._family.name)
+
+    async def stop(self) -> None:
+        self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
+        if self._engine is not None:
+            engine, self._engine = self._engine, None
+            await asyncio.to_thread(engine.shutdown, 5.0)
+        if self.log_path is not None:
+            self.log_path.unlink(missing_ok=True)
+
+    def _say(self, reason: str) -> None:
+        self._health = EngineHealth(EngineState.STARTING, reason)
+
+    def _build(self, log: int) -> Any:
+        """Import vLLM and start its engine process; blocks for as long as that takes."""
+        options = self._options
+        on_cpu = not _gpu_present()
+        environment = {
+            "VLLM_NO_USAGE_STATS": "1",
+            "VLLM_LOGGING_LEVEL": "INFO",
+            "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+            "TOKENIZERS_PARALLELISM": "false",
+        }
+        if on_cpu:
+            environment["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, round(options.kv_cache_gib)))
+        if Path(options.model).is_dir():
+            environment |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+        for name, value in environment.items():
+            os.environ.setdefault(name, value)
+        with _output_to(log):
+            self._api = api = _Api()
+            self._say("starting the engine process (about 30 s on a CPU)")
+            arguments: dict[str, Any] = {
+                "model": options.model,
+                "dtype": _cpu_dtype() if options.dtype == "auto" and on_cpu else options.dtype,
+                "max_num_seqs": options.max_num_seqs,
+                "max_model_len": options.max_model_len,
+                "max_num_batched_tokens": options.max_num_batched_tokens,
+                "enforce_eager": on_cpu if options.enforce_eager is None else options.enforce_eager,
+                "enable_prefix_caching": True,
+                "scheduling_policy": "priority",
+                "trust_remote_code": False,
+                "enable_log_requests": False,
+                "disable_log_stats": False,
+            }
+            if not on_cpu:
+                arguments["gpu_memory_utilization"] = options.gpu_memory_utilization
+            arguments |= dict(options.extra)
+            known = {name: value for name, value in arguments.items() if value is not None}
+            return api.AsyncLLM.from_engine_args(
+                api.AsyncEngineArgs(**known), stat_loggers=[_load_logger(self._load, api.StatLoggerBase)]
+            )
+
+    async def _warm_up(self) -> None:
+        """One short translation: the first step of a fresh engine is the slow one."""
+        assert self._profile is not None  # noqa: S101 -- set by the caller
+        source, target = (*self._profile.languages[:2], "en", "de")[:2]
+        request = TranslationRequest(id="warm-up", text="1 2 3", source=source, target=target)
+        async for _ in self.generate(request):
+            pass
+
+    def _explain(self, error: Exception) -> str:
+        """One sentence for an operator out of vLLM's own, which is deep in the engine process's log."""
+        log = self.log_path.read_text(errors="replace") if self.log_path else ""
+        told = [match.group("text").strip() for match in _ERROR_LINE.finditer(log)]
+        specific = [text for text in told if "Engine core initialization failed" not in text]
+        cause = (specific or [str(error) or type(error).__name__])[-1]
+        for pattern, advice in _ADVICE:
+            if re.search(pattern, cause, re.IGNORECASE):
+                cause = f"{cause.rstrip('.')}. {advice}"
+                break
+        return f"The model {self._options.model} could not be loaded: {cause} (engine log: {self.log_path})"
+
+    # ------------------------------------------------------------ generations
+
+    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        self._check()
+        assert self._api is not None  # noqa: S101 -- ready engines have it
+        prompt_ids, max_tokens = self._prompt(request)
+        events = self._engine.generate(
+            self._api.tokens_input(prompt_ids),
+            self._sampling(max_tokens),
+            request.id,
+            priority=request.priority,
+        )
+        try:
+            async with contextlib.aclosing(events):
+                async for output in events:
+                    completion = output.outputs[0]
+                    if completion.finish_reason not in _FINISH:
+                        raise EngineFailed(f"The engine ended this text early ({completion.finish_reason}).")
+                    finish = _FINISH[completion.finish_reason]
+                    yield TokenEvent(
+                        text=completion.text,
+                        tokens=len(completion.token_ids),
+                        finish=finish,
+                        prompt_tokens=len(prompt_ids) if finish else 0,
+                        cached_tokens=(output.num_cached_tokens or 0) if finish else 0,
+                    )
+        except self._api.EngineDeadError as error:
+            self._check()
+            raise EngineUnavailable("The engine stopped.", retry_after_ms=2_000) from error
+        except (ValueError, self._api.EngineGenerateError) as error:
+            raise EngineFailed(f"The engine refused this text: {error}") from error
+
+    def _prompt(self, request: TranslationRequest) -> tuple[list[int], int]:
+        """Token ids of the prompt, and how many tokens the answer may have."""
+        assert self._family is not None  # noqa: S101 -- ready engines have it
+        clean = prompts.neutralise_request(request, self._special_tokens)
+        tokenizer = self._tokenizer
+        match self._family.render(clean):
+            case prompts.RawPrompt(text=text):
+                ids = tokenizer.encode(text, add_special_tokens=False)
+            case prompts.ChatPrompt(messages=messages):
+                text = tokenizer.apply_chat_template(
+                    [{"role": message.role, "content": message.content} for message in messages],
+                    tokenize=False,
+                    add_generation_prompt=True,
+                    enable_thinking=False,
+                )
+                ids = tokenizer.encode(text, add_special_tokens=False)
+        source_tokens = len(tokenizer.encode(clean.text, add_special_tokens=False))
+        options = self._options
+        wanted = options.output_tokens_base + int(options.output_tokens_per_source_token * source_tokens)
+        room = self._max_len - len(ids)
+        if room < min(wanted, options.output_tokens_base + source_tokens):
+            raise EngineFailed(
+                f"The text has {source_tokens} tokens; the model's window of {self._max_len} does not hold it."
+            )
+        return ids, min(wanted, room)
+
+    def _sampling(self, max_tokens: int) -> Any:
+        assert self._api is not None  # noqa: S101 -- ready engines have it
+        assert self._family is not None  # noqa: S101 -- ready engines have it
+        family = self._family
+        sampling = (family.card_sampling or family.sampling) if self._options.card_sampling else family.sampling
+        return self._api.SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            repetition_penalty=sampling.repetition_penalty,
+            stop=list(family.stop) or None,
+            max_tokens=max_tokens,
+            output_kind=self._api.RequestOutputKind.DELTA,
+            skip_special_tokens=True,
+        )
+
+    def _check(self) -> None:
+        health = self.health()
+        if health.state is not EngineState.READY:
+            raise EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=2_000)
+
+    # ------------------------------------------------------------ state
+
+    def health(self) -> EngineHealth:
+        if self._health.state is EngineState.READY and self._engine is not None and self._engine.errored:
+            self._health = EngineHealth(EngineState.FAILED, f"the engine process died (log: {self.log_path})")
+        return self._health
+
+    def capacity(self) -> EngineCapacity:
+        return EngineCapacity(self._options.max_num_seqs, self._load.running, self._load.waiting)
+
+    def profile(self) -> EngineProfile:
+        if self._profile is None:
+            raise EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=2_000)
+        return self._profile
+
+
+_FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
+_ERROR_LINE = re.compile(r"(?:^|\s)(?:[\w.]*(?:Error|Exception)): (?P<text>.+)$", re.MULTILINE)
+_ADVICE = (
+    (r"out of memory|no available memory|free memory|not enough memory|kv cache", "Lower --gpu-memory-utilization "
+     "or --max-model-len, free the device, or choose a smaller model."),
+    (r"not a local folder|not a valid model identifier|repository not found|offline", "Give a folder or check the name."),
+)
+
+
+class _Api:
+    """The names of vLLM that are used here, imported at the last moment."""
+
+    def __init__(self) -> None:
+        from vllm import SamplingParams
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.inputs import tokens_input
+        from vllm.sampling_params import RequestOutputKind
+        from vllm.v1.engine.async_llm import AsyncLLM
+        from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
+        from vllm.v1.metrics.loggers import StatLoggerBase
+
+        self.SamplingParams = SamplingParams
+        self.AsyncEngineArgs = AsyncEngineArgs
+        self.AsyncLLM = AsyncLLM
+        self.RequestOutputKind = RequestOutputKind
+        self.EngineDeadError: type[Exception] = EngineDeadError
+        self.EngineGenerateError: type[Exception] = EngineGenerateError
+        self.StatLoggerBase = StatLoggerBase
+        self.tokens_input = tokens_input
+
+
+class _Load:
+    """The engine's own running and waiting counts, as of its last step."""
+
+    running = 0
+    waiting = 0
+
+
+def _load_logger(load: _Load, base: type) -> type:
+    """A vLLM stat logger class that keeps `load` up to date."""
+
+    class LoadLogger(base):  # type: ignore[misc]
+        def __init__(self, vllm_config: Any, engine_index: int = 0) -> None:
+            pass
+
+        def record(self, scheduler_stats: Any, *_args: Any, **_kwargs: Any) -> None:
+            if scheduler_stats is not None:
+                load.running = scheduler_stats.num_running_reqs
+                load.waiting = scheduler_stats.num_waiting_reqs
+
+        def log_engine_initialized(self) -> None:
+            pass
+
+    return LoadLogger
+
+
+@contextlib.contextmanager
+def _output_to(descriptor: int) -> Iterator[None]:
+    """Let the engine process, started inside, inherit `descriptor` as its stdout and stderr.
+
+    The engine's own log is long and belongs in a file; our log handlers keep writing where they did, because
+    `cli` gives them a duplicate of the terminal's descriptor before any engine starts.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = [os.dup(1), os.dup(2)]
+    try:
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        yield
+    finally:
+        for number, original in zip((1, 2), saved, strict=True):
+            os.dup2(original, number)
+            os.close(original)
+
+
+def _model_config(model: str) -> dict[str, Any] | None:
+    """A local model's `config.json`; null for a name that vLLM must resolve. Raises `StartupError`."""
+    folder = Path(model).expanduser()
+    looks_local = folder.is_absolute() or model.startswith((".", "~")) or folder.exists()
+    if not looks_local:
+        return None
+    try:
+        config: dict[str, Any] = json.loads((folder / "config.json").read_text())
+    except FileNotFoundError:
+        raise StartupError(f"There is no model at {folder}: config.json is missing.") from None
+    except (json.JSONDecodeError, OSError) as error:
+        raise StartupError(f"The model at {folder} cannot be read: {error}.") from None
+    return config
+
+
+def _gpu_present() -> bool:
+    return Path("/dev/nvidia0").exists() or Path("/proc/driver/nvidia/version").exists()
+
+
+def _cpu_flags() -> frozenset[str]:
+    try:
+        line = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
+    except (OSError, StopIteration):
+        return frozenset()
+    return frozenset(line.split())
+
+
+def _cpu_dtype() -> str:
+    """bfloat16 where the CPU multiplies it natively; elsewhere float32 is three times faster."""
+    return "bfloat16" if _cpu_flags() & {"avx512_bf16", "amx_bf16"} else "float32"
+
+
+def _check_memory(options: VllmOptions) -> None:
+    """Raises `StartupError` when weights and cache plainly exceed the machine's free memory."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        available_gib = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / 2**20
+    except (OSError, StopIteration):
+        return
+    weights_gib = sum(file.stat().st_size for file in Path(options.model).expanduser().glob("*.safetensors")) / 2**30
+    # 2 GiB: two Python processes with torch.
+    needed_gib = weights_gib + options.kv_cache_gib + 2
+    if needed_gib > available_gib:
+        raise StartupError(
+            f"Too little memory: the model needs about {needed_gib:.1f} GiB (weights {weights_gib:.1f}, cache "
+            f"{options.kv_cache_gib:.1f}, processes 2) and {available_gib:.1f} GiB are free; "
+            "lower kv_cache_gib, choose a smaller model or free memory."
+        )

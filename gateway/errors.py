@@ -1,0 +1,296 @@
+"""Every way in which the gateway says no, with the stable code that clients program against.
+
+Knows: codes, what a client may do about each (retry or not), and the HTTP status that means the same.
+Must not know: sockets, frames, engines. An error that is not in this tree reaches a client as `internal`.
+
+    GatewayError                        internal
+    ├── ProtocolError                   (what the client sent)
+    │   ├── InvalidMessage              invalid_message
+    │   ├── UnknownType                 unknown_type
+    │   ├── MessageTooLarge             message_too_large
+    │   ├── InvalidValue                invalid_value
+    │   ├── UnsupportedLanguage         unsupported_language
+    │   ├── UnsupportedOption           unsupported_option
+    │   └── LimitExceeded               limit_exceeded
+    ├── StateError                      (when the client sent it)
+    │   ├── SessionNotStarted           session_not_started
+    │   ├── SessionAlreadyStarted       session_already_started
+    │   ├── SessionEnding               session_ending
+    │   ├── StartTimeout                start_timeout
+    │   ├── UnknownUtterance            unknown_utterance
+    │   ├── StaleRevision               stale_revision
+    │   └── UtteranceFinished           utterance_finished
+    ├── Unavailable                     (the gateway, for now)
+    │   ├── RateLimited                 rate_limited
+    │   ├── TooManyInFlight             too_many_in_flight
+    │   ├── TooManySessions             too_many_sessions
+    │   ├── Overloaded                  overloaded
+    │   ├── Draining                    draining
+    │   ├── EngineUnavailable           engine_unavailable
+    │   └── SlowReader                  slow_reader
+    ├── EngineFailed                    engine_failed
+    ├── Cancelled                       cancelled
+    └── StartupError                    startup_failed
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+__all__ = [
+    "Cancelled",
+    "CloseCode",
+    "Draining",
+    "EngineFailed",
+    "EngineUnavailable",
+    "GatewayError",
+    "InvalidMessage",
+    "InvalidValue",
+    "LimitExceeded",
+    "MessageTooLarge",
+    "Overloaded",
+    "ProtocolError",
+    "RateLimited",
+    "SessionAlreadyStarted",
+    "SessionEnding",
+    "SessionNotStarted",
+    "SlowReader",
+    "StaleRevision",
+    "StartTimeout",
+    "StartupError",
+    "StateError",
+    "TooManyInFlight",
+    "TooManySessions",
+    "Unavailable",
+    "UnknownType",
+    "UnknownUtterance",
+    "UnsupportedLanguage",
+    "UnsupportedOption",
+    "UtteranceFinished",
+    "error_classes",
+]
+
+
+class CloseCode(IntEnum):
+    """WebSocket close codes the gateway sends. 4000–4499: reconnect and resume; 4500–4999: do not."""
+
+    NORMAL = 1000
+    INTERNAL = 1011
+    RESTART = 1012
+    SLOW_READER = 4008
+    IDLE = 4010
+    DRAINING = 4012
+    PROTOCOL_ERROR = 4504
+    TOO_MANY_SESSIONS = 4509
+
+
+class GatewayError(Exception):
+    """Base of the tree, and the code for whatever has no better one.
+
+    `field` is the JSON path of the offending field (`reads[1]`); `utterance` the client's own id;
+    `retry_after_ms` is set only where `retryable` is true.
+    """
+
+    code: ClassVar[str] = "internal"
+    http_status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str | None = None,
+        utterance: str | None = None,
+        retry_after_ms: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.utterance = utterance
+        self.retry_after_ms = retry_after_ms
+
+    def about(self, utterance: str) -> GatewayError:
+        """The same error, naming the utterance it is about."""
+        self.utterance = utterance
+        return self
+
+
+class ProtocolError(GatewayError):
+    """The client sent something that cannot be used; the session lives on."""
+
+    code = "invalid_message"
+    http_status = 400
+
+
+class InvalidMessage(ProtocolError):
+    """The frame is not a well-formed message of the negotiated subprotocol."""
+
+
+class UnknownType(ProtocolError):
+    """The message's `type` is not one the gateway knows."""
+
+    code = "unknown_type"
+
+
+class MessageTooLarge(ProtocolError):
+    """The frame has more bytes than `limits.message_bytes`."""
+
+    code = "message_too_large"
+    http_status = 413
+
+
+class InvalidValue(ProtocolError):
+    """A field has the right type and a value that makes no sense."""
+
+    code = "invalid_value"
+    http_status = 422
+
+
+class UnsupportedLanguage(ProtocolError):
+    """The model does not translate from or into this language."""
+
+    code = "unsupported_language"
+    http_status = 422
+
+
+class UnsupportedOption(ProtocolError):
+    """The model takes no glossary, context or formality; the session goes on without it."""
+
+    code = "unsupported_option"
+    http_status = 422
+
+
+class LimitExceeded(ProtocolError):
+    """A field is longer than the limit advertised in `session.started`."""
+
+    code = "limit_exceeded"
+    http_status = 422
+
+
+class StateError(GatewayError):
+    """A good message at the wrong moment; the session lives on."""
+
+    code = "session_not_started"
+    http_status = 409
+
+
+class SessionNotStarted(StateError):
+    """Something other than `session.start` came first."""
+
+
+class SessionAlreadyStarted(StateError):
+    """A second `session.start` on one connection."""
+
+    code = "session_already_started"
+
+
+class SessionEnding(StateError):
+    """New work after `session.end`."""
+
+    code = "session_ending"
+
+
+class StartTimeout(StateError):
+    """No `session.start` within `limits.start_timeout_s`; the connection is closed."""
+
+    code = "start_timeout"
+
+
+class UnknownUtterance(StateError):
+    """`utterance.cancel` for an id that is not in flight."""
+
+    code = "unknown_utterance"
+
+
+class StaleRevision(StateError):
+    """A revision not newer than one already received; it is dropped."""
+
+    code = "stale_revision"
+
+
+class UtteranceFinished(StateError):
+    """A different text for an utterance whose final was already accepted."""
+
+    code = "utterance_finished"
+
+
+class Unavailable(GatewayError):
+    """Nothing wrong with the message: the same one may succeed later."""
+
+    code = "overloaded"
+    http_status = 503
+    retryable = True
+
+
+class RateLimited(Unavailable):
+    """More messages a second than `limits.messages_per_s`, past the burst."""
+
+    code = "rate_limited"
+    http_status = 429
+
+
+class TooManyInFlight(Unavailable):
+    """`limits.utterances_in_flight` accepted utterances of this session are not finished yet."""
+
+    code = "too_many_in_flight"
+    http_status = 429
+
+
+class TooManySessions(Unavailable):
+    """The gateway holds as many sessions as it was configured for."""
+
+    code = "too_many_sessions"
+    retryable = False
+
+
+class Overloaded(Unavailable):
+    """The queue in front of the engine is full."""
+
+
+class Draining(Unavailable):
+    """The gateway is shutting down: reconnect, and resend what was not accepted."""
+
+    code = "draining"
+
+
+class EngineUnavailable(Unavailable):
+    """The engine is loading or has died."""
+
+    code = "engine_unavailable"
+
+
+class SlowReader(Unavailable):
+    """The client does not read what it is sent; its connection is closed with 4008."""
+
+    code = "slow_reader"
+
+
+class EngineFailed(GatewayError):
+    """The engine could not translate this one text."""
+
+    code = "engine_failed"
+    http_status = 502
+
+
+class Cancelled(GatewayError):
+    """The client cancelled the utterance, or left."""
+
+    code = "cancelled"
+    http_status = 499
+
+
+class StartupError(GatewayError):
+    """The gateway cannot start: one sentence for the operator, and what to do about it."""
+
+    code = "startup_failed"
+
+
+def error_classes() -> list[type[GatewayError]]:
+    """Every class of the tree, parents first; what the documentation test walks."""
+    found: list[type[GatewayError]] = []
+    pending: list[type[GatewayError]] = [GatewayError]
+    while pending:
+        found.append(cls := pending.pop(0))
+        pending.extend(cls.__subclasses__())
+    return found

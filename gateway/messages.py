@@ -1,0 +1,291 @@
+"""The wire protocol v1: every message as a struct, tagged by `type`.
+
+Knows: names, types and meaning of fields; `/asyncapi.json` is generated from here and nothing else.
+Must not know: encodings (see `codec`), limits and order (see `session`), sockets.
+
+Unknown fields are ignored by design, so that a newer client can talk to an older gateway.
+Every value-level rule (limits, known languages) is the session's business, where it becomes an `error`
+that names the field; types alone are checked while decoding.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from gateway.errors import GatewayError
+from gateway.events import Formality
+
+__all__ = [
+    "Caption",
+    "ClientMessage",
+    "Error",
+    "Limits",
+    "Ping",
+    "Pong",
+    "ServerMessage",
+    "SessionDraining",
+    "SessionEnd",
+    "SessionStart",
+    "SessionStarted",
+    "SessionUpdate",
+    "SessionUpdated",
+    "Timings",
+    "TranslationDelta",
+    "TranslationFailed",
+    "TranslationFinal",
+    "UtteranceAccepted",
+    "UtteranceCancel",
+    "UtteranceFinal",
+    "UtterancePartial",
+    "client_messages",
+    "error_message",
+    "server_messages",
+]
+
+Lang = Annotated[str, Meta(description="BCP 47 language tag; a region is ignored (`en-US` is `en`).")]
+Rev = Annotated[int, Meta(ge=0, description="Revision of the utterance, growing.")]
+Millis = Annotated[int, Meta(ge=0)]
+Glossary = Annotated[
+    dict[str, dict[str, str]],
+    Meta(description="Target language → source term → target term."),
+]
+
+
+class Limits(Struct, frozen=True, omit_defaults=False):
+    """What this gateway accepts from one session; sent in `session.started`, enforced with an `error`."""
+
+    message_bytes: Annotated[int, Meta(description="Longest frame.")] = 65_536
+    text_chars: Annotated[int, Meta(description="Longest `text` of an utterance.")] = 2_000
+    utterances_in_flight: Annotated[int, Meta(description="Accepted and not yet finished.")] = 32
+    languages: Annotated[int, Meta(description="Most entries of `reads`.")] = 8
+    messages_per_s: Annotated[int, Meta(description="Sustained rate of client messages.")] = 50
+    messages_burst: Annotated[int, Meta(description="Messages above the rate that are let through.")] = 100
+    id_chars: Annotated[int, Meta(description="Longest utterance `id`, `meeting` and `nonce`.")] = 64
+    name_chars: Annotated[int, Meta(description="Longest participant `name`.")] = 80
+    glossary_terms: Annotated[int, Meta(description="Glossary entries over all languages.")] = 200
+    term_chars: Annotated[int, Meta(description="Longest glossary term.")] = 80
+    context_chars: Annotated[int, Meta(description="Longest `context`.")] = 2_000
+    start_timeout_s: Annotated[int, Meta(description="Time to send `session.start`.")] = 15
+
+
+# ---------------------------------------------------------------- client → gateway
+
+
+class ClientStruct(Struct, frozen=True, tag_field="type"):
+    """Base of everything a client may send."""
+
+
+class SessionStart(ClientStruct, tag="session.start"):
+    """The first message: who is here, what they speak and which languages they read."""
+
+    reads: list[Lang]
+    speaks: Lang | None = None
+    meeting: str | None = None
+    name: str | None = None
+    glossary: Glossary | None = None
+    context: str | None = None
+    formality: Formality | None = None
+
+
+class SessionUpdate(ClientStruct, tag="session.update"):
+    """Changes in force from the next utterance on; a field left out stays as it is."""
+
+    reads: list[Lang] | None = None
+    speaks: Lang | None = None
+    glossary: Glossary | None = None
+    context: str | None = None
+    formality: Formality | None = None
+
+
+class UtterancePartial(ClientStruct, tag="utterance.partial"):
+    """What the recogniser believes so far; it may still change."""
+
+    id: str
+    rev: Rev
+    text: str
+    lang: Lang | None = None
+    start_ms: Millis | None = None
+    end_ms: Millis | None = None
+
+
+class UtteranceFinal(ClientStruct, tag="utterance.final"):
+    """The last word on an utterance; once accepted, its translation is the gateway's duty."""
+
+    id: str
+    rev: Rev
+    text: str
+    lang: Lang | None = None
+    start_ms: Millis | None = None
+    end_ms: Millis | None = None
+
+
+class UtteranceCancel(ClientStruct, tag="utterance.cancel"):
+    """Stop translating this utterance; what is still missing arrives as `translation.failed`."""
+
+    id: str
+
+
+class Ping(ClientStruct, tag="ping"):
+    """Answered by `pong` with the same nonce, in order with everything else."""
+
+    nonce: str = ""
+
+
+class SessionEnd(ClientStruct, tag="session.end"):
+    """No more utterances: the gateway finishes the accepted ones, then closes with 1000."""
+
+
+ClientMessage = (
+    SessionStart | SessionUpdate | UtterancePartial | UtteranceFinal | UtteranceCancel | Ping | SessionEnd
+)
+
+
+# ---------------------------------------------------------------- gateway → client
+
+
+class ServerStruct(Struct, frozen=True, tag_field="type"):
+    """Base of everything the gateway sends."""
+
+
+class SessionStarted(ServerStruct, tag="session.started"):
+    """The session is open. `epoch` and `offset` are the meeting log's position."""
+
+    session: str
+    meeting: str
+    epoch: str
+    offset: int
+    recovered: bool | None
+    languages: list[str]
+    options: Annotated[list[str], Meta(description="Which of glossary, context, formality the model takes.")]
+    limits: Limits
+
+
+class SessionUpdated(ServerStruct, tag="session.updated"):
+    """A `session.update` was taken: what is in force from the next utterance."""
+
+    reads: list[str]
+    speaks: str | None
+
+
+class UtteranceAccepted(ServerStruct, tag="utterance.accepted"):
+    """The final utterance is now the gateway's duty; the client may forget it."""
+
+    id: str
+    rev: int
+    offset: int
+
+
+class Caption(ServerStruct, tag="caption"):
+    """What was said, in its own language."""
+
+    utterance: str
+    speaker: str
+    lang: str
+    rev: int
+    text: str
+    final: bool
+
+
+class TranslationDelta(ServerStruct, tag="translation.delta"):
+    """New text: append `committed` for good, then show `tentative` in place of the previous tentative."""
+
+    utterance: str
+    lang: str
+    rev: int
+    committed: str
+    tentative: str = ""
+
+
+class Timings(Struct, frozen=True):
+    """Milliseconds from the acceptance of the utterance: to its turn, its first token, its end."""
+
+    queue_ms: float
+    first_token_ms: float
+    total_ms: float
+
+
+class TranslationFinal(ServerStruct, tag="translation.final"):
+    """The whole translation; replaces whatever deltas showed."""
+
+    utterance: str
+    speaker: str
+    lang: str
+    rev: int
+    text: str
+    offset: int
+    timings: Timings
+    tokens: int
+    truncated: Annotated[bool, Meta(description="The output limit cut the translation short.")] = False
+
+
+class TranslationFailed(ServerStruct, tag="translation.failed"):
+    """There will be no translation of this accepted utterance into `lang`, and why."""
+
+    utterance: str
+    speaker: str
+    lang: str
+    rev: int
+    code: str
+    message: str
+    offset: int
+
+
+class SessionDraining(ServerStruct, tag="session.draining"):
+    """The gateway is leaving: accepted work is finished, for at most `deadline_ms`; reconnect."""
+
+    deadline_ms: int
+
+
+class Error(ServerStruct, tag="error"):
+    """Something was refused. The session lives on unless the connection is closed right after."""
+
+    code: str
+    message: str
+    retryable: bool = False
+    retry_after_ms: int | None = None
+    utterance: str | None = None
+    field: str | None = None
+
+
+class Pong(ServerStruct, tag="pong"):
+    """The answer to `ping`."""
+
+    nonce: str = ""
+
+
+ServerMessage = (
+    SessionStarted
+    | SessionUpdated
+    | UtteranceAccepted
+    | Caption
+    | TranslationDelta
+    | TranslationFinal
+    | TranslationFailed
+    | SessionDraining
+    | Error
+    | Pong
+)
+
+
+def error_message(error: GatewayError) -> Error:
+    """An error of the tree as it goes over the wire."""
+    return Error(
+        code=error.code,
+        message=error.message,
+        retryable=error.retryable,
+        retry_after_ms=error.retry_after_ms,
+        utterance=error.utterance,
+        field=error.field,
+    )
+
+
+def client_messages() -> tuple[type[ClientStruct], ...]:
+    """Every message a client may send, in the order of the documentation."""
+    return tuple(ClientStruct.__subclasses__())
+
+
+def server_messages() -> tuple[type[ServerStruct], ...]:
+    """Every message the gateway may send, in the order of the documentation."""
+    return tuple(ServerStruct.__subclasses__())

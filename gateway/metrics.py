@@ -1,0 +1,68 @@
+"""What an operator watches: every metric of the gateway, in Prometheus' own registry.
+
+A leaf: imports nothing of the gateway, and any layer above the pure ones may import it. The engine's own
+metrics (`vllm:*`) live in the same registry, so `/metrics` shows both. Units are seconds, as Prometheus asks.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+__all__ = [
+    "CONTENT_TYPE_LATEST",
+    "ENGINE_READY",
+    "ERRORS",
+    "FIRST_TOKEN_S",
+    "OUTBOX_MERGED",
+    "PROMPT_TOKENS",
+    "PROMPT_TOKENS_CACHED",
+    "QUEUE_S",
+    "SESSIONS",
+    "SESSIONS_STARTED",
+    "SUPERSEDED",
+    "TOKENS",
+    "TOKEN_INTERVAL_S",
+    "TRANSLATIONS",
+    "TRANSLATIONS_RUNNING",
+    "TRANSLATIONS_WAITING",
+    "TRANSLATION_S",
+    "UTTERANCES",
+    "exposition",
+]
+
+_SECONDS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 3, 5, 10, 30, 60)
+_STEP_SECONDS = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1)
+
+SESSIONS = Gauge("gateway_sessions", "Sessions open now.")
+SESSIONS_STARTED = Counter("gateway_sessions_started", "Sessions started.")
+UTTERANCES = Counter("gateway_utterances", "Final utterances, by what became of them.", ["outcome"])
+TRANSLATIONS = Counter("gateway_translations", "Translations ended, by outcome and language.", ["outcome", "lang"])
+TRANSLATIONS_WAITING = Gauge("gateway_translations_waiting", "Translations admitted and waiting for their turn.")
+TRANSLATIONS_RUNNING = Gauge("gateway_translations_running", "Translations handed to the engine.")
+QUEUE_S = Histogram(
+    "gateway_queue_seconds", "From acceptance of an utterance to its turn in the engine.", buckets=_SECONDS
+)
+FIRST_TOKEN_S = Histogram(
+    "gateway_first_token_seconds", "From acceptance of an utterance to its first token.", buckets=_SECONDS
+)
+TRANSLATION_S = Histogram(
+    "gateway_translation_seconds", "From acceptance of an utterance to its translation.", buckets=_SECONDS
+)
+TOKEN_INTERVAL_S = Histogram(
+    "gateway_token_interval_seconds", "Time a token took after the first, mean per translation.", buckets=_STEP_SECONDS
+)
+TOKENS = Counter("gateway_tokens", "Tokens generated.")
+PROMPT_TOKENS = Counter("gateway_prompt_tokens", "Prompt tokens of finished translations.")
+PROMPT_TOKENS_CACHED = Counter(
+    "gateway_prompt_tokens_cached", "Prompt tokens of finished translations that the prefix cache held."
+)
+ERRORS = Counter("gateway_errors", "Errors sent to clients, by code.", ["code"])
+SUPERSEDED = Counter("gateway_revisions_superseded", "Revisions that a newer one replaced before translation.")
+OUTBOX_MERGED = Counter("gateway_deltas_merged", "Deltas merged into an unsent one because the reader lagged.")
+ENGINE_READY = Gauge("gateway_engine_ready", "1 while the engine takes requests.")
+
+
+def exposition() -> bytes:
+    """Everything in Prometheus' text format."""
+    return generate_latest(REGISTRY)

@@ -1,0 +1,425 @@
+"""The life of one session as a state table: messages in, effects out.
+
+Knows: which message is legal when, every limit, and what each message asks for.
+Must not know: clocks (the time is an argument), tasks, sockets, the engine. It does not know either whether
+an effect was carried out: whoever does that reports back through `refused` and `settled`.
+
+State            session.start  update / partial / final / cancel / ping  session.end     all settled
+AWAITING_START   → OPEN         error session_not_started                 → CLOSED        —
+OPEN             error          handled                                   → ENDING        stays OPEN
+ENDING           error          cancel and ping handled, rest an error    error           → CLOSED
+CLOSED           ignored        ignored                                   ignored         —
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from enum import Enum
+from typing import cast
+
+from msgspec import Struct
+
+from gateway.errors import (
+    CloseCode,
+    EngineUnavailable,
+    GatewayError,
+    InvalidValue,
+    LimitExceeded,
+    RateLimited,
+    SessionAlreadyStarted,
+    SessionEnding,
+    SessionNotStarted,
+    StaleRevision,
+    TooManyInFlight,
+    UnknownUtterance,
+    UnsupportedLanguage,
+    UnsupportedOption,
+    UtteranceFinished,
+)
+from gateway.events import EngineProfile, Formality, Utterance
+from gateway.languages import normalise
+from gateway.messages import (
+    Caption,
+    ClientMessage,
+    Limits,
+    Ping,
+    Pong,
+    ServerMessage,
+    SessionEnd,
+    SessionStart,
+    SessionUpdate,
+    SessionUpdated,
+    UtteranceCancel,
+    UtteranceFinal,
+    UtterancePartial,
+    error_message,
+)
+
+__all__ = ["Accept", "Acknowledge", "Cancel", "Close", "Effect", "Join", "Reply", "Session", "State"]
+
+# Context grows to twice this many utterances and is then cut back to it: a window that slid by one on
+# every utterance would change the start of the prompt each time and defeat the engine's prefix cache.
+CONTEXT_UTTERANCES = 4
+
+# Finals that are remembered after they settled, so that a resent one is recognised.
+REMEMBERED_FINALS = 1_000
+
+
+class State(Enum):
+    AWAITING_START = "awaiting start"
+    OPEN = "open"
+    ENDING = "ending"
+    CLOSED = "closed"
+
+
+class Reply(Struct, frozen=True):
+    """Send this to this session's client alone."""
+
+    message: ServerMessage
+
+
+class Join(Struct, frozen=True):
+    """Enter a meeting and send `session.started`."""
+
+    name: str
+    reads: tuple[str, ...]
+
+
+class Accept(Struct, frozen=True):
+    """Take on a final utterance: admit its translations, acknowledge it, show its caption."""
+
+    utterance: Utterance
+
+
+class Acknowledge(Struct, frozen=True):
+    """A final that was accepted before was sent again: acknowledge it once more, do nothing else."""
+
+    id: str
+    rev: int
+
+
+class Cancel(Struct, frozen=True):
+    """Stop the translations of an accepted utterance."""
+
+    id: str
+
+
+class Close(Struct, frozen=True):
+    """Close the connection, after everything before it was sent."""
+
+    code: CloseCode
+
+
+Effect = Reply | Join | Accept | Acknowledge | Cancel | Close
+
+
+class _Known(Struct):
+    """What the session remembers of one utterance id."""
+
+    rev: int
+    final_text: str | None = None
+
+
+class TokenBucket:
+    """Admits `rate` a second on average, `burst` at once. Times in seconds, from any fixed origin."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._tokens = burst
+        self._at_s: float | None = None
+
+    def take(self, now_s: float) -> float:
+        """Take one; 0 when admitted, else the seconds until one is there."""
+        if self._at_s is not None:
+            elapsed_s = max(0.0, now_s - self._at_s)
+            self._tokens = min(self._burst, self._tokens + elapsed_s * self._rate)
+        self._at_s = now_s
+        if self._tokens >= 1:
+            self._tokens -= 1
+            return 0.0
+        return (1 - self._tokens) / self._rate
+
+
+class Session:
+    """One client's session. Every method returns the effects to carry out, in order, and never raises."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.state = State.AWAITING_START
+        self.name = ""
+        self.reads: tuple[str, ...] = ()
+        self.speaks: str | None = None
+        self._limits = limits
+        self._profile: EngineProfile | None = None
+        self._bucket = TokenBucket(limits.messages_per_s, limits.messages_burst)
+        self._glossary: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+        self._context = ""
+        self._formality: Formality | None = None
+        self._history: list[str] = []
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._in_flight: set[str] = set()
+
+    @property
+    def in_flight(self) -> int:
+        """Accepted final utterances that are not settled yet."""
+        return len(self._in_flight)
+
+    # ------------------------------------------------------------ what may happen
+
+    def receive(self, message: ClientMessage, now_s: float, profile: EngineProfile | None) -> list[Effect]:
+        """A message came from the client at `now_s`. `profile` is null while the engine is loading."""
+        if self.state is State.CLOSED:
+            return []
+        utterance = message.id if isinstance(message, UtterancePartial | UtteranceFinal | UtteranceCancel) else None
+        try:
+            if (wait_s := self._bucket.take(now_s)) > 0:
+                raise RateLimited(
+                    f"More than {self._limits.messages_per_s} messages a second.",
+                    retry_after_ms=max(1, round(wait_s * 1000)),
+                )
+            self._profile = profile
+            rule = _TABLE[self.state].get(type(message), _REFUSAL[self.state])
+            return rule(self, message)
+        except GatewayError as error:
+            if utterance is not None and len(utterance) <= self._limits.id_chars:
+                error.about(utterance)
+            return [Reply(error_message(error))]
+
+    def refused(self, utterance_id: str) -> list[Effect]:
+        """An `Accept` could not be carried out: the client keeps the utterance and may send it again."""
+        self._known.pop(utterance_id, None)
+        if self._history:
+            self._history.pop()
+        return self.settled(utterance_id)
+
+    def settled(self, utterance_id: str) -> list[Effect]:
+        """Every language of an accepted utterance is translated, failed or cancelled."""
+        self._in_flight.discard(utterance_id)
+        if self.state is State.ENDING and not self._in_flight:
+            return self._close()
+        return []
+
+    def disconnected(self) -> None:
+        """The client is gone; nothing more will be received or sent."""
+        self.state = State.CLOSED
+        self._in_flight.clear()
+
+    # ------------------------------------------------------------ one method per message
+
+    def _on_start(self, message: SessionStart) -> list[Effect]:
+        if message.meeting is not None:
+            raise InvalidValue(
+                "Named meetings are not served yet: leave `meeting` out for a private one.", field="meeting"
+            )
+        name = message.name or ""
+        self._bound(name, self._limits.name_chars, "name")
+        reads = self._languages(message.reads)
+        speaks = self._language(message.speaks, "speaks") if message.speaks is not None else None
+        notes = self._take_options(message.glossary, message.context, message.formality)
+        self.name, self.reads, self.speaks = name, reads, speaks
+        self.state = State.OPEN
+        return [Join(name, reads), *notes]
+
+    def _on_update(self, message: SessionUpdate) -> list[Effect]:
+        reads = self._languages(message.reads) if message.reads is not None else self.reads
+        speaks = self._language(message.speaks, "speaks") if message.speaks is not None else self.speaks
+        notes = self._take_options(message.glossary, message.context, message.formality)
+        self.reads, self.speaks = reads, speaks
+        return [Reply(SessionUpdated(reads=list(reads), speaks=speaks)), *notes]
+
+    def _on_partial(self, message: UtterancePartial) -> list[Effect]:
+        lang = self._check_utterance(message)
+        known = self._known.get(message.id)
+        if known is not None and known.final_text is not None:
+            raise StaleRevision("This utterance is final already; the partial was dropped.", field="rev")
+        if known is not None and message.rev <= known.rev:
+            raise StaleRevision(f"Revision {known.rev} was received before; this one was dropped.", field="rev")
+        self._remember(message.id, _Known(rev=message.rev))
+        caption = Caption(message.id, self.name, lang, message.rev, message.text, final=False)
+        return [Reply(caption)]
+
+    def _on_final(self, message: UtteranceFinal) -> list[Effect]:
+        lang = self._check_utterance(message)
+        known = self._known.get(message.id)
+        if known is not None and known.final_text is not None:
+            if known.final_text == message.text:
+                return [Acknowledge(message.id, known.rev)]
+            raise UtteranceFinished("This utterance is final already, with another text; use a new id.", field="id")
+        if known is not None and message.rev < known.rev:
+            raise StaleRevision(f"Revision {known.rev} was received before.", field="rev")
+        if len(self._in_flight) >= self._limits.utterances_in_flight:
+            raise TooManyInFlight(
+                f"{len(self._in_flight)} utterances of this session are not finished yet.", retry_after_ms=500
+            )
+        utterance = Utterance(
+            id=message.id,
+            rev=message.rev,
+            text=message.text,
+            lang=lang,
+            speaker=self.name,
+            final=True,
+            start_ms=message.start_ms,
+            end_ms=message.end_ms,
+            glossary=self._glossary,
+            context=self._preceding(),
+            formality=self._formality,
+        )
+        self._remember(message.id, _Known(rev=message.rev, final_text=message.text))
+        self._in_flight.add(message.id)
+        self._history.append(message.text)
+        if len(self._history) >= 2 * CONTEXT_UTTERANCES:
+            del self._history[:-CONTEXT_UTTERANCES]
+        return [Accept(utterance)]
+
+    def _on_cancel(self, message: UtteranceCancel) -> list[Effect]:
+        if message.id not in self._in_flight:
+            raise UnknownUtterance("No utterance with this id is being translated.", field="id")
+        return [Cancel(message.id)]
+
+    def _on_ping(self, message: Ping) -> list[Effect]:
+        self._bound(message.nonce, self._limits.id_chars, "nonce")
+        return [Reply(Pong(nonce=message.nonce))]
+
+    def _on_end(self, _message: SessionEnd) -> list[Effect]:
+        self.state = State.ENDING
+        return [] if self._in_flight else self._close()
+
+    def _refuse_before_start(self, _message: ClientMessage) -> list[Effect]:
+        raise SessionNotStarted("The first message has to be session.start.")
+
+    def _refuse_second_start(self, _message: ClientMessage) -> list[Effect]:
+        raise SessionAlreadyStarted("This session is started; use session.update.")
+
+    def _refuse_while_ending(self, _message: ClientMessage) -> list[Effect]:
+        raise SessionEnding("session.end was received; nothing new is taken.")
+
+    # ------------------------------------------------------------ rules
+
+    def _close(self) -> list[Effect]:
+        self.state = State.CLOSED
+        return [Close(CloseCode.NORMAL)]
+
+    def _remember(self, utterance_id: str, known: _Known) -> None:
+        self._known[utterance_id] = known
+        self._known.move_to_end(utterance_id)
+        while len(self._known) > REMEMBERED_FINALS:
+            self._known.popitem(last=False)
+
+    def _preceding(self) -> tuple[str, ...]:
+        if "context" not in self._supported().options:
+            return ()
+        return (self._context, *self._history) if self._context else tuple(self._history)
+
+    def _supported(self) -> EngineProfile:
+        if self._profile is None:
+            raise EngineUnavailable("The engine is still loading; send this again.", retry_after_ms=2_000)
+        return self._profile
+
+    def _check_utterance(self, message: UtterancePartial | UtteranceFinal) -> str:
+        """Every rule that partials and finals share; the utterance's language."""
+        if not message.id:
+            raise InvalidValue("An utterance needs an id.", field="id")
+        self._bound(message.id, self._limits.id_chars, "id")
+        if len(message.text) > self._limits.text_chars:
+            raise LimitExceeded(
+                f"The text has {len(message.text)} characters; the limit is {self._limits.text_chars}.", field="text"
+            )
+        if not message.text.strip():
+            raise InvalidValue("The text is empty.", field="text")
+        if message.end_ms is not None and message.start_ms is not None and message.end_ms < message.start_ms:
+            raise InvalidValue("end_ms is before start_ms.", field="end_ms")
+        if message.lang is not None:
+            return self._language(message.lang, "lang")
+        if self.speaks is None:
+            raise InvalidValue("Neither the utterance's lang nor the session's speaks is set.", field="lang")
+        return self.speaks
+
+    def _bound(self, value: str, limit: int, field: str) -> None:
+        if len(value) > limit:
+            raise LimitExceeded(f"{field} has {len(value)} characters; the limit is {limit}.", field=field)
+
+    def _language(self, tag: str, field: str) -> str:
+        lang = normalise(tag)
+        known = self._supported().languages
+        if lang not in known:
+            raise UnsupportedLanguage(
+                f"The model does not know the language {tag[:20]!r}; it knows {', '.join(known)}.", field=field
+            )
+        return lang
+
+    def _languages(self, tags: list[str]) -> tuple[str, ...]:
+        if len(tags) > self._limits.languages:
+            raise LimitExceeded(f"{len(tags)} languages; the limit is {self._limits.languages}.", field="reads")
+        return tuple(dict.fromkeys(self._language(tag, f"reads[{n}]") for n, tag in enumerate(tags)))
+
+    def _take_options(
+        self, glossary: dict[str, dict[str, str]] | None, context: str | None, formality: Formality | None
+    ) -> list[Effect]:
+        """Check all, then take all; returns a note for each option that the model cannot take."""
+        terms = self._checked_glossary(glossary) if glossary is not None else self._glossary
+        if context is not None:
+            self._bound(context, self._limits.context_chars, "context")
+        given = {"glossary": bool(glossary), "context": bool(context), "formality": formality is not None}
+        self._glossary = terms
+        self._context = self._context if context is None else context
+        self._formality = self._formality if formality is None else formality
+        profile = self._supported()
+        return [
+            Reply(
+                error_message(
+                    UnsupportedOption(f"The model {profile.model} takes no {option}; it is left out.", field=option)
+                )
+            )
+            for option, is_given in given.items()
+            if is_given and option not in profile.options
+        ]
+
+    def _checked_glossary(
+        self, glossary: dict[str, dict[str, str]]
+    ) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+        if (count := sum(map(len, glossary.values()))) > self._limits.glossary_terms:
+            raise LimitExceeded(f"{count} terms; the limit is {self._limits.glossary_terms}.", field="glossary")
+        checked = []
+        for tag, terms in glossary.items():
+            lang = self._language(tag, f"glossary.{tag[:20]}")
+            for source, target in terms.items():
+                if not source.strip() or not target.strip():
+                    raise InvalidValue("A glossary term is empty.", field=f"glossary.{lang}")
+                for term in (source, target):
+                    self._bound(term, self._limits.term_chars, f"glossary.{lang}")
+            checked.append((lang, tuple(terms.items())))
+        return tuple(checked)
+
+
+_Rule = Callable[[Session, ClientMessage], list[Effect]]
+
+
+def _rule(method: object) -> _Rule:
+    # Each row of the table pairs a message type with the method that takes just that type.
+    return cast(_Rule, method)
+
+
+_TABLE: dict[State, dict[type, _Rule]] = {
+    State.AWAITING_START: {
+        SessionStart: _rule(Session._on_start),
+        SessionEnd: _rule(Session._on_end),
+    },
+    State.OPEN: {
+        SessionUpdate: _rule(Session._on_update),
+        UtterancePartial: _rule(Session._on_partial),
+        UtteranceFinal: _rule(Session._on_final),
+        UtteranceCancel: _rule(Session._on_cancel),
+        Ping: _rule(Session._on_ping),
+        SessionEnd: _rule(Session._on_end),
+    },
+    State.ENDING: {
+        UtteranceCancel: _rule(Session._on_cancel),
+        Ping: _rule(Session._on_ping),
+    },
+}
+_REFUSAL: dict[State, _Rule] = {
+    State.AWAITING_START: Session._refuse_before_start,
+    State.OPEN: Session._refuse_second_start,
+    State.ENDING: Session._refuse_while_ending,
+}
