@@ -1,0 +1,68 @@
+# syntax=docker/dockerfile:1
+#
+#   docker build --target cpu  -t translation-gateway:cpu  .
+#   docker build --target cuda -t translation-gateway:cuda .
+#
+#   docker run --rm --init -p 8000:8000 translation-gateway:cpu
+#   docker run --rm --init -p 8000:8000 --gpus all translation-gateway:cuda
+#
+# Both are built by the installer and from the locks that `make install` uses. What changes often comes last: a
+# change in the gateway's code leaves the gigabytes of the engine in their cached layer.
+
+ARG PYTHON_VERSION=3.11
+
+# ---- common to all: no tool that only building needs -----------------------------------------------------------
+FROM python:${PYTHON_VERSION}-slim-bookworm AS base
+ENV PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1
+# libnuma: the CPU engine places its threads and memory with it.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends libnuma1 \
+    && rm -rf /var/lib/apt/lists/*
+# A fixed number, so that volumes can be given to it; its home holds the engine's caches.
+RUN useradd --create-home --uid 10001 gateway
+WORKDIR /app
+
+# ---- the environments: .venv with engine and gateway -----------------------------------------------------------
+FROM base AS environment
+COPY pyproject.toml LICENSE ./
+COPY locks ./locks
+COPY scripts/install.py ./scripts/install.py
+
+FROM environment AS environment-cpu
+RUN --mount=type=cache,target=/root/.cache \
+    python scripts/install.py --engine cpu --no-project
+COPY gateway ./gateway
+COPY web_demo ./web_demo
+RUN python scripts/install.py --engine cpu
+
+FROM environment AS environment-cuda
+RUN --mount=type=cache,target=/root/.cache \
+    python scripts/install.py --engine cuda --no-project
+COPY gateway ./gateway
+COPY web_demo ./web_demo
+RUN python scripts/install.py --engine cuda
+
+# ---- what runs -------------------------------------------------------------------------------------------------
+FROM base AS runtime
+ENV PATH=/app/.venv/bin:$PATH
+EXPOSE 8000
+# Loading a model takes from half a minute to several; failures count only after that.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10m --retries=3 \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
+ENTRYPOINT ["gateway", "serve", "--host", "0.0.0.0"]
+
+FROM runtime AS cuda
+# The engine compiles its kernels for the GPU it finds, and that takes a C compiler.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
+ENV NVIDIA_VISIBLE_DEVICES=all \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility
+COPY --from=environment-cuda /app /app
+USER gateway
+
+# The last stage is what `docker build` makes when no target is named.
+FROM runtime AS cpu
+COPY --from=environment-cpu /app /app
+USER gateway

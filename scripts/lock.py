@@ -1,0 +1,155 @@
+"""Write locks/*.txt: every package the product runs on, pinned.
+
+Run it as `make lock`. It needs uv and packaging (both in .venv after `make install`) and a package index. It
+changes nothing outside locks/, and keeps the versions that are already pinned unless `--upgrade` is given.
+
+Four files come out. An environment is made of `cpu.txt` or `cuda.txt`, then `tools.txt`, then, for work on
+the code, `dev.txt`; so the files must agree wherever they meet, and this script fails if they do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+from packaging.markers import Marker
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCKS = ROOT / "locks"
+# What the locks are for; [tool.uv] in pyproject.toml draws the same border for the resolver.
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+MACHINES = ("x86_64", "aarch64")
+HEADER = "# Written by `make lock` from {sources}. Do not edit; see locks/README.md.\n"
+
+
+def compile_lock(name: str, *sources: str, extra: list[str], upgrade: bool) -> list[str]:
+    """Resolve `sources` for every supported machine and Python; return the requirement lines."""
+    output = LOCKS / f"{name}.txt"
+    command = [
+        *("uv", "pip", "compile", *sources, *extra),
+        *("--universal", "--python-version", PYTHONS[0]),
+        *("--no-annotate", "--no-header", "--quiet", "--output-file", str(output)),
+        *(["--upgrade"] if upgrade else []),
+    ]
+    print(f"  {name}: resolving", flush=True)
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    lines = [line for line in output.read_text().splitlines() if line and not line.startswith("#")]
+    return [plain for line in lines if (plain := with_plain_marker(line))]
+
+
+def with_plain_marker(line: str) -> str | None:
+    """Say a requirement's marker as briefly as PYTHONS and MACHINES allow; None if it applies nowhere there.
+
+    The resolver repeats the whole border of the supported platforms in every marker, which nobody can read.
+    """
+    pin, _, marker = (part.strip() for part in line.partition(";"))
+    if not marker:
+        return pin
+    applies = {
+        (python, machine)
+        for python, machine in product(PYTHONS, MACHINES)
+        if Marker(marker).evaluate(
+            {
+                "python_version": python,
+                "python_full_version": f"{python}.0",
+                "platform_machine": machine,
+                "sys_platform": "linux",
+                "platform_system": "Linux",
+                "implementation_name": "cpython",
+                "platform_python_implementation": "CPython",
+            }
+        )
+    }
+    if not applies:
+        return None
+    pythons = [python for python in PYTHONS if any(python == p for p, _ in applies)]
+    machines = [machine for machine in MACHINES if any(machine == m for _, m in applies)]
+    first, last = PYTHONS.index(pythons[0]), PYTHONS.index(pythons[-1])
+    if applies != set(product(PYTHONS[first : last + 1], machines)):
+        return line
+    terms = []
+    if first > 0:
+        terms.append(f"python_version >= '{pythons[0]}'")
+    if last < len(PYTHONS) - 1:
+        terms.append(f"python_version < '{PYTHONS[last + 1]}'")
+    if len(machines) < len(MACHINES):
+        terms.append(f"platform_machine == '{machines[0]}'")
+    return f"{pin} ; {' and '.join(terms)}" if terms else pin
+
+
+def project(line: str) -> str:
+    """The normalised project name at the start of a requirement line."""
+    match = re.match(r"[A-Za-z0-9._-]+", line)
+    if match is None:
+        raise ValueError(f"not a requirement: {line!r}")
+    return re.sub(r"[-_.]+", "-", match.group()).lower()
+
+
+def pins(lines: list[str]) -> dict[str, set[str]]:
+    """Project to its pinned lines, markers left out (a project may be pinned twice, by Python version)."""
+    found: dict[str, set[str]] = {}
+    for line in lines:
+        found.setdefault(project(line), set()).add(line.split(";")[0].strip())
+    return found
+
+
+def write(name: str, lines: list[str], sources: str) -> None:
+    (LOCKS / f"{name}.txt").write_text(HEADER.format(sources=sources) + "\n".join(lines) + "\n")
+    print(f"  {name}: {len(lines)} packages", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Pin every package in locks/*.txt.")
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions")
+    upgrade: bool = parser.parse_args().upgrade
+
+    cpu = compile_lock(
+        *("cpu", "pyproject.toml", "locks/cpu.in"),
+        extra=[
+            *("--extra", "cpu", "--extra", "redis"),
+            *("--overrides", "locks/cpu-overrides.txt", "--excludes", "locks/cpu-excludes.txt"),
+        ],
+        upgrade=upgrade,
+    )
+    write("cpu", cpu, "pyproject.toml [cpu, redis] and cpu.in")
+
+    # Prefer the CPU lock's versions wherever CUDA vLLM allows: uv keeps what the output file already pins.
+    (LOCKS / "cuda.txt").write_text("\n".join(cpu) + "\n")
+    cuda = compile_lock(
+        *("cuda", "pyproject.toml", "locks/cuda.in"),
+        extra=["--extra", "cuda", "--extra", "redis"],
+        upgrade=False,
+    )
+    write("cuda", cuda, "pyproject.toml [cuda, redis] and cuda.in")
+
+    tools = compile_lock("tools", "locks/tools.in", extra=["-c", "locks/cpu.txt"], upgrade=upgrade)
+    write("tools", tools, "tools.in")
+
+    dev = compile_lock(
+        *("dev", "pyproject.toml"),
+        extra=["--extra", "dev", "-c", "locks/cpu.txt", "-c", "locks/tools.txt"],
+        upgrade=upgrade,
+    )
+    # What both engines bring is theirs to pin: installing dev.txt must not touch it.
+    in_both = pins(cpu).keys() & pins(cuda).keys()
+    dev = [line for line in dev if project(line) not in in_both]
+    write("dev", dev, "pyproject.toml [dev], less what cpu.txt and cuda.txt both pin")
+
+    clashes = [
+        f"{name}: {engine} has {sorted(ours[name])}, {other} has {sorted(theirs[name])}"
+        for engine, ours in (("cpu.txt", pins(cpu)), ("cuda.txt", pins(cuda)))
+        for other, theirs in (("tools.txt", pins(tools)), ("dev.txt", pins(dev)))
+        for name in ours.keys() & theirs.keys()
+        if ours[name] != theirs[name]
+    ]
+    for clash in clashes:
+        print(f"clash: {clash}", file=sys.stderr)
+    return 1 if clashes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

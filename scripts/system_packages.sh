@@ -1,0 +1,48 @@
+#!/bin/sh
+# What the browser tests need from the operating system: a Chromium, and fonts it can draw Chinese, Japanese and
+# Korean with. Installs what is missing (Debian and Ubuntu), says so first, and does nothing when all is there.
+set -eu
+
+has_chromium() {
+    command -v chromium || command -v chromium-browser || command -v google-chrome
+} >/dev/null 2>&1
+
+has_cjk_font() { # Without one every such letter is the same empty box, and a wrong caption looks like a right one.
+    command -v fc-list >/dev/null 2>&1 && [ -n "$(fc-list :lang=ja family)" ] && [ -n "$(fc-list :lang=zh-cn family)" ]
+}
+
+packages=
+has_chromium || packages="chromium"
+# WenQuanYi Zen Hei: one font of 16 MB for all three scripts, a quarter of the usual choice.
+has_cjk_font || packages="${packages:+$packages }fontconfig fonts-wqy-zenhei"
+[ -n "$packages" ] || exit 0
+
+echo "The browser tests need packages of the operating system that are missing here: $packages"
+echo "(a real Chromium opens the demo page; the fonts let it draw Chinese and Japanese captions; about 130 MB)."
+
+sudo=
+[ "$(id -u)" -eq 0 ] || sudo="sudo "
+# shellcheck disable=SC2086  # $packages and $sudo are lists of words
+by_hand() {
+    echo "system_packages: $1" >&2
+    echo "Run this yourself, then the same command again:" >&2
+    echo "    ${sudo}apt-get update && ${sudo}apt-get install -y --no-install-recommends $packages" >&2
+    echo "On other systems, install Chromium and a font for Chinese and Japanese by their own means." >&2
+    exit 1
+}
+
+command -v apt-get >/dev/null 2>&1 || by_hand "there is no apt-get here."
+[ -z "$sudo" ] || command -v sudo >/dev/null 2>&1 || by_hand "this needs root, and there is no sudo here."
+
+echo "Installing them with apt-get (about a minute) …"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() { ${sudo}env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >>"$log" 2>&1; }
+# shellcheck disable=SC2086
+if ! { apt update && apt install -y --no-install-recommends $packages; }; then
+    tail -n 12 "$log" >&2
+    by_hand "apt-get failed (above)."
+fi
+has_chromium || by_hand "apt-get is done, yet there is no chromium on the PATH."
+has_cjk_font || by_hand "apt-get is done, yet no font for Chinese and Japanese is found."
+echo "Installed."
