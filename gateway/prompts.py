@@ -127,8 +127,8 @@ class PromptFamily(Struct, frozen=True):
 
 # ------------------------------------------------------------------------- user text is never control
 
-# Control tokens of common chat formats, for engines whose tokenizer is out of reach; `<|` and `<｜` stand for all
-# tokens that are written `<|…|>` and `<｜…｜>`.
+# Control tokens of common chat formats, for engines whose tokenizer is out of reach; `<|` and `<｜` stand for
+# all tokens that are written `<|…|>` and `<｜…｜>`.
 _COMMON_TOKENS = frozenset(
     {"<|", "|>", "<｜", "｜>", "<s>", "</s>", "<bos>", "<eos>", "<pad>", "<unk>", "<start_of_turn>"}
     | {"<end_of_turn>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<think>", "</think>"}
@@ -595,8 +595,8 @@ _BY_NAME: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"tower-?plus"), "tower-plus"),
 )
 
-# Tencent's dense architecture. Its translation models have it, and the card of the newest still shows the plain
-# prompt of the first; its general models have it too, and are named Instruct or Pretrain.
+# Tencent's dense architecture. Its translation models have it, and the card of the newest still shows the
+# plain prompt of the first; its general models have it too, and are named Instruct or Pretrain.
 _HUNYUAN_TYPES = frozenset({"hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM"})
 _GENERAL = re.compile(r"instruct|pretrain")
 
@@ -609,7 +609,8 @@ def detect(model_config: Mapping[str, object], model_name: str, override: str | 
     override: the family that the operator named; it goes before everything else.
 
     In order: `override`; the marker `translation_gateway` {`prompt`, `languages`} in the config; the model's
-    name; `_name_or_path`; `model_type` and `architectures`. The marker's languages always replace the family's.
+    name; `_name_or_path`; `model_type` and `architectures`. The marker's languages always replace the
+    family's.
     Raises `InvalidValue` for an unknown family, or a marker that makes no sense.
     """
     marker = _marker(model_config)
