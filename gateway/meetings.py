@@ -61,7 +61,9 @@ class Meeting:
         self._outstanding[session, utterance.id] = set(languages)
         speaker = self._members[session]
         speaker.outbox.put(UtteranceAccepted(utterance.id, utterance.rev, self.next_offset()))
-        caption = Caption(utterance.id, utterance.speaker, utterance.lang, utterance.rev, utterance.text, final=True)
+        caption = Caption(
+            utterance.id, utterance.speaker, utterance.lang, utterance.rev, utterance.text, final=True
+        )
         for member in self._members.values():
             if member is speaker or utterance.lang in member.reads:
                 member.outbox.put(caption)

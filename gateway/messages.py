@@ -77,7 +77,7 @@ class ClientStruct(Struct, frozen=True, tag_field="type"):
     """Base of everything a client may send."""
 
 
-class SessionStart(ClientStruct, tag="session.start"):
+class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     """The first message: who is here, what they speak and which languages they read."""
 
     reads: list[Lang]
@@ -89,7 +89,7 @@ class SessionStart(ClientStruct, tag="session.start"):
     formality: Formality | None = None
 
 
-class SessionUpdate(ClientStruct, tag="session.update"):
+class SessionUpdate(ClientStruct, frozen=True, tag="session.update"):
     """Changes in force from the next utterance on; a field left out stays as it is."""
 
     reads: list[Lang] | None = None
@@ -99,7 +99,7 @@ class SessionUpdate(ClientStruct, tag="session.update"):
     formality: Formality | None = None
 
 
-class UtterancePartial(ClientStruct, tag="utterance.partial"):
+class UtterancePartial(ClientStruct, frozen=True, tag="utterance.partial"):
     """What the recogniser believes so far; it may still change."""
 
     id: str
@@ -110,7 +110,7 @@ class UtterancePartial(ClientStruct, tag="utterance.partial"):
     end_ms: Millis | None = None
 
 
-class UtteranceFinal(ClientStruct, tag="utterance.final"):
+class UtteranceFinal(ClientStruct, frozen=True, tag="utterance.final"):
     """The last word on an utterance; once accepted, its translation is the gateway's duty."""
 
     id: str
@@ -121,19 +121,19 @@ class UtteranceFinal(ClientStruct, tag="utterance.final"):
     end_ms: Millis | None = None
 
 
-class UtteranceCancel(ClientStruct, tag="utterance.cancel"):
+class UtteranceCancel(ClientStruct, frozen=True, tag="utterance.cancel"):
     """Stop translating this utterance; what is still missing arrives as `translation.failed`."""
 
     id: str
 
 
-class Ping(ClientStruct, tag="ping"):
+class Ping(ClientStruct, frozen=True, tag="ping"):
     """Answered by `pong` with the same nonce, in order with everything else."""
 
     nonce: str = ""
 
 
-class SessionEnd(ClientStruct, tag="session.end"):
+class SessionEnd(ClientStruct, frozen=True, tag="session.end"):
     """No more utterances: the gateway finishes the accepted ones, then closes with 1000."""
 
 
@@ -149,7 +149,7 @@ class ServerStruct(Struct, frozen=True, tag_field="type"):
     """Base of everything the gateway sends."""
 
 
-class SessionStarted(ServerStruct, tag="session.started"):
+class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
     """The session is open. `epoch` and `offset` are the meeting log's position."""
 
     session: str
@@ -162,14 +162,14 @@ class SessionStarted(ServerStruct, tag="session.started"):
     limits: Limits
 
 
-class SessionUpdated(ServerStruct, tag="session.updated"):
+class SessionUpdated(ServerStruct, frozen=True, tag="session.updated"):
     """A `session.update` was taken: what is in force from the next utterance."""
 
     reads: list[str]
     speaks: str | None
 
 
-class UtteranceAccepted(ServerStruct, tag="utterance.accepted"):
+class UtteranceAccepted(ServerStruct, frozen=True, tag="utterance.accepted"):
     """The final utterance is now the gateway's duty; the client may forget it."""
 
     id: str
@@ -177,7 +177,7 @@ class UtteranceAccepted(ServerStruct, tag="utterance.accepted"):
     offset: int
 
 
-class Caption(ServerStruct, tag="caption"):
+class Caption(ServerStruct, frozen=True, tag="caption"):
     """What was said, in its own language."""
 
     utterance: str
@@ -188,7 +188,7 @@ class Caption(ServerStruct, tag="caption"):
     final: bool
 
 
-class TranslationDelta(ServerStruct, tag="translation.delta"):
+class TranslationDelta(ServerStruct, frozen=True, tag="translation.delta"):
     """New text: append `committed` for good, then show `tentative` in place of the previous tentative."""
 
     utterance: str
@@ -206,7 +206,7 @@ class Timings(Struct, frozen=True):
     total_ms: float
 
 
-class TranslationFinal(ServerStruct, tag="translation.final"):
+class TranslationFinal(ServerStruct, frozen=True, tag="translation.final"):
     """The whole translation; replaces whatever deltas showed."""
 
     utterance: str
@@ -220,7 +220,7 @@ class TranslationFinal(ServerStruct, tag="translation.final"):
     truncated: Annotated[bool, Meta(description="The output limit cut the translation short.")] = False
 
 
-class TranslationFailed(ServerStruct, tag="translation.failed"):
+class TranslationFailed(ServerStruct, frozen=True, tag="translation.failed"):
     """There will be no translation of this accepted utterance into `lang`, and why."""
 
     utterance: str
@@ -232,13 +232,13 @@ class TranslationFailed(ServerStruct, tag="translation.failed"):
     offset: int
 
 
-class SessionDraining(ServerStruct, tag="session.draining"):
+class SessionDraining(ServerStruct, frozen=True, tag="session.draining"):
     """The gateway is leaving: accepted work is finished, for at most `deadline_ms`; reconnect."""
 
     deadline_ms: int
 
 
-class Error(ServerStruct, tag="error"):
+class Error(ServerStruct, frozen=True, tag="error"):
     """Something was refused. The session lives on unless the connection is closed right after."""
 
     code: str
@@ -249,7 +249,7 @@ class Error(ServerStruct, tag="error"):
     field: str | None = None
 
 
-class Pong(ServerStruct, tag="pong"):
+class Pong(ServerStruct, frozen=True, tag="pong"):
     """The answer to `ping`."""
 
     nonce: str = ""

@@ -50,7 +50,9 @@ TRANSLATION_S = Histogram(
     "gateway_translation_seconds", "From acceptance of an utterance to its translation.", buckets=_SECONDS
 )
 TOKEN_INTERVAL_S = Histogram(
-    "gateway_token_interval_seconds", "Time a token took after the first, mean per translation.", buckets=_STEP_SECONDS
+    "gateway_token_interval_seconds",
+    "Time a token took after the first, mean per translation.",
+    buckets=_STEP_SECONDS,
 )
 TOKENS = Counter("gateway_tokens", "Tokens generated.")
 PROMPT_TOKENS = Counter("gateway_prompt_tokens", "Prompt tokens of finished translations.")

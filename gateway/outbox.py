@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 
 from gateway import metrics
 from gateway.messages import Caption, ServerMessage, TranslationDelta, TranslationFinal
@@ -26,8 +27,9 @@ _Key = tuple[str, str]
 class Outbox:
     """A queue with one writer that waits in `get`, and any number of puts, which never wait."""
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, on_overflow: Callable[[], None] = lambda: None) -> None:
         self.overflowed = False
+        self._on_overflow = on_overflow
         self._max_bytes = max_bytes
         self._bytes = 0
         self._serial = 0
@@ -58,6 +60,7 @@ class Outbox:
             self._queue.clear()
             self._deltas.clear()
             self._bytes = 0
+            self._on_overflow()
         self._filled.set()
 
     def close(self) -> None:

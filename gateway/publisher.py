@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import logging
 from contextlib import aclosing
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -88,7 +89,7 @@ class Publisher:
         for translation in running.values():
             task = self._tasks.create_task(self._translate(translation))
             translation.task = task
-            task.add_done_callback(lambda task, translation=translation: self._ended(translation, task))
+            task.add_done_callback(partial(self._ended, translation))
 
     def cancel(self, session: str, utterance: str) -> None:
         """Stop what is left of an utterance; each language gets a `translation.failed` with code `cancelled`."""
@@ -141,9 +142,7 @@ class Publisher:
             truncated=truncated,
         )
 
-    def _ended(
-        self, translation: _Translation, task: asyncio.Task[TranslationFinal | GatewayError]
-    ) -> None:
+    def _ended(self, translation: _Translation, task: asyncio.Task[TranslationFinal | GatewayError]) -> None:
         # A done callback, because a task that is cancelled before its first step runs no code of its own.
         translation.ticket.withdraw()
         meeting, utterance, lang = translation.meeting, translation.utterance, translation.lang

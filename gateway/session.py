@@ -171,7 +171,9 @@ class Session:
         """A message came from the client at `now_s`. `profile` is null while the engine is loading."""
         if self.state is State.CLOSED:
             return []
-        utterance = message.id if isinstance(message, UtterancePartial | UtteranceFinal | UtteranceCancel) else None
+        utterance = (
+            message.id if isinstance(message, UtterancePartial | UtteranceFinal | UtteranceCancel) else None
+        )
         try:
             if (wait_s := self._bucket.take(now_s)) > 0:
                 raise RateLimited(
@@ -245,7 +247,9 @@ class Session:
         if known is not None and known.final_text is not None:
             if known.final_text == message.text:
                 return [Acknowledge(message.id, known.rev)]
-            raise UtteranceFinished("This utterance is final already, with another text; use a new id.", field="id")
+            raise UtteranceFinished(
+                "This utterance is final already, with another text; use a new id.", field="id"
+            )
         if known is not None and message.rev < known.rev:
             raise StaleRevision(f"Revision {known.rev} was received before.", field="rev")
         if len(self._in_flight) >= self._limits.utterances_in_flight:
@@ -323,7 +327,8 @@ class Session:
         self._bound(message.id, self._limits.id_chars, "id")
         if len(message.text) > self._limits.text_chars:
             raise LimitExceeded(
-                f"The text has {len(message.text)} characters; the limit is {self._limits.text_chars}.", field="text"
+                f"The text has {len(message.text)} characters; the limit is {self._limits.text_chars}.",
+                field="text",
             )
         if not message.text.strip():
             raise InvalidValue("The text is empty.", field="text")
@@ -344,14 +349,16 @@ class Session:
         known = self._supported().languages
         if lang not in known:
             raise UnsupportedLanguage(
-                f"The model does not know the language {tag[:20]!r}; it knows {', '.join(known)}.", field=field
+                f"The model does not know the language {tag[:20]!r}; it knows {', '.join(known)}.",
+                field=field,
             )
         return lang
 
     def _languages(self, tags: list[str]) -> tuple[str, ...]:
-        if len(tags) > self._limits.languages:
-            raise LimitExceeded(f"{len(tags)} languages; the limit is {self._limits.languages}.", field="reads")
-        return tuple(dict.fromkeys(self._language(tag, f"reads[{n}]") for n, tag in enumerate(tags)))
+        langs = tuple(dict.fromkeys(self._language(tag, f"reads[{n}]") for n, tag in enumerate(tags)))
+        if len(langs) > self._limits.languages:
+            raise LimitExceeded(f"{len(langs)} languages; the limit is {self._limits.languages}.", field="reads")
+        return langs
 
     def _take_options(
         self, glossary: dict[str, dict[str, str]] | None, context: str | None, formality: Formality | None
@@ -368,7 +375,9 @@ class Session:
         return [
             Reply(
                 error_message(
-                    UnsupportedOption(f"The model {profile.model} takes no {option}; it is left out.", field=option)
+                    UnsupportedOption(
+                        f"The model {profile.model} takes no {option}; it is left out.", field=option
+                    )
                 )
             )
             for option, is_given in given.items()

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
+import multiprocessing
 import os
 import re
 import sys
@@ -24,7 +26,7 @@ from typing import Any
 from msgspec import Struct
 
 from gateway import prompts
-from gateway.errors import EngineFailed, EngineUnavailable, StartupError
+from gateway.errors import EngineFailed, EngineUnavailable, InvalidValue, StartupError
 from gateway.events import (
     EngineCapacity,
     EngineHealth,
@@ -76,7 +78,8 @@ class VllmEngine:
         self._family: prompts.PromptFamily | None = None
         self._engine: Any = None
         self._tokenizer: Any = None
-        self._special_tokens: tuple[str, ...] = ()
+        self._special_tokens: frozenset[str] = frozenset()
+        self._stop_token_ids: list[int] = []
         self._max_len = 0
         self._load = _Load()
         self._api: _Api | None = None
@@ -95,9 +98,9 @@ class VllmEngine:
         options = self._options
         self._say("reading the model's config")
         config = _model_config(options.model)
-        family = prompts.family_named(options.family) if options.family else None
-        self._family = family or prompts.detect(config or {}, options.model)
-        if config is not None and _gpu_present() is False:
+        if config is not None:
+            self._family = _family(config, options)
+        if config is not None and not _gpu_present():
             _check_memory(options)
         self._say("importing vLLM (about 10 s)")
         handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
@@ -109,11 +112,11 @@ class VllmEngine:
         finally:
             os.close(handle)
         self._tokenizer = self._engine.get_tokenizer()
-        self._special_tokens = tuple(str(token) for token in self._tokenizer.all_special_tokens)
+        self._special_tokens = frozenset(map(str, self._tokenizer.all_special_tokens))
         self._max_len = int(self._engine.model_config.max_model_len)
-        if config is None:
-            detected = prompts.detect(self._engine.model_config.hf_config.to_dict(), options.model)
-            self._family = family or detected
+        if self._family is None:
+            self._family = _family(self._engine.model_config.hf_config.to_dict(), options)
+        self._stop_token_ids = self._tokenizer.convert_tokens_to_ids(list(self._family.stop))
         self._profile = EngineProfile(
             model=Path(options.model).name,
             family=self._family.name,
@@ -132,8 +135,14 @@ class VllmEngine:
     async def stop(self) -> None:
         self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
         if self._engine is not None:
-            engine, self._engine = self._engine, None
-            await asyncio.to_thread(engine.shutdown, 5.0)
+            await asyncio.to_thread(self._engine.shutdown, 5.0)
+            self._engine = None
+            # vLLM's finaliser fails in a half dismantled interpreter; collected now, it does not.
+            gc.collect()
+        else:
+            # Still starting: without its process, the thread that waits for it ends at once.
+            for child in multiprocessing.active_children():
+                child.terminate()
         if self.log_path is not None:
             self.log_path.unlink(missing_ok=True)
 
@@ -158,6 +167,8 @@ class VllmEngine:
             os.environ.setdefault(name, value)
         with _output_to(log):
             self._api = api = _Api()
+            # This process's share of vLLM's log; the engine process writes its own to the file.
+            logging.getLogger("vllm").setLevel(logging.WARNING)
             self._say("starting the engine process (about 30 s on a CPU)")
             arguments: dict[str, Any] = {
                 "model": options.model,
@@ -235,20 +246,20 @@ class VllmEngine:
     def _prompt(self, request: TranslationRequest) -> tuple[list[int], int]:
         """Token ids of the prompt, and how many tokens the answer may have."""
         assert self._family is not None  # noqa: S101 -- ready engines have it
-        clean = prompts.neutralise_request(request, self._special_tokens)
         tokenizer = self._tokenizer
-        match self._family.render(clean):
-            case prompts.RawPrompt(text=text):
-                ids = tokenizer.encode(text, add_special_tokens=False)
-            case prompts.ChatPrompt(messages=messages):
+        match self._family.render(request, self._special_tokens):
+            case prompts.RawPrompt(text=text, add_special_tokens=add_special_tokens):
+                ids = tokenizer.encode(text, add_special_tokens=add_special_tokens)
+            case prompts.ChatPrompt() as chat:
+                # The template writes the special tokens itself.
                 text = tokenizer.apply_chat_template(
-                    [{"role": message.role, "content": message.content} for message in messages],
+                    chat.as_dicts(),
                     tokenize=False,
                     add_generation_prompt=True,
-                    enable_thinking=False,
+                    **dict(self._family.template_kwargs),
                 )
                 ids = tokenizer.encode(text, add_special_tokens=False)
-        source_tokens = len(tokenizer.encode(clean.text, add_special_tokens=False))
+        source_tokens = len(tokenizer.encode(request.text, add_special_tokens=False))
         options = self._options
         wanted = options.output_tokens_base + int(options.output_tokens_per_source_token * source_tokens)
         room = self._max_len - len(ids)
@@ -268,7 +279,7 @@ class VllmEngine:
             top_p=sampling.top_p,
             top_k=sampling.top_k,
             repetition_penalty=sampling.repetition_penalty,
-            stop=list(family.stop) or None,
+            stop_token_ids=self._stop_token_ids or None,
             max_tokens=max_tokens,
             output_kind=self._api.RequestOutputKind.DELTA,
             skip_special_tokens=True,
@@ -298,9 +309,14 @@ class VllmEngine:
 _FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 _ERROR_LINE = re.compile(r"(?:^|\s)(?:[\w.]*(?:Error|Exception)): (?P<text>.+)$", re.MULTILINE)
 _ADVICE = (
-    (r"out of memory|no available memory|free memory|not enough memory|kv cache", "Lower --gpu-memory-utilization "
-     "or --max-model-len, free the device, or choose a smaller model."),
-    (r"not a local folder|not a valid model identifier|repository not found|offline", "Give a folder or check the name."),
+    (
+        r"out of memory|no available memory|free memory|not enough memory|kv cache",
+        "Lower --gpu-memory-utilization or --max-model-len, free the device, or choose a smaller model.",
+    ),
+    (
+        r"not a local folder|not a valid model identifier|repository not found|offline",
+        "Give a folder or check the name.",
+    ),
 )
 
 
@@ -386,6 +402,14 @@ def _model_config(model: str) -> dict[str, Any] | None:
     return config
 
 
+def _family(config: Mapping[str, Any], options: VllmOptions) -> prompts.PromptFamily:
+    """How this model wants to be asked. Raises `StartupError`."""
+    try:
+        return prompts.detect(config, options.model, options.family)
+    except InvalidValue as error:
+        raise StartupError(f"The prompt family cannot be chosen: {error.message}") from None
+
+
 def _gpu_present() -> bool:
     return Path("/dev/nvidia0").exists() or Path("/proc/driver/nvidia/version").exists()
 
@@ -410,7 +434,9 @@ def _check_memory(options: VllmOptions) -> None:
         available_gib = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / 2**20
     except (OSError, StopIteration):
         return
-    weights_gib = sum(file.stat().st_size for file in Path(options.model).expanduser().glob("*.safetensors")) / 2**30
+    weights_gib = (
+        sum(file.stat().st_size for file in Path(options.model).expanduser().glob("*.safetensors")) / 2**30
+    )
     # 2 GiB: two Python processes with torch.
     needed_gib = weights_gib + options.kv_cache_gib + 2
     if needed_gib > available_gib:

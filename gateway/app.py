@@ -1,0 +1,199 @@
+"""The one place that names every adapter: builds the application from the settings and runs it.
+
+Knows: which parts there are and who needs whom. Must not know: what any of them does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import traceback as tracebacks
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import TextIO
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import WebSocketRoute
+
+from gateway import config, http_api, metrics, web
+from gateway.config import Settings
+from gateway.connection import Stream
+from gateway.engines.simulated import SimulatedEngine
+from gateway.engines.vllm import VllmEngine, VllmOptions
+from gateway.errors import StartupError
+from gateway.events import EngineState
+from gateway.ports import Engine
+from gateway.publisher import Publisher
+from gateway.scheduler import Scheduler
+from gateway.server import DrainingServer, listen
+
+__all__ = ["Gateway", "serve"]
+
+_log = logging.getLogger(__name__)
+
+# Frames above our own limit still arrive, to be answered with an error; far above it the server closes (1009).
+_HARD_FRAME_FACTOR = 4
+
+
+class Gateway:
+    """Everything that lives as long as the process.
+
+    `engine` may be given by tests; otherwise the settings say which one it is.
+    """
+
+    def __init__(self, settings: Settings, engine: Engine | None = None) -> None:
+        self.settings = settings
+        self.engine = engine or _engine(settings)
+        self.scheduler = Scheduler(self.engine, max_waiting=settings.max_waiting)
+        self.publisher = Publisher(self.scheduler)
+        self.stream = Stream(
+            engine=self.engine,
+            scheduler=self.scheduler,
+            publisher=self.publisher,
+            limits=settings.limits,
+            outbox_bytes=settings.outbox_bytes,
+            max_sessions=settings.max_sessions,
+        )
+        self.startup_error: StartupError | None = None
+        self.app = Starlette(
+            routes=[
+                WebSocketRoute("/v1/stream", self.stream),
+                *http_api.routes(scheduler=self.scheduler, engine=self.engine, limits=settings.limits),
+                *web.routes(),
+            ],
+            lifespan=self._lifespan,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        # Serving begins at once: health, readiness and the page answer while the engine loads.
+        async with asyncio.TaskGroup() as tasks, self.publisher:
+            loading = tasks.create_task(self._load())
+            yield
+            loading.cancel()
+            metrics.ENGINE_READY.set(0)
+            await self.engine.stop()
+
+    async def _load(self) -> None:
+        try:
+            await self.engine.start()
+            metrics.ENGINE_READY.set(1)
+        except StartupError as error:
+            self.startup_error = error
+
+    async def drain(self) -> None:
+        """Admit nothing more, finish what was accepted within the deadline, close every session."""
+        deadline_s = self.settings.drain_s
+        self.stream.announce_drain(deadline_s)
+        if not await self.scheduler.drain(deadline_s):
+            _log.warning(
+                "drain deadline of %g s passed with %d translations left",
+                deadline_s,
+                self.scheduler.running + self.scheduler.waiting,
+            )
+        self.stream.close_all()
+
+
+def _engine(settings: Settings) -> Engine:
+    engine = settings.engine
+    if engine.kind == "simulated":
+        return SimulatedEngine(engine.script)
+    return VllmEngine(
+        VllmOptions(
+            model=engine.model,
+            family=engine.family,
+            max_num_seqs=engine.max_num_seqs,
+            max_model_len=engine.max_model_len,
+            max_num_batched_tokens=engine.max_num_batched_tokens,
+            dtype=engine.dtype,
+            gpu_memory_utilization=engine.gpu_memory_utilization,
+            kv_cache_gib=engine.kv_cache_gib,
+            enforce_eager=engine.enforce_eager,
+            card_sampling=engine.card_sampling,
+            extra=engine.extra,
+        )
+    )
+
+
+def serve(config_file: Path | None, overrides: Mapping[str, object], *, traceback: bool = False) -> int:
+    """Run the gateway until a signal; the process's exit status. Says why on stderr when it cannot start."""
+    # The engine process inherits our stdout and stderr redirected to its log; what we say goes to a duplicate.
+    with os.fdopen(os.dup(2), "w", buffering=1) as terminal:
+        try:
+            settings = config.load(config_file, os.environ, overrides)
+            _log_to(terminal, settings.log_level)
+            sock = listen(settings.host, settings.port)
+            gateway = Gateway(settings)
+        except StartupError as error:
+            return _refuse(terminal, error, traceback=traceback)
+        host, port = sock.getsockname()[:2]
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        with sock:
+            asyncio.run(_serve(gateway, sock, address, terminal))
+        if gateway.startup_error is not None:
+            return _refuse(terminal, gateway.startup_error, traceback=traceback)
+    return 0
+
+
+def _refuse(terminal: TextIO, error: StartupError, *, traceback: bool) -> int:
+    if traceback:
+        tracebacks.print_exception(error, file=terminal)
+    terminal.write(f"gateway: {error.message}\n")
+    return 1
+
+
+def _log_to(terminal: TextIO, level: str) -> None:
+    handler = logging.StreamHandler(terminal)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    for name in ("gateway", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+    logging.getLogger("gateway").setLevel(level.upper())
+    logging.getLogger("uvicorn.error").setLevel("WARNING")
+
+
+async def _serve(gateway: Gateway, sock: object, address: str, terminal: TextIO) -> None:
+    limits = gateway.settings.limits
+    server = DrainingServer(
+        uvicorn.Config(
+            gateway.app,
+            log_config=None,
+            access_log=False,
+            ws="websockets-sansio",
+            ws_max_size=_HARD_FRAME_FACTOR * limits.message_bytes,
+            ws_per_message_deflate=False,
+            timeout_graceful_shutdown=5,
+        ),
+        gateway.drain,
+    )
+    async with asyncio.TaskGroup() as tasks:
+        watching = tasks.create_task(_report_readiness(gateway, server, address, terminal))
+        await server.serve(sockets=[sock])  # type: ignore[list-item]
+        watching.cancel()
+
+
+async def _report_readiness(gateway: Gateway, server: DrainingServer, address: str, terminal: TextIO) -> None:
+    """Say on the terminal what the engine is doing until it is ready; stop the server if it never will be."""
+    started_s = asyncio.get_running_loop().time()
+    terminal.write(f"Loading the engine; the page is at {address} already and says how far it is.\n")
+    said = ""
+    while True:
+        health = gateway.engine.health()
+        elapsed_s = asyncio.get_running_loop().time() - started_s
+        if gateway.startup_error is not None:
+            server.stop()
+            return
+        if health.state is EngineState.READY:
+            terminal.write(f"Ready: {address}\n")
+            return
+        # One line that counts on a terminal, one line per stage in a log.
+        if terminal.isatty():
+            terminal.write(f"\r\033[K  {elapsed_s:4.0f} s  {health.reason}\r")
+            terminal.flush()
+        elif health.reason != said:
+            terminal.write(f"  {elapsed_s:4.0f} s  {health.reason}\n")
+            said = health.reason
+        await asyncio.sleep(0.25)

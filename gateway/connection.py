@@ -1,0 +1,305 @@
+"""`GET /v1/stream`: one WebSocket, its session, and the two tasks that read and write it.
+
+Knows: sockets, frames and close codes; carries out the effects that `session` asks for.
+Must not know: rules of the protocol (`session`), encodings (`codec`), how translations are made (`publisher`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from contextlib import suppress
+
+from starlette.responses import PlainTextResponse
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from gateway import metrics
+from gateway.codec import Codec, negotiate
+from gateway.errors import (
+    CloseCode,
+    Draining,
+    EngineUnavailable,
+    GatewayError,
+    InvalidMessage,
+    SlowReader,
+    StartTimeout,
+    TooManySessions,
+)
+from gateway.events import EngineProfile
+from gateway.meetings import Meeting, Member
+from gateway.messages import (
+    ClientMessage,
+    Error,
+    Limits,
+    ServerMessage,
+    SessionDraining,
+    SessionStarted,
+    UtteranceAccepted,
+    error_message,
+)
+from gateway.outbox import Outbox
+from gateway.ports import Engine
+from gateway.publisher import Publisher
+from gateway.scheduler import Scheduler
+from gateway.session import Accept, Acknowledge, Cancel, Close, Effect, Join, Reply, Session
+
+__all__ = ["Stream"]
+
+_log = logging.getLogger(__name__)
+
+# How long a peer that may not be reading gets to take the last frames.
+_FAREWELL_S = 2.0
+
+
+class Stream:
+    """The endpoint: an ASGI-compatible callable that owns every open connection."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        scheduler: Scheduler,
+        publisher: Publisher,
+        limits: Limits,
+        outbox_bytes: int,
+        max_sessions: int,
+    ) -> None:
+        self.engine = engine
+        self.scheduler = scheduler
+        self.publisher = publisher
+        self.limits = limits
+        self.outbox_bytes = outbox_bytes
+        self.max_sessions = max_sessions
+        self._connections: set[_Connection] = set()
+
+    async def __call__(self, websocket: WebSocket) -> None:
+        try:
+            codec, subprotocol = negotiate(websocket.scope.get("subprotocols", []))
+        except InvalidMessage as error:
+            # Before the handshake there is no frame to send: the HTTP refusal carries the reason.
+            await websocket.send_denial_response(PlainTextResponse(error.message, error.http_status))
+            return
+        await websocket.accept(subprotocol=subprotocol)
+        connection = _Connection(self, websocket, codec)
+        if self.scheduler.draining:
+            await connection.turn_away(
+                Draining("The gateway is shutting down; reconnect.", retry_after_ms=1_000), CloseCode.DRAINING
+            )
+        elif len(self._connections) >= self.max_sessions:
+            await connection.turn_away(
+                TooManySessions(f"This gateway holds {self.max_sessions} sessions already."),
+                CloseCode.TOO_MANY_SESSIONS,
+            )
+        else:
+            self._connections.add(connection)
+            try:
+                await connection.run()
+            finally:
+                self._connections.discard(connection)
+
+    @property
+    def open_sessions(self) -> int:
+        """Connections being served now."""
+        return len(self._connections)
+
+    def announce_drain(self, deadline_s: float) -> None:
+        """Tell every client that the gateway is leaving."""
+        for connection in self._connections:
+            connection.outbox.put(SessionDraining(deadline_ms=round(deadline_s * 1000)))
+
+    def close_all(self) -> None:
+        """Close every connection with 1012, after what is in its outbox."""
+        for connection in list(self._connections):
+            connection.finish(
+                CloseCode.RESTART, Draining("The gateway restarts; reconnect.", retry_after_ms=1_000)
+            )
+
+
+class _Connection:
+    """One socket. The reader feeds the session; the writer empties the outbox; the first to end ends both."""
+
+    def __init__(self, stream: Stream, websocket: WebSocket, codec: Codec) -> None:
+        self.id = secrets.token_hex(8)
+        self.outbox = Outbox(stream.outbox_bytes, on_overflow=self._overflowed)
+        self._stream = stream
+        self._websocket = websocket
+        self._codec = codec
+        self._session = Session(stream.limits)
+        self._meeting: Meeting | None = None
+        self._member: Member | None = None
+        self._close_code: CloseCode | None = None
+        self._last_word: Error | None = None
+        self._writer: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Serve until the client leaves, the session ends or the gateway closes it."""
+        try:
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    reader = tasks.create_task(self._read())
+                    self._writer = tasks.create_task(self._write())
+                    # Either end of a connection ends the other: a reader without a writer has nobody to answer.
+                    self._writer.add_done_callback(lambda _: reader.cancel())
+                    reader.add_done_callback(lambda _: self.outbox.close())
+            except* Exception:
+                _log.exception("session %s failed", self.id)
+                self.finish(CloseCode.INTERNAL, GatewayError("The gateway failed; this is a bug of the gateway."))
+            await self._farewell()
+        finally:
+            self._leave()
+
+    async def turn_away(self, error: GatewayError, code: CloseCode) -> None:
+        """Close a connection that gets no session."""
+        self._close_code, self._last_word = code, _counted(error)
+        await self._farewell()
+
+    def finish(self, code: CloseCode, error: GatewayError | None = None) -> None:
+        """Close once everything in the outbox is written; the first reason given is the one that counts."""
+        if self._close_code is None:
+            self._close_code = code
+            self._last_word = _counted(error) if error is not None else None
+            self.outbox.close()
+
+    # ------------------------------------------------------------ reading
+
+    async def _read(self) -> None:
+        try:
+            try:
+                async with asyncio.timeout(self._stream.limits.start_timeout_s):
+                    frame = await self._receive()
+            except TimeoutError:
+                self.finish(
+                    CloseCode.IDLE,
+                    StartTimeout(f"No session.start within {self._stream.limits.start_timeout_s} s."),
+                )
+                return
+            while True:
+                self._take(frame)
+                frame = await self._receive()
+        except WebSocketDisconnect:
+            self._session.disconnected()
+
+    async def _receive(self) -> str | bytes:
+        message = await self._websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", 1005))
+        text: str | None = message.get("text")
+        data: bytes | None = message.get("bytes")
+        return text if text is not None else data or b""
+
+    def _take(self, frame: str | bytes) -> None:
+        try:
+            message: ClientMessage = self._codec.decode(frame, max_bytes=self._stream.limits.message_bytes)
+        except GatewayError as error:
+            self.outbox.put(_counted(error))
+            return
+        self._carry_out(self._session.receive(message, time.monotonic(), self._profile()))
+
+    def _profile(self) -> EngineProfile | None:
+        try:
+            return self._stream.engine.profile()
+        except EngineUnavailable:
+            return None
+
+    # ------------------------------------------------------------ effects
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Reply(message=message):
+                    if isinstance(message, Error):
+                        metrics.ERRORS.labels(message.code).inc()
+                    self.outbox.put(message)
+                case Join():
+                    self._join(effect)
+                case Accept(utterance=utterance):
+                    try:
+                        self._stream.publisher.accept(self._here(), self.id, utterance)
+                    except GatewayError as error:
+                        self.outbox.put(_counted(error.about(utterance.id)))
+                        self._carry_out(self._session.refused(utterance.id))
+                case Acknowledge(id=utterance_id, rev=rev):
+                    self.outbox.put(UtteranceAccepted(utterance_id, rev, self._here().offset))
+                case Cancel(id=utterance_id):
+                    self._stream.publisher.cancel(self.id, utterance_id)
+                case Close(code=code):
+                    self.finish(code)
+        if self._member is not None:
+            self._member.reads = self._session.reads
+
+    def _join(self, join: Join) -> None:
+        profile = self._stream.engine.profile()
+        meeting = Meeting(secrets.token_hex(8))
+        self._meeting = meeting
+        self._member = Member(self.id, join.name, join.reads, self.outbox, self._settled)
+        meeting.join(self._member)
+        metrics.SESSIONS.inc()
+        metrics.SESSIONS_STARTED.inc()
+        _log.info("session %s started", self.id)
+        self.outbox.put(
+            SessionStarted(
+                session=self.id,
+                meeting=meeting.id,
+                epoch=meeting.epoch,
+                offset=meeting.offset,
+                recovered=None,
+                languages=list(profile.languages),
+                options=sorted(profile.options),
+                limits=self._stream.limits,
+            )
+        )
+
+    def _here(self) -> Meeting:
+        assert self._meeting is not None  # noqa: S101 -- the session lets nothing through before its start
+        return self._meeting
+
+    def _settled(self, utterance: str) -> None:
+        self._carry_out(self._session.settled(utterance))
+
+    def _leave(self) -> None:
+        self._session.disconnected()
+        if self._meeting is not None:
+            self._stream.publisher.abandon(self.id)
+            self._meeting.leave(self.id)
+            metrics.SESSIONS.dec()
+            _log.info("session %s ended", self.id)
+
+    # ------------------------------------------------------------ writing
+
+    async def _write(self) -> None:
+        with suppress(WebSocketDisconnect):
+            while messages := await self.outbox.get():
+                for message in messages:
+                    await self._send(message)
+
+    async def _send(self, message: ServerMessage) -> None:
+        frame = self._codec.encode(message)
+        if isinstance(frame, str):
+            await self._websocket.send({"type": "websocket.send", "text": frame})
+        else:
+            await self._websocket.send({"type": "websocket.send", "bytes": frame})
+
+    def _overflowed(self) -> None:
+        """The writer hangs in a send that the client does not read: nothing more can reach it in order."""
+        self.finish(CloseCode.SLOW_READER, SlowReader("Too much waits to be read; reconnect.", retry_after_ms=0))
+        if self._writer is not None:
+            self._writer.cancel()
+
+    async def _farewell(self) -> None:
+        """The error that says why, then the close frame; a peer that does not read gets neither."""
+        if self._websocket.application_state is not WebSocketState.CONNECTED or self._close_code is None:
+            return
+        # The peer may be gone or not reading: then there is nobody to say it to.
+        with suppress(TimeoutError, WebSocketDisconnect, RuntimeError, OSError):
+            async with asyncio.timeout(_FAREWELL_S):
+                if self._last_word is not None:
+                    await self._send(self._last_word)
+                reason = self._last_word.code if self._last_word is not None else ""
+                await self._websocket.close(self._close_code, reason)
+
+
+def _counted(error: GatewayError) -> Error:
+    metrics.ERRORS.labels(error.code).inc()
+    return error_message(error)

@@ -1,0 +1,78 @@
+"""uvicorn, with a shutdown that finishes what was accepted.
+
+Knows: uvicorn, signals, listening sockets. Must not know: what the application does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+
+import uvicorn
+
+from gateway.errors import StartupError
+
+__all__ = ["DrainingServer", "listen"]
+
+_log = logging.getLogger(__name__)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket, bound before anything slow starts. Raises `StartupError` in one sentence."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.listen(2_048)
+    except OSError as error:
+        if error.errno == 98:  # EADDRINUSE
+            raise StartupError(
+                f"Port {port} on {host} is taken: stop what runs there, or choose another with --port."
+            ) from None
+        raise StartupError(f"Cannot listen on {host}, port {port}: {error.strerror or error}.") from None
+    return sock
+
+
+class DrainingServer(uvicorn.Server):
+    """SIGTERM or SIGINT: run `drain`, then stop. A second signal stops at once."""
+
+    def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(config)
+        self._drain = drain
+        self._draining: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # uvicorn's own version raises the signal again at the end, which would make the exit status 143.
+        loop = asyncio.get_running_loop()
+        signals = (signal.SIGTERM, signal.SIGINT)
+        for number in signals:
+            loop.add_signal_handler(number, self._on_signal, number)
+        try:
+            yield
+        finally:
+            for number in signals:
+                loop.remove_signal_handler(number)
+
+    def stop(self) -> None:
+        """Leave without draining."""
+        self.should_exit = True
+
+    def _on_signal(self, number: int) -> None:
+        if self._draining is not None:
+            _log.warning("second signal: stopping at once")
+            self.force_exit = self.should_exit = True
+            return
+        _log.info("%s: finishing accepted work, admitting no more", signal.Signals(number).name)
+        self._draining = asyncio.get_running_loop().create_task(self._drain_and_stop())
+
+    async def _drain_and_stop(self) -> None:
+        try:
+            await self._drain()
+        finally:
+            self.should_exit = True

@@ -1,0 +1,107 @@
+"""A whole gateway in the test's own event loop, on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import uvicorn
+from websockets.asyncio.client import ClientConnection, connect
+
+from gateway.app import Gateway
+from gateway.codec import JSON, Codec
+from gateway.config import Settings
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from gateway.messages import ClientMessage, ServerMessage
+from gateway.ports import Engine
+from gateway.server import listen
+
+SCRIPT = Script(
+    first_token_s=0.002,
+    token_s=0.002,
+    rules=(
+        Rule(match="FAIL", fail_after=1),
+        Rule(match="STALL", stall_after=0),
+        Rule(match="LONG", repeat=100),
+    ),
+)
+
+
+class Running:
+    """A gateway that serves: `port`, and `gateway` to look inside."""
+
+    def __init__(self, gateway: Gateway, server: uvicorn.Server, port: int) -> None:
+        self.gateway = gateway
+        self.server = server
+        self.port = port
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}/v1/stream"
+
+    @contextlib.asynccontextmanager
+    async def peer(self, codec: Codec = JSON, **options: Any) -> AsyncIterator[Peer]:
+        """A client that speaks the protocol message by message."""
+        options = {"subprotocols": [codec.subprotocol], "compression": None, **options}
+        async with connect(self.url, **options) as connection:
+            yield Peer(connection, codec)
+
+
+class Peer:
+    """One side of a transcript."""
+
+    def __init__(self, connection: ClientConnection, codec: Codec) -> None:
+        self.connection = connection
+        self._codec = codec
+
+    async def send(self, *messages: ClientMessage) -> None:
+        for message in messages:
+            await self.connection.send(self._codec.encode(message))
+
+    async def receive(self) -> ServerMessage:
+        return self._codec.decode_server(await self.connection.recv())
+
+    async def until(self, kind: type[Any], count: int = 1) -> list[Any]:
+        """Everything up to the `count`-th message of a kind."""
+        received: list[Any] = []
+        while sum(isinstance(message, kind) for message in received) < count:
+            received.append(await self.receive())
+        return received
+
+
+@contextlib.asynccontextmanager
+async def running(
+    settings: Settings | None = None, engine: Engine | None = None, script: Script = SCRIPT
+) -> AsyncIterator[Running]:
+    """Serve on a free port until the block ends. The engine is simulated unless given."""
+    settings = settings or Settings()
+    gateway = Gateway(settings, engine or SimulatedEngine(script))
+    sock: socket.socket = listen("127.0.0.1", 0)
+    config = uvicorn.Config(
+        gateway.app,
+        log_config=None,
+        access_log=False,
+        ws="websockets-sansio",
+        ws_max_size=4 * settings.limits.message_bytes,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=5,
+    )
+    server = _Quiet(config)
+    serving = asyncio.create_task(server.serve(sockets=[sock]))
+    try:
+        while not server.started:
+            await asyncio.sleep(0.005)
+        yield Running(gateway, server, sock.getsockname()[1])
+    finally:
+        server.should_exit = True
+        await serving
+        sock.close()
+
+
+class _Quiet(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        yield  # the test runner's signals are its own

@@ -1,0 +1,115 @@
+"""What a lagging reader gets, and what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.messages import Caption, Pong, ServerMessage, Timings, TranslationDelta, TranslationFinal
+from gateway.outbox import Outbox
+
+
+def delta(text: str, utterance: str = "u", lang: str = "ja", tentative: str = "") -> TranslationDelta:
+    return TranslationDelta(utterance, lang, 1, text, tentative)
+
+
+def final(text: str, utterance: str = "u", lang: str = "ja") -> TranslationFinal:
+    return TranslationFinal(utterance, "Ana", lang, 1, text, 1, Timings(0, 0, 0), 1)
+
+
+async def test_messages_come_in_order() -> None:
+    outbox = Outbox(10_000)
+    outbox.put(Pong("1"))
+    outbox.put(delta("a"))
+    outbox.put(Pong("2"))
+    assert await outbox.get() == [Pong("1"), delta("a"), Pong("2")]
+
+
+async def test_unsent_deltas_of_one_translation_merge_in_place() -> None:
+    outbox = Outbox(10_000)
+    outbox.put(delta("a", tentative="x"))
+    outbox.put(delta("b", lang="de"))
+    outbox.put(delta("c", tentative="y"))
+    assert await outbox.get() == [delta("ac", tentative="y"), delta("b", lang="de")]
+    outbox.put(delta("d"))
+    assert await outbox.get() == [delta("d")]
+
+
+async def test_the_final_replaces_unsent_deltas() -> None:
+    outbox = Outbox(10_000)
+    outbox.put(delta("a"))
+    outbox.put(delta("b", utterance="v"))
+    outbox.put(final("abc"))
+    assert await outbox.get() == [delta("b", utterance="v"), final("abc")]
+    assert outbox.bytes == 0
+
+
+async def test_get_waits_for_a_put() -> None:
+    outbox = Outbox(10_000)
+    getting = asyncio.ensure_future(outbox.get())
+    await asyncio.sleep(0)
+    assert not getting.done()
+    outbox.put(Pong())
+    assert await getting == [Pong()]
+
+
+async def test_close_hands_out_the_rest_and_then_ends() -> None:
+    outbox = Outbox(10_000)
+    outbox.put(Pong())
+    outbox.close()
+    outbox.put(Pong("late"))
+    assert await outbox.get() == [Pong()]
+    assert await outbox.get() == []
+
+
+async def test_past_the_bound_it_overflows_once_and_holds_nothing() -> None:
+    overflows: list[bool] = []
+    outbox = Outbox(2_000, on_overflow=lambda: overflows.append(True))
+    for n in range(50):
+        outbox.put(Caption(f"u{n}", "Ana", "en", 1, "x" * 100, final=True))
+    assert overflows == [True]
+    assert (outbox.overflowed, outbox.bytes) == (True, 0)
+    assert await outbox.get() == []
+
+
+_puts = st.lists(
+    st.one_of(
+        st.builds(delta, st.text(max_size=3), st.sampled_from("uv"), st.sampled_from(["ja", "de"])),
+        st.builds(final, st.text(max_size=3), st.sampled_from("uv"), st.sampled_from(["ja", "de"])),
+        st.builds(Pong, st.text(max_size=3)),
+        st.none(),  # the writer takes what is there
+    ),
+    max_size=40,
+)
+
+
+@given(_puts)
+def test_however_it_merges_a_reader_ends_up_with_the_same_text(puts: list[ServerMessage | None]) -> None:
+    async def play() -> None:
+        outbox = Outbox(10**9)
+        sent: list[ServerMessage] = []
+        for message in puts:
+            if message is None:
+                if outbox.bytes:
+                    sent += await outbox.get()
+            else:
+                outbox.put(message)
+        outbox.close()
+        sent += await outbox.get()
+        assert shown(sent) == shown([message for message in puts if message is not None])
+        assert [m for m in sent if isinstance(m, Pong)] == [m for m in puts if isinstance(m, Pong)]
+
+    asyncio.run(play())
+
+
+def shown(messages: list[ServerMessage]) -> dict[tuple[str, str], str]:
+    texts: dict[tuple[str, str], str] = {}
+    for message in messages:
+        match message:
+            case TranslationDelta(utterance=utterance, lang=lang, committed=committed):
+                texts[utterance, lang] = texts.get((utterance, lang), "") + committed
+            case TranslationFinal(utterance=utterance, lang=lang, text=text):
+                texts[utterance, lang] = text
+    return texts

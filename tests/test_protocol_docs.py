@@ -1,0 +1,122 @@
+"""docs/protocol.md: every transcript is run on a real socket, every table is held against the code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from gateway.errors import CloseCode, error_classes
+from gateway.messages import Limits, client_messages, server_messages
+from tests.gateways import SCRIPT, running
+
+PAGE = (Path(__file__).parent.parent / "docs" / "protocol.md").read_text()
+BLOCKS = re.findall(r"^```transcript ?(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def matches(expected: Any, actual: Any) -> bool:
+    """Equal, with `…` in place of anything."""
+    if expected == "…":
+        return True
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return expected.keys() == actual.keys() and all(matches(expected[k], actual[k]) for k in expected)
+    return bool(expected == actual)
+
+
+class Transcript:
+    """Plays the client's lines and checks the gateway's. Deltas may arrive merged or not at all before their
+    final, and finals of several languages in any order; everything else is in the order of the page."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.deltas: dict[tuple[str, str], str] = defaultdict(str)
+        self.expected_deltas: dict[tuple[str, str], str] = defaultdict(str)
+        self.early: list[Any] = []
+
+    async def next(self) -> Any:
+        if self.early:
+            return self.early.pop(0)
+        while True:
+            message = json.loads(await self.connection.recv())
+            if message["type"] != "translation.delta":
+                return message
+            self.deltas[message["utterance"], message["lang"]] += message["committed"]
+
+    async def expect(self, line: str) -> None:
+        if line.startswith("close "):
+            with pytest.raises(ConnectionClosed) as caught:
+                pytest.fail(f"instead of a close: {await self.next()}")
+            assert caught.value.rcvd is not None
+            assert caught.value.rcvd.code == int(line.removeprefix("close "))
+            return
+        expected = json.loads(line)
+        if expected["type"] == "translation.delta":
+            self.expected_deltas[expected["utterance"], expected["lang"]] += expected["committed"]
+            return
+        if expected["type"] == "translation.final":
+            skipped = []
+            while not matches(expected, message := await self.next()):
+                assert message["type"] == "translation.final", f"{line}\n{message}"
+                skipped.append(message)
+            self.early += skipped
+            return
+        message = await self.next()
+        assert matches(expected, message), f"expected {line}\ngot      {json.dumps(message, ensure_ascii=False)}"
+
+    def check_deltas(self) -> None:
+        for key, text in self.expected_deltas.items():
+            assert self.deltas[key] == text
+
+
+@pytest.mark.parametrize(("variant", "block"), BLOCKS, ids=[f"block{n}" for n in range(len(BLOCKS))])
+async def test_transcript(variant: str, block: str) -> None:
+    async with running(script=SCRIPT) as gateway, connect(gateway.url) as connection:
+        transcript = Transcript(connection)
+        draining = None
+        for line in block.strip().splitlines():
+            side, _, rest = line.partition(": ")
+            if side == "C":
+                await connection.send(rest)
+                continue
+            assert side == "S", line
+            if variant == "draining" and '"session.draining"' in line:
+                draining = asyncio.create_task(gateway.gateway.drain())
+            await transcript.expect(rest)
+        transcript.check_deltas()
+        if draining is not None:
+            await draining
+
+
+def test_there_is_a_transcript_for_every_message() -> None:
+    shown = "\n".join(block for _, block in BLOCKS)
+    for cls in (*client_messages(), *server_messages()):
+        assert f'"type": "{cls.__struct_config__.tag}"' in shown
+
+
+def rows(heading: str) -> list[list[str]]:
+    section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")][2:]
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_limits_are_the_defaults() -> None:
+    defaults = Limits()
+    assert [(name, int(value)) for name, value, _ in rows("Limits")] == [
+        (name, getattr(defaults, name)) for name in Limits.__struct_fields__
+    ]
+
+
+def test_every_error_code_is_listed_with_its_retry() -> None:
+    retry = {cls.code: cls.retryable for cls in reversed(error_classes())}
+    assert {code: word == "yes" for code, word, _ in rows("Error codes")} == retry
+
+
+def test_every_close_code_is_listed() -> None:
+    assert {int(code) for code, _ in rows("Close codes")} == {*CloseCode, 1009}

@@ -1,0 +1,252 @@
+"""`/v1/stream` on a real socket, with the simulated engine: what the transcripts of the docs do not show."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from gateway.codec import JSON, MSGPACK, Codec
+from gateway.config import Settings
+from gateway.engines.simulated import Rule, Script
+from gateway.messages import (
+    Caption,
+    Error,
+    Limits,
+    Ping,
+    Pong,
+    SessionEnd,
+    SessionStart,
+    SessionStarted,
+    SessionUpdate,
+    TranslationDelta,
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceAccepted,
+    UtteranceCancel,
+    UtteranceFinal,
+)
+from tests.gateways import Peer, Running, running
+
+
+def say(utterance: str, text: str = "good morning") -> UtteranceFinal:
+    return UtteranceFinal(id=utterance, rev=1, text=text)
+
+
+START = SessionStart(reads=["ja"], speaks="en")
+
+
+async def close_of(peer: Peer) -> tuple[int, Error | None]:
+    """The close code, and the error right before it."""
+    last: Any = None
+    try:
+        while True:
+            last = await peer.receive()
+    except ConnectionClosed as closed:
+        assert closed.rcvd is not None
+        return closed.rcvd.code, last if isinstance(last, Error) else None
+
+
+async def idle(gateway: Running) -> None:
+    """Until nothing waits or runs, neither here nor in the engine; the suite's timeout is the bound."""
+    scheduler, engine = gateway.gateway.scheduler, gateway.gateway.engine
+    while scheduler.running or scheduler.waiting or engine.capacity().running:
+        await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=["json", "msgpack"])
+async def test_deltas_add_up_to_the_final_in_both_encodings(codec: Codec) -> None:
+    async with running() as gateway, gateway.peer(codec) as peer:
+        assert peer.connection.subprotocol == codec.subprotocol
+        await peer.send(START, say("u1"))
+        received = await peer.until(TranslationFinal)
+    assert [type(m) for m in received[:3]] == [SessionStarted, UtteranceAccepted, Caption]
+    deltas = [m.committed for m in received if isinstance(m, TranslationDelta)]
+    assert "".join(deltas) == received[-1].text == "[ja] good morning"
+    assert len(deltas) > 1, "tokens arrive as they are generated"
+
+
+async def test_unknown_subprotocols_are_refused_before_the_handshake() -> None:
+    async with running() as gateway:
+        with pytest.raises(InvalidStatus) as caught:
+            async with connect(gateway.url, subprotocols=["chat"]):  # type: ignore[list-item]
+                pass
+    assert caught.value.response.status_code == 400
+    assert b"translation.v1.json" in caught.value.response.body
+
+
+async def test_sessions_get_their_own_translations_only() -> None:
+    async with running() as gateway:
+
+        async def one(name: str) -> list[Any]:
+            async with gateway.peer() as peer:
+                await peer.send(START, *(say(f"{name}{n}", f"text {name} {n}") for n in range(4)))
+                received = await peer.until(TranslationFinal, 4)
+            assert all(name in m.text for m in received if isinstance(m, TranslationFinal))
+            return received
+
+        await asyncio.gather(*(one(name) for name in "abcdefgh"))
+
+
+async def test_a_late_joiner_gets_tokens_while_another_text_is_being_generated() -> None:
+    async with running() as gateway, gateway.peer() as long, gateway.peer() as late:
+        await long.send(START, say("long", "LONG text that goes on"))
+        await long.until(TranslationDelta)
+        await late.send(START, say("late"))
+        await late.until(TranslationFinal)
+        assert gateway.gateway.engine.capacity().running == 1, "the long one is still being generated"
+        await long.until(TranslationFinal)
+
+
+@pytest.mark.parametrize("how", ["cancel", "disconnect", "abrupt"])
+async def test_what_nobody_waits_for_is_aborted_in_the_engine(how: str) -> None:
+    async with running() as gateway:
+        async with gateway.peer() as peer:
+            await peer.send(START, *(say(f"u{n}", "LONG text") for n in range(20)))
+            await peer.until(TranslationDelta)
+            assert gateway.gateway.scheduler.running > 0
+            if how == "cancel":
+                await peer.send(*(UtteranceCancel(id=f"u{n}") for n in range(20)))
+                failed = [m for m in await peer.until(TranslationFailed, 20) if isinstance(m, TranslationFailed)]
+                assert {m.code for m in failed} == {"cancelled"}
+                await peer.send(SessionEnd())
+                assert await close_of(peer) == (1000, None)
+            elif how == "abrupt":
+                peer.connection.transport.abort()
+        await idle(gateway)
+        async with gateway.peer() as peer:
+            await peer.send(START, say("after"))
+            assert (await peer.until(TranslationFinal))[-1].text == "[ja] good morning"
+
+
+async def test_a_frame_too_large_is_an_error_and_far_too_large_a_close() -> None:
+    settings = Settings(limits=Limits(message_bytes=1_000))
+    async with running(settings) as gateway, gateway.peer() as peer:
+        await peer.send(START, say("u1", "x" * 2_000), Ping("still here"))
+        received = await peer.until(Pong)
+        assert [m.code for m in received if isinstance(m, Error)] == ["message_too_large"]
+        await peer.send(say("u2", "x" * 10_000))
+        assert (await close_of(peer))[0] == 1009
+
+
+async def test_a_flood_is_rate_limited_and_the_session_lives_on() -> None:
+    settings = Settings(limits=Limits(messages_per_s=1_000, messages_burst=5))
+    async with running(settings) as gateway, gateway.peer() as peer:
+        await peer.send(START, *(Ping(str(n)) for n in range(200)))
+        errors = [await peer.receive() for _ in range(201)]
+        limited = [m for m in errors if isinstance(m, Error)]
+        assert limited
+        assert {m.code for m in limited} == {"rate_limited"}
+        retry_after_ms = limited[-1].retry_after_ms
+        assert retry_after_ms is not None
+        await asyncio.sleep(retry_after_ms / 1000)  # as the error asks
+        await peer.send(Ping("late"))
+        assert await peer.receive() == Pong("late")
+
+
+async def test_who_says_nothing_is_closed_with_a_reason() -> None:
+    settings = Settings(limits=Limits(start_timeout_s=1))
+    async with running(settings) as gateway, gateway.peer() as peer:
+        code, error = await close_of(peer)
+    assert code == 4010
+    assert error is not None
+    assert error.code == "start_timeout"
+
+
+async def test_a_full_gateway_turns_sessions_away() -> None:
+    async with running(Settings(max_sessions=1)) as gateway, gateway.peer() as first:
+        await first.send(START)
+        await first.until(SessionStarted)
+        async with gateway.peer() as second:
+            code, error = await close_of(second)
+        assert code == 4509
+        assert error is not None
+        assert error.code == "too_many_sessions"
+        await first.send(Ping("x"))
+        assert await first.receive() == Pong("x")
+
+
+async def test_a_full_queue_refuses_and_the_same_utterance_may_be_sent_again() -> None:
+    script = Script(first_token_s=0.001, token_s=0.001, max_running=1, rules=(Rule("STALL", stall_after=0),))
+    async with running(Settings(max_waiting=0), script=script) as gateway, gateway.peer() as peer:
+        # One place in the engine and two of lookahead.
+        await peer.send(START, *(say(f"u{n}", "STALL") for n in range(3)), say("u3"))
+        error = (await peer.until(Error))[-1]
+        assert (error.code, error.retryable, error.utterance) == ("overloaded", True, "u3")
+        await peer.send(UtteranceCancel(id="u0"))
+        await peer.until(TranslationFailed)
+        await peer.send(say("u3"), UtteranceCancel(id="u1"))
+        await peer.until(UtteranceAccepted)
+        assert (await peer.until(TranslationFinal))[-1].utterance == "u3"
+
+
+async def test_update_holds_from_the_next_utterance() -> None:
+    async with running() as gateway, gateway.peer() as peer:
+        await peer.send(START, say("u1", "LONG first"))
+        await peer.until(TranslationDelta)
+        await peer.send(SessionUpdate(reads=["de", "fr"]), say("u2"))
+        finals = [m for m in await peer.until(TranslationFinal, 3) if isinstance(m, TranslationFinal)]
+        assert {(m.utterance, m.lang) for m in finals} == {("u1", "ja"), ("u2", "de"), ("u2", "fr")}
+
+
+async def test_a_reader_that_stops_reading_is_cut_off_and_harms_nobody() -> None:
+    script = Script(first_token_s=0.001, token_s=0.0, max_running=64, rules=(Rule("LONG", repeat=3_000),))
+    settings = Settings(outbox_bytes=65_536, limits=Limits(utterances_in_flight=10_000, messages_burst=100_000))
+    async with running(settings, script=script) as gateway:  # noqa: SIM117 -- the comment belongs here
+        # A client that reads nothing: the kernel's buffers take some, the outbox its bound.
+        async with gateway.peer(max_queue=1) as stuck, gateway.peer() as reader:
+            await stuck.send(START)
+            await stuck.until(SessionStarted)
+            await reader.send(START)
+            stuck.connection.transport.pause_reading()
+            for n in range(400):
+                await stuck.send(say(f"u{n}", f"LONG {'x' * 1_900}"))
+                if not gateway.gateway.stream.open_sessions > 1:
+                    break
+            await reader.send(say("alive"))
+            assert (await reader.until(TranslationFinal))[-1].utterance == "alive"
+            while gateway.gateway.stream.open_sessions > 1:
+                await asyncio.sleep(0.01)
+            stuck.connection.transport.abort()
+
+
+async def test_drain_turns_new_sessions_away_and_finishes_accepted_work() -> None:
+    async with running() as gateway, gateway.peer() as peer:
+        await peer.send(START, say("u1", "LONG text"))
+        await peer.until(TranslationDelta)
+        draining = asyncio.create_task(gateway.gateway.drain())
+        while not gateway.gateway.scheduler.draining:
+            await asyncio.sleep(0)
+        async with gateway.peer() as late:
+            code, error = await close_of(late)
+            assert (code, error and error.code) == (4012, "draining")
+        await peer.send(say("u2"))
+        received = await peer.until(TranslationFinal)
+        assert [m.code for m in received if isinstance(m, Error)] == ["draining"]
+        assert received[-1].utterance == "u1"
+        code, error = await close_of(peer)
+        assert (code, error and error.code) == (1012, "draining")
+        await draining
+
+
+async def test_drain_gives_up_at_its_deadline_and_says_so() -> None:
+    async with running(Settings(drain_s=0.05)) as gateway, gateway.peer() as peer:
+        await peer.send(START, say("u1", "STALL"))
+        await peer.until(Caption)
+        await gateway.gateway.drain()
+        code, error = await close_of(peer)
+        assert (code, error and error.code) == (1012, "draining")
+
+
+async def test_an_engine_that_dies_fails_what_runs_and_refuses_what_comes() -> None:
+    async with running() as gateway, gateway.peer() as peer:
+        await peer.send(START, say("u1", "LONG text"))
+        await peer.until(TranslationDelta)
+        gateway.gateway.engine.fail("the script says so")  # type: ignore[attr-defined]
+        failed = (await peer.until(TranslationFailed))[-1]
+        assert (failed.utterance, failed.code) == ("u1", "engine_unavailable")
+        await peer.send(say("u2"))
+        assert (await peer.until(Error))[-1].code == "engine_unavailable"
