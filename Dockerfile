@@ -15,11 +15,12 @@ ARG PYTHON_VERSION=3.11
 FROM python:${PYTHON_VERSION}-slim-bookworm AS base
 ENV PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1
-# libnuma: the CPU engine places its threads and memory with it.
+# libnuma: the CPU engine places its threads and memory with it. (No version: Debian's security fixes are wanted.)
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends libnuma1 \
     && rm -rf /var/lib/apt/lists/*
-# A fixed number, so that volumes can be given to it; its home holds the engine's caches.
+# A fixed number, so that volumes can be given to it and a cluster can see that it is not root; its home holds the engine's caches.
 RUN useradd --create-home --uid 10001 gateway
 WORKDIR /app
 
@@ -54,15 +55,16 @@ ENTRYPOINT ["gateway", "serve", "--host", "0.0.0.0"]
 
 FROM runtime AS cuda
 # The engine compiles its kernels for the GPU it finds, and that takes a C compiler.
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
 ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 COPY --from=environment-cuda /app /app
-USER gateway
+USER 10001:10001
 
 # The last stage is what `docker build` makes when no target is named.
 FROM runtime AS cpu
 COPY --from=environment-cpu /app /app
-USER gateway
+USER 10001:10001

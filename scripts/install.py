@@ -392,7 +392,7 @@ def check_engine(engine: str) -> None:
     )
     if found.returncode != 0:
         raise SetupError(
-            f"vLLM is installed but cannot be imported:\n{indent(tail(found.stderr))}\n"
+            f"vLLM is installed but cannot be imported:\n{indent(essence(found.stderr))}\n"
             "Make the environment afresh: make clean-venv install"
         )
 
@@ -425,7 +425,7 @@ def run_logged(command: list[str], *, what: str, of: int = 0, advice: str = "") 
     if status != 0:
         output = output_since(start)
         raise SetupError(
-            f"could not install {what} (exit status {status}):\n{indent(tail(output))}\n"
+            f"could not install {what} (exit status {status}):\n{indent(essence(output))}\n"
             f"{advice or advise(output)}\nEverything it said: {LOG}"
         )
 
@@ -458,8 +458,11 @@ def output_since(offset: int) -> str:
         return log.read()
 
 
-def tail(text: str, lines: int = 12) -> str:
-    return "\n".join(text.strip().splitlines()[-lines:])
+def essence(output: str) -> str:
+    """The few lines of a failed command's output that say why, none of them endless."""
+    lines = [line for line in output.strip().splitlines() if not line.startswith("WARNING: ")]
+    errors = [line for line in lines if re.match(r"\s*(error|cause)\b", line, re.IGNORECASE)]
+    return "\n".join(line if len(line) <= 200 else f"{line[:200]} …" for line in (errors or lines)[-8:])
 
 
 def indent(text: str) -> str:

@@ -34,7 +34,7 @@ install: $without_venv (Python $version) cannot make virtual environments: Debia
 MESSAGE
 else
     cat >&2 <<MESSAGE
-install: no Python 3.11, 3.12, 3.13 or 3.14 found on the PATH (python3 is: $(python3 --version 2>&1 || true)).
+install: no Python 3.11, 3.12, 3.13 or 3.14 found on the PATH ($(python3 --version 2>/dev/null || echo "nor any python3")).
          Debian 12 or Ubuntu 24.04 and newer:  sudo apt-get install python3 python3-venv
          Fedora:                               sudo dnf install python3.12
          Elsewhere, with uv:                   uv python install 3.12 && PYTHON="\$(uv python find 3.12)" make install

@@ -22,7 +22,6 @@ echo "(a real Chromium opens the demo page; the fonts let it draw Chinese and Ja
 
 sudo=
 [ "$(id -u)" -eq 0 ] || sudo="sudo "
-# shellcheck disable=SC2086  # $packages and $sudo are lists of words
 by_hand() {
     echo "system_packages: $1" >&2
     echo "Run this yourself, then the same command again:" >&2
@@ -37,6 +36,8 @@ command -v apt-get >/dev/null 2>&1 || by_hand "there is no apt-get here."
 echo "Installing them with apt-get (about a minute) …"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+# $sudo and $packages are lists of words, possibly empty:
+# shellcheck disable=SC2086
 apt() { ${sudo}env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >>"$log" 2>&1; }
 # shellcheck disable=SC2086
 if ! { apt update && apt install -y --no-install-recommends $packages; }; then
