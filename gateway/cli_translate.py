@@ -1,0 +1,349 @@
+"""`gateway translate`: texts in, one line per language out, through one session of a running gateway.
+
+Knows: sessions (`client`), how many texts to have under way, what to print where.
+Must not know: flags and their spelling (`cli`), the gateway's inside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import sys
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+
+import msgspec
+from msgspec import Struct
+
+from gateway.client import ClientSession, SessionClosed, SessionRefused, connect
+from gateway.errors import CloseCode, Draining, GatewayError, SlowReader, UnsupportedOption
+from gateway.events import Formality
+from gateway.messages import (
+    Error,
+    ServerMessage,
+    SessionUpdated,
+    TranslationDelta,
+    TranslationFailed,
+    TranslationFinal,
+)
+from gateway.terminal import LiveLines, can_redraw, printable
+
+__all__ = [
+    "EXIT_FAILED",
+    "EXIT_UNREACHABLE",
+    "LAST_WORDS",
+    "Job",
+    "SessionOptions",
+    "lines_of",
+    "note",
+    "one_text",
+    "open_session",
+    "translate",
+]
+
+EXIT_UNREACHABLE = 1
+EXIT_FAILED = 3
+
+# Texts under way at once when nobody watches: enough to fill the engine's batch, and short to wait for.
+_WINDOW = 8
+
+# A text that the gateway has no room for is sent again so many times.
+_ATTEMPTS = 20
+_RETRY_MS = 500
+
+# Errors that come right before the gateway closes; the close is explained with them.
+LAST_WORDS = frozenset(cls.code for cls in (GatewayError, Draining, SlowReader))
+
+
+class SessionOptions(Struct, frozen=True):
+    """What the flags say about the session.
+
+    targets: languages to translate into; empty: every language the gateway knows. glossary: (target language
+    or null for all, source term, target term). wait_s: patience with an engine that is loading, seconds.
+    """
+
+    url: str
+    source: str
+    targets: tuple[str, ...] = ()
+    glossary: tuple[tuple[str | None, str, str], ...] = ()
+    context: str | None = None
+    formality: Formality | None = None
+    wait_s: float = 300.0
+
+
+class Job:
+    """One text on its way into its languages: what is there so far, and how each language ended."""
+
+    def __init__(self, number: int, text: str, targets: Sequence[str]) -> None:
+        self.number = number
+        self.id = str(number)
+        self.text = text
+        self.ended: dict[str, TranslationFinal | TranslationFailed] = {}
+        self.refusal: Error | None = None
+        self.attempts = 0
+        self._committed = dict.fromkeys(targets, "")
+        self._shown = dict.fromkeys(targets, "")
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more comes."""
+        return self.refusal is not None or len(self.ended) == len(self._shown)
+
+    @property
+    def shown(self) -> list[str]:
+        """The text of each language as far as it is known, in the order of the languages."""
+        return list(self._shown.values())
+
+    def take(self, message: ServerMessage) -> None:
+        """Note what a message says about this text; other messages change nothing."""
+        match message:
+            case TranslationDelta(lang=lang) if message.utterance == self.id and lang in self._shown:
+                self._committed[lang] += message.committed
+                self._shown[lang] = self._committed[lang] + message.tentative
+            case TranslationFinal(lang=lang) | TranslationFailed(lang=lang) if (
+                message.utterance == self.id and lang in self._shown
+            ):
+                self.ended[lang] = message
+                self._shown[lang] = message.text if isinstance(message, TranslationFinal) else ""
+
+    async def send(self, session: ClientSession) -> None:
+        """Send the text. A connection that is gone says nothing here: reading the session tells why."""
+        self.attempts += 1
+        with suppress(SessionClosed):
+            await session.final(self.text, self.id)
+
+    async def refused(self, session: ClientSession, error: Error) -> None:
+        """The gateway refused the text: wait and send it again where that makes sense, else give it up."""
+        if not error.retryable or self.attempts >= _ATTEMPTS:
+            self.refusal = error
+            return
+        await asyncio.sleep((_RETRY_MS if error.retry_after_ms is None else error.retry_after_ms) / 1000)
+        await self.send(session)
+
+
+def note(sentence: str) -> None:
+    """Say something on stderr that is no translation."""
+    print(f"gateway: {printable(sentence)}", file=sys.stderr, flush=True)
+
+
+@asynccontextmanager
+async def open_session(
+    options: SessionOptions,
+) -> AsyncGenerator[tuple[ClientSession, tuple[str, ...]], None]:
+    """A started session and the languages it translates into. Raises `ClientError`."""
+    said = False
+
+    def on_waiting(_error: Error) -> None:
+        nonlocal said
+        if not said:
+            note("The gateway is still loading its engine; waiting for it.")
+        said = True
+
+    targets = tuple(lang for lang in options.targets if lang != options.source)
+    async with connect(
+        options.url,
+        reads=targets,
+        speaks=options.source,
+        glossary=_glossary(options.glossary, targets),
+        context=options.context,
+        formality=options.formality,
+        ready_timeout_s=options.wait_s,
+        on_waiting=on_waiting,
+    ) as session:
+        if not targets:
+            targets = await _read_everything(session, options)
+        yield session, targets
+
+
+async def _read_everything(session: ClientSession, options: SessionOptions) -> tuple[str, ...]:
+    """Read every language but the spoken one, up to the gateway's limit; which ones these are."""
+    others = [lang for lang in session.started.languages if lang != options.source]
+    targets = tuple(others[: session.started.limits.languages])
+    await session.update(reads=targets, glossary=_glossary(options.glossary, targets))
+    async for message in session:
+        match message:
+            case SessionUpdated():
+                break
+            case Error(code=UnsupportedOption.code):
+                note(message.message)
+            case Error():
+                raise SessionRefused(message)
+    else:
+        raise SessionClosed(session.url, CloseCode.NORMAL, None)
+    return targets
+
+
+def _glossary(
+    terms: Iterable[tuple[str | None, str, str]], targets: Sequence[str]
+) -> dict[str, dict[str, str]] | None:
+    glossary: dict[str, dict[str, str]] = {}
+    for lang, source, target in terms:
+        for each in targets if lang is None else (lang,):
+            glossary.setdefault(each, {})[source] = target
+    return glossary or None
+
+
+async def translate(
+    options: SessionOptions, texts: AsyncIterator[str], *, as_json: bool, timings: bool, numbered: bool
+) -> int:
+    """Translate texts until they end; the exit status. `numbered`: complaints name the text's line."""
+    async with open_session(options) as (session, targets):
+        page = _Page(session, targets, as_json=as_json, timings=timings, numbered=numbered)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                sending = tasks.create_task(_send(session, texts, targets, page))
+                async for message in session:
+                    match message:
+                        case Error(utterance=str(utterance)) if (job := page.job(utterance)) is not None:
+                            tasks.create_task(_again(session, job, message, page))
+                        case Error():
+                            page.complain(message)
+                        case TranslationDelta() | TranslationFinal() | TranslationFailed():
+                            if (job := page.job(message.utterance)) is not None:
+                                job.take(message)
+                                page.show()
+                sending.cancel()
+        except ExceptionGroup as failures:
+            # The first one is the cause, and what our caller knows how to explain.
+            raise failures.exceptions[0] from None
+        if not page.complete:
+            note("The gateway ended the session before everything was translated.")
+            return EXIT_UNREACHABLE
+        return page.status
+
+
+async def _send(session: ClientSession, texts: AsyncIterator[str], targets: Sequence[str], page: _Page) -> None:
+    number = 0
+    async for text in texts:
+        number += 1
+        if text.strip():
+            job = Job(number, text.strip(), targets)
+            await page.admit(job)
+            await job.send(session)
+    # The gateway takes nothing after the end, so whatever it may still refuse has to be through.
+    await page.settle()
+    with suppress(SessionClosed):
+        await session.end()
+
+
+async def _again(session: ClientSession, job: Job, error: Error, page: _Page) -> None:
+    await job.refused(session, error)
+    page.show()
+
+
+class _Page:
+    """The texts under way and what is printed of them: in the order they came in, the first one live."""
+
+    def __init__(
+        self, session: ClientSession, targets: Sequence[str], *, as_json: bool, timings: bool, numbered: bool
+    ) -> None:
+        self.status = 0
+        self.complete = False
+        self._targets = targets
+        self._as_json = as_json
+        self._timings = timings
+        self._numbered = numbered
+        live = not as_json and can_redraw(sys.stdout, len(targets))
+        self._lines = LiveLines(sys.stdout, targets) if live else None
+        self._window = 1 if live else min(_WINDOW, session.started.limits.utterances_in_flight)
+        self._room = asyncio.Semaphore(self._window)
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
+
+    async def admit(self, job: Job) -> None:
+        """Wait until there is room for one more text."""
+        await self._room.acquire()
+        self._jobs[job.id] = job
+
+    async def settle(self) -> None:
+        """Wait until every text is through."""
+        for _ in range(self._window):
+            await self._room.acquire()
+        self.complete = True
+
+    def job(self, utterance: str) -> Job | None:
+        """The text under way with this utterance id."""
+        return self._jobs.get(utterance)
+
+    def complain(self, error: Error) -> None:
+        """An error about the session, not about one text."""
+        if error.code in LAST_WORDS:
+            return
+        note(error.message)
+        if error.code != UnsupportedOption.code:
+            self.status = EXIT_FAILED
+
+    def show(self) -> None:
+        """Print what is finished, which makes room for more, and draw what is not."""
+        while self._jobs and (job := next(iter(self._jobs.values()))).done:
+            self._print(job)
+            del self._jobs[job.id]
+            self._room.release()
+        if self._lines is not None and self._jobs:
+            self._lines.draw(next(iter(self._jobs.values())).shown)
+
+    def _print(self, job: Job) -> None:
+        place = f"line {job.number}: " if self._numbered else ""
+        if job.refusal is not None:
+            self._print_json(job.refusal)
+            note(place + job.refusal.message)
+            self.status = EXIT_FAILED
+            return
+        if self._lines is not None:
+            self._lines.finish(job.shown)
+        for lang in self._targets:
+            self._print_end(lang, job.ended[lang], f"{place}{lang}: ")
+
+    def _print_end(self, lang: str, end: TranslationFinal | TranslationFailed, place: str) -> None:
+        self._print_json(end)
+        if isinstance(end, TranslationFailed):
+            note(place + end.message)
+            self.status = EXIT_FAILED
+            return
+        if self._lines is None and not self._as_json:
+            print(f"{lang}\t{printable(end.text)}", flush=True)
+        if end.truncated:
+            note(f"{place}The translation was cut short by the output limit.")
+        if self._timings:
+            times = end.timings
+            note(
+                f"{place}first token after {times.first_token_ms:.0f} ms, "
+                f"{end.tokens} tokens after {times.total_ms:.0f} ms"
+            )
+
+    def _print_json(self, message: ServerMessage) -> None:
+        if self._as_json:
+            print(msgspec.json.encode(message).decode(), flush=True)
+
+
+async def one_text(text: str) -> AsyncGenerator[str, None]:
+    """A text from the command line."""
+    yield text
+
+
+async def lines_of(fd: int) -> AsyncGenerator[str, None]:
+    """The lines of a file or pipe as they come, without their ends. Bytes that are no UTF-8 are replaced."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    rest = ""
+    while chunk := await _read(fd):
+        *lines, rest = (rest + decoder.decode(chunk)).split("\n")
+        for line in lines:
+            yield line
+    if rest := rest + decoder.decode(b"", True):
+        yield rest
+
+
+async def _read(fd: int) -> bytes:
+    # Not a thread that reads: one that is stuck in a read cannot be interrupted by Ctrl-C.
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    try:
+        loop.add_reader(fd, readable.set)
+    except PermissionError:  # a regular file, which never makes anybody wait
+        return os.read(fd, 65_536)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(fd)
+    return os.read(fd, 65_536)
