@@ -60,7 +60,7 @@ class Gateway:
         self.startup_error: StartupError | None = None
         self.app = Starlette(
             routes=[
-                WebSocketRoute("/v1/stream", self.stream),
+                WebSocketRoute("/v1/stream", self.stream.endpoint),
                 *http_api.routes(scheduler=self.scheduler, engine=self.engine, limits=settings.limits),
                 *web.routes(),
             ],
@@ -94,6 +94,8 @@ class Gateway:
                 deadline_s,
                 self.scheduler.running + self.scheduler.waiting,
             )
+            self.publisher.stop_all()
+        await self.publisher.quiet()
         self.stream.close_all()
 
 

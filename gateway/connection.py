@@ -54,7 +54,7 @@ _FAREWELL_S = 2.0
 
 
 class Stream:
-    """The endpoint: an ASGI-compatible callable that owns every open connection."""
+    """Owns every open connection; `endpoint` is the route."""
 
     def __init__(
         self,
@@ -74,7 +74,8 @@ class Stream:
         self.max_sessions = max_sessions
         self._connections: set[_Connection] = set()
 
-    async def __call__(self, websocket: WebSocket) -> None:
+    async def endpoint(self, websocket: WebSocket) -> None:
+        """Serve one WebSocket from its handshake to its close."""
         try:
             codec, subprotocol = negotiate(websocket.scope.get("subprotocols", []))
         except InvalidMessage as error:

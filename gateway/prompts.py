@@ -666,9 +666,7 @@ def _name(value: object) -> str:
 
 
 def _by_name(names: Iterable[str]) -> PromptFamily | None:
-    return next(
-        (FAMILIES[family] for name in names for pattern, family in _BY_NAME if pattern.search(name)), None
-    )
+    return next((FAMILIES[family] for name in names for pattern, family in _BY_NAME if pattern.search(name)), None)
 
 
 def _by_architecture(model_config: Mapping[str, object], names: Iterable[str]) -> PromptFamily | None:

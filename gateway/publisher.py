@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway import metrics
-from gateway.errors import Cancelled, EngineFailed, GatewayError
+from gateway.errors import Cancelled, Draining, EngineFailed, GatewayError
 from gateway.events import FinishReason, TranslationRequest, Utterance
 from gateway.meetings import Meeting, Member
 from gateway.messages import Timings, TranslationDelta, TranslationFailed, TranslationFinal
@@ -39,6 +39,7 @@ class _Translation(Struct, eq=False):
     readers: list[Member]
     ticket: Ticket
     task: asyncio.Task[TranslationFinal | GatewayError] | None = None
+    stopped: GatewayError | None = None
 
 
 class Publisher:
@@ -49,6 +50,8 @@ class Publisher:
         self._tasks = asyncio.TaskGroup()
         self._translations: dict[tuple[str, str], dict[str, _Translation]] = {}
         self._serial = itertools.count(1)
+        self._quiet = asyncio.Event()
+        self._quiet.set()
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -57,8 +60,7 @@ class Publisher:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for translation in self._all():
-            self._stop(translation)
+        self.stop_all()
         await self._tasks.__aexit__(kind, error, trace)
 
     def accept(self, meeting: Meeting, session: str, utterance: Utterance) -> None:
@@ -86,6 +88,8 @@ class Publisher:
         meeting.accept(session, utterance, languages)
         if not running:
             del self._translations[session, utterance.id]
+        else:
+            self._quiet.clear()
         for translation in running.values():
             task = self._tasks.create_task(self._translate(translation))
             translation.task = task
@@ -94,21 +98,31 @@ class Publisher:
     def cancel(self, session: str, utterance: str) -> None:
         """Stop what is left of an utterance; each language gets a `translation.failed` with code `cancelled`."""
         for translation in self._translations.get((session, utterance), {}).values():
-            self._stop(translation)
+            self._stop(translation, Cancelled("The utterance was cancelled."))
 
     def abandon(self, session: str) -> None:
         """Stop everything a session has running."""
         for translation in self._all():
             if translation.session == session:
-                self._stop(translation)
+                self._stop(translation, Cancelled("The session ended."))
+
+    def stop_all(self) -> None:
+        """Stop everything: the gateway is leaving and its time is up."""
+        for translation in self._all():
+            self._stop(translation, Draining("The gateway stopped before this was translated; send it again."))
+
+    async def quiet(self) -> None:
+        """Wait until the outcome of everything accepted is published."""
+        await self._quiet.wait()
 
     # ------------------------------------------------------------ one translation
 
     def _all(self) -> list[_Translation]:
         return [translation for running in self._translations.values() for translation in running.values()]
 
-    def _stop(self, translation: _Translation) -> None:
-        if translation.task is not None:
+    def _stop(self, translation: _Translation, reason: GatewayError) -> None:
+        if translation.task is not None and translation.stopped is None:
+            translation.stopped = reason
             translation.task.cancel()
 
     async def _translate(self, translation: _Translation) -> TranslationFinal | GatewayError:
@@ -146,7 +160,10 @@ class Publisher:
         # A done callback, because a task that is cancelled before its first step runs no code of its own.
         translation.ticket.withdraw()
         meeting, utterance, lang = translation.meeting, translation.utterance, translation.lang
-        outcome = Cancelled("The utterance was cancelled.") if task.cancelled() else task.result()
+        if task.cancelled():
+            outcome: TranslationFinal | GatewayError = translation.stopped or Cancelled("The translation was stopped.")
+        else:
+            outcome = task.result()
         offset = meeting.next_offset()
         match outcome:
             case TranslationFinal():
@@ -163,6 +180,8 @@ class Publisher:
         del running[lang]
         if not running:
             del self._translations[key]
+        if not self._translations:
+            self._quiet.set()
         meeting.ended(translation.session, utterance.id, lang)
 
 

@@ -39,7 +39,8 @@ class Ticket:
         self.first_token_s: float | None = None
         self.finished_s: float | None = None
         self.tokens = 0
-        self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # An event and no future: cancelling a task cancels the future it awaits, and a turn may be given just then.
+        self.turn = asyncio.Event()
         self._scheduler = scheduler
 
     def withdraw(self) -> None:
@@ -118,7 +119,7 @@ class Scheduler:
     async def stream(self, ticket: Ticket) -> AsyncGenerator[TokenEvent, None]:
         """See `Ticket.stream`."""
         try:
-            await ticket.turn
+            await ticket.turn.wait()
             async with aclosing(self._engine.generate(ticket.request)) as events:
                 async for event in events:
                     if ticket.first_token_s is None and event.tokens:
@@ -157,7 +158,7 @@ class Scheduler:
             ticket.started_s = self._clock()
             metrics.QUEUE_S.observe(ticket.started_s - ticket.admitted_s)
             self._running.add(ticket)
-            ticket.turn.set_result(None)
+            ticket.turn.set()
         self._publish_load()
 
     def _finished(self, ticket: Ticket, event: TokenEvent) -> None:

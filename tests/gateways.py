@@ -26,6 +26,7 @@ SCRIPT = Script(
         Rule(match="FAIL", fail_after=1),
         Rule(match="STALL", stall_after=0),
         Rule(match="LONG", repeat=100),
+        Rule(match="SLOW", token_s=0.1),
     ),
 )
 
@@ -45,7 +46,8 @@ class Running:
     @contextlib.asynccontextmanager
     async def peer(self, codec: Codec = JSON, **options: Any) -> AsyncIterator[Peer]:
         """A client that speaks the protocol message by message."""
-        options = {"subprotocols": [codec.subprotocol], "compression": None, **options}
+        # A client that leaves without reading what is on its way would wait for its own queue to empty.
+        options = {"subprotocols": [codec.subprotocol], "compression": None, "close_timeout": 0.5, **options}
         async with connect(self.url, **options) as connection:
             yield Peer(connection, codec)
 

@@ -237,9 +237,7 @@ def test_translategemma_codes_are_those_of_its_chat_template() -> None:
 
 
 def test_translategemma_for_vllm_uses_delimiters() -> None:
-    assert asked("translategemma-vllm", request()) == (
-        "<<<source>>>de<<<target>>>en<<<text>>>Sie läuft wieder."
-    )
+    assert asked("translategemma-vllm", request()) == ("<<<source>>>de<<<target>>>en<<<text>>>Sie läuft wieder.")
 
 
 def test_translategemma_for_vllm_breaks_delimiters_in_speech() -> None:
@@ -308,9 +306,7 @@ def test_chat_with_everything() -> None:
 
 
 def test_chat_informal() -> None:
-    assert "\n\nUse an informal, familiar register in English.\n\n" in asked(
-        "chat", request(formality="informal")
-    )
+    assert "\n\nUse an informal, familiar register in English.\n\n" in asked("chat", request(formality="informal"))
 
 
 def test_chat_speech_cannot_leave_its_delimiters() -> None:
@@ -442,9 +438,7 @@ speech = st.lists(st.one_of(st.sampled_from(CONTROL), st.text(max_size=4)), max_
 
 @given(text=speech, term=speech, before=speech)
 @pytest.mark.parametrize("name", FAMILIES)
-def test_no_control_string_survives_in_what_users_supply(
-    name: str, text: str, term: str, before: str
-) -> None:
+def test_no_control_string_survives_in_what_users_supply(name: str, text: str, term: str, before: str) -> None:
     family = detect(BUNDLED, "demo") if name == "bundled" else FAMILIES[name]
     seen: list[TranslationRequest] = []
 
@@ -494,9 +488,7 @@ def test_neutralise(text: str, tokens: list[str], expected: str) -> None:
 ALPHABET = "<>s/|a\u2060\u200b"
 
 
-@given(
-    text=st.text(ALPHABET, max_size=30), tokens=st.sets(st.text(ALPHABET, min_size=1, max_size=4), max_size=6)
-)
+@given(text=st.text(ALPHABET, max_size=30), tokens=st.sets(st.text(ALPHABET, min_size=1, max_size=4), max_size=6))
 def test_neutralised_text_contains_no_token_and_clean_text_is_unchanged(text: str, tokens: set[str]) -> None:
     result = neutralise(text, tokens)
     assert not [token for token in tokens if token in result]
@@ -504,9 +496,7 @@ def test_neutralised_text_contains_no_token_and_clean_text_is_unchanged(text: st
         assert result == text
 
 
-@given(
-    text=st.text(ALPHABET, max_size=30), tokens=st.sets(st.text("<>s/|a", min_size=2, max_size=4), max_size=6)
-)
+@given(text=st.text(ALPHABET, max_size=30), tokens=st.sets(st.text("<>s/|a", min_size=2, max_size=4), max_size=6))
 def test_neutralising_only_adds_the_joiner(text: str, tokens: set[str]) -> None:
     assert neutralise(text, tokens).replace(JOINER, "") == text.replace(JOINER, "")
 
@@ -587,9 +577,7 @@ def test_languages_of_a_marker_are_normalised_once_each() -> None:
 def test_a_marker_may_name_languages_only() -> None:
     family = detect(QWEN | {"translation_gateway": {"languages": ["en", "is"]}}, "acme/qwen-tuned")
     assert (family.name, family.languages) == ("chat", ("en", "is"))
-    assert asked(family, request("Hæ.", "is-en")).startswith(
-        "Translate what was said in a meeting from is into"
-    )
+    assert asked(family, request("Hæ.", "is-en")).startswith("Translate what was said in a meeting from is into")
 
 
 def test_the_operator_goes_before_everything() -> None:
@@ -654,9 +642,7 @@ def test_the_documentation_shows_the_exact_prompt(name: str, of: TranslationRequ
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_documentation_lists_every_family_with_its_options(name: str) -> None:
     row = next(
-        line
-        for line in MODELS_MD.read_text(encoding="utf-8").splitlines()
-        if line.startswith(f"| `{name}` |")
+        line for line in MODELS_MD.read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{name}` |")
     )
     options = [option for option in ("glossary", "context", "formality") if option in FAMILIES[name].options]
     assert row.endswith(f"| {', '.join(options) or 'none'} |")

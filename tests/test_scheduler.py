@@ -150,6 +150,22 @@ async def test_a_cancelled_reader_gives_its_place_back_and_ends_the_generation(s
     assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
 
 
+async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
+    engine = HandEngine(max_running=2)
+    scheduler = Scheduler(engine, max_waiting=20, lookahead=0)
+    tasks = [
+        asyncio.ensure_future(consume(ticket)) for ticket in scheduler.admit("m", [request(f"r{n}") for n in range(9)])
+    ]
+    await spin(lambda: len(engine.begun) == 2)
+    for task in tasks[:8]:
+        task.cancel()
+    engine.let("r8")
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes[:8]] == [asyncio.CancelledError] * 8
+    assert outcomes[8] == "ab"
+    assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
+
+
 async def test_a_failing_generation_fails_alone() -> None:
     engine = HandEngine(max_running=2)
     scheduler = Scheduler(engine, max_waiting=10)

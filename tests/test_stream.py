@@ -18,6 +18,7 @@ from gateway.messages import (
     Limits,
     Ping,
     Pong,
+    SessionDraining,
     SessionEnd,
     SessionStart,
     SessionStarted,
@@ -178,8 +179,7 @@ async def test_a_full_queue_refuses_and_the_same_utterance_may_be_sent_again() -
         assert (error.code, error.retryable, error.utterance) == ("overloaded", True, "u3")
         await peer.send(UtteranceCancel(id="u0"))
         await peer.until(TranslationFailed)
-        await peer.send(say("u3"), UtteranceCancel(id="u1"))
-        await peer.until(UtteranceAccepted)
+        await peer.send(say("u3"), UtteranceCancel(id="u1"), UtteranceCancel(id="u2"))
         assert (await peer.until(TranslationFinal))[-1].utterance == "u3"
 
 
@@ -215,18 +215,17 @@ async def test_a_reader_that_stops_reading_is_cut_off_and_harms_nobody() -> None
 
 async def test_drain_turns_new_sessions_away_and_finishes_accepted_work() -> None:
     async with running() as gateway, gateway.peer() as peer:
-        await peer.send(START, say("u1", "LONG text"))
-        await peer.until(TranslationDelta)
+        await peer.send(START, say("u1", "STALL"))
+        await peer.until(Caption)
         draining = asyncio.create_task(gateway.gateway.drain())
-        while not gateway.gateway.scheduler.draining:
-            await asyncio.sleep(0)
+        assert (await peer.until(SessionDraining))[-1].deadline_ms == 30_000
         async with gateway.peer() as late:
             code, error = await close_of(late)
             assert (code, error and error.code) == (4012, "draining")
         await peer.send(say("u2"))
-        received = await peer.until(TranslationFinal)
-        assert [m.code for m in received if isinstance(m, Error)] == ["draining"]
-        assert received[-1].utterance == "u1"
+        assert (await peer.until(Error))[-1].code == "draining"
+        await peer.send(UtteranceCancel(id="u1"))
+        assert (await peer.until(TranslationFailed))[-1].utterance == "u1"
         code, error = await close_of(peer)
         assert (code, error and error.code) == (1012, "draining")
         await draining
@@ -237,6 +236,7 @@ async def test_drain_gives_up_at_its_deadline_and_says_so() -> None:
         await peer.send(START, say("u1", "STALL"))
         await peer.until(Caption)
         await gateway.gateway.drain()
+        assert (await peer.until(TranslationFailed))[-1].code == "draining"
         code, error = await close_of(peer)
         assert (code, error and error.code) == (1012, "draining")
 

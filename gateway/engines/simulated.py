@@ -29,13 +29,15 @@ class Rule(Struct, frozen=True):
     """What happens to a text that contains `match`.
 
     fail_after: raise `EngineFailed` after so many tokens. stall_after: say nothing more after so many tokens,
-    until aborted. repeat: say the text so many times, for a long generation.
+    until aborted. repeat: say the text so many times, for a long generation. token_s: another pace than the
+    script's.
     """
 
     match: str
     fail_after: int | None = None
     stall_after: int | None = None
     repeat: int = 1
+    token_s: float | None = None
 
 
 class Script(Struct, frozen=True):
@@ -79,6 +81,7 @@ class SimulatedEngine:
     async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         script, rule = self._script, self._rule(request.text)
         self._check()
+        token_s = script.token_s if rule.token_s is None else rule.token_s
         words = f"[{request.target}] {request.text}".split() * rule.repeat
         if len(words) > script.max_text_tokens * rule.repeat:
             raise EngineFailed(f"The text is longer than {script.max_text_tokens} tokens.")
@@ -90,7 +93,7 @@ class SimulatedEngine:
         self._running += 1
         try:
             for index, word in enumerate(words):
-                await asyncio.sleep(script.token_s if index else script.first_token_s)
+                await asyncio.sleep(token_s if index else script.first_token_s)
                 self._check()
                 if index == rule.fail_after:
                     raise EngineFailed("The script says that this text fails.")
