@@ -1,0 +1,44 @@
+"""Joins the shards of a training run into the folder that the gateway ships.
+
+python -m demo_model.assemble TRAINED_FOLDER [--into gateway/bundled_model]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+BUNDLED = Path(__file__).resolve().parent.parent / "gateway" / "bundled_model"
+_COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json", "training.json")
+
+
+def assemble(trained: Path, into: Path) -> Path:
+    """Returns the path of the one weight file. Raises FileNotFoundError or ValueError when shards are missing."""
+    from safetensors.torch import load_file, save_file
+
+    shards = sorted(trained.glob("model*.safetensors"))
+    if not shards:
+        raise FileNotFoundError(f"no weights in {trained}")
+    expected = int(shards[0].stem.rsplit("-of-", 1)[1]) if "-of-" in shards[0].stem else 1
+    if len(shards) != expected:
+        raise ValueError(f"{len(shards)} of {expected} shards in {trained}")
+    weights = {name: tensor for shard in shards for name, tensor in load_file(str(shard)).items()}
+    into.mkdir(parents=True, exist_ok=True)
+    for name in _COPIED:
+        shutil.copyfile(trained / name, into / name)
+    save_file(weights, str(into / "model.safetensors"), metadata={"format": "pt"})
+    return into / "model.safetensors"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="demo_model.assemble", description="Join the shards of a trained model.")
+    parser.add_argument("trained", type=Path)
+    parser.add_argument("--into", type=Path, default=BUNDLED)
+    options = parser.parse_args()
+    path = assemble(options.trained, options.into)
+    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

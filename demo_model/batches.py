@@ -1,0 +1,152 @@
+"""Training batches from worker processes: pairs become token ids, sorted by length into arrays of few shapes.
+
+A worker never waits for the device as long as its queue has room; the device should never wait for the workers.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from demo_model import DIRECTIONS
+from demo_model.generate import Pair, PairSource
+from demo_model.layout import END, IDS, PAD, prompt_ids
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
+
+LENGTH_STEP = 4
+LONGEST = 384
+DIRECTIONS_PER_SET = 12
+_SETS_PER_CHUNK = 1200
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`tokens` has shape (rows, length); `predicted` are flat positions whose next token is a target token."""
+
+    tokens: NDArray[np.uint16]
+    predicted: NDArray[np.int32]
+
+
+def encode_pairs(pairs: list[Pair], tokenizer: Tokenizer) -> list[tuple[list[int], int]]:
+    """(ids, length of the prompt) of each pair."""
+    texts = list(dict.fromkeys(text for pair in pairs for text in (pair.source, pair.target)))
+    encoded = dict(
+        zip(texts, (e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)), strict=True)
+    )
+    rows: list[tuple[list[int], int]] = []
+    for pair in pairs:
+        prompt = prompt_ids(pair.source_language, pair.target_language, pair.final, encoded[pair.source])
+        rows.append(([*prompt, *encoded[pair.target], IDS[END]], len(prompt)))
+    return rows
+
+
+def padded(rows: list[tuple[list[int], int]], length: int) -> Batch:
+    import numpy as np
+
+    tokens = np.full((len(rows), length), IDS[PAD], dtype=np.uint16)
+    predicted: list[NDArray[np.int32]] = []
+    for index, (ids, prompt) in enumerate(rows):
+        tokens[index, : len(ids)] = ids
+        # The position before a target token predicts it; the last token of the prompt predicts the first.
+        predicted.append(np.arange(prompt - 1, len(ids) - 1, dtype=np.int32) + index * length)
+    return Batch(tokens, np.concatenate(predicted))
+
+
+def batches(seed: int | str, tokenizer: Tokenizer, tokens_per_batch: int) -> Iterator[Batch]:
+    """Without end; deterministic for a seed."""
+    source = PairSource(seed)
+    shuffler = random.Random(f"batches/{seed}")
+    waiting: dict[int, list[tuple[list[int], int]]] = defaultdict(list)
+    while True:
+        pairs: list[Pair] = []
+        chunk = min(_SETS_PER_CHUNK, 1 + tokens_per_batch // 16)
+        for _ in range(chunk):
+            pairs += source.draw(shuffler.sample(DIRECTIONS, DIRECTIONS_PER_SET))
+        shuffler.shuffle(pairs)
+        full: list[Batch] = []
+        for row in encode_pairs(pairs, tokenizer):
+            length = -(-len(row[0]) // LENGTH_STEP) * LENGTH_STEP
+            length = length if length <= 64 else -(-length // 32) * 32
+            if length > LONGEST:
+                continue
+            rows = waiting[length]
+            rows.append(row)
+            if len(rows) == max(1, tokens_per_batch // length):
+                full.append(padded(rows, length))
+                waiting[length] = []
+        shuffler.shuffle(full)
+        yield from full
+
+
+def _work(seed: str, folder: str, tokens_per_batch: int, out: multiprocessing.Queue[Batch], stop: Any) -> None:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    from demo_model.tokenizer import load_tokenizer
+
+    for batch in batches(seed, load_tokenizer(Path(folder)), tokens_per_batch):
+        while not stop.is_set():
+            try:
+                out.put(batch, timeout=0.5)
+                break
+            except queue.Full:
+                continue
+        if stop.is_set():
+            out.cancel_join_thread()
+            return
+
+
+class BatchPool:
+    """Batches from `workers` processes; with no workers, made in this process. Close it to end the processes."""
+
+    def __init__(
+        self, seed: int | str, folder: Path, tokens_per_batch: int, workers: int, depth: int = 256
+    ) -> None:
+        from demo_model.tokenizer import load_tokenizer
+
+        self._local = batches(seed, load_tokenizer(folder), tokens_per_batch) if workers == 0 else None
+        context = multiprocessing.get_context("spawn")
+        self._queue: multiprocessing.Queue[Batch] = context.Queue(depth)
+        self._stop = context.Event()
+        self._processes = [
+            context.Process(
+                target=_work,
+                args=(f"{seed}/{index}", str(folder), tokens_per_batch, self._queue, self._stop),
+                daemon=True,
+            )
+            for index in range(workers)
+        ]
+        for process in self._processes:
+            process.start()
+
+    def next(self) -> Batch:
+        """Raises RuntimeError when every worker has died."""
+        if self._local is not None:
+            return next(self._local)
+        while True:
+            try:
+                return self._queue.get(timeout=5)
+            except queue.Empty:
+                if not any(process.is_alive() for process in self._processes):
+                    raise RuntimeError("every worker has died") from None
+
+    @property
+    def waiting(self) -> int:
+        """Batches made and not yet taken."""
+        return self._queue.qsize()
+
+    def close(self) -> None:
+        self._stop.set()
+        for process in self._processes:
+            process.join(timeout=2)
+            if process.is_alive():
+                process.terminate()

@@ -1,0 +1,45 @@
+"""How a request becomes token ids, and ids become text again. The one description of the prompt; pure.
+
+    <s> <source language> <target language> <final>|<partial>  source text  <to>   →   target text  </s>
+
+- The four tokens before the source and `<to>` after it are single ids. There is no space anywhere between them.
+- The source text is encoded exactly as it stands: nothing is added in front, nothing is stripped or normalised,
+  and no part of it is read as a special token (`tokenizers`: `encode_special_tokens = True`,
+  `add_special_tokens=False`).
+- `<final>`: the sentence is finished. `<partial>`: more may come; an unfinished source gets an unfinished target.
+- The answer is `tokenizer.decode(ids, skip_special_tokens=True)`, exactly the target text: no leading space, no
+  clean-up. It ends with `</s>`. Streamed pieces (`DecodeStream`) join to the same text.
+- An answer longer than `answer_limit` tokens is a failure of the model, not a translation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from demo_model import LANGUAGES
+
+BEGIN, END, PAD, TO, FINAL, PARTIAL = "<s>", "</s>", "<pad>", "<to>", "<final>", "<partial>"
+LANGUAGE_TOKENS = {language: f"<{language}>" for language in LANGUAGES}
+SPECIAL_TOKENS = (PAD, BEGIN, END, TO, FINAL, PARTIAL, *LANGUAGE_TOKENS.values())
+"""In the order of their ids: `<pad>` is 0, `<s>` 1, `</s>` 2, `<to>` 3, `<final>` 4, `<partial>` 5, `<en>` 6, …"""
+IDS = {token: index for index, token in enumerate(SPECIAL_TOKENS)}
+
+MARKER = {"prompt": "bundled", "languages": list(LANGUAGES), "version": 1}
+"""Stands as `translation_gateway` in config.json, so that the gateway knows which prompt this model wants."""
+
+
+def prompt_ids(source_language: str, target_language: str, final: bool, source_ids: Sequence[int]) -> list[int]:
+    """`source_ids` is the source text alone, encoded as this module says."""
+    return [
+        IDS[BEGIN],
+        IDS[LANGUAGE_TOKENS[source_language]],
+        IDS[LANGUAGE_TOKENS[target_language]],
+        IDS[FINAL if final else PARTIAL],
+        *source_ids,
+        IDS[TO],
+    ]
+
+
+def answer_limit(source_tokens: int) -> int:
+    """How many tokens an answer may have, for a source of so many tokens."""
+    return 2 * source_tokens + 32

@@ -1,0 +1,238 @@
+"""Trains the bundled model on one GPU, scores it and saves it.
+
+    python -m demo_model.train FOLDER --minutes 6            # one GPU
+    python -m demo_model.train FOLDER --tiny --steps 60      # a CPU, to see that everything works
+
+Writes the weights (bfloat16, in shards), config.json, tokenizer.json, tokenizer_config.json and training.json
+(settings, curve, scores). `--init FOLDER` goes on from earlier weights with their tokenizer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from demo_model.batches import BatchPool
+from demo_model.evaluate import Item, chrf, score, sentence_items, summary, table, translate
+from demo_model.model import TINY, Shape, TranslationModel, load, save
+from demo_model.patterns import held_out_patterns, load_patterns
+from demo_model.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
+
+_WARM_UP_STEPS = 300
+_FLOOR = 0.01
+
+
+def learning_rate(step: int, progress: float, peak: float, warm_up: int = _WARM_UP_STEPS) -> float:
+    """Linear warm-up by steps, then a cosine by `progress` (0 to 1) down to 1 % of the peak."""
+    cosine = _FLOOR + (1 - _FLOOR) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+    return peak * cosine * min(1.0, (step + 1) / warm_up)
+
+
+def sizes_for(hidden: int, layers: int) -> dict[str, int]:
+    """Heads of 64 and a feed-forward layer of about 8/3 the width."""
+    return {
+        "hidden": hidden,
+        "layers": layers,
+        "heads": hidden // 64,
+        "feed_forward": hidden * 8 // 3 // 128 * 128,
+    }
+
+
+def optimizer_for(model: TranslationModel, peak: float, fused: bool) -> torch.optim.AdamW:
+    matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
+    scales = [parameter for parameter in model.parameters() if parameter.dim() == 1]
+    groups = [{"params": matrices, "weight_decay": 0.05}, {"params": scales, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=peak, betas=(0.9, 0.98), eps=1e-9, fused=fused)
+
+
+def sample_chrf(
+    model: TranslationModel, tokenizer: Any, items: Sequence[Item], device: torch.device
+) -> dict[str, float]:
+    """chrF over all directions together: a quick look, not the evaluation."""
+    model.eval()
+    with torch.autocast(device.type, torch.bfloat16, enabled=False):
+        answers = translate(model, tokenizer, items, device)
+    model.train()
+    return {
+        "chrf": round(chrf([answer or "" for answer in answers], [item.target for item in items]), 2),
+        "ended": round(sum(answer is not None for answer in answers) / len(items), 4),
+    }
+
+
+def train(options: argparse.Namespace) -> dict[str, Any]:
+    started = time.monotonic()
+    device = torch.device(options.device)
+    cuda = device.type == "cuda"
+    torch.manual_seed(options.seed)
+    torch.set_float32_matmul_precision("high")
+    folder: Path = options.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    if options.init:
+        tokenizer = load_tokenizer(options.init)
+    elif options.tiny:
+        tokenizer = train_tokenizer(options.seed, sets=300, vocabulary=3000)
+    else:
+        tokenizer = train_tokenizer(options.seed)
+    save_tokenizer(tokenizer, folder)
+    print(f"tokenizer: {tokenizer.get_vocab_size()} tokens, {time.monotonic() - started:.0f} s", flush=True)
+
+    pool = BatchPool(f"{options.seed}", folder, options.batch_tokens, options.workers)
+    try:
+        if options.init:
+            model = load(options.init, device)
+        else:
+            sizes = TINY if options.tiny else sizes_for(options.hidden, options.layers)
+            model = TranslationModel(Shape(vocabulary=tokenizer.get_vocab_size(), **sizes)).to(device)
+        model.train()
+        print(f"model: {model.parameters_count / 1e6:.2f} M parameters", flush=True)
+        curve = _steps(model, tokenizer, pool, device, options, started)
+    finally:
+        pool.close()
+
+    model.eval()
+    if cuda:
+        model = model.to(torch.bfloat16)  # what is saved is what is scored
+    names = save(model, folder, int(options.shard_mb * 1e6) if options.shard_mb else None)
+    report: dict[str, Any] = {
+        "settings": {
+            "command": " ".join(["python -m demo_model.train", *options.arguments]),
+            "device": torch.cuda.get_device_name(device) if cuda else "CPU",
+            "torch": torch.__version__,
+            "shape": asdict(model.shape),
+            "parameters": model.parameters_count,
+            "patterns": len(load_patterns()),
+            "held_out_patterns": len(held_out_patterns()),
+            "seed": options.seed,
+            "batch_tokens": options.batch_tokens,
+            "peak_learning_rate": options.learning_rate,
+            "continued": bool(options.init),
+        },
+        "curve": curve,
+    }
+    _write(folder, report)
+    if options.sets:
+        report["scores"] = score(model, tokenizer, device, options.sets)
+        print(table(report["scores"]))
+        print(summary(report["scores"]), flush=True)
+    report["settings"]["total_seconds"] = round(time.monotonic() - started, 1)
+    _write(folder, report)
+    print(f"saved {', '.join(names)} in {folder} after {time.monotonic() - started:.0f} s", flush=True)
+    return report
+
+
+def _write(folder: Path, report: dict[str, Any]) -> None:
+    text = json.dumps(report, ensure_ascii=False, indent=1)
+    (folder / "training.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _steps(
+    model: TranslationModel,
+    tokenizer: Any,
+    pool: BatchPool,
+    device: torch.device,
+    options: argparse.Namespace,
+    started: float,
+) -> list[dict[str, float]]:
+    cuda = device.type == "cuda"
+    optimizer = optimizer_for(model, options.learning_rate, fused=cuda)
+    loss_of = torch.compile(model.loss, dynamic=True) if options.compile else model.loss
+    items = sentence_items("unseen", 4 if options.tiny else 16, seed=1) if options.samples else []
+    curve: list[dict[str, float]] = []
+    recent = torch.zeros((), device=device)
+    count = tokens = targets = step = 0
+    begun = time.monotonic()
+    seconds = options.minutes * 60
+    next_look = 0.0
+    waited = 0.0
+    while True:
+        progress = step / options.steps if options.steps else (time.monotonic() - begun) / seconds
+        if progress >= 1:
+            break
+        asked = time.monotonic()
+        batch = pool.next()
+        waited += time.monotonic() - asked
+        ids = torch.from_numpy(batch.tokens.astype("int64"))
+        predicted = torch.from_numpy(batch.predicted.astype("int64"))
+        if cuda:
+            ids, predicted = ids.pin_memory(), predicted.pin_memory()
+        ids, predicted = ids.to(device, non_blocking=True), predicted.to(device, non_blocking=True)
+        rate = learning_rate(step, progress, options.learning_rate, 10 if options.tiny else _WARM_UP_STEPS)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        with torch.autocast(device.type, torch.bfloat16, enabled=cuda):
+            loss = loss_of(ids, predicted)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        recent += loss.detach()
+        count += 1
+        step += 1
+        tokens += batch.tokens.size
+        targets += len(batch.predicted)
+        if step % options.log_every == 0 or (options.steps and step == options.steps):
+            elapsed = time.monotonic() - begun
+            point = {"step": step, "seconds": round(elapsed, 1), "loss": round(float(recent) / count, 4)}
+            point |= {"learning_rate": round(rate, 7), "tokens": tokens, "target_tokens": targets}
+            recent.zero_()
+            count = 0
+            if items and progress >= next_look:
+                point |= sample_chrf(model, tokenizer, items, device)
+                next_look = progress + 0.12
+            curve.append(point)
+            print(
+                f"{point}  {tokens / elapsed:,.0f} tokens/s, waited {waited:.1f} s, {pool.waiting} ready",
+                flush=True,
+            )
+    if curve and step != curve[-1]["step"] and count:
+        elapsed = round(time.monotonic() - begun, 1)
+        curve.append({"step": step, "seconds": elapsed, "loss": round(float(recent) / count, 4), "tokens": tokens})
+    return curve
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="demo_model.train", description="Train the bundled translation model.")
+    parser.add_argument("folder", type=Path, help="where weights, tokenizer and training.json go")
+    parser.add_argument("--minutes", type=float, default=6.0, help="of training proper; scoring comes after")
+    parser.add_argument("--steps", type=int, default=0, help="so many steps instead of so many minutes")
+    parser.add_argument("--init", type=Path, help="folder of weights and tokenizer to go on from")
+    parser.add_argument("--tiny", action="store_true", help="a very small model and tokenizer, for a try on a CPU")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--workers", type=int, help="processes that generate (default: one less than the cores)")
+    parser.add_argument("--batch-tokens", type=int, default=0, help="tokens in a batch, padding included")
+    parser.add_argument("--learning-rate", type=float, default=1.5e-3, help="at its peak")
+    parser.add_argument("--hidden", type=int, default=384, choices=[256, 320, 384, 448, 512])
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--compile", action="store_true", help="torch.compile the loss")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--shard-mb", type=float, default=0.0, help="largest weight file in MB (default: one file)"
+    )
+    parser.add_argument("--sets", type=int, default=200, help="sentences a direction in the evaluation; 0: none")
+    parser.add_argument("--no-samples", dest="samples", action="store_false", help="no chrF along the curve")
+    parser.add_argument("--log-every", type=int, default=0, help="steps between points of the curve")
+    options = parser.parse_args(arguments)
+    options.arguments = arguments
+    options.batch_tokens = options.batch_tokens or (2048 if options.tiny else 32_768)
+    options.log_every = options.log_every or (20 if options.tiny else 200)
+    if options.workers is None:
+        options.workers = 0 if options.tiny else max(1, (os.cpu_count() or 2) - 1)
+    return options
+
+
+def main(arguments: list[str] | None = None) -> None:
+    train(parse(sys.argv[1:] if arguments is None else arguments))
+
+
+if __name__ == "__main__":
+    main()
