@@ -28,6 +28,7 @@ def assemble(trained: Path, into: Path) -> Path:
     for name in _COPIED:
         shutil.copyfile(trained / name, into / name)
     save_file(weights, str(into / "model.safetensors"), metadata={"format": "pt"})
+    (into / "model.safetensors").chmod(0o644)  # it is written for its owner alone
     return into / "model.safetensors"
 
 

@@ -105,7 +105,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     names = save(model, folder, int(options.shard_mb * 1e6) if options.shard_mb else None)
     report: dict[str, Any] = {
         "settings": {
-            "command": " ".join(["python -m demo_model.train", *options.arguments]),
+            "command": " ".join(["python -m demo_model.train", *map(_without_parents, options.arguments)]),
             "device": torch.cuda.get_device_name(device) if cuda else "CPU",
             "torch": torch.__version__,
             "shape": asdict(model.shape),
@@ -128,6 +128,11 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     _write(folder, report)
     print(f"saved {', '.join(names)} in {folder} after {time.monotonic() - started:.0f} s", flush=True)
     return report
+
+
+def _without_parents(argument: str) -> str:
+    """Where a folder lay on the machine of the training is of no interest."""
+    return argument.rstrip("/").rsplit("/", 1)[-1]
 
 
 def _write(folder: Path, report: dict[str, Any]) -> None:
