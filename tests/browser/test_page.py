@@ -1,0 +1,301 @@
+"""The page at `/`, in a real browser, against a real gateway process with the simulated engine.
+
+The simulated engine's "translation" is the source text behind the target's tag: `[ja] Hello`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Locator, Page, Route, expect
+
+from tests.browser.conftest import ROOT, SCRIPT, GatewayProcess, OpenPage, StartGateway
+
+pytestmark = pytest.mark.browser
+
+SENTENCE = "Let's move the launch to Friday."
+PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "device_scale_factor": 2}
+DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 860}}
+
+
+async def choose_targets(page: Page, *tags: str) -> None:
+    boxes = page.get_by_role("checkbox")
+    await expect(boxes).not_to_have_count(0)
+    for box in await boxes.all():
+        if await box.is_enabled():
+            await box.set_checked(await box.get_attribute("value") in tags)
+
+
+async def say(page: Page, text: str) -> Locator:
+    """Type a text and send it; its card."""
+    await page.get_by_test_id("text").fill(text)
+    await page.get_by_test_id("send").click()
+    card = page.get_by_test_id("utterance").first
+    await expect(card.get_by_test_id("original")).to_have_text(text)
+    return card
+
+
+async def settled(card: Locator) -> None:
+    await expect(card).to_have_attribute("data-state", "settled")
+
+
+async def overflow_px(page: Page) -> int:
+    """How much wider than the viewport the page is."""
+    width: int = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return width
+
+
+async def test_a_typed_sentence_is_translated_into_the_chosen_languages(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        await choose_targets(page, "ja", "de")
+
+        card = await say(page, SENTENCE)
+        await settled(card)
+
+        assert watch.finals() == {"ja": f"[ja] {SENTENCE}", "de": f"[de] {SENTENCE}"}
+        for lang, text in watch.finals().items():
+            translation = card.get_by_test_id(f"translation-{lang}")
+            await expect(translation).to_have_text(text)
+            await expect(translation).to_have_attribute("lang", lang)
+            final = next(f for f in watch.received if f["type"] == "translation.final" and f["lang"] == lang)
+            shown_ms = await card.get_by_test_id(f"first-token-{lang}").inner_text()
+            assert shown_ms == f"{final['timings']['first_token_ms'] + 1e-9:.0f} ms"
+            await expect(card.get_by_test_id(f"tokens-{lang}")).to_have_text(str(final["tokens"]))
+        await expect(card.locator("[data-testid^=translation-]")).to_have_count(2)
+        await expect(page.get_by_test_id("text")).to_have_value("")
+        await expect(page.get_by_test_id("notice")).to_be_hidden()
+
+
+async def test_a_sentence_can_be_picked_in_the_spoken_language_with_the_keyboard_alone(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await page.get_by_test_id("source-lang").select_option("ja")
+        await expect(page.get_by_test_id("target-ja")).to_be_disabled()
+        await choose_targets(page, "en", "zh")
+
+        chip = page.get_by_test_id("sentences").get_by_role("button").first
+        sentence = await chip.inner_text()
+        await chip.focus()
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_test_id("text")).to_have_value(sentence)
+        await expect(page.get_by_test_id("send")).to_be_focused()
+        await page.keyboard.press("Enter")
+
+        card = page.get_by_test_id("utterance")
+        await expect(card.get_by_test_id("translation-zh")).to_have_text(f"[zh] {sentence}")
+        await expect(card.get_by_test_id("translation-en")).to_have_text(f"[en] {sentence}")
+        await expect(card.get_by_test_id("original")).to_have_attribute("lang", "ja")
+
+
+async def test_enter_sends_and_shift_enter_begins_a_new_line(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url) as watch:
+        text = watch.page.get_by_test_id("text")
+        await text.fill("One")
+        await text.press("Shift+Enter")
+        await text.press_sequentially("Two")
+        await expect(text).to_have_value("One\nTwo")
+        await text.press("Enter")
+        await expect(watch.page.get_by_test_id("original")).to_have_text("One\nTwo")
+
+
+async def test_the_page_says_that_the_engine_loads_and_opens_by_itself(
+    start_gateway: StartGateway, open_page: OpenPage, artifacts: Path
+) -> None:
+    gateway = start_gateway('[engine]\nkind = "simulated"\n[engine.script]\nload_s = 5')
+    async with open_page(gateway.url, **DESKTOP) as watch:
+        page = watch.page
+        await expect(page.get_by_test_id("loading")).to_contain_text("The engine is loading")
+        await expect(page.get_by_test_id("loading-reason")).to_contain_text("The simulated engine is loading")
+        await expect(page.get_by_test_id("loading-elapsed")).to_have_text(re.compile(r"^[1-9]\d* s$"))
+        await expect(page.get_by_test_id("status")).to_have_text("Engine loading")
+        await expect(page.get_by_test_id("speak")).to_be_hidden()
+        await page.screenshot(path=artifacts / "page-loading.png")
+
+        await expect(page.get_by_test_id("speak")).to_be_visible(timeout=30_000)
+        await expect(page.get_by_test_id("loading")).to_be_hidden()
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        await settled(await say(page, SENTENCE))
+
+
+async def test_a_failed_engine_is_shown_with_its_reason(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
+) -> None:
+    async with open_page(gateway.url, **PHONE) as watch:
+        page = watch.page
+
+        async def fail(route: Route) -> None:
+            await route.fulfill(status=503, json={"status": "failed", "reason": "the engine ran out of memory"})
+
+        await page.route("**/readyz", fail)
+        await page.reload()
+        await expect(page.get_by_test_id("loading")).to_contain_text("The engine has failed")
+        await expect(page.get_by_test_id("loading-reason")).to_have_text("The engine ran out of memory.")
+        await expect(page.get_by_test_id("status")).to_have_text("Engine failed")
+        await page.screenshot(path=artifacts / "page-failed-phone.png")
+
+        await page.unroute("**/readyz")
+        await expect(page.get_by_test_id("speak")).to_be_visible()
+
+
+async def test_markup_is_shown_as_text(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        markup = '<img src=x onerror="document.title=1"><b>bold</b> &amp; <script>document.title=2</script>'
+        card = await say(page, markup)
+        await settled(card)
+        await expect(card.get_by_test_id("translation-ja")).to_have_text(f"[ja] {markup}")
+        await expect(card.locator("img, b, script")).to_have_count(0)
+        await expect(page).to_have_title("Translation Gateway")
+
+
+async def test_a_running_translation_can_be_cancelled(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await choose_targets(page, "fr")
+        card = await say(page, "This one will stall for ever")
+        await expect(card.get_by_test_id("translation-fr")).to_have_text("[fr] This one will")
+        await card.get_by_test_id("cancel").click()
+        await expect(card.get_by_test_id("failed-fr")).to_have_text("The utterance was cancelled.")
+        await settled(card)
+        await expect(card.get_by_test_id("cancel")).to_be_hidden()
+        # What was there stays to be read, and the next utterance goes through.
+        await expect(card.get_by_test_id("translation-fr")).to_have_text("[fr] This one will")
+        await settled(await say(page, SENTENCE))
+
+
+async def test_a_translation_that_fails_says_why(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url) as watch:
+        card = await say(watch.page, "This one will fail")
+        await settled(card)
+        failed = next(frame for frame in watch.received if frame["type"] == "translation.failed")
+        await expect(card.get_by_test_id(f"failed-{failed['lang']}")).to_have_text(failed["message"])
+
+
+async def test_what_the_gateway_refuses_is_said_in_a_notice(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        await page.get_by_test_id("text").fill("x" * 2001)
+        await expect(page.get_by_test_id("count")).to_have_text("2001 of 2000 characters")
+        await page.get_by_test_id("send").click()
+        notice = page.get_by_test_id("notice")
+        await expect(notice).to_contain_text("The text has 2001 characters; the limit is 2000.")
+        await settled(page.get_by_test_id("utterance"))
+        await page.get_by_test_id("notice-dismiss").click()
+        await expect(notice).to_be_hidden()
+
+        await page.get_by_test_id("send").click()
+        await expect(notice).to_contain_text("There is nothing to translate yet")
+        await page.keyboard.press("Escape")
+        await expect(notice).to_be_hidden()
+
+
+async def test_an_unfinished_utterance_survives_a_crash_of_the_gateway(
+    start_gateway: StartGateway, open_page: OpenPage
+) -> None:
+    gateway = start_gateway()
+    gateway.wait_until_ready()
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        watch.allow("ERR_")  # the browser notes every connection that is refused or breaks off
+        await choose_targets(page, "fr")
+        await settled(await say(page, SENTENCE))
+        card = await say(page, "This one will stall for ever")
+        await expect(card.get_by_test_id("translation-fr")).to_have_text("[fr] This one will")
+
+        gateway.kill()
+        await expect(page.get_by_test_id("status")).to_have_text("Not reachable")
+        await expect(page.get_by_test_id("utterance")).to_have_count(2)
+        start_gateway(SCRIPT.replace('"stall"', '"no longer"'), port=gateway.port).wait_until_ready()
+
+        await expect(page.get_by_test_id("status")).to_have_text("Connected", timeout=60_000)
+        await settled(card)
+        await expect(card.get_by_test_id("translation-fr")).to_have_text("[fr] This one will stall for ever")
+        resent = [frame["text"] for frame in watch.sent if frame["type"] == "utterance.final"]
+        assert resent == [SENTENCE, "This one will stall for ever", "This one will stall for ever"]
+
+
+async def test_a_card_has_one_height_from_the_first_word_to_the_last(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url, **DESKTOP) as watch:
+        page = watch.page
+        await choose_targets(page, "es", "fr", "de")
+        await page.evaluate(
+            """() => {
+                window.heights = [];
+                const sizes = new ResizeObserver(([card]) => heights.push(card.borderBoxSize[0].blockSize));
+                const list = document.getElementById("utterances");
+                const cards = new MutationObserver(() => sizes.observe(list.firstElementChild));
+                cards.observe(list, { childList: true });
+            }"""
+        )
+        await settled(await say(page, SENTENCE))
+        await expect(page.get_by_test_id("tokens-de")).to_be_visible()
+        assert len(set(await page.evaluate("heights"))) == 1
+
+
+async def test_every_control_has_a_name(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await settled(await say(page, SENTENCE))
+        nameless = await page.evaluate(
+            """[...document.querySelectorAll("button, input, select, textarea")]
+                .filter((control) => !control.getAttribute("aria-label") && !control.textContent.trim()
+                    && ![...control.labels ?? []].some((label) => label.textContent.trim()))
+                .map((control) => control.outerHTML)"""
+        )
+        assert nameless == []
+        # Whole translations are announced, their growing is not.
+        live = page.locator("[aria-live=polite]")
+        await expect(live).to_contain_text(f"[ja] {SENTENCE}")
+        await expect(page.get_by_test_id("utterance").locator("[aria-live]")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_desktop(gateway: GatewayProcess, open_page: OpenPage, artifacts: Path, scheme: str) -> None:
+    async with open_page(gateway.url, **DESKTOP, color_scheme=scheme) as watch:
+        page = watch.page
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        await page.screenshot(path=artifacts / f"page-desktop-{scheme}-empty.png")
+        await choose_targets(page, "ja", "es", "zh")
+        await settled(await say(page, "The contract isn't ready yet because Anna is out sick."))
+        await settled(await say(page, "This one will fail after its first words."))
+        card = await say(page, "Sometimes a sentence will stall while it is being translated.")
+        await expect(card.get_by_test_id("translation-zh")).to_contain_text("Sometimes a sentence")
+        assert await overflow_px(page) == 0
+        await page.screenshot(path=artifacts / f"page-desktop-{scheme}.png", full_page=True)
+
+
+async def test_phone(gateway: GatewayProcess, open_page: OpenPage, artifacts: Path) -> None:
+    async with open_page(gateway.url, **PHONE) as watch:
+        page = watch.page
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        assert await overflow_px(page) == 0
+        await page.screenshot(path=artifacts / "page-phone-empty.png")
+        await page.get_by_test_id("source-lang").select_option("ja")
+        await choose_targets(page, "en", "zh")
+        await page.get_by_test_id("sentences").get_by_role("button").nth(1).click()
+        await page.get_by_test_id("send").click()
+        await settled(page.get_by_test_id("utterance"))
+        await say(page, "<b>Averylongwordwithoutanyspacesinitthatwouldotherwisemakethepagescrollsideways</b>")
+        await settled(page.get_by_test_id("utterance").first)
+        assert await overflow_px(page) == 0
+        await page.screenshot(path=artifacts / "page-phone.png", full_page=True)
+        await page.get_by_test_id("send").click()
+        await expect(page.get_by_test_id("notice")).to_be_visible()
+        assert await overflow_px(page) == 0
+        await page.screenshot(path=artifacts / "page-phone-notice.png")
+
+
+def test_the_page_is_light() -> None:
+    assert sum(file.stat().st_size for file in (ROOT / "web_demo").iterdir()) < 100_000
