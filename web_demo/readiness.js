@@ -36,6 +36,8 @@ async function ask(url) {
     case "failed":
     case "draining":
       return { status: body.status, reason };
+    case "stopped":
+      return { status: "draining", reason };
     default:
       return { status: "unreachable", reason: reason || `The gateway's address answers with status ${response.status}.` };
   }
