@@ -327,7 +327,7 @@ def _add_session_flags(command: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=300.0,
         metavar="SECONDS",
-        help="for a gateway that is still loading its engine (default: %(default)g)",
+        help="for an engine that is still loading (default: %(default)g)",
     )
     where.add_argument("--traceback", action="store_true", help="with an error, show where it came from")
 

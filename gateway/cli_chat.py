@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, suppress
 from threading import Thread
 from typing import Any, Self, TypeVar
 
-from gateway.cli_translate import LAST_WORDS, Job, SessionOptions, note, open_session
+from gateway.cli_translate import LAST_WORDS, Job, Patience, SessionOptions, note, open_session
 from gateway.client import ClientSession, SessionClosed
 from gateway.errors import CloseCode
 from gateway.languages import language_name, normalise
@@ -79,7 +79,9 @@ class _Conversation:
         return f"{self.source} → {', '.join(self._targets) or 'nothing'}"
 
     async def open(self) -> None:
-        self._session, self._targets = await self._stack.enter_async_context(open_session(self._options))
+        self._session, self._targets = await self._stack.enter_async_context(
+            open_session(self._options, Patience(self._options.wait_s))
+        )
 
     async def close(self) -> None:
         await self._stack.aclose()
@@ -128,7 +130,7 @@ class _Conversation:
             note("There is no language to translate into; choose one with /to.")
             return
         self._sentences += 1
-        job = Job(self._sentences, text, self._targets)
+        job = Job(self._sentences, text, self._targets, Patience(self._options.wait_s))
         lines = LiveLines(sys.stdout, self._targets) if can_redraw(sys.stdout, len(self._targets)) else None
         await job.send(session)
         async for message in session:

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from gateway.client import ClientSession, SessionClosed, SessionRefused, connect
-from gateway.errors import CloseCode, Draining, GatewayError, SlowReader, UnsupportedOption
+from gateway.errors import CloseCode, Draining, EngineUnavailable, GatewayError, SlowReader, UnsupportedOption
 from gateway.events import Formality
 from gateway.messages import (
     Error,
@@ -35,6 +35,7 @@ __all__ = [
     "EXIT_UNREACHABLE",
     "LAST_WORDS",
     "Job",
+    "Patience",
     "SessionOptions",
     "lines_of",
     "note",
@@ -73,16 +74,38 @@ class SessionOptions(Struct, frozen=True):
     wait_s: float = 300.0
 
 
+class Patience:
+    """How much longer an engine that is not ready is waited for, counted from the first time it was not."""
+
+    def __init__(self, wait_s: float) -> None:
+        self._wait_s = wait_s
+        self._until_s: float | None = None
+
+    def lasts(self, more_s: float) -> bool:
+        """Whether to wait so many seconds more; says so the first time."""
+        now_s = asyncio.get_running_loop().time()
+        if self._until_s is None:
+            self._until_s = now_s + self._wait_s
+            if more_s <= self._wait_s:
+                note("The gateway's engine is not ready yet; waiting for it.")
+        return now_s + more_s <= self._until_s
+
+    def begins(self, error: Error) -> None:
+        """`session.start` has to wait, which the client sees to; only say so."""
+        self.lasts((error.retry_after_ms or 0) / 1000)
+
+
 class Job:
     """One text on its way into its languages: what is there so far, and how each language ended."""
 
-    def __init__(self, number: int, text: str, targets: Sequence[str]) -> None:
+    def __init__(self, number: int, text: str, targets: Sequence[str], patience: Patience) -> None:
         self.number = number
         self.id = str(number)
         self.text = text
         self.ended: dict[str, TranslationFinal | TranslationFailed] = {}
         self.refusal: Error | None = None
-        self.attempts = 0
+        self._refusals = 0
+        self._patience = patience
         self._committed = dict.fromkeys(targets, "")
         self._shown = dict.fromkeys(targets, "")
 
@@ -110,16 +133,21 @@ class Job:
 
     async def send(self, session: ClientSession) -> None:
         """Send the text. A connection that is gone says nothing here: reading the session tells why."""
-        self.attempts += 1
         with suppress(SessionClosed):
             await session.final(self.text, self.id)
 
     async def refused(self, session: ClientSession, error: Error) -> None:
         """The gateway refused the text: wait and send it again where that makes sense, else give it up."""
-        if not error.retryable or self.attempts >= _ATTEMPTS:
+        wait_s = (_RETRY_MS if error.retry_after_ms is None else error.retry_after_ms) / 1000
+        if error.code == EngineUnavailable.code:
+            hopeful = self._patience.lasts(wait_s)
+        else:
+            self._refusals += 1
+            hopeful = error.retryable and self._refusals < _ATTEMPTS
+        if not hopeful:
             self.refusal = error
             return
-        await asyncio.sleep((_RETRY_MS if error.retry_after_ms is None else error.retry_after_ms) / 1000)
+        await asyncio.sleep(wait_s)
         await self.send(session)
 
 
@@ -130,17 +158,9 @@ def note(sentence: str) -> None:
 
 @asynccontextmanager
 async def open_session(
-    options: SessionOptions,
+    options: SessionOptions, patience: Patience
 ) -> AsyncGenerator[tuple[ClientSession, tuple[str, ...]], None]:
     """A started session and the languages it translates into. Raises `ClientError`."""
-    said = False
-
-    def on_waiting(_error: Error) -> None:
-        nonlocal said
-        if not said:
-            note("The gateway is still loading its engine; waiting for it.")
-        said = True
-
     targets = tuple(lang for lang in options.targets if lang != options.source)
     async with connect(
         options.url,
@@ -150,7 +170,7 @@ async def open_session(
         context=options.context,
         formality=options.formality,
         ready_timeout_s=options.wait_s,
-        on_waiting=on_waiting,
+        on_waiting=patience.begins,
     ) as session:
         if not targets:
             targets = await _read_everything(session, options)
@@ -189,11 +209,12 @@ async def translate(
     options: SessionOptions, texts: AsyncIterator[str], *, as_json: bool, timings: bool, numbered: bool
 ) -> int:
     """Translate texts until they end; the exit status. `numbered`: complaints name the text's line."""
-    async with open_session(options) as (session, targets):
+    patience = Patience(options.wait_s)
+    async with open_session(options, patience) as (session, targets):
         page = _Page(session, targets, as_json=as_json, timings=timings, numbered=numbered)
         try:
             async with asyncio.TaskGroup() as tasks:
-                sending = tasks.create_task(_send(session, texts, targets, page))
+                sending = tasks.create_task(_send(session, texts, targets, patience, page))
                 async for message in session:
                     match message:
                         case Error(utterance=str(utterance)) if (job := page.job(utterance)) is not None:
@@ -214,12 +235,14 @@ async def translate(
         return page.status
 
 
-async def _send(session: ClientSession, texts: AsyncIterator[str], targets: Sequence[str], page: _Page) -> None:
+async def _send(
+    session: ClientSession, texts: AsyncIterator[str], targets: Sequence[str], patience: Patience, page: _Page
+) -> None:
     number = 0
     async for text in texts:
         number += 1
         if text.strip():
-            job = Job(number, text.strip(), targets)
+            job = Job(number, text.strip(), targets, patience)
             await page.admit(job)
             await job.send(session)
     # The gateway takes nothing after the end, so whatever it may still refuse has to be through.

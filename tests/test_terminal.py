@@ -81,7 +81,9 @@ def test_lines_grow_in_place_and_stay() -> None:
     lines.draw(["おは", "早"])
     lines.draw(["おはよう", "早安"])
     assert screen.rows() == ["ja       おはよう", "zh-hant  早安"]
-    # The final text may be another, and shorter.
+    # Tentative text may be taken back, and the final text may be another.
+    lines.draw(["おはよう", "早"])
+    assert screen.rows() == ["ja       おはよう", "zh-hant  早"]
     lines.finish(["はい", "早安"])
     assert screen.rows() == ["ja       はい", "zh-hant  早安", ""]
     lines.draw(["つぎ", ""])
@@ -124,3 +126,6 @@ def test_a_terminal_without_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "get_terminal_size", lambda _fd: os.terminal_size((0, 0)))
     monkeypatch.setenv("TERM", "xterm")
     assert can_redraw(Screen(), 8)
+    screen = Screen()
+    LiveLines(screen, ["de"]).draw(["x" * 200])
+    assert cells(screen.rows()[0]) == 79
