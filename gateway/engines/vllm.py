@@ -26,6 +26,7 @@ from typing import Any
 from msgspec import Struct
 
 from gateway import prompts
+from gateway.engines import hardware
 from gateway.errors import EngineFailed, EngineUnavailable, InvalidValue, StartupError
 from gateway.events import (
     EngineCapacity,
@@ -73,7 +74,7 @@ class VllmEngine:
 
     def __init__(self, options: VllmOptions) -> None:
         self._options = options
-        self._health = EngineHealth(EngineState.STARTING, "not started")
+        self._health = EngineHealth(EngineState.STARTING, "starting")
         self._profile: EngineProfile | None = None
         self._family: prompts.PromptFamily | None = None
         self._engine: Any = None
@@ -100,13 +101,13 @@ class VllmEngine:
         config = _model_config(options.model)
         if config is not None:
             self._family = _family(config, options)
-        if config is not None and not _gpu_present():
+        if config is not None and not hardware.gpu_present():
             _check_memory(options)
         self._say("importing vLLM (about 10 s)")
         handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
         self.log_path = Path(name)
         try:
-            self._engine = await asyncio.to_thread(self._build, handle)
+            await asyncio.to_thread(self._build, handle)
         except Exception as error:
             raise StartupError(self._explain(error)) from error
         finally:
@@ -137,7 +138,6 @@ class VllmEngine:
         if self._engine is not None:
             await asyncio.to_thread(self._engine.shutdown, 5.0)
             self._engine = None
-            # vLLM's finaliser fails in a half dismantled interpreter; collected now, it does not.
             gc.collect()
         else:
             # Still starting: without its process, the thread that waits for it ends at once.
@@ -149,10 +149,14 @@ class VllmEngine:
     def _say(self, reason: str) -> None:
         self._health = EngineHealth(EngineState.STARTING, reason)
 
-    def _build(self, log: int) -> Any:
-        """Import vLLM and start its engine process; blocks for as long as that takes."""
+    def _build(self, log: int) -> None:
+        """Import vLLM and start its engine process; blocks for as long as that takes.
+
+        The engine goes straight to its attribute: vLLM keeps this frame alive, and with it any local name, until
+        the interpreter is half dismantled, where the engine's finaliser fails.
+        """
         options = self._options
-        on_cpu = not _gpu_present()
+        on_cpu = not hardware.gpu_present()
         environment = {
             "VLLM_NO_USAGE_STATS": "1",
             "VLLM_LOGGING_LEVEL": "INFO",
@@ -167,12 +171,10 @@ class VllmEngine:
             os.environ.setdefault(name, value)
         with _output_to(log):
             self._api = api = _Api()
-            # This process's share of vLLM's log; the engine process writes its own to the file.
-            logging.getLogger("vllm").setLevel(logging.WARNING)
             self._say("starting the engine process (about 30 s on a CPU)")
             arguments: dict[str, Any] = {
                 "model": options.model,
-                "dtype": _cpu_dtype() if options.dtype == "auto" and on_cpu else options.dtype,
+                "dtype": hardware.cpu_dtype() if options.dtype == "auto" and on_cpu else options.dtype,
                 "max_num_seqs": options.max_num_seqs,
                 "max_model_len": options.max_model_len,
                 "max_num_batched_tokens": options.max_num_batched_tokens,
@@ -187,9 +189,11 @@ class VllmEngine:
                 arguments["gpu_memory_utilization"] = options.gpu_memory_utilization
             arguments |= dict(options.extra)
             known = {name: value for name, value in arguments.items() if value is not None}
-            return api.AsyncLLM.from_engine_args(
+            self._engine = api.AsyncLLM.from_engine_args(
                 api.AsyncEngineArgs(**known), stat_loggers=[_load_logger(self._load, api.StatLoggerBase)]
             )
+        # This process's share of vLLM's log; the engine process writes its own to the file.
+        logging.getLogger("vllm").setLevel(logging.WARNING)
 
     async def _warm_up(self) -> None:
         """One short translation: the first step of a fresh engine is the slow one."""
@@ -249,16 +253,18 @@ class VllmEngine:
         tokenizer = self._tokenizer
         match self._family.render(request, self._special_tokens):
             case prompts.RawPrompt(text=text, add_special_tokens=add_special_tokens):
-                ids = tokenizer.encode(text, add_special_tokens=add_special_tokens)
+                pass
             case prompts.ChatPrompt() as chat:
                 # The template writes the special tokens itself.
+                add_special_tokens = False
                 text = tokenizer.apply_chat_template(
                     chat.as_dicts(),
                     tokenize=False,
                     add_generation_prompt=True,
                     **dict(self._family.template_kwargs),
                 )
-                ids = tokenizer.encode(text, add_special_tokens=False)
+        # Whatever a user supplied has no special token left in it, so all that are here are the prompt's own.
+        ids = tokenizer.encode(text, add_special_tokens=add_special_tokens, split_special_tokens=False)
         source_tokens = len(tokenizer.encode(request.text, add_special_tokens=False))
         options = self._options
         wanted = options.output_tokens_base + int(options.output_tokens_per_source_token * source_tokens)
@@ -306,6 +312,8 @@ class VllmEngine:
         return self._profile
 
 
+# Two Python processes with torch.
+_PROCESSES_GIB = 2
 _FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 _ERROR_LINE = re.compile(r"(?:^|\s)(?:[\w.]*(?:Error|Exception)): (?P<text>.+)$", re.MULTILINE)
 _ADVICE = (
@@ -410,38 +418,15 @@ def _family(config: Mapping[str, Any], options: VllmOptions) -> prompts.PromptFa
         raise StartupError(f"The prompt family cannot be chosen: {error.message}") from None
 
 
-def _gpu_present() -> bool:
-    return Path("/dev/nvidia0").exists() or Path("/proc/driver/nvidia/version").exists()
-
-
-def _cpu_flags() -> frozenset[str]:
-    try:
-        line = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
-    except (OSError, StopIteration):
-        return frozenset()
-    return frozenset(line.split())
-
-
-def _cpu_dtype() -> str:
-    """bfloat16 where the CPU multiplies it natively; elsewhere float32 is three times faster."""
-    return "bfloat16" if _cpu_flags() & {"avx512_bf16", "amx_bf16"} else "float32"
-
-
 def _check_memory(options: VllmOptions) -> None:
     """Raises `StartupError` when weights and cache plainly exceed the machine's free memory."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        available_gib = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / 2**20
-    except (OSError, StopIteration):
-        return
-    weights_gib = (
-        sum(file.stat().st_size for file in Path(options.model).expanduser().glob("*.safetensors")) / 2**30
-    )
-    # 2 GiB: two Python processes with torch.
-    needed_gib = weights_gib + options.kv_cache_gib + 2
-    if needed_gib > available_gib:
+    available_gib = hardware.available_gib()
+    weights = Path(options.model).expanduser().glob("*.safetensors")
+    weights_gib = sum(file.stat().st_size for file in weights) / 2**30
+    needed_gib = weights_gib + options.kv_cache_gib + _PROCESSES_GIB
+    if available_gib is not None and needed_gib > available_gib:
         raise StartupError(
             f"Too little memory: the model needs about {needed_gib:.1f} GiB (weights {weights_gib:.1f}, cache "
-            f"{options.kv_cache_gib:.1f}, processes 2) and {available_gib:.1f} GiB are free; "
-            "lower kv_cache_gib, choose a smaller model or free memory."
+            f"{options.kv_cache_gib:.1f}, processes {_PROCESSES_GIB}) and {available_gib:.1f} GiB are free; "
+            "lower engine.kv_cache_gib, choose a smaller model or free memory."
         )

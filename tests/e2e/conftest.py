@@ -1,0 +1,93 @@
+"""A gateway as an operator starts it: the console command, in a process of its own, with the real engine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+COMMAND = str(Path(sys.executable).parent / "gateway")
+
+
+class GatewayProcess:
+    """A running `gateway serve`. `url` is known once it listens; `said` is everything it wrote."""
+
+    def __init__(self, *arguments: str, env: dict[str, str] | None = None) -> None:
+        self.said = ""
+        self.url = ""
+        self._changed = threading.Condition()
+        self.process = subprocess.Popen(
+            [COMMAND, "serve", "--port", "0", *arguments],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, **(env or {})},
+        )
+        self._reading = threading.Thread(target=self._read)
+        self._reading.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            with self._changed:
+                self.said += line
+                self._changed.notify_all()
+        with self._changed:
+            self._changed.notify_all()
+        self.process.stderr.close()
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """The first match in what the process says; fails when it ends without."""
+        with self._changed:
+            while (match := re.search(pattern, self.said)) is None:
+                assert self.process.poll() is None or self._reading.is_alive(), self.said
+                self._changed.wait(1)
+        return match
+
+    def ready(self) -> GatewayProcess:
+        self.url = self.wait_for(r"Ready: (http://\S+)").group(1)
+        return self
+
+    def get(self, path: str) -> str:
+        with urllib.request.urlopen(self.url + path) as response:  # noqa: S310 -- our own address
+            return str(response.read().decode())
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric over its labels."""
+        lines = [line for line in self.get("/metrics").splitlines() if re.match(rf"{name}(\{{|\s)", line)]
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal; the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        status = self.process.wait(120)
+        self._reading.join(30)
+        return status
+
+
+@contextlib.contextmanager
+def gateway_process(*arguments: str, env: dict[str, str] | None = None) -> Iterator[GatewayProcess]:
+    """Start one; it is gone when the block ends."""
+    gateway = GatewayProcess(*arguments, env=env)
+    try:
+        yield gateway
+    finally:
+        if gateway.process.poll() is None:
+            gateway.end()
+
+
+@pytest.fixture(scope="session")
+def gateway() -> Iterator[GatewayProcess]:
+    """One gateway with the bundled model on the real engine, shared by the tests that leave it as it was."""
+    with gateway_process() as process:
+        yield process.ready()

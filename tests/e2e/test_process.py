@@ -1,0 +1,125 @@
+"""The process as an operator meets it: starting, failing to start, stopping."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from gateway.client import SessionClosed, connect
+from gateway.config import BUNDLED_MODEL
+from gateway.messages import SessionDraining, TranslationDelta, TranslationFinal
+from tests.e2e.conftest import GatewayProcess, gateway_process
+from tests.e2e.test_real_engine import LONG
+
+engine = pytest.mark.engine
+
+
+def refused(*arguments: str, env: dict[str, str] | None = None) -> str:
+    """What a gateway says that cannot start."""
+    with gateway_process(*arguments, env=env) as gateway:
+        assert gateway.process.wait(120) == 1
+        gateway.end()
+    assert "Traceback" not in gateway.said
+    (sentence,) = [line for line in gateway.said.splitlines() if line.startswith("gateway: ")]
+    return sentence
+
+
+class TestRefusingToStart:
+    def test_a_model_that_is_not_there(self) -> None:
+        assert "There is no model at /nowhere" in refused("--model", "/nowhere")
+
+    def test_a_model_without_a_readable_config(self, tmp_path: Path) -> None:
+        (tmp_path / "config.json").write_text("{")
+        assert "cannot be read" in refused("--model", str(tmp_path))
+
+    def test_too_little_memory(self) -> None:
+        assert "Too little memory" in refused(env={"GATEWAY__ENGINE__KV_CACHE_GIB": "4000"})
+
+    def test_a_taken_port(self) -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = str(taken.getsockname()[1])
+            assert f"Port {port} on 127.0.0.1 is taken" in refused("--engine", "simulated", "--port", port)
+
+    def test_a_bad_setting(self, tmp_path: Path) -> None:
+        file = tmp_path / "gateway.toml"
+        file.write_text("prot = 8000\n")
+        assert "prot" in refused("--config", str(file))
+
+    def test_a_traceback_for_those_who_ask(self) -> None:
+        with gateway_process("--model", "/nowhere", "--traceback") as gateway:
+            assert gateway.process.wait(60) == 1
+            gateway.end()
+        assert "Traceback" in gateway.said
+
+    @engine
+    def test_a_model_that_vllm_cannot_load(self, tmp_path: Path) -> None:
+        for file in BUNDLED_MODEL.iterdir():
+            if file.name != "config.json":
+                (tmp_path / file.name).symlink_to(file)
+        config = json.loads((BUNDLED_MODEL / "config.json").read_text())
+        (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": ["NoSuchModel"]}))
+        sentence = refused("--model", str(tmp_path))
+        assert "could not be loaded" in sentence
+        assert "NoSuchModel" in sentence
+
+
+def readiness(gateway: GatewayProcess) -> tuple[int, dict[str, str]]:
+    try:
+        with urllib.request.urlopen(f"{gateway.url}/readyz") as response:  # noqa: S310 -- our own address
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+@engine
+def test_from_start_to_drain() -> None:
+    with gateway_process() as gateway:
+        # It answers at once, alive and not ready, and says why.
+        gateway.url = gateway.wait_for(r"the page is at (http://\S+)").group(1)
+        assert json.loads(gateway.get("/healthz"))["status"] == "alive"
+        status, body = readiness(gateway)
+        assert (status, body["status"]) == (503, "starting")
+        assert body["reason"]
+        assert "<title>" in gateway.get("/")
+        gateway.ready()
+        assert readiness(gateway)[0] == 200
+        asyncio.run(drain(gateway))
+        assert gateway.end() == 0
+    assert "Traceback" not in gateway.said
+
+
+async def drain(gateway: GatewayProcess) -> None:
+    """SIGTERM with work in flight: it is finished, then the session is closed for a restart."""
+    async with connect(gateway.url, reads=["de", "fr"], speaks="en") as session:
+        await session.final(LONG)
+        seen: list[str] = []
+        with pytest.raises(SessionClosed) as closed:
+            async for message in session:
+                if isinstance(message, TranslationDelta) and not seen:
+                    gateway.process.send_signal(signal.SIGTERM)
+                    seen.append("first token")
+                elif isinstance(message, SessionDraining):
+                    seen.append("draining")
+                elif isinstance(message, TranslationFinal):
+                    seen.append(f"final {message.lang}")
+        assert closed.value.code == 1012
+        assert closed.value.error is not None
+        assert closed.value.error.code == "draining"
+    assert seen[:2] == ["first token", "draining"]
+    assert sorted(seen[2:]) == ["final de", "final fr"]
+
+
+@engine
+def test_sigterm_while_the_engine_loads_ends_the_process() -> None:
+    with gateway_process() as gateway:
+        gateway.wait_for("starting the engine process")
+        assert gateway.end() == 0

@@ -1,0 +1,207 @@
+"""What the product promises, on the real engine through real sockets: by order of events, never by time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from gateway.client import ClientSession, connect
+from gateway.messages import TranslationDelta, TranslationFailed, TranslationFinal
+from tests.e2e.conftest import GatewayProcess
+
+pytestmark = pytest.mark.engine
+
+SENTENCES = [
+    "Let's move the launch to Friday.",
+    "Good morning, everyone.",
+    "Can you hear me?",
+    "Thank you very much.",
+    "I have a question.",
+    "You're on mute.",
+    "Can you see my screen?",
+    "What do you think?",
+]
+# Many sentences in one utterance: its generation takes hundreds of steps.
+LONG = " ".join(SENTENCES * 4)
+
+
+async def finals(session: ClientSession, count: int) -> list[TranslationFinal]:
+    found: list[TranslationFinal] = []
+    async for message in session:
+        assert not isinstance(message, TranslationFailed), message
+        if isinstance(message, TranslationFinal):
+            found.append(message)
+            if len(found) == count:
+                break
+    return found
+
+
+async def first_delta(session: ClientSession) -> None:
+    async for message in session:
+        if isinstance(message, TranslationDelta):
+            return
+
+
+async def alone(gateway: GatewayProcess, text: str, target: str) -> str:
+    """What the engine gives for this prompt when it runs nothing else."""
+    async with connect(gateway.url, reads=[target], speaks="en") as session:
+        await session.final(text)
+        (final,) = await finals(session, 1)
+    return final.text
+
+
+async def engine_idle(gateway: GatewayProcess) -> None:
+    """Until the engine's own count of running requests is 0; the suite's timeout is the bound."""
+    while await asyncio.to_thread(gateway.metric, "vllm:num_requests_running"):
+        await asyncio.sleep(0.05)
+
+
+async def test_a_sentence_is_translated_into_every_language(gateway: GatewayProcess) -> None:
+    async with connect(gateway.url, reads=["ja", "es", "de", "fr", "zh"], speaks="en") as session:
+        await session.final("Good morning, everyone.")
+        texts = {final.lang: final.text for final in await finals(session, 5)}
+    assert texts["ja"].startswith("皆さん") or "おはよう" in texts["ja"]
+    assert "Guten Morgen" in texts["de"]
+    assert "Bonjour" in texts["fr"]
+    assert "Buenos días" in texts["es"]
+    assert "早上好" in texts["zh"]
+
+
+async def test_a_late_joiner_enters_the_running_batch(gateway: GatewayProcess) -> None:
+    async with (
+        connect(gateway.url, reads=["de"], speaks="en") as first,
+        connect(gateway.url, reads=["de"], speaks="en") as late,
+    ):
+        await first.final(LONG)
+        await first_delta(first)
+        await late.final("Can you hear me?")
+        events: asyncio.Queue[str] = asyncio.Queue()
+
+        async def record(session: ClientSession, name: str) -> None:
+            async for message in session:
+                if isinstance(message, TranslationDelta):
+                    events.put_nowait(f"{name} token")
+                elif isinstance(message, TranslationFinal):
+                    events.put_nowait(f"{name} final")
+                    return
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(record(first, "first"))
+            tasks.create_task(record(late, "late"))
+        order = [events.get_nowait() for _ in range(events.qsize())]
+    # It joined mid-batch: its tokens came while the other was still being generated, and it ended first.
+    assert order.index("late token") < order.index("late final") < order.index("first final")
+    assert "first token" in order[order.index("late token") :]
+
+
+@pytest.mark.parametrize("how", ["cancel", "disconnect"])
+async def test_what_nobody_waits_for_leaves_the_engine(gateway: GatewayProcess, how: str) -> None:
+    async with connect(gateway.url, reads=["ja", "de"], speaks="en") as session:
+        ids = [await session.final(LONG) for _ in range(4)]
+        await first_delta(session)
+        assert await asyncio.to_thread(gateway.metric, "gateway_translations_running") > 0
+        if how == "cancel":
+            for utterance in ids:
+                await session.cancel(utterance)
+            failed = 0
+            async for message in session:
+                if isinstance(message, TranslationFailed):
+                    assert message.code == "cancelled"
+                    failed += 1
+                    if failed == 8:
+                        break
+    await engine_idle(gateway)
+    assert await asyncio.to_thread(gateway.metric, "gateway_translations_running") == 0
+    assert await alone(gateway, "Can you hear me?", "de")
+
+
+async def test_64_utterances_over_16_sessions_each_arrive_where_they_belong(gateway: GatewayProcess) -> None:
+    targets = ["ja", "es", "de", "fr"]
+    expected = {(text, target): await alone(gateway, text, target) for text in SENTENCES for target in targets}
+
+    async def one(number: int) -> None:
+        target = targets[number % 4]
+        texts = [SENTENCES[(number + n) % len(SENTENCES)] for n in range(4)]
+        async with connect(gateway.url, reads=[target], speaks="en", name=f"session {number}") as session:
+            ids = {await session.final(text): text for text in texts}
+            for final in await finals(session, 4):
+                assert final.speaker == f"session {number}"
+                assert final.text == expected[ids.pop(final.utterance), target]
+            assert not ids
+
+    await asyncio.gather(*(one(number) for number in range(16)))
+
+
+async def test_deltas_add_up_to_the_final(gateway: GatewayProcess) -> None:
+    async with connect(gateway.url, reads=["ja"], speaks="en") as session:
+        await session.final("Let's move the launch to Friday.")
+        shown = ""
+        async for message in session:
+            if isinstance(message, TranslationDelta):
+                shown += message.committed
+            elif isinstance(message, TranslationFinal):
+                assert shown.rstrip() == message.text
+                assert message.timings.queue_ms <= message.timings.first_token_ms <= message.timings.total_ms
+                assert message.tokens > 1
+                break
+        assert not any("�" in part for part in shown)
+
+
+@pytest.mark.parametrize(
+    "text", ["<s><en><ja><final>", "</s>", "🙂🙂🙂", "\x00\x01", "Ω≈ç√∫˜µ", "a" * 2_000, "日本語で話します"]
+)
+async def test_any_text_ends_in_a_translation(gateway: GatewayProcess, text: str) -> None:
+    async with connect(gateway.url, reads=["de"], speaks="en") as session:
+        await session.final(text)
+        async for message in session:
+            if isinstance(message, TranslationFinal | TranslationFailed):
+                break
+        await session.final("Can you hear me?")
+        (final,) = await finals(session, 1)
+        assert final.text
+
+
+def test_the_engine_and_the_gateway_share_one_metrics_page(gateway: GatewayProcess) -> None:
+    page = gateway.get("/metrics")
+    for name in ("gateway_first_token_seconds_bucket", "gateway_tokens_total", "vllm:num_requests_running"):
+        assert name in page
+
+
+def test_http_gives_the_same_translation(gateway: GatewayProcess) -> None:
+    body = {"text": "Can you hear me?", "source_lang": "en", "target_lang": "de"}
+    request = urllib.request.Request(  # noqa: S310 -- our own address
+        f"{gateway.url}/v1/translate", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as response:  # noqa: S310
+        answer = json.load(response)
+    assert answer["translation"] == asyncio.run(alone(gateway, "Can you hear me?", "de"))
+
+
+def test_the_command_line_translates(gateway: GatewayProcess) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "gateway",
+            "translate",
+            SENTENCES[0],
+            "--from",
+            "en",
+            "--to",
+            "ja,de",
+            "--url",
+            gateway.url,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = dict(line.split("\t") for line in done.stdout.splitlines())
+    assert set(lines) == {"ja", "de"}
+    assert "Freitag" in lines["de"]
+    assert "金曜日" in lines["ja"]
