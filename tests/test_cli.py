@@ -66,7 +66,11 @@ async def run(*argv: str, stdin: str = "", **environment: str) -> Ran:
         cwd=ROOT,
         env={**os.environ, **environment},
     )
-    out, err = await process.communicate(stdin.encode())
+    try:
+        out, err = await process.communicate(stdin.encode())
+    finally:
+        if process.returncode is None:  # the test ran out of time
+            process.kill()
     return Ran(process.returncode, out.decode(), err.decode())
 
 
