@@ -1,0 +1,320 @@
+"""The machine-readable documentation: AsyncAPI of the WebSocket, OpenAPI of the HTTP endpoints.
+
+Knows: the structs of `messages` and `http_messages`, from which every schema is generated; the error tree.
+Must not know: routes, sockets, settings (limits are arguments).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from inspect import cleandoc
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from gateway import __version__
+from gateway.codec import CODECS
+from gateway.errors import CloseCode, error_classes
+from gateway.http_messages import (
+    HTTP_ERRORS,
+    HTTP_STATUSES,
+    STREAM_EVENTS,
+    BatchAnswer,
+    ErrorMeaning,
+    Health,
+    Languages,
+    Problem,
+    Readiness,
+    TextAnswer,
+    TranslateBody,
+    error_meaning,
+    status_code,
+    status_meaning,
+)
+from gateway.messages import Limits, client_messages, server_messages
+
+__all__ = ["TRANSLATE_EXAMPLES", "asyncapi", "openapi"]
+
+Document = dict[str, Any]
+
+_CODE_PARAMETER = {"name": "code", "in": "path", "required": True, "schema": {"type": "string"}}
+_LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
+
+CLOSE_CODES: dict[CloseCode, str] = {
+    CloseCode.NORMAL: "Done: `session.end` was carried out.",
+    CloseCode.INTERNAL: "A bug of the gateway.",
+    CloseCode.RESTART: "The gateway restarts; reconnect with a random delay.",
+    CloseCode.SLOW_READER: "The client does not read what it is sent; reconnect.",
+    CloseCode.IDLE: "Nothing was sent in time.",
+    CloseCode.DRAINING: "The gateway is draining and takes no new sessions; reconnect elsewhere.",
+    CloseCode.PROTOCOL_ERROR: "The client does not speak the protocol; do not reconnect.",
+    CloseCode.TOO_MANY_SESSIONS: "The gateway holds as many sessions as it may; do not reconnect.",
+}
+
+TRANSLATE_EXAMPLES: dict[str, Document] = {
+    "one text": {"text": "Good morning, everyone.", "source_lang": "en", "target_lang": "ja"},
+    "several texts": {
+        "texts": ["The launch moves to Friday.", "Any questions?"],
+        "source_lang": "en",
+        "target_lang": "de",
+        "glossary": {"launch": "Markteinführung"},
+        "formality": "formal",
+    },
+}
+
+
+# ---------------------------------------------------------------- AsyncAPI 3.0
+
+
+def asyncapi() -> Document:
+    """The protocol of `/v1/stream`, as an AsyncAPI 3.0 document."""
+    incoming, outgoing = client_messages(), server_messages()
+    # Schemas keep the structs' own names; messages are called what `type` says.
+    names = {cls: str(cls.__struct_config__.tag) for cls in (*incoming, *outgoing)}
+    subprotocols = {"type": "string", "enum": list(CODECS)}
+    closes = [{"code": int(code), "description": meaning} for code, meaning in CLOSE_CODES.items()]
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Live translation stream",
+            "version": __version__,
+            "description": (
+                "One WebSocket carries one session. The first message is `session.start`. Unknown fields are "
+                "ignored; a message that cannot be used gets an `error`, and the session goes on. The same "
+                f"messages travel as text or binary frames, by subprotocol: {', '.join(CODECS)}."
+            ),
+            "license": {"name": _LICENSE["name"]},
+        },
+        "defaultContentType": "application/json",
+        "channels": {
+            "stream": {
+                "address": "/v1/stream",
+                "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in names.values()},
+                "bindings": {
+                    "ws": {
+                        "method": "GET",
+                        "headers": {
+                            "type": "object",
+                            "properties": {"Sec-WebSocket-Protocol": subprotocols},
+                        },
+                    }
+                },
+                "x-close-codes": closes,
+            }
+        },
+        "operations": {
+            "fromClient": _operation("receive", "Client to gateway.", [names[cls] for cls in incoming]),
+            "toClient": _operation("send", "Gateway to client.", [names[cls] for cls in outgoing]),
+        },
+        "components": {
+            "messages": {name: _message(cls, name) for cls, name in names.items()},
+            "schemas": _components(names),
+        },
+        "x-error-codes": [_plain(meaning) for meaning in _meanings()],
+    }
+
+
+def _operation(action: str, summary: str, messages: list[str]) -> Document:
+    return {
+        "action": action,
+        "channel": {"$ref": "#/channels/stream"},
+        "summary": summary,
+        "messages": [{"$ref": f"#/channels/stream/messages/{name}"} for name in messages],
+    }
+
+
+def _message(cls: type[Struct], name: str) -> Document:
+    return {
+        "name": name,
+        "title": name,
+        "summary": _doc(cls),
+        "contentType": "application/json",
+        "payload": {"$ref": f"#/components/schemas/{cls.__name__}"},
+    }
+
+
+# ---------------------------------------------------------------- OpenAPI 3.1
+
+
+_BODIES: tuple[type[Struct], ...] = (
+    TranslateBody,
+    TextAnswer,
+    BatchAnswer,
+    *STREAM_EVENTS,
+    Languages,
+    Health,
+    Readiness,
+    ErrorMeaning,
+    Problem,
+)
+
+
+def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
+    """The HTTP endpoints, as an OpenAPI 3.1 document with the limits of this gateway."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Translation over HTTP",
+            "version": __version__,
+            "description": (
+                "Translation in one call, and what operators need. Sessions with live utterances use the "
+                "WebSocket described in /asyncapi.json."
+            ),
+            "license": _LICENSE,
+        },
+        "paths": {
+            "/v1/translate": {"post": _translate(body_bytes)},
+            "/v1/languages": {
+                "get": _get("languages", "What the loaded model can do.", Languages, problems=(503,))
+            },
+            "/healthz": {"get": _get("healthz", "Whether the process answers.", Health)},
+            "/readyz": {"get": _readyz()},
+            "/errors/{code}": {
+                "get": {
+                    **_get("error", "What an error code means.", ErrorMeaning, problems=(404,)),
+                    "parameters": [_CODE_PARAMETER],
+                }
+            },
+            "/metrics": {"get": _file("metrics", "Metrics in Prometheus' text format.", "text/plain")},
+            "/openapi.json": {"get": _file("openapi", "This document.", "application/json")},
+            "/asyncapi.json": {"get": _file("asyncapi", "The WebSocket's messages.", "application/json")},
+        },
+        "components": {"schemas": _bounded(_components(_BODIES), limits, batch_texts)},
+        "x-error-codes": [
+            *(_plain(error_meaning(cls)) for cls in HTTP_ERRORS),
+            *(_plain(status_meaning(status)) for status in HTTP_STATUSES),
+        ],
+    }
+
+
+def _translate(body_bytes: int) -> Document:
+    # `unsupported_option` is a warning here, never a problem.
+    statuses = sorted({415, *(cls.http_status for cls in HTTP_ERRORS)})
+    events = " ".join(_doc(cls) for cls in STREAM_EVENTS)
+    return {
+        "operationId": "translate",
+        "summary": "Translate one text, or several together.",
+        "description": (
+            f"The body has at most {body_bytes} bytes. All texts are admitted together or none is. With "
+            "`Accept: text/event-stream` the translations arrive token by token. Closing the connection "
+            "stops the generation."
+        ),
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": _ref(TranslateBody),
+                    "examples": {name: {"value": value} for name, value in TRANSLATE_EXAMPLES.items()},
+                }
+            },
+        },
+        "responses": {
+            "200": {
+                "description": "Every text is translated; or, as a stream, has begun to be.",
+                "content": {
+                    "application/json": {"schema": {"oneOf": [_ref(TextAnswer), _ref(BatchAnswer)]}},
+                    "text/event-stream": {
+                        "schema": {"type": "string", "description": events},
+                        "x-events": {name: _ref(cls) for cls, name in STREAM_EVENTS.items()},
+                    },
+                },
+            },
+            **_problems(statuses),
+        },
+    }
+
+
+def _get(operation: str, summary: str, answer: type[Struct], problems: Iterable[int] = ()) -> Document:
+    return {
+        "operationId": operation,
+        "summary": summary,
+        "responses": {
+            "200": {"description": _doc(answer), "content": {"application/json": {"schema": _ref(answer)}}},
+            **_problems(problems),
+        },
+    }
+
+
+def _readyz() -> Document:
+    answer = {"content": {"application/json": {"schema": _ref(Readiness)}}}
+    return {
+        "operationId": "readyz",
+        "summary": "Whether translations are taken now.",
+        "responses": {
+            "200": {"description": "Ready.", **answer},
+            "503": {"description": "Not ready: starting, failed or draining.", **answer},
+        },
+    }
+
+
+def _file(operation: str, summary: str, media_type: str) -> Document:
+    return {
+        "operationId": operation,
+        "summary": summary,
+        "responses": {"200": {"description": summary, "content": {media_type: {}}}},
+    }
+
+
+def _problems(statuses: Iterable[int]) -> Document:
+    described = {}
+    for status in statuses:
+        codes = dict.fromkeys(cls.code for cls in HTTP_ERRORS if cls.http_status == status)
+        names = ", ".join(f"`{code}`" for code in codes) or f"`{status_code(HTTPStatus(status))}`"
+        response: Document = {
+            "description": f"{HTTPStatus(status).phrase}: {names}.",
+            "content": {"application/problem+json": {"schema": _ref(Problem)}},
+        }
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            response["headers"] = {
+                "Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}
+            }
+        described[str(status)] = response
+    return described
+
+
+def _bounded(schemas: Document, limits: Limits, batch_texts: int) -> Document:
+    """What the types alone do not say of a request: the limits, and that it has one of two fields."""
+    body = schemas[TranslateBody.__name__]
+    body["oneOf"] = [{"required": ["text"]}, {"required": ["texts"]}]
+    fields = body["properties"]
+    fields["text"] |= {"minLength": 1, "maxLength": limits.text_chars}
+    fields["texts"] |= {"minItems": 1, "maxItems": batch_texts}
+    fields["texts"]["items"] |= {"minLength": 1, "maxLength": limits.text_chars}
+    term = {"minLength": 1, "maxLength": limits.term_chars}
+    for schema in _alternatives(fields["glossary"], "object"):
+        schema |= {"maxProperties": limits.glossary_terms, "propertyNames": term}
+        schema["additionalProperties"] |= term
+    for schema in _alternatives(fields["context"], "string"):
+        schema["maxLength"] = limits.context_chars
+    return schemas
+
+
+def _alternatives(schema: Document, kind: str) -> list[Document]:
+    return [branch for branch in schema.get("anyOf", [schema]) if branch.get("type") == kind]
+
+
+# ---------------------------------------------------------------- shared
+
+
+def _components(structs: Iterable[type[Struct]]) -> Document:
+    _, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
+    return dict(components)
+
+
+def _ref(cls: type[Struct]) -> Document:
+    return {"$ref": f"#/components/schemas/{cls.__name__}"}
+
+
+def _doc(cls: type[Struct]) -> str:
+    return cleandoc(cls.__doc__ or "")
+
+
+def _plain(meaning: ErrorMeaning) -> Document:
+    return {name: getattr(meaning, name) for name in meaning.__struct_fields__}
+
+
+def _meanings() -> list[ErrorMeaning]:
+    # Where a parent and its child share a code, the child says what it means.
+    return list({cls.code: error_meaning(cls) for cls in error_classes()}.values())
