@@ -29,7 +29,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from websockets.typing import Subprotocol
 
 from gateway.codec import JSON, Codec
-from gateway.errors import CloseCode, EngineUnavailable, InvalidMessage
+from gateway.errors import CloseCode, EngineUnavailable, InvalidMessage, UnknownType
 from gateway.events import Formality
 from gateway.messages import (
     ClientMessage,
@@ -372,11 +372,14 @@ async def _start(
 
 
 async def _receive(connection: ClientConnection, codec: Codec) -> ServerMessage:
-    frame = await connection.recv()
-    try:
-        return codec.decode_server(frame)
-    except InvalidMessage as error:
-        raise UnreadableMessage(error.message) from None
+    while True:
+        frame = await connection.recv()
+        try:
+            return codec.decode_server(frame)
+        except UnknownType:
+            continue  # a newer gateway tells more than this client knows
+        except InvalidMessage as error:
+            raise UnreadableMessage(error.message) from None
 
 
 def _closed(address: str, closed: ConnectionClosed, error: Error | None) -> SessionClosed:

@@ -76,10 +76,17 @@ class Codec:
         return message
 
     def decode_server(self, frame: str | bytes) -> ServerMessage:
-        """The message in a frame from a gateway, for clients. Raises `InvalidMessage`."""
+        """The message in a frame from a gateway, for clients.
+
+        Raises `UnknownType` for a message of a newer gateway, to be skipped, and `InvalidMessage`.
+        """
         try:
             message: ServerMessage = self._server.decode(frame)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            if isinstance(error, msgspec.ValidationError):
+                explained = self._explain(frame, error)
+                if isinstance(explained, UnknownType):
+                    raise explained from None
             raise InvalidMessage(f"The gateway sent what this client cannot read: {error}.") from None
         return message
 

@@ -161,7 +161,9 @@ class Publisher:
         translation.ticket.withdraw()
         meeting, utterance, lang = translation.meeting, translation.utterance, translation.lang
         if task.cancelled():
-            outcome: TranslationFinal | GatewayError = translation.stopped or Cancelled("The translation was stopped.")
+            outcome: TranslationFinal | GatewayError = translation.stopped or Cancelled(
+                "The translation was stopped."
+            )
         else:
             outcome = task.result()
         offset = meeting.next_offset()

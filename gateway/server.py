@@ -39,7 +39,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class DrainingServer(uvicorn.Server):
-    """SIGTERM or SIGINT: run `drain`, then stop. A second signal stops at once."""
+    """SIGTERM or SIGINT: run `drain`, then stop. A second signal stops without waiting for the drain."""
 
     def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)
@@ -63,10 +63,16 @@ class DrainingServer(uvicorn.Server):
         """Leave without draining."""
         self.should_exit = True
 
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().serve(sockets)
+        if self._draining is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._draining
+
     def _on_signal(self, number: int) -> None:
         if self._draining is not None:
-            _log.warning("second signal: stopping at once")
-            self.force_exit = self.should_exit = True
+            _log.warning("%s again: stopping without finishing accepted work", signal.Signals(number).name)
+            self._draining.cancel()
             return
         _log.info("%s: finishing accepted work, admitting no more", signal.Signals(number).name)
         self._draining = asyncio.get_running_loop().create_task(self._drain_and_stop())

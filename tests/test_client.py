@@ -485,3 +485,13 @@ async def test_leaving_the_context_closes_the_connection() -> None:
             async with connect(url, reads=["ja"]):
                 raise ZeroDivisionError
         await left.wait()
+
+
+async def test_a_message_of_a_newer_gateway_is_skipped() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.connection.send('{"type": "poll.opened", "question": "Lunch?"}')
+        await peer.send(Pong("after"))
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        assert await anext(session) == Pong("after")

@@ -43,6 +43,14 @@ def test_a_server_message_survives_the_round_trip(codec: Codec) -> None:
 
 
 @BOTH
+def test_a_client_can_tell_a_newer_gateways_message_from_nonsense(codec: Codec) -> None:
+    with pytest.raises(UnknownType):
+        codec.decode_server(raw(codec, {"type": "poll.opened", "question": "Lunch?"}))
+    with pytest.raises(InvalidMessage):
+        codec.decode_server(raw(codec, {"type": "pong", "nonce": 3}))
+
+
+@BOTH
 def test_unknown_fields_are_ignored(codec: Codec) -> None:
     frame = raw(codec, {"type": "ping", "nonce": "x", "new": {"deep": [1]}})
     assert codec.decode(frame, max_bytes=MAX) == Ping(nonce="x")

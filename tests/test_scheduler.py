@@ -153,9 +153,8 @@ async def test_a_cancelled_reader_gives_its_place_back_and_ends_the_generation(s
 async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
     engine = HandEngine(max_running=2)
     scheduler = Scheduler(engine, max_waiting=20, lookahead=0)
-    tasks = [
-        asyncio.ensure_future(consume(ticket)) for ticket in scheduler.admit("m", [request(f"r{n}") for n in range(9)])
-    ]
+    tickets = scheduler.admit("m", [request(f"r{n}") for n in range(9)])
+    tasks = [asyncio.ensure_future(consume(ticket)) for ticket in tickets]
     await spin(lambda: len(engine.begun) == 2)
     for task in tasks[:8]:
         task.cancel()

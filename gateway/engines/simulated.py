@@ -62,7 +62,7 @@ class SimulatedEngine:
     def __init__(self, script: Script | None = None) -> None:
         self._script = script or Script()
         self._slots = asyncio.Semaphore(self._script.max_running)
-        self._health = EngineHealth(EngineState.STARTING, "not started")
+        self._health = EngineHealth(EngineState.STARTING, "starting")
         self._waiting = 0
         self._running = 0
 
@@ -117,6 +117,8 @@ class SimulatedEngine:
         return EngineCapacity(self._script.max_running, self._running, self._waiting)
 
     def profile(self) -> EngineProfile:
+        if self._health.state is EngineState.STARTING:
+            self._check()
         return EngineProfile(
             model="simulated",
             family="simulated",

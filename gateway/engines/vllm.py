@@ -136,6 +136,8 @@ class VllmEngine:
     async def stop(self) -> None:
         self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
         if self._engine is not None:
+            # vLLM reports the end of its process as an error, whoever ended it.
+            logging.getLogger("vllm").setLevel(logging.CRITICAL)
             await asyncio.to_thread(self._engine.shutdown, 5.0)
             self._engine = None
             gc.collect()
@@ -205,10 +207,14 @@ class VllmEngine:
 
     def _explain(self, error: Exception) -> str:
         """One sentence for an operator out of vLLM's own, which is deep in the engine process's log."""
-        log = self.log_path.read_text(errors="replace") if self.log_path else ""
-        told = [match.group("text").strip() for match in _ERROR_LINE.finditer(log)]
-        specific = [text for text in told if "Engine core initialization failed" not in text]
-        cause = (specific or [str(error) or type(error).__name__])[-1]
+        cause = str(error) or type(error).__name__
+        if "Engine core initialization failed" in cause:
+            log = self.log_path.read_text(errors="replace") if self.log_path else ""
+            told = [match.group("text").strip() for match in _ERROR_LINE.finditer(log)]
+            cause = next((text for text in reversed(told) if "initialization failed" not in text), cause)
+        elif invalid := _VALIDATION.search(cause):
+            cause = invalid.group("text")
+        cause = cause.strip().splitlines()[0]
         for pattern, advice in _ADVICE:
             if re.search(pattern, cause, re.IGNORECASE):
                 cause = f"{cause.rstrip('.')}. {advice}"
@@ -316,6 +322,8 @@ class VllmEngine:
 _PROCESSES_GIB = 2
 _FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 _ERROR_LINE = re.compile(r"(?:^|\s)(?:[\w.]*(?:Error|Exception)): (?P<text>.+)$", re.MULTILINE)
+# pydantic's way of saying that an argument is bad.
+_VALIDATION = re.compile(r"Value error, (?P<text>.+?)(?: \[type=|\n|$)")
 _ADVICE = (
     (
         r"out of memory|no available memory|free memory|not enough memory|kv cache",

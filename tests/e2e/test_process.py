@@ -93,7 +93,8 @@ def test_from_start_to_drain() -> None:
         gateway.ready()
         assert readiness(gateway)[0] == 200
         asyncio.run(drain(gateway))
-        assert gateway.end() == 0
+        assert gateway.process.wait(60) == 0
+        gateway.end()
     assert "Traceback" not in gateway.said
 
 
@@ -102,7 +103,8 @@ async def drain(gateway: GatewayProcess) -> None:
     async with connect(gateway.url, reads=["de", "fr"], speaks="en") as session:
         await session.final(LONG)
         seen: list[str] = []
-        with pytest.raises(SessionClosed) as closed:
+
+        async def read() -> None:
             async for message in session:
                 if isinstance(message, TranslationDelta) and not seen:
                     gateway.process.send_signal(signal.SIGTERM)
@@ -111,6 +113,9 @@ async def drain(gateway: GatewayProcess) -> None:
                     seen.append("draining")
                 elif isinstance(message, TranslationFinal):
                     seen.append(f"final {message.lang}")
+
+        with pytest.raises(SessionClosed) as closed:
+            await read()
         assert closed.value.code == 1012
         assert closed.value.error is not None
         assert closed.value.error.code == "draining"
