@@ -491,7 +491,7 @@ async def test_a_message_of_a_newer_gateway_is_skipped() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
         await peer.connection.send('{"type": "poll.opened", "question": "Lunch?"}')
-        await peer.send(Pong("after"))
+        await peer.say(Pong("after"))
 
     async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
         assert await anext(session) == Pong("after")
