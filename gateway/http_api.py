@@ -10,6 +10,7 @@ import asyncio
 import logging
 import math
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
@@ -193,7 +194,7 @@ class _Path:
 # ---------------------------------------------------------------- one call of POST /v1/translate
 
 
-class _Call:
+class _Call(ABC):
     """The admitted texts of one call: generated together, for as long as the client is there."""
 
     def __init__(self, tickets: list[Ticket], warnings: list[TranslationWarning]) -> None:
@@ -212,8 +213,9 @@ class _Call:
                 ticket.withdraw()
                 metrics.TRANSLATIONS.labels(outcome, self.target_lang).inc()
 
+    @abstractmethod
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        raise NotImplementedError
+        """Generate every text and answer."""
 
     async def translate(self, index: int, show: Callable[[int, str], None] | None = None) -> Translation:
         """Generate one text. Raises `GatewayError` and nothing else."""

@@ -147,7 +147,8 @@ def test_what_the_schema_allows_decodes_and_what_is_encoded_fits_the_schema(
     assert type(message) is cls
     encoded = json.loads(JSON.encode(message))
     check.validate(encoded)
-    assert encoded.items() >= payload.items()
+    for name, value in payload.items():
+        assert value == {} or encoded[name] == value
     assert not check.is_valid({**payload, "type": "something.else"})
 
 
@@ -190,9 +191,8 @@ def test_the_limits_of_this_gateway_are_in_the_schema() -> None:
     ):
         check.validate({**base, **fits})
         decode_body(json.dumps({**base, **fits}).encode())
-    nothing: dict[str, Any] = {}
-    for wrong in (
-        nothing,
+    refused: list[dict[str, Any]] = [
+        {},
         {"text": "a", "texts": ["a"]},
         {"text": "abcd"},
         {"text": ""},
@@ -204,7 +204,8 @@ def test_the_limits_of_this_gateway_are_in_the_schema() -> None:
         {"text": "a", "glossary": {"abc": "d"}},
         {"text": "a", "glossary": {"a": "bcd"}},
         {"text": "a", "formality": "rude"},
-    ):
+    ]
+    for wrong in refused:
         assert not check.is_valid({**base, **wrong}), wrong
 
 
