@@ -30,6 +30,7 @@ from gateway.errors import (
 from gateway.events import EngineProfile
 from gateway.meetings import Meeting, Member
 from gateway.messages import (
+    Caption,
     ClientMessage,
     Error,
     Limits,
@@ -212,6 +213,9 @@ class _Connection:
                 case Reply(message=message):
                     if isinstance(message, Error):
                         metrics.ERRORS.labels(message.code).inc()
+                    elif isinstance(message, Caption):
+                        # A partial: shown, and not translated before a newer revision replaces it.
+                        metrics.SUPERSEDED.inc()
                     self.outbox.put(message)
                 case Join():
                     self._join(effect)
@@ -219,6 +223,7 @@ class _Connection:
                     try:
                         self._stream.publisher.accept(self._here(), self.id, utterance)
                     except GatewayError as error:
+                        metrics.UTTERANCES.labels("refused").inc()
                         self.outbox.put(_counted(error.about(utterance.id)))
                         self._carry_out(self._session.refused(utterance.id))
                 case Acknowledge(id=utterance_id, rev=rev):

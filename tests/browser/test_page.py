@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, Page, Route, expect
 
-from tests.browser.conftest import ROOT, SCRIPT, GatewayProcess, OpenPage, StartGateway
+from tests.browser.conftest import SCRIPT, StartGateway, kill
+from tests.conftest import ROOT, OpenPage
+from tests.processes import GatewayProcess
 
 pytestmark = pytest.mark.browser
 
@@ -203,7 +205,7 @@ async def test_an_unfinished_utterance_survives_a_crash_of_the_gateway(
     start_gateway: StartGateway, open_page: OpenPage
 ) -> None:
     gateway = start_gateway()
-    gateway.wait_until_ready()
+    gateway.ready()
     async with open_page(gateway.url) as watch:
         page = watch.page
         watch.allow("ERR_")  # the browser notes every connection that is refused or breaks off
@@ -212,10 +214,10 @@ async def test_an_unfinished_utterance_survives_a_crash_of_the_gateway(
         card = await say(page, "This one will stall for ever")
         await expect(card.get_by_test_id("translation-fr")).to_have_text("[fr] This one will")
 
-        gateway.kill()
+        kill(gateway)
         await expect(page.get_by_test_id("status")).to_have_text("Not reachable")
         await expect(page.get_by_test_id("utterance")).to_have_count(2)
-        start_gateway(SCRIPT.replace('"stall"', '"no longer"'), port=gateway.port).wait_until_ready()
+        start_gateway(SCRIPT.replace('"stall"', '"no longer"'), port=gateway.port).ready()
 
         await expect(page.get_by_test_id("status")).to_have_text("Connected", timeout=60_000)
         await settled(card)

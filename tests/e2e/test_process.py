@@ -15,8 +15,8 @@ import pytest
 from gateway.client import SessionClosed, connect
 from gateway.config import BUNDLED_MODEL
 from gateway.messages import SessionDraining, TranslationDelta, TranslationFinal
-from tests.e2e.conftest import GatewayProcess, gateway_process
 from tests.e2e.test_real_engine import LONG
+from tests.processes import GatewayProcess, gateway_process
 
 engine = pytest.mark.engine
 
@@ -84,7 +84,7 @@ def readiness(gateway: GatewayProcess) -> tuple[int, dict[str, str]]:
 def test_from_start_to_drain() -> None:
     with gateway_process() as gateway:
         # It answers at once, alive and not ready, and says why.
-        gateway.url = gateway.wait_for(r"the page is at (http://\S+)").group(1)
+        gateway.listening()
         assert json.loads(gateway.get("/healthz"))["status"] == "alive"
         status, body = readiness(gateway)
         assert (status, body["status"]) == (503, "starting")

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.client import ClientSession, connect
 from gateway.messages import TranslationDelta, TranslationFailed, TranslationFinal
-from tests.e2e.conftest import GatewayProcess
+from tests.processes import GatewayProcess
 
 pytestmark = pytest.mark.engine
 
@@ -47,22 +47,22 @@ async def first_delta(session: ClientSession) -> None:
             return
 
 
-async def alone(gateway: GatewayProcess, text: str, target: str) -> str:
+async def alone(real_gateway: GatewayProcess, text: str, target: str) -> str:
     """What the engine gives for this prompt when it runs nothing else."""
-    async with connect(gateway.url, reads=[target], speaks="en") as session:
+    async with connect(real_gateway.url, reads=[target], speaks="en") as session:
         await session.final(text)
         (final,) = await finals(session, 1)
     return final.text
 
 
-async def engine_idle(gateway: GatewayProcess) -> None:
+async def engine_idle(real_gateway: GatewayProcess) -> None:
     """Until the engine's own count of running requests is 0; the suite's timeout is the bound."""
-    while await asyncio.to_thread(gateway.metric, "vllm:num_requests_running"):
+    while await asyncio.to_thread(real_gateway.metric, "vllm:num_requests_running"):
         await asyncio.sleep(0.05)
 
 
-async def test_a_sentence_is_translated_into_every_language(gateway: GatewayProcess) -> None:
-    async with connect(gateway.url, reads=["ja", "es", "de", "fr", "zh"], speaks="en") as session:
+async def test_a_sentence_is_translated_into_every_language(real_gateway: GatewayProcess) -> None:
+    async with connect(real_gateway.url, reads=["ja", "es", "de", "fr", "zh"], speaks="en") as session:
         await session.final("Good morning, everyone.")
         texts = {final.lang: final.text for final in await finals(session, 5)}
     assert texts["ja"].startswith("皆さん") or "おはよう" in texts["ja"]
@@ -72,10 +72,10 @@ async def test_a_sentence_is_translated_into_every_language(gateway: GatewayProc
     assert "早上好" in texts["zh"]
 
 
-async def test_a_late_joiner_enters_the_running_batch(gateway: GatewayProcess) -> None:
+async def test_a_late_joiner_enters_the_running_batch(real_gateway: GatewayProcess) -> None:
     async with (
-        connect(gateway.url, reads=["de"], speaks="en") as first,
-        connect(gateway.url, reads=["de"], speaks="en") as late,
+        connect(real_gateway.url, reads=["de"], speaks="en") as first,
+        connect(real_gateway.url, reads=["de"], speaks="en") as late,
     ):
         await first.final(LONG)
         await first_delta(first)
@@ -100,11 +100,11 @@ async def test_a_late_joiner_enters_the_running_batch(gateway: GatewayProcess) -
 
 
 @pytest.mark.parametrize("how", ["cancel", "disconnect"])
-async def test_what_nobody_waits_for_leaves_the_engine(gateway: GatewayProcess, how: str) -> None:
-    async with connect(gateway.url, reads=["ja", "de"], speaks="en") as session:
+async def test_what_nobody_waits_for_leaves_the_engine(real_gateway: GatewayProcess, how: str) -> None:
+    async with connect(real_gateway.url, reads=["ja", "de"], speaks="en") as session:
         ids = [await session.final(LONG) for _ in range(4)]
         await first_delta(session)
-        assert await asyncio.to_thread(gateway.metric, "gateway_translations_running") > 0
+        assert await asyncio.to_thread(real_gateway.metric, "gateway_translations_running") > 0
         if how == "cancel":
             for utterance in ids:
                 await session.cancel(utterance)
@@ -115,19 +115,21 @@ async def test_what_nobody_waits_for_leaves_the_engine(gateway: GatewayProcess, 
                     failed += 1
                     if failed == 8:
                         break
-    await engine_idle(gateway)
-    assert await asyncio.to_thread(gateway.metric, "gateway_translations_running") == 0
-    assert await alone(gateway, "Can you hear me?", "de")
+    await engine_idle(real_gateway)
+    assert await asyncio.to_thread(real_gateway.metric, "gateway_translations_running") == 0
+    assert await alone(real_gateway, "Can you hear me?", "de")
 
 
-async def test_64_utterances_over_16_sessions_each_arrive_where_they_belong(gateway: GatewayProcess) -> None:
+async def test_64_utterances_over_16_sessions_each_arrive_where_they_belong(real_gateway: GatewayProcess) -> None:
     targets = ["ja", "es", "de", "fr"]
-    expected = {(text, target): await alone(gateway, text, target) for text in SENTENCES for target in targets}
+    expected = {
+        (text, target): await alone(real_gateway, text, target) for text in SENTENCES for target in targets
+    }
 
     async def one(number: int) -> None:
         target = targets[number % 4]
         texts = [SENTENCES[(number + n) % len(SENTENCES)] for n in range(4)]
-        async with connect(gateway.url, reads=[target], speaks="en", name=f"session {number}") as session:
+        async with connect(real_gateway.url, reads=[target], speaks="en", name=f"session {number}") as session:
             ids = {await session.final(text): text for text in texts}
             for final in await finals(session, 4):
                 assert final.speaker == f"session {number}"
@@ -137,8 +139,8 @@ async def test_64_utterances_over_16_sessions_each_arrive_where_they_belong(gate
     await asyncio.gather(*(one(number) for number in range(16)))
 
 
-async def test_deltas_add_up_to_the_final(gateway: GatewayProcess) -> None:
-    async with connect(gateway.url, reads=["ja"], speaks="en") as session:
+async def test_deltas_add_up_to_the_final(real_gateway: GatewayProcess) -> None:
+    async with connect(real_gateway.url, reads=["ja"], speaks="en") as session:
         await session.final("Let's move the launch to Friday.")
         shown = ""
         async for message in session:
@@ -155,8 +157,8 @@ async def test_deltas_add_up_to_the_final(gateway: GatewayProcess) -> None:
 @pytest.mark.parametrize(
     "text", ["<s><en><ja><final>", "</s>", "🙂🙂🙂", "\x00\x01", "Ω≈ç√∫˜µ", "a" * 2_000, "日本語で話します"]
 )
-async def test_any_text_ends_in_a_translation(gateway: GatewayProcess, text: str) -> None:
-    async with connect(gateway.url, reads=["de"], speaks="en") as session:
+async def test_any_text_ends_in_a_translation(real_gateway: GatewayProcess, text: str) -> None:
+    async with connect(real_gateway.url, reads=["de"], speaks="en") as session:
         await session.final(text)
         async for message in session:
             if isinstance(message, TranslationFinal | TranslationFailed):
@@ -166,23 +168,23 @@ async def test_any_text_ends_in_a_translation(gateway: GatewayProcess, text: str
         assert final.text
 
 
-def test_the_engine_and_the_gateway_share_one_metrics_page(gateway: GatewayProcess) -> None:
-    page = gateway.get("/metrics")
+def test_the_engine_and_the_gateway_share_one_metrics_page(real_gateway: GatewayProcess) -> None:
+    page = real_gateway.get("/metrics")
     for name in ("gateway_first_token_seconds_bucket", "gateway_tokens_total", "vllm:num_requests_running"):
         assert name in page
 
 
-def test_http_gives_the_same_translation(gateway: GatewayProcess) -> None:
+def test_http_gives_the_same_translation(real_gateway: GatewayProcess) -> None:
     body = {"text": "Can you hear me?", "source_lang": "en", "target_lang": "de"}
     request = urllib.request.Request(  # noqa: S310 -- our own address
-        f"{gateway.url}/v1/translate", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        f"{real_gateway.url}/v1/translate", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     with urllib.request.urlopen(request) as response:  # noqa: S310
         answer = json.load(response)
-    assert answer["translation"] == asyncio.run(alone(gateway, "Can you hear me?", "de"))
+    assert answer["translation"] == asyncio.run(alone(real_gateway, "Can you hear me?", "de"))
 
 
-def test_the_command_line_translates(gateway: GatewayProcess) -> None:
+def test_the_command_line_translates(real_gateway: GatewayProcess) -> None:
     done = subprocess.run(
         [
             sys.executable,
@@ -195,7 +197,7 @@ def test_the_command_line_translates(gateway: GatewayProcess) -> None:
             "--to",
             "ja,de",
             "--url",
-            gateway.url,
+            real_gateway.url,
         ],
         capture_output=True,
         text=True,

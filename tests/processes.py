@@ -1,4 +1,4 @@
-"""A gateway as an operator starts it: the console command, in a process of its own, with the real engine."""
+"""A gateway as an operator starts it: the console command, in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 COMMAND = str(Path(sys.executable).parent / "gateway")
 
 
 class GatewayProcess:
-    """A running `gateway serve`. `url` is known once it listens; `said` is everything it wrote."""
+    """A running `gateway serve` on a free port unless given; `said` is everything it wrote.
+
+    `url` is known once `listening` or `ready` has returned.
+    """
 
     def __init__(self, *arguments: str, env: dict[str, str] | None = None) -> None:
         self.said = ""
         self.url = ""
         self._changed = threading.Condition()
         self.process = subprocess.Popen(
-            [COMMAND, "serve", "--port", "0", *arguments],
+            [COMMAND, "serve", *(() if "--port" in arguments else ("--port", "0")), *arguments],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,
@@ -53,9 +54,19 @@ class GatewayProcess:
                 self._changed.wait(1)
         return match
 
+    def listening(self) -> GatewayProcess:
+        """It serves the page; the engine may still be loading."""
+        self.url = self.wait_for(r"the page is at (http://\S+)").group(1)
+        return self
+
     def ready(self) -> GatewayProcess:
+        """The engine takes requests."""
         self.url = self.wait_for(r"Ready: (http://\S+)").group(1)
         return self
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rsplit(":", 1)[1])
 
     def get(self, path: str) -> str:
         with urllib.request.urlopen(self.url + path) as response:  # noqa: S310 -- our own address
@@ -84,10 +95,3 @@ def gateway_process(*arguments: str, env: dict[str, str] | None = None) -> Itera
     finally:
         if gateway.process.poll() is None:
             gateway.end()
-
-
-@pytest.fixture(scope="session")
-def gateway() -> Iterator[GatewayProcess]:
-    """One gateway with the bundled model on the real engine, shared by the tests that leave it as it was."""
-    with gateway_process() as process:
-        yield process.ready()

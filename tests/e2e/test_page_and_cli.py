@@ -1,0 +1,78 @@
+"""A newcomer's first minute: the page in Chromium and `websockets`' own client, on the real engine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from tests.conftest import OpenPage
+from tests.processes import GatewayProcess, gateway_process
+
+pytestmark = pytest.mark.engine
+
+SENTENCE = "Let's move the launch to Friday."
+
+
+@pytest.mark.browser
+async def test_the_page_tells_that_the_engine_loads_and_then_translates(
+    open_page: OpenPage, artifacts: Path
+) -> None:
+    with gateway_process() as gateway:
+        gateway.listening()
+        async with open_page(gateway.url, viewport={"width": 1280, "height": 900}) as watch:
+            page = watch.page
+            await expect(page.get_by_test_id("loading")).to_be_visible()
+            await expect(page.get_by_test_id("loading-reason")).not_to_be_empty()
+            await page.screenshot(path=artifacts / "real-engine-loading.png")
+
+            # Nobody reloads: the page turns by itself.
+            await expect(page.get_by_test_id("text")).to_be_enabled(timeout=240_000)
+            for lang in ("ja", "de", "fr"):
+                await page.get_by_test_id(f"target-{lang}").check(force=True)
+            for text in ("Can you see my screen?", SENTENCE):
+                await page.get_by_test_id("text").fill(text)
+                await page.get_by_test_id("send").click()
+                card = page.get_by_test_id("utterance").first
+                await expect(card.get_by_test_id("original")).to_have_text(text)
+                await expect(card).to_have_attribute("data-state", "settled", timeout=60_000)
+            await expect(card.get_by_test_id("translation-de")).to_contain_text("Freitag")
+            await expect(card.get_by_test_id("translation-ja")).to_contain_text("金曜日")
+            await expect(card.get_by_test_id("first-token-ja")).to_contain_text("ms")
+            await page.evaluate("scrollTo(0, 0)")
+            await page.screenshot(path=artifacts / "real-engine.png", full_page=True)
+
+
+def test_the_websockets_command_line_client(real_gateway: GatewayProcess) -> None:
+    url = real_gateway.url.replace("http://", "ws://") + "/v1/stream"
+    client = subprocess.Popen(
+        [sys.executable, "-m", "websockets", url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert client.stdin is not None
+    assert client.stdout is not None
+    guard = threading.Timer(60, client.kill)
+    guard.start()
+    try:
+        for message in (
+            {"type": "session.start", "speaks": "en", "reads": ["ja"]},
+            {"type": "utterance.final", "id": "u1", "rev": 1, "text": SENTENCE},
+        ):
+            client.stdin.write(json.dumps(message) + "\n")
+            client.stdin.flush()
+        final = next(line for line in client.stdout if "translation.final" in line)
+    finally:
+        guard.cancel()
+        client.stdin.close()
+        client.terminate()
+        client.wait()
+        client.stdout.close()
+    assert "金曜日" in final

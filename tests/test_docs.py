@@ -1,0 +1,75 @@
+"""The documentation says what the code does: settings, metrics, links, files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from prometheus_client import REGISTRY
+
+from gateway import config, metrics
+from gateway.config import EngineSettings, Settings
+from gateway.engines.simulated import Script
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "demo_model").rglob("*.md")])
+
+
+def table(page: str, heading: str) -> dict[str, list[str]]:
+    """Rows of the first table under a heading, by their first cell."""
+    section = (ROOT / "docs" / page).read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")][2:]
+    cells = [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in rows]
+    return {row[0]: row[1:] for row in cells}
+
+
+def shown(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, str) and value == str(config.BUNDLED_MODEL):
+        return "the bundled model"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def defaults(kind: type[msgspec.Struct], leave_out: set[str]) -> dict[str, str]:
+    instance = kind()
+    return {name: shown(getattr(instance, name)) for name in kind.__struct_fields__ if name not in leave_out}
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    documented = {name: row[0] for name, row in table("configuration.md", "Gateway").items()}
+    assert documented == defaults(Settings, {"engine", "limits"})
+    documented = {name: row[0] for name, row in table("configuration.md", "Engine").items()}
+    assert documented == defaults(EngineSettings, {"extra", "script"}) | {"extra": "empty"}
+    documented = {name: row[0] for name, row in table("configuration.md", "Simulated engine").items()}
+    assert documented == defaults(Script, {"languages", "options", "rules"}) | {
+        "languages": "the six of the bundled model",
+        "options": "empty",
+        "rules": "empty",
+    }
+
+
+def test_every_metric_is_documented() -> None:
+    ours = {
+        metric.name + ("_total" if metric.type == "counter" else "")
+        for metric in REGISTRY.collect()
+        if metric.name.startswith("gateway_")
+    }
+    assert metrics.SESSIONS
+    assert set(table("operations.md", "Metrics")) == ours
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_make_target_of_the_readme_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        # In code only: prose may say `make sure`.
+        code = "\n".join(re.findall(r"```.*?```|`[^`\n]+`", page.read_text(), re.DOTALL))
+        assert set(re.findall(r"\bmake ([a-z-]+)", code)) <= targets, page.name
