@@ -56,6 +56,7 @@ class Gateway:
             limits=settings.limits,
             outbox_bytes=settings.outbox_bytes,
             max_sessions=settings.max_sessions,
+            allowed_origins=frozenset(settings.allowed_origins),
         )
         self.startup_error: StartupError | None = None
         self.app = Starlette(

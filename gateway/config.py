@@ -58,6 +58,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host, port: where to listen; port 0 takes a free one. max_sessions: WebSocket sessions held at once.
     max_waiting: translations that may wait for the engine before `overloaded`. outbox_bytes: unread output
     of one client before it is closed as a slow reader. drain_s: time to finish accepted work after SIGTERM.
+    allowed_origins: web pages that may use the gateway besides its own, `https://meet.example.com`; `*` is any.
     limits: what one session may do, see `docs/protocol.md`. log_level: `debug`, `info`, `warning`, `error`.
     """
 
@@ -67,6 +68,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_waiting: int = 1_000
     outbox_bytes: int = 1_048_576
     drain_s: float = 30.0
+    allowed_origins: tuple[str, ...] = ()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     engine: EngineSettings = EngineSettings()
     limits: Limits = Limits()

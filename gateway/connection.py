@@ -11,6 +11,7 @@ import logging
 import secrets
 import time
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
@@ -21,8 +22,8 @@ from gateway.errors import (
     CloseCode,
     Draining,
     EngineUnavailable,
+    ForeignOrigin,
     GatewayError,
-    InvalidMessage,
     SlowReader,
     StartTimeout,
     TooManySessions,
@@ -66,6 +67,7 @@ class Stream:
         limits: Limits,
         outbox_bytes: int,
         max_sessions: int,
+        allowed_origins: frozenset[str] = frozenset(),
     ) -> None:
         self.engine = engine
         self.scheduler = scheduler
@@ -73,14 +75,17 @@ class Stream:
         self.limits = limits
         self.outbox_bytes = outbox_bytes
         self.max_sessions = max_sessions
+        self.allowed_origins = allowed_origins
         self._connections: set[_Connection] = set()
 
     async def endpoint(self, websocket: WebSocket) -> None:
         """Serve one WebSocket from its handshake to its close."""
         try:
+            self._check_origin(websocket)
             codec, subprotocol = negotiate(websocket.scope.get("subprotocols", []))
-        except InvalidMessage as error:
+        except GatewayError as error:
             # Before the handshake there is no frame to send: the HTTP refusal carries the reason.
+            metrics.ERRORS.labels(error.code).inc()
             await websocket.send_denial_response(PlainTextResponse(error.message, error.http_status))
             return
         await websocket.accept(subprotocol=subprotocol)
@@ -100,6 +105,14 @@ class Stream:
                 await connection.run()
             finally:
                 self._connections.discard(connection)
+
+    def _check_origin(self, websocket: WebSocket) -> None:
+        """Raises `ForeignOrigin`. A browser tells which page opens a WebSocket, and lets any page do so."""
+        origin = websocket.headers.get("origin")
+        if origin is None or not self.allowed_origins.isdisjoint({origin, "*"}):
+            return
+        if urlsplit(origin).netloc != websocket.headers.get("host"):
+            raise ForeignOrigin(f"Pages of {origin} may not use this gateway; its operator can allow them.")
 
     @property
     def open_sessions(self) -> int:

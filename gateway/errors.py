@@ -11,7 +11,8 @@ Must not know: sockets, frames, engines. An error that is not in this tree reach
     │   ├── InvalidValue                invalid_value
     │   ├── UnsupportedLanguage         unsupported_language
     │   ├── UnsupportedOption           unsupported_option
-    │   └── LimitExceeded               limit_exceeded
+    │   ├── LimitExceeded               limit_exceeded
+    │   └── ForeignOrigin               foreign_origin
     ├── StateError                      (when the client sent it)
     │   ├── SessionNotStarted           session_not_started
     │   ├── SessionAlreadyStarted       session_already_started
@@ -44,6 +45,7 @@ __all__ = [
     "Draining",
     "EngineFailed",
     "EngineUnavailable",
+    "ForeignOrigin",
     "GatewayError",
     "InvalidMessage",
     "InvalidValue",
@@ -166,6 +168,13 @@ class LimitExceeded(ProtocolError):
 
     code = "limit_exceeded"
     http_status = 422
+
+
+class ForeignOrigin(ProtocolError):
+    """A web page of another origin opened the WebSocket, and the operator did not allow it; refused with 403."""
+
+    code = "foreign_origin"
+    http_status = 403
 
 
 class StateError(GatewayError):

@@ -39,7 +39,7 @@ class Ticket:
         self.first_token_s: float | None = None
         self.finished_s: float | None = None
         self.tokens = 0
-        # An event and no future: cancelling a task cancels the future it awaits, and a turn may be given just then.
+        # No future: cancelling a task cancels the future it awaits, and a turn may be given just then.
         self.turn = asyncio.Event()
         self._scheduler = scheduler
 

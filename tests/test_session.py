@@ -24,6 +24,7 @@ from gateway.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
+from gateway.rate_limit import TokenBucket
 from gateway.session import (
     Accept,
     Acknowledge,
@@ -34,7 +35,6 @@ from gateway.session import (
     Reply,
     Session,
     State,
-    TokenBucket,
 )
 
 PROFILE = EngineProfile(model="m", family="f", languages=("en", "ja", "de"))

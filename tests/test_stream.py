@@ -79,6 +79,32 @@ async def test_unknown_subprotocols_are_refused_before_the_handshake() -> None:
     assert b"translation.v1.json" in caught.value.response.body
 
 
+async def test_a_foreign_web_page_is_refused_unless_allowed() -> None:
+    async with running(Settings(allowed_origins=("https://meet.example.com",))) as gateway:
+        for origin, opens in {
+            "https://evil.example.com": False,
+            f"http://localhost:{gateway.port}": False,
+            "null": False,
+            f"http://127.0.0.1:{gateway.port}": True,
+            "https://meet.example.com": True,
+        }.items():
+            if opens:
+                async with gateway.peer(origin=origin) as peer:
+                    await peer.send(START)
+                    await peer.until(SessionStarted)
+            else:
+                with pytest.raises(InvalidStatus) as caught:
+                    async with gateway.peer(origin=origin):
+                        pass
+                assert caught.value.response.status_code == 403
+    async with (
+        running(Settings(allowed_origins=("*",))) as gateway,
+        gateway.peer(origin="https://a.example") as peer,
+    ):
+        await peer.send(START)
+        await peer.until(SessionStarted)
+
+
 async def test_sessions_get_their_own_translations_only() -> None:
     async with running() as gateway:
 

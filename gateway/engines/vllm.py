@@ -27,6 +27,7 @@ from msgspec import Struct
 
 from gateway import prompts
 from gateway.engines import hardware
+from gateway.engines.encoding import PromptEncoder
 from gateway.errors import EngineFailed, EngineUnavailable, InvalidValue, StartupError
 from gateway.events import (
     EngineCapacity,
@@ -78,10 +79,7 @@ class VllmEngine:
         self._profile: EngineProfile | None = None
         self._family: prompts.PromptFamily | None = None
         self._engine: Any = None
-        self._tokenizer: Any = None
-        self._special_tokens: frozenset[str] = frozenset()
-        self._stop_token_ids: list[int] = []
-        self._max_len = 0
+        self._encoder: PromptEncoder | None = None
         self._load = _Load()
         self._api: _Api | None = None
         self.log_path: Path | None = None
@@ -112,18 +110,22 @@ class VllmEngine:
             raise StartupError(self._explain(error)) from error
         finally:
             os.close(handle)
-        self._tokenizer = self._engine.get_tokenizer()
-        self._special_tokens = frozenset(map(str, self._tokenizer.all_special_tokens))
-        self._max_len = int(self._engine.model_config.max_model_len)
+        window = int(self._engine.model_config.max_model_len)
         if self._family is None:
             self._family = _family(self._engine.model_config.hf_config.to_dict(), options)
-        self._stop_token_ids = self._tokenizer.convert_tokens_to_ids(list(self._family.stop))
+        self._encoder = PromptEncoder(
+            self._engine.get_tokenizer(),
+            self._family,
+            window=window,
+            output_base=options.output_tokens_base,
+            output_per_source_token=options.output_tokens_per_source_token,
+        )
         self._profile = EngineProfile(
             model=Path(options.model).name,
             family=self._family.name,
             languages=self._family.languages,
             options=self._family.options,
-            max_text_tokens=int((self._max_len - options.output_tokens_base) / 4),
+            max_text_tokens=self._encoder.max_text_tokens,
         )
         self._say("warming up")
         self._health = EngineHealth(EngineState.READY)
@@ -226,7 +228,8 @@ class VllmEngine:
     async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         self._check()
         assert self._api is not None  # noqa: S101 -- ready engines have it
-        prompt_ids, max_tokens = self._prompt(request)
+        assert self._encoder is not None  # noqa: S101 -- ready engines have it
+        prompt_ids, max_tokens = self._encoder.encode(request)
         events = self._engine.generate(
             self._api.tokens_input(prompt_ids),
             self._sampling(max_tokens),
@@ -253,37 +256,10 @@ class VllmEngine:
         except (ValueError, self._api.EngineGenerateError) as error:
             raise EngineFailed(f"The engine refused this text: {error}") from error
 
-    def _prompt(self, request: TranslationRequest) -> tuple[list[int], int]:
-        """Token ids of the prompt, and how many tokens the answer may have."""
-        assert self._family is not None  # noqa: S101 -- ready engines have it
-        tokenizer = self._tokenizer
-        match self._family.render(request, self._special_tokens):
-            case prompts.RawPrompt(text=text, add_special_tokens=add_special_tokens):
-                pass
-            case prompts.ChatPrompt() as chat:
-                # The template writes the special tokens itself.
-                add_special_tokens = False
-                text = tokenizer.apply_chat_template(
-                    chat.as_dicts(),
-                    tokenize=False,
-                    add_generation_prompt=True,
-                    **dict(self._family.template_kwargs),
-                )
-        # Whatever a user supplied has no special token left in it, so all that are here are the prompt's own.
-        ids = tokenizer.encode(text, add_special_tokens=add_special_tokens, split_special_tokens=False)
-        source_tokens = len(tokenizer.encode(request.text, add_special_tokens=False))
-        options = self._options
-        wanted = options.output_tokens_base + int(options.output_tokens_per_source_token * source_tokens)
-        room = self._max_len - len(ids)
-        if room < min(wanted, options.output_tokens_base + source_tokens):
-            raise EngineFailed(
-                f"The text has {source_tokens} tokens; the model's window of {self._max_len} does not hold it."
-            )
-        return ids, min(wanted, room)
-
     def _sampling(self, max_tokens: int) -> Any:
         assert self._api is not None  # noqa: S101 -- ready engines have it
         assert self._family is not None  # noqa: S101 -- ready engines have it
+        assert self._encoder is not None  # noqa: S101 -- ready engines have it
         family = self._family
         sampling = (family.card_sampling or family.sampling) if self._options.card_sampling else family.sampling
         return self._api.SamplingParams(
@@ -291,7 +267,7 @@ class VllmEngine:
             top_p=sampling.top_p,
             top_k=sampling.top_k,
             repetition_penalty=sampling.repetition_penalty,
-            stop_token_ids=self._stop_token_ids or None,
+            stop_token_ids=self._encoder.stop_token_ids or None,
             max_tokens=max_tokens,
             output_kind=self._api.RequestOutputKind.DELTA,
             skip_special_tokens=True,

@@ -1,0 +1,29 @@
+"""How many messages a client may send: a bucket of tokens that refills with time.
+
+Knows: rates. Must not know: clocks (the time is an argument), sessions.
+"""
+
+from __future__ import annotations
+
+__all__ = ["TokenBucket"]
+
+
+class TokenBucket:
+    """Admits `rate` a second on average, `burst` at once. Times in seconds, from any fixed origin."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._tokens = burst
+        self._at_s: float | None = None
+
+    def take(self, now_s: float) -> float:
+        """Take one; 0 when admitted, else the seconds until one is there."""
+        if self._at_s is not None:
+            elapsed_s = max(0.0, now_s - self._at_s)
+            self._tokens = min(self._burst, self._tokens + elapsed_s * self._rate)
+        self._at_s = now_s
+        if self._tokens >= 1:
+            self._tokens -= 1
+            return 0.0
+        return (1 - self._tokens) / self._rate
