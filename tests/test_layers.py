@@ -12,7 +12,8 @@ ROOT = Path(__file__).parent.parent / "gateway"
 # Left to right; within one layer modules may import each other only where ALLOWED says so.
 LAYERS: list[set[str]] = [
     {"errors", "languages", "events"},
-    {"messages", "http_messages", "codec", "rate_limit", "session", "prompts", "schemas"},
+    {"messages", "http_messages", "codec", "rate_limit", "session", "schemas"}
+    | {"prompts", "prompt_templates", "prompt_safety"},
     {"ports"},
     {"scheduler", "publisher", "meetings", "outbox"},
     {"connection", "http_api", "sse", "web", "server", "engines", "client"},

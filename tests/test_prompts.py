@@ -1,28 +1,16 @@
-"""Every family's prompts as exact strings, how a family is chosen, and that speech stays data."""
+"""Every family: its prompts as exact strings, what it takes, and that the documentation shows the same."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gateway.errors import InvalidValue, UnsupportedLanguage
+from gateway.errors import UnsupportedLanguage
 from gateway.events import Formality, TranslationOptions, TranslationRequest
 from gateway.languages import NAMES, normalise
-from gateway.prompts import (
-    FAMILIES,
-    ChatPrompt,
-    PromptFamily,
-    RawPrompt,
-    Sampling,
-    detect,
-    family_named,
-    neutralise,
-    neutralise_request,
-    unsupported_options,
-)
+from gateway.prompt_templates import ChatPrompt, RawPrompt
+from gateway.prompts import FAMILIES, PromptFamily, Sampling, detect, unsupported_options
 
 JOINER = "\u2060"
 BUNDLED = {"translation_gateway": {"prompt": "bundled", "languages": ["en", "de", "ja"]}}
@@ -417,204 +405,6 @@ def test_an_option_changes_the_prompt_exactly_where_the_family_takes_it(name: st
         if family.render(with_it) != family.render(request())
     }
     assert changed == family.options
-
-
-# ------------------------------------------------------------------------------------- speech is data
-
-CONTROL = (
-    "<s>",
-    "</s>",
-    "<|im_end|>",
-    "<text>",
-    "</text>",
-    "<zh>",
-    "<to>",
-    "<<<text>>>",
-    "[Source Text]",
-    "\n",
-)
-speech = st.lists(st.one_of(st.sampled_from(CONTROL), st.text(max_size=4)), max_size=8).map("".join)
-
-
-@given(text=speech, term=speech, before=speech)
-@pytest.mark.parametrize("name", FAMILIES)
-def test_no_control_string_survives_in_what_users_supply(name: str, text: str, term: str, before: str) -> None:
-    family = detect(BUNDLED, "demo") if name == "bundled" else FAMILIES[name]
-    seen: list[TranslationRequest] = []
-
-    def template(safe: TranslationRequest) -> RawPrompt:
-        seen.append(safe)
-        return RawPrompt("")
-
-    special = frozenset({"<unused7>", "x<to>"})
-    spied = PromptFamily(
-        name, family.languages, family.options, template, family.markers, one_line=family.one_line
-    )
-    spied.render(request(text, glossary=((term, term),), context=(before,)), special)
-    (safe,) = seen
-    options = safe.options
-    supplied = [safe.text, *(part for pair in options.glossary for part in pair), *options.context]
-    for string in supplied:
-        assert not [token for token in family.markers | special if token in string]
-    assert not any("\n" in string for string in supplied[1:])
-
-
-def test_special_tokens_of_the_tokenizer_are_broken_as_well() -> None:
-    prompt = FAMILIES["tower"].render(request("a <extra_0> b"), frozenset({"<extra_0>"}))
-    assert isinstance(prompt, ChatPrompt)
-    assert f"German: a <{JOINER}extra_0> b\n" in str(prompt.messages[0].content)
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens", "expected"),
-    [
-        ("no tokens here", ["<s>"], "no tokens here"),
-        ("a < b", ["<s>"], "a < b"),
-        ("<s>", ["<s>"], f"<{JOINER}s>"),
-        ("<<s>s>", ["<s>"], f"<<{JOINER}s>s>"),
-        ("aaa", ["aa"], f"a{JOINER}a{JOINER}a"),
-        ("<s><s", ["<s>", "><"], f"<{JOINER}s>{JOINER}<s"),
-        ("a\x00b", ["\x00"], "ab"),
-        ("<\x00s>", ["\x00", "<s>"], f"<{JOINER}s>"),
-        ("ab", ["", "ab"], f"a{JOINER}b"),
-        ("ab", ["ab", f"a{JOINER}b"], "a\u200bb"),
-        ("", ["<s>"], ""),
-    ],
-)
-def test_neutralise(text: str, tokens: list[str], expected: str) -> None:
-    assert neutralise(text, tokens) == expected
-
-
-ALPHABET = "<>s/|a\u2060\u200b"
-
-
-@given(text=st.text(ALPHABET, max_size=30), tokens=st.sets(st.text(ALPHABET, min_size=1, max_size=4), max_size=6))
-def test_neutralised_text_contains_no_token_and_clean_text_is_unchanged(text: str, tokens: set[str]) -> None:
-    result = neutralise(text, tokens)
-    assert not [token for token in tokens if token in result]
-    if not any(token in text for token in tokens):
-        assert result == text
-
-
-@given(text=st.text(ALPHABET, max_size=30), tokens=st.sets(st.text("<>s/|a", min_size=2, max_size=4), max_size=6))
-def test_neutralising_only_adds_the_joiner(text: str, tokens: set[str]) -> None:
-    assert neutralise(text, tokens).replace(JOINER, "") == text.replace(JOINER, "")
-
-
-def test_tokens_that_use_every_zero_width_character_are_refused() -> None:
-    with pytest.raises(InvalidValue):
-        neutralise("x", ["\u2060a", "\u200ba", "\u200ca"])
-
-
-def test_every_string_a_user_supplies_is_neutralised() -> None:
-    said = request("<s>1", glossary=(("<s>2", "<s>3"),), context=("<s>4", "<s>5"), formality="formal")
-    broken = f"<{JOINER}s>"
-    assert neutralise_request(said, ["<s>"]) == request(
-        f"{broken}1",
-        glossary=((f"{broken}2", f"{broken}3"),),
-        context=(f"{broken}4", f"{broken}5"),
-        formality="formal",
-    )
-
-
-# ------------------------------------------------------------------------------------ choosing a family
-
-HUNYUAN = {"architectures": ["HunYuanDenseV1ForCausalLM"], "model_type": "hunyuan_v1_dense"}
-MISTRAL = {"architectures": ["MistralForCausalLM"], "model_type": "mistral"}
-GEMMA = {"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3"}
-LLAMA = {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
-QWEN = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3"}
-
-
-@pytest.mark.parametrize(
-    ("config", "name", "family"),
-    [
-        (HUNYUAN, "tencent/Hunyuan-MT-7B", "hunyuan-mt"),
-        (HUNYUAN, "tencent/Hunyuan-MT-7B-fp8", "hunyuan-mt"),
-        (HUNYUAN, "tencent/HY-MT1.5-1.8B", "hy-mt1.5"),
-        (HUNYUAN, "tencent/HY-MT1.5-7B-FP8", "hy-mt1.5"),
-        (HUNYUAN, "tencent/Hy-MT2-7B", "hy-mt2"),
-        ({}, "tencent/Hy-MT2-30B-A3B", "hy-mt2"),
-        ({}, "Hunyuan-MT-7B", "hunyuan-mt"),
-        (HUNYUAN, "/models/meeting-translator", "hunyuan-mt"),
-        ({"architectures": ["HunYuanDenseV1ForCausalLM"]}, "/models/mt", "hunyuan-mt"),
-        ({"model_type": "hunyuan_v1_dense"}, "/models/mt", "hunyuan-mt"),
-        (HUNYUAN, "tencent/Hunyuan-7B-Instruct", "chat"),
-        (HUNYUAN | {"_name_or_path": "tencent/Hunyuan-4B-Pretrain"}, "/models/mt", "chat"),
-        (MISTRAL, "ByteDance-Seed/Seed-X-PPO-7B", "seed-x"),
-        (MISTRAL, "ByteDance-Seed/Seed-X-PPO-7B-AWQ-Int4", "seed-x"),
-        (MISTRAL | {"_name_or_path": "ByteDance-Seed/Seed-X-Instruct-7B"}, "/models/mt", "seed-x"),
-        (MISTRAL, "mistralai/Mistral-7B-Instruct-v0.3", "chat"),
-        (GEMMA, "google/translategemma-4b-it", "translategemma"),
-        (GEMMA, "/root/.cache/models--google--translategemma-12b-it/snapshots/0f1e", "translategemma"),
-        (GEMMA, "Infomaniak-AI/vllm-translategemma-27b-it", "translategemma-vllm"),
-        (GEMMA, "google/gemma-3-4b-it", "chat"),
-        (LLAMA, "Unbabel/TowerInstruct-7B-v0.2", "tower"),
-        (MISTRAL, "Unbabel/TowerInstruct-Mistral-7B-v0.2", "tower"),
-        ({"model_type": "gemma2"}, "Unbabel/Tower-Plus-9B", "tower-plus"),
-        (LLAMA, "Unbabel/TowerBase-7B-v0.1", "chat"),
-        (QWEN, "Qwen/Qwen3-1.7B", "chat"),
-        # A name given now says more than the one the config remembers from before fine-tuning.
-        (QWEN | {"_name_or_path": "Unbabel/TowerInstruct-7B-v0.2"}, "acme/Hy_MT2-tuned", "hy-mt2"),
-        ({}, "", "chat"),
-        ({"architectures": None, "model_type": 7, "_name_or_path": None}, "x", "chat"),
-    ],
-)
-def test_detect(config: dict[str, object], name: str, family: str) -> None:
-    assert detect(config, name) is FAMILIES[family]
-
-
-def test_the_marker_goes_before_the_name_and_brings_its_languages() -> None:
-    family = detect({**LLAMA, **BUNDLED}, "acme/TowerInstruct-like")
-    assert (family.name, family.languages) == ("bundled", ("en", "de", "ja"))
-
-
-def test_languages_of_a_marker_are_normalised_once_each() -> None:
-    marker = {"prompt": "bundled", "languages": ["en-US", "zh_TW", "en"]}
-    assert detect({"translation_gateway": marker}, "demo").languages == ("en", "zh-hant")
-
-
-def test_a_marker_may_name_languages_only() -> None:
-    family = detect(QWEN | {"translation_gateway": {"languages": ["en", "is"]}}, "acme/qwen-tuned")
-    assert (family.name, family.languages) == ("chat", ("en", "is"))
-    assert asked(family, request("Hæ.", "is-en")).startswith("Translate what was said in a meeting from is into")
-
-
-def test_the_operator_goes_before_everything() -> None:
-    assert detect(HUNYUAN, "tencent/Hy-MT2-7B", "chat") is FAMILIES["chat"]
-    family = detect(BUNDLED, "demo", "tower")
-    assert (family.name, family.languages) == ("tower", ("en", "de", "ja"))
-
-
-@pytest.mark.parametrize(
-    ("marker", "field"),
-    [
-        ("bundled", "translation_gateway"),
-        ({"prompt": "bundlde", "languages": ["en"]}, "translation_gateway.prompt"),
-        ({"prompt": ["bundled"], "languages": ["en"]}, "translation_gateway.prompt"),
-        ({"prompt": "bundled"}, "translation_gateway.languages"),
-        ({"prompt": "bundled", "languages": []}, "translation_gateway.languages"),
-        ({"prompt": "bundled", "languages": "en"}, "translation_gateway.languages"),
-        ({"prompt": "bundled", "languages": [1]}, "translation_gateway.languages"),
-    ],
-)
-def test_a_marker_that_makes_no_sense_is_refused(marker: object, field: str) -> None:
-    with pytest.raises(InvalidValue) as refused:
-        detect({"translation_gateway": marker}, "demo")
-    assert refused.value.field == field
-
-
-def test_an_unknown_family_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(InvalidValue) as refused:
-        family_named("tovver")
-    assert refused.value.message == (
-        "unknown prompt family 'tovver'; known: bundled, hunyuan-mt, hy-mt1.5, hy-mt2, seed-x, "
-        "translategemma, translategemma-vllm, tower, tower-plus, chat"
-    )
-    assert refused.value.field == "engine.family"
-    with pytest.raises(InvalidValue):
-        detect({}, "x", "tovver")
-    assert family_named("chat") is FAMILIES["chat"]
 
 
 # ------------------------------------------------------------------------------------ the documentation
