@@ -15,7 +15,7 @@ import msgspec
 from gateway.errors import InvalidMessage, MessageTooLarge, UnknownType
 from gateway.messages import ClientMessage, ServerMessage
 
-__all__ = ["CODECS", "JSON", "MSGPACK", "Codec", "negotiate"]
+__all__ = ["CODECS", "JSON", "MSGPACK", "Codec", "negotiate", "where_and_why"]
 
 _PATH = re.compile(r" - at `\$\.?(?P<path>.*)`$")
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]+)`")
@@ -98,12 +98,8 @@ class Codec:
             peek = _Peek()
         if text.startswith("Invalid value") and text.endswith("- at `$.type`"):
             return UnknownType(f"There is no message type {peek.type!r}.", field="type", utterance=peek.id)
-        at = _PATH.search(text)
-        path = at.group("path") if at else ""
-        if missing := _MISSING.search(text):
-            path = f"{path}.{missing.group('name')}" if path else missing.group("name")
-        sentence = text[: at.start()] if at else text
-        return InvalidMessage(f"{sentence}.", field=path or None, utterance=peek.id)
+        field, sentence = where_and_why(error)
+        return InvalidMessage(f"{sentence}.", field=field, utterance=peek.id)
 
 
 JSON = Codec(
@@ -121,6 +117,16 @@ MSGPACK = Codec(
     format_name="msgpack",
 )
 CODECS = {codec.subprotocol: codec for codec in (JSON, MSGPACK)}
+
+
+def where_and_why(error: msgspec.ValidationError) -> tuple[str | None, str]:
+    """The field that msgspec complains about, as a path (`reads[0]`), and the complaint without it."""
+    text = str(error)
+    at = _PATH.search(text)
+    path = at.group("path") if at else ""
+    if missing := _MISSING.search(text):
+        path = f"{path}.{missing.group('name')}" if path else missing.group("name")
+    return path or None, text[: at.start()] if at else text
 
 
 def negotiate(offered: Iterable[str]) -> tuple[Codec, str | None]:

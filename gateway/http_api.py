@@ -12,7 +12,7 @@ import math
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
 
@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway import http_messages, metrics, schemas
 from gateway.errors import EngineFailed, GatewayError, MessageTooLarge, error_classes
-from gateway.events import EngineState, FinishReason
+from gateway.events import EngineState
 from gateway.http_messages import (
     BatchAnswer,
     DoneEvent,
@@ -220,27 +220,13 @@ class _Call(ABC):
     async def translate(self, index: int, show: Callable[[int, str], None] | None = None) -> Translation:
         """Generate one text. Raises `GatewayError` and nothing else."""
         ticket = self.tickets[index]
-        text: list[str] = []
-        truncated = False
         try:
-            async with aclosing(ticket.stream()) as events:
-                async for event in events:
-                    truncated = event.finish is FinishReason.LENGTH
-                    # Some tokenizers begin with a space that is no part of the translation.
-                    if fresh := event.text if text else event.text.lstrip():
-                        text.append(fresh)
-                        if show is not None:
-                            show(index, fresh)
+            generated = await ticket.collect(lambda fresh: show(index, fresh) if show is not None else None)
         except GatewayError as error:
             self._outcomes[index] = error.code
             raise
-        except Exception:
-            # The text itself is never logged; the type and the place of the failure are.
-            _log.exception("translation %s failed unexpectedly", ticket.request.id)
-            self._outcomes[index] = EngineFailed.code
-            raise EngineFailed("The engine failed on this text for an unknown reason.") from None
         self._outcomes[index] = "final"
-        return Translation("".join(text).rstrip(), ticket.tokens, truncated, timings(ticket))
+        return Translation(generated.text, ticket.tokens, generated.truncated, timings(ticket))
 
 
 class _WholeCall(_Call):

@@ -8,13 +8,13 @@ Unknown fields are ignored, as on the WebSocket.
 
 from __future__ import annotations
 
-import re
 from http import HTTPStatus
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from gateway.codec import where_and_why
 from gateway.errors import (
     Draining,
     EngineFailed,
@@ -80,9 +80,6 @@ HTTP_STATUSES: dict[HTTPStatus, str] = {
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not sent as plain `application/json`.",
     HTTPStatus.UPGRADE_REQUIRED: "The address is a WebSocket.",
 }
-
-_PATH = re.compile(r" - at `\$\.?(?P<path>.*)`$")
-_MISSING = re.compile(r"missing required field `(?P<name>[^`]+)`")
 
 
 # ---------------------------------------------------------------- POST /v1/translate
@@ -287,12 +284,8 @@ def decode_body(data: bytes) -> TranslateBody:
     try:
         body = _DECODER.decode(data)
     except msgspec.ValidationError as error:
-        text = str(error)
-        at = _PATH.search(text)
-        path = at.group("path") if at else ""
-        if missing := _MISSING.search(text):
-            path = f"{path}.{missing.group('name')}" if path else missing.group("name")
-        raise InvalidMessage(f"{text[: at.start()] if at else text}.", field=path or None) from None
+        field, sentence = where_and_why(error)
+        raise InvalidMessage(f"{sentence}.", field=field) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidMessage(f"The body is not valid JSON: {error}.") from None
     if (body.text is UNSET) == (body.texts is UNSET):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
-from contextlib import aclosing
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -18,15 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway import metrics
-from gateway.errors import Cancelled, Draining, EngineFailed, GatewayError
-from gateway.events import FinishReason, TranslationRequest, Utterance
+from gateway.errors import Cancelled, Draining, GatewayError
+from gateway.events import TranslationRequest, Utterance
 from gateway.meetings import Meeting, Member
 from gateway.messages import Timings, TranslationDelta, TranslationFailed, TranslationFinal
 from gateway.scheduler import Scheduler, Ticket
 
 __all__ = ["Publisher", "timings"]
-
-_log = logging.getLogger(__name__)
 
 
 class _Translation(Struct, eq=False):
@@ -127,33 +123,25 @@ class Publisher:
 
     async def _translate(self, translation: _Translation) -> TranslationFinal | GatewayError:
         utterance, lang, ticket = translation.utterance, translation.lang, translation.ticket
-        text: list[str] = []
-        truncated = False
+
+        def show(fresh: str) -> None:
+            delta = TranslationDelta(utterance.id, lang, utterance.rev, committed=fresh)
+            translation.meeting.publish(translation.readers, delta)
+
         try:
-            async with aclosing(ticket.stream()) as events:
-                async for event in events:
-                    truncated = event.finish is FinishReason.LENGTH
-                    # Some tokenizers begin with a space that is no part of the translation.
-                    if fresh := event.text if text else event.text.lstrip():
-                        text.append(fresh)
-                        delta = TranslationDelta(utterance.id, lang, utterance.rev, committed=fresh)
-                        translation.meeting.publish(translation.readers, delta)
+            generated = await ticket.collect(show)
         except GatewayError as error:
             return error
-        except Exception:
-            # The text itself is never logged; the type and the place of the failure are.
-            _log.exception("translation %s failed unexpectedly", ticket.request.id)
-            return EngineFailed("The engine failed on this text for an unknown reason.")
         return TranslationFinal(
             utterance=utterance.id,
             speaker=utterance.speaker,
             lang=lang,
             rev=utterance.rev,
-            text="".join(text).rstrip(),
+            text=generated.text,
             offset=0,
             timings=timings(ticket),
             tokens=ticket.tokens,
-            truncated=truncated,
+            truncated=generated.truncated,
         )
 
     def _ended(self, translation: _Translation, task: asyncio.Task[TranslationFinal | GatewayError]) -> None:

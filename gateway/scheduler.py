@@ -12,17 +12,22 @@ replaced at the very next step.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
+from msgspec import Struct
+
 from gateway import metrics
-from gateway.errors import Draining, EngineUnavailable, Overloaded
-from gateway.events import EngineState, TokenEvent, TranslationRequest
+from gateway.errors import Draining, EngineFailed, EngineUnavailable, GatewayError, Overloaded
+from gateway.events import EngineState, FinishReason, TokenEvent, TranslationRequest
 from gateway.ports import Engine
 
-__all__ = ["Scheduler", "Ticket"]
+__all__ = ["Generated", "Scheduler", "Ticket"]
+
+_log = logging.getLogger(__name__)
 
 
 class Ticket:
@@ -50,6 +55,33 @@ class Ticket:
     def stream(self) -> AsyncGenerator[TokenEvent, None]:
         """Wait for the turn, then generate. Raises what the engine raises; closing it aborts in the engine."""
         return self._scheduler.stream(self)
+
+    async def collect(self, show: Callable[[str], None]) -> Generated:
+        """Stream to the end; `show` gets every new piece of text. Raises `GatewayError` and nothing else."""
+        text: list[str] = []
+        truncated = False
+        try:
+            async with aclosing(self.stream()) as events:
+                async for event in events:
+                    truncated = event.finish is FinishReason.LENGTH
+                    # Some tokenizers begin with a space that is no part of the translation.
+                    if fresh := event.text if text else event.text.lstrip():
+                        text.append(fresh)
+                        show(fresh)
+        except GatewayError:
+            raise
+        except Exception:
+            # The text itself is never logged; the type and the place of the failure are.
+            _log.exception("translation %s failed unexpectedly", self.request.id)
+            raise EngineFailed("The engine failed on this text for an unknown reason.") from None
+        return Generated("".join(text).rstrip(), truncated)
+
+
+class Generated(Struct, frozen=True):
+    """A whole translation. `truncated`: the output limit cut it short."""
+
+    text: str
+    truncated: bool
 
 
 class Scheduler:

@@ -9,7 +9,8 @@ from typing import Any
 
 from gateway.errors import EngineFailed
 from gateway.events import TranslationRequest
-from gateway.prompts import ChatPrompt, PromptFamily, RawPrompt
+from gateway.prompt_templates import ChatPrompt, RawPrompt
+from gateway.prompts import PromptFamily
 
 __all__ = ["PromptEncoder"]
 
