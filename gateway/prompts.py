@@ -25,13 +25,11 @@ from gateway.errors import InvalidValue, UnsupportedLanguage
 from gateway.events import TranslationOptions, TranslationRequest
 from gateway.languages import NAMES, language_name, normalise
 from gateway.prompt_safety import COMMON_TOKENS, flatten, neutralise_request
-from gateway.prompt_templates import ChatPrompt, Prompt, RawPrompt
+from gateway.prompt_templates import Prompt
 
 __all__ = [
     "FAMILIES",
-    "ChatPrompt",
     "PromptFamily",
-    "RawPrompt",
     "Sampling",
     "detect",
     "family_named",
