@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import pytest
@@ -68,6 +69,13 @@ async def test_deltas_add_up_to_the_final_in_both_encodings(codec: Codec) -> Non
     deltas = [m.committed for m in received if isinstance(m, TranslationDelta)]
     assert "".join(deltas) == received[-1].text == "[ja] good morning"
     assert len(deltas) > 1, "tokens arrive as they are generated"
+
+
+async def test_tokens_do_not_wait_for_acknowledgements_of_earlier_ones() -> None:
+    async with running() as gateway, gateway.peer():
+        (connection,) = gateway.server.server_state.connections
+        served: socket.socket = connection.transport.get_extra_info("socket")
+        assert served.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 async def test_unknown_subprotocols_are_refused_before_the_handshake() -> None:
