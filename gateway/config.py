@@ -1,22 +1,26 @@
 """Every setting, its default and where it may come from; read by `app` and `cli` alone.
 
 Order, the later wins: defaults here, a TOML file, environment variables (`GATEWAY__PORT`,
-`GATEWAY__ENGINE__MAX_NUM_SEQS`), command line flags. An unknown or ill-typed key is a `StartupError` naming it.
+`GATEWAY__ENGINE__MAX_NUM_SEQS`), command line flags. Every mistake is a `StartupError` that names where it was
+made: the file and the setting, the variable, or the flag.
 """
 
 from __future__ import annotations
 
+import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec import inspect as shapes
 
 from gateway.engines.simulated import Script
 from gateway.errors import StartupError
 from gateway.messages import Limits
+from gateway.prompts import FAMILIES
 
 __all__ = ["BUNDLED_MODEL", "EngineSettings", "Settings", "load"]
 
@@ -24,6 +28,15 @@ BUNDLED_MODEL = Path(__file__).parent / "bundled_model"
 
 # Two underscores: Kubernetes sets GATEWAY_PORT and the like by itself for a service that is named `gateway`.
 _PREFIX = "GATEWAY__"
+
+# Flags that are not called as the last part of their setting.
+_FLAGS = {"engine.kind": "--engine"}
+
+# What one session's outbox holds besides the texts of an utterance: names, numbers, other messages.
+_OUTBOX_BESIDES_BYTES = 65_536
+
+# At most 4 bytes a character in UTF-8.
+_CHAR_BYTES = 4
 
 
 class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,7 +56,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_num_seqs: int = 16
     max_model_len: int | None = None
     max_num_batched_tokens: int | None = None
-    dtype: str = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     gpu_memory_utilization: float = 0.9
     kv_cache_gib: float = 1.0
     enforce_eager: bool | None = None
@@ -80,20 +93,61 @@ def load(
     overrides: Mapping[str, object] | None = None,
 ) -> Settings:
     """The settings in force. `overrides` has dotted keys (`engine.model`). Raises `StartupError`."""
-    tree: dict[str, Any] = _read(file) if file is not None else {}
-    for name, value in (environment or {}).items():
-        if name.startswith(_PREFIX):
-            _set(tree, name.removeprefix(_PREFIX).lower().split("__"), value)
-    for key, override in (overrides or {}).items():
-        _set(tree, key.split("."), override)
-    _refuse_unknown_limits(tree)
+    variables = {
+        name.removeprefix(_PREFIX).lower().replace("__", "."): value
+        for name, value in (environment or {}).items()
+        if name.startswith(_PREFIX)
+    }
+    sources = [
+        _Source(_read(file) if file is not None else {}, file, repr),
+        _Source(_nested(variables), None, _variable),
+        _Source(_nested(overrides or {}), None, _flag),
+    ]
+    tree: dict[str, Any] = {}
+    for source in sources:
+        _check_shape(source, "", _SHAPE, source.tree)
+        _merge(tree, source.tree)
     try:
         settings = msgspec.convert(tree, Settings, strict=False)
     except msgspec.ValidationError as error:
-        where = str(error).replace(" - at `$.", " in the setting `").replace("`$`", "the settings")
-        raise StartupError(f"A setting cannot be used: {where}.") from None
-    _check(settings)
+        raise StartupError(f"The settings cannot be used: {error}.") from None
+    _check(settings, sources)
     return settings
+
+
+# ---------------------------------------------------------------- sources
+
+
+class _Source(Struct, frozen=True):
+    """One place that sets something. file: null for variables and flags. spell: how it writes a setting."""
+
+    tree: dict[str, Any]
+    file: Path | None
+    spell: Callable[[str], str]
+
+    def where(self, path: str) -> str:
+        """The file, or the variable or flag that sets `path`."""
+        return str(self.file) if self.file is not None else self.spell(path)
+
+    def about(self, path: str) -> str:
+        """What a sentence about the value of `path` begins with."""
+        return f"{self.file}: {path}" if self.file is not None else self.spell(path)
+
+    def sets(self, path: str) -> bool:
+        tree: object = self.tree
+        for key in path.split("."):
+            if not isinstance(tree, dict) or key not in tree:
+                return False
+            tree = tree[key]
+        return True
+
+
+def _variable(path: str) -> str:
+    return _PREFIX + path.upper().replace(".", "__")
+
+
+def _flag(path: str) -> str:
+    return _FLAGS.get(path, f"--{path.rpartition('.')[2].replace('_', '-')}")
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -105,35 +159,188 @@ def _read(file: Path) -> dict[str, Any]:
         raise StartupError(f"The configuration file {file} cannot be read: {error}.") from None
 
 
-def _set(tree: dict[str, Any], path: list[str], value: object) -> None:
-    *parents, leaf = path
-    for parent in parents:
-        tree = tree.setdefault(parent, {})
-        if not isinstance(tree, dict):
-            raise StartupError(f"The setting {parent!r} is a section.")
-    tree[leaf] = value
+def _nested(flat: Mapping[str, object]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    # The deepest first: a section that is set as if it were a setting replaces what is in it, and is refused.
+    for path in sorted(flat, key=lambda path: -path.count(".")):
+        section = tree
+        *parents, leaf = path.split(".")
+        for parent in parents:
+            section = section.setdefault(parent, {})
+        section[leaf] = flat[path]
+    return tree
 
 
-def _refuse_unknown_limits(tree: Mapping[str, Any]) -> None:
-    # Limits travels over the wire, where unknown fields must be ignored; in a file they are typing errors.
-    section = tree.get("limits", {})
-    unknown = set(section) - set(Limits.__struct_fields__) if isinstance(section, dict) else set()
-    if unknown:
-        raise StartupError(f"There is no limit named {sorted(unknown)[0]!r}.")
+def _merge(tree: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for key, value in more.items():
+        if isinstance(value, dict):
+            section = tree.get(key)
+            tree[key] = section = section if isinstance(section, dict) else {}
+            _merge(section, value)
+        else:
+            tree[key] = value
 
 
-def _check(settings: Settings) -> None:
-    bounds: list[tuple[str, float, float, float]] = [
+# ---------------------------------------------------------------- names and types
+
+
+_SHAPE = shapes.type_info(Settings)
+
+# What a value of a type is read as, and what is said of one that cannot be.
+_SCALARS: dict[type[shapes.Type], tuple[type, str]] = {
+    shapes.IntType: (int, "is no whole number"),
+    shapes.FloatType: (float, "is no number"),
+    shapes.BoolType: (bool, "is neither true nor false"),
+    shapes.StrType: (str, "is no text"),
+}
+
+
+def _check_shape(source: _Source, path: str, shape: shapes.Type, value: object) -> None:
+    """Raises `StartupError` where a name does not exist or a value has the wrong type."""
+    match shape:
+        case shapes.Metadata(type=inner):
+            _check_shape(source, path, inner, value)
+        case shapes.UnionType(types=inners):
+            if not _reads_as(value, type(None)):
+                _check_shape(source, path, next(i for i in inners if not isinstance(i, shapes.NoneType)), value)
+        case shapes.StructType():
+            _check_section(source, path, shape, value)
+        case shapes.VarTupleType(item_type=inner) | shapes.FrozenSetType(item_type=inner):
+            if not isinstance(value, list):
+                raise StartupError(f"{source.about(path)}: {value!r} is no list.")
+            for index, item in enumerate(value):
+                _check_shape(source, f"{path}[{index}]", inner, item)
+        case shapes.DictType():
+            if not isinstance(value, dict):
+                raise StartupError(f"{source.about(path)}: {value!r} is no section.")
+        case shapes.LiteralType(values=choices):
+            _check_choice(source, path, value, map(str, choices))
+        case _:
+            kind, complaint = _SCALARS[type(shape)]
+            if not _reads_as(value, kind):
+                raise StartupError(f"{source.about(path)}: {value!r} {complaint}.")
+
+
+def _check_section(source: _Source, path: str, shape: shapes.StructType, value: object) -> None:
+    fields = {field.name: field for field in shape.fields}
+    if not isinstance(value, dict):
+        if path.endswith("]"):
+            raise StartupError(f"{source.about(path)}: {value!r} is no section.")
+        example = source.spell(f"{path}.{next(iter(fields))}")
+        raise StartupError(
+            f"{source.where(path)}: {path!r} is a section, not a setting; one of its settings is {example}."
+        )
+    for key, inner in value.items():
+        below = f"{path}.{key}" if path else key
+        if key not in fields:
+            _refuse_unknown(source, below, key, fields)
+        _check_shape(source, below, fields[key].type, inner)
+    for name, field in fields.items():
+        if field.required and name not in value:
+            raise StartupError(f"{source.about(path)}: it lacks {name!r}.")
+
+
+def _refuse_unknown(source: _Source, path: str, key: str, siblings: Iterable[str]) -> None:
+    # A table of a list, as `rules[0]`, is nobody else's place: only its own names can be meant.
+    known = list(siblings) if "[" in path else _KNOWN
+    same_name = [name for name in known if name.rpartition(".")[2] == key]
+    meant = same_name or difflib.get_close_matches(key if "[" in path else path, known, 1)
+    end = f"; did you mean {source.spell(meant[0])}?" if meant else "."
+    raise StartupError(f"{source.where(path)}: there is no setting {path!r}{end}")
+
+
+def _check_choice(source: _Source, path: str, value: object, choices: Iterable[str]) -> None:
+    choices = sorted(choices)
+    if value not in choices:
+        raise StartupError(f"{source.about(path)}: {value!r} is none of {', '.join(choices)}.")
+
+
+def _reads_as(value: object, kind: type | None) -> bool:
+    try:
+        msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _names(shape: shapes.Type, path: str = "") -> Iterator[str]:
+    """Every section and setting below a path, dotted."""
+    if isinstance(shape, shapes.StructType):
+        for field in shape.fields:
+            yield (below := f"{path}.{field.name}" if path else field.name)
+            yield from _names(field.type, below)
+
+
+_KNOWN = list(_names(_SHAPE))
+
+
+# ---------------------------------------------------------------- values
+
+
+def _check(settings: Settings, sources: list[_Source]) -> None:
+    """Raises `StartupError` for what has the right type and cannot work."""
+    engine, limits, script = settings.engine, settings.limits, settings.engine.script
+    bounds: list[tuple[str, float | None, float, float | None]] = [
         ("port", settings.port, 0, 65_535),
         ("max_sessions", settings.max_sessions, 1, 10**7),
         ("max_waiting", settings.max_waiting, 0, 10**7),
         ("outbox_bytes", settings.outbox_bytes, 4_096, 2**32),
         ("drain_s", settings.drain_s, 0, 3_600),
-        ("engine.max_num_seqs", settings.engine.max_num_seqs, 1, 4_096),
-        ("engine.gpu_memory_utilization", settings.engine.gpu_memory_utilization, 0.01, 1.0),
-        ("engine.kv_cache_gib", settings.engine.kv_cache_gib, 0.1, 4_096),
+        ("engine.max_num_seqs", engine.max_num_seqs, 1, 4_096),
+        ("engine.max_model_len", engine.max_model_len, 64, None),
+        ("engine.max_num_batched_tokens", engine.max_num_batched_tokens, 1, None),
+        ("engine.gpu_memory_utilization", engine.gpu_memory_utilization, 0.01, 1.0),
+        ("engine.kv_cache_gib", engine.kv_cache_gib, 0.1, 4_096),
+        ("engine.script.load_s", script.load_s, 0, 86_400),
+        ("engine.script.first_token_s", script.first_token_s, 0, 86_400),
+        ("engine.script.token_s", script.token_s, 0, 86_400),
+        ("engine.script.max_running", script.max_running, 1, None),
     ]
-    bounds += [(f"limits.{name}", getattr(settings.limits, name), 1, 2**30) for name in Limits.__struct_fields__]
-    for name, value, low, high in bounds:
-        if not low <= value <= high:
-            raise StartupError(f"The setting `{name}` is {value}; it has to be between {low} and {high}.")
+    bounds += [
+        (f"engine.script.rules[{index}].token_s", rule.token_s, 0, 86_400)
+        for index, rule in enumerate(script.rules)
+    ]
+    bounds += [
+        (f"limits.{name}", getattr(limits, name), 1_024 if name == "message_bytes" else 1, 2**30)
+        for name in Limits.__struct_fields__
+    ]
+    for path, value, low, high in bounds:
+        if value is None or low <= value <= (high if high is not None else value):
+            continue
+        source = _origin(path, sources)
+        wrong = f"is below {low}" if high is None else f"is not between {low} and {high}"
+        raise StartupError(f"{source.about(path) if source else path}: {value} {wrong}.")
+    if engine.family is not None and (source := _origin("engine.family", sources)) is not None:
+        _check_choice(source, "engine.family", engine.family, FAMILIES)
+    _check_together(settings, sources)
+
+
+def _check_together(settings: Settings, sources: list[_Source]) -> None:
+    """Bounds that depend on other settings."""
+    limits = settings.limits
+    # The caption of the longest text, and its final in every language, wait for one client at the same time.
+    least = _OUTBOX_BESIDES_BYTES + _CHAR_BYTES * limits.text_chars * (1 + limits.languages)
+    if settings.outbox_bytes < least:
+        raise StartupError(
+            f"{_said('outbox_bytes', settings.outbox_bytes, sources)}: one utterance of limits.text_chars = "
+            f"{limits.text_chars} characters in limits.languages = {limits.languages} languages would close its "
+            f"session. It has to be at least {least}."
+        )
+    # One session may hold half of the queue.
+    least = 2 * limits.languages
+    if settings.max_waiting < least:
+        raise StartupError(
+            f"{_said('max_waiting', settings.max_waiting, sources)}: one session may fill half of it, and an "
+            f"utterance in limits.languages = {limits.languages} languages has to fit. "
+            f"It has to be at least {least}."
+        )
+
+
+def _origin(path: str, sources: list[_Source]) -> _Source | None:
+    """The source whose value of `path` is in force; null where it is the default."""
+    return next((source for source in reversed(sources) if source.sets(path.partition("[")[0])), None)
+
+
+def _said(path: str, value: object, sources: list[_Source]) -> str:
+    source = _origin(path, sources)
+    return f"{path} is {value}, {f'from {source.where(path)}' if source is not None else 'the default'}"

@@ -225,6 +225,22 @@ def test_the_settings_know_every_override(served: list[Served]) -> None:
     load(overrides=served[0][1])
 
 
+@pytest.mark.parametrize(("flag", "setting"), cli._SETTINGS.items())
+def test_a_wrong_override_is_named_by_its_flag(flag: str, setting: str) -> None:
+    from gateway.config import load
+
+    with pytest.raises(StartupError, match=f"^--{flag.replace('_', '-')}: \\[\\] is no"):
+        load(overrides={setting: []})
+
+
+def test_a_wrong_setting_is_one_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "g.toml").write_text("prot = 1\n")
+    assert main(["serve", "--config", str(tmp_path / "g.toml")]) == 1
+    assert capfd.readouterr().err == (
+        f"gateway: {tmp_path / 'g.toml'}: there is no setting 'prot'; did you mean 'port'?\n"
+    )
+
+
 @pytest.mark.parametrize("traceback", [False, True])
 def test_a_gateway_that_cannot_start_says_why(
     traceback: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

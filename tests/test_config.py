@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from gateway.config import BUNDLED_MODEL, Settings, load
+from gateway.engines.simulated import Rule
 from gateway.errors import StartupError
+from gateway.prompts import FAMILIES
 
 
 def refusal(tmp_path: Path, toml: str = "", **environment: str) -> str:
@@ -44,28 +46,126 @@ def test_nested_settings_keep_their_defaults(tmp_path: Path) -> None:
     assert settings.engine.script.load_s == 1.5
 
 
+def test_a_typing_error_is_answered_with_what_was_meant(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    assert refusal(tmp_path, "prot = 1") == f"{file}: there is no setting 'prot'; did you mean 'port'?"
+    assert refusal(tmp_path, "[engine]\nmodle = 'x'").endswith("'engine.modle'; did you mean 'engine.model'?")
+    assert refusal(tmp_path, "max_num_seqs = 4").endswith("did you mean 'engine.max_num_seqs'?")
+    assert refusal(tmp_path, "[engin]").endswith("'engin'; did you mean 'engine'?")
+    assert refusal(tmp_path, "[[engine.script.rules]]\nmatch = 'x'\nfail_afer = 1").endswith(
+        "'engine.script.rules[0].fail_afer'; did you mean 'fail_after'?"
+    )
+    assert refusal(tmp_path, GATEWAY__ENGINE_MAX_NUM_SEQS="4") == (
+        "GATEWAY__ENGINE_MAX_NUM_SEQS: there is no setting 'engine_max_num_seqs'; "
+        "did you mean GATEWAY__ENGINE__MAX_NUM_SEQS?"
+    )
+    assert refusal(tmp_path, GATEWAY__COLOUR="red") == "GATEWAY__COLOUR: there is no setting 'colour'."
+
+
 @pytest.mark.parametrize(
     ("toml", "says"),
     [
-        ("prot = 1", "prot"),
-        ("[engine]\nmodle = 'x'", "modle"),
-        ("[limits]\ntext_char = 1", "text_char"),
-        ("port = 'many'", "port"),
-        ("port = 70000", "between 0 and 65535"),
-        ("[engine]\nkind = 'magic'", "engine.kind"),
-        ("[engine]\nmax_num_seqs = 0", "engine.max_num_seqs"),
-        ("[limits]\nlanguages = 0", "limits.languages"),
-        ("port = ", "cannot be read"),
+        ("port = 'abc'", "port: 'abc' is no whole number."),
+        ("port = true", "port: True is no whole number."),
+        ("port = 1.5", "port: 1.5 is no whole number."),
+        ("drain_s = 'long'", "drain_s: 'long' is no number."),
+        ("host = 1", "host: 1 is no text."),
+        ("log_level = 'loud'", "log_level: 'loud' is none of debug, error, info, warning."),
+        ("allowed_origins = 'x'", "allowed_origins: 'x' is no list."),
+        ("allowed_origins = [1]", "allowed_origins[0]: 1 is no text."),
+        ("[engine]\nkind = 'magic'", "engine.kind: 'magic' is none of simulated, vllm."),
+        ("[engine]\nenforce_eager = 'perhaps'", "engine.enforce_eager: 'perhaps' is neither true nor false."),
+        ("[engine]\nmax_model_len = 'many'", "engine.max_model_len: 'many' is no whole number."),
+        ("[engine]\nextra = 1", "engine.extra: 1 is no section."),
+        ("engine = 'vllm'", "'engine' is a section, not a setting; one of its settings is 'engine.kind'."),
+        ("[engine.script]\nrules = ['x']", "engine.script.rules[0]: 'x' is no section."),
+        ("[[engine.script.rules]]\nmatch = 1", "engine.script.rules[0].match: 1 is no text."),
+        ("[[engine.script.rules]]\nrepeat = 1", "engine.script.rules[0]: it lacks 'match'."),
     ],
 )
-def test_a_mistake_in_the_file_is_named(tmp_path: Path, toml: str, says: str) -> None:
-    assert says in refusal(tmp_path, toml)
+def test_a_value_of_the_wrong_type_is_told_where_it_is_from(tmp_path: Path, toml: str, says: str) -> None:
+    assert refusal(tmp_path, toml) == f"{tmp_path / 'gateway.toml'}: {says}"
 
 
-def test_a_mistake_in_the_environment_is_named(tmp_path: Path) -> None:
-    assert "port" in refusal(tmp_path, GATEWAY__PORT="many")
-    assert "colour" in refusal(tmp_path, GATEWAY__COLOUR="red")
-    assert "section" in refusal(tmp_path, "engine = 1", GATEWAY__ENGINE__MODEL="x")
+def test_a_wrong_value_names_the_variable_or_the_flag(tmp_path: Path) -> None:
+    assert refusal(tmp_path, GATEWAY__PORT="abc") == "GATEWAY__PORT: 'abc' is no whole number."
+    assert refusal(tmp_path, "port = 1", GATEWAY__PORT="70000") == (
+        "GATEWAY__PORT: 70000 is not between 0 and 65535."
+    )
+    assert refusal(tmp_path, GATEWAY__ENGINE="simulated") == (
+        "GATEWAY__ENGINE: 'engine' is a section, not a setting; one of its settings is GATEWAY__ENGINE__KIND."
+    )
+    with pytest.raises(StartupError, match=r"^--max-model-len: 10 is below 64\.$"):
+        load(overrides={"engine.max_model_len": 10})
+    with pytest.raises(StartupError, match=r"^--engine: 'magic' is none of simulated, vllm\.$"):
+        load(overrides={"engine.kind": "magic"})
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ("port = 70000", "port: 70000 is not between 0 and 65535."),
+        ("drain_s = nan", "drain_s: nan is not between 0 and 3600."),
+        ("[engine]\nmax_model_len = 63", "engine.max_model_len: 63 is below 64."),
+        ("[engine]\nmax_num_batched_tokens = 0", "engine.max_num_batched_tokens: 0 is below 1."),
+        ("[engine]\ndtype = 'int4'", "engine.dtype: 'int4' is none of auto, bfloat16, float16, float32."),
+        ("[engine]\nfamily = 'gpt'", f"engine.family: 'gpt' is none of {', '.join(sorted(FAMILIES))}."),
+        ("[engine.script]\nmax_running = 0", "engine.script.max_running: 0 is below 1."),
+        ("[engine.script]\nload_s = -1", "engine.script.load_s: -1.0 is not between 0 and 86400."),
+        ("[engine.script]\nfirst_token_s = inf", "engine.script.first_token_s: inf is not between 0 and 86400."),
+        ("[engine.script]\ntoken_s = -0.1", "engine.script.token_s: -0.1 is not between 0 and 86400."),
+        (
+            "[[engine.script.rules]]\nmatch = 'x'\ntoken_s = -1",
+            "engine.script.rules[0].token_s: -1.0 is not between 0 and 86400.",
+        ),
+        ("[limits]\nmessage_bytes = 1000", "limits.message_bytes: 1000 is not between 1024 and 1073741824."),
+        ("[limits]\nlanguages = 0", "limits.languages: 0 is not between 1 and 1073741824."),
+    ],
+)
+def test_a_value_that_cannot_work_is_refused(tmp_path: Path, toml: str, says: str) -> None:
+    assert refusal(tmp_path, toml) == f"{tmp_path / 'gateway.toml'}: {says}"
+
+
+def test_every_prompt_family_may_be_chosen() -> None:
+    for family in FAMILIES:
+        assert load(overrides={"engine.family": family}).engine.family == family
+
+
+def test_one_utterance_has_room_in_the_outbox(tmp_path: Path) -> None:
+    least = 65_536 + 4 * 2_000 * 9
+    assert load(overrides={"outbox_bytes": least}).outbox_bytes == least
+    assert refusal(tmp_path, GATEWAY__OUTBOX_BYTES=str(least - 1)) == (
+        f"outbox_bytes is {least - 1}, from GATEWAY__OUTBOX_BYTES: one utterance of limits.text_chars = 2000 "
+        f"characters in limits.languages = 8 languages would close its session. It has to be at least {least}."
+    )
+    # The limits are to blame as well as the bound; the sentence names all of them, with their values.
+    assert refusal(tmp_path, "[limits]\ntext_chars = 100000").startswith(
+        "outbox_bytes is 1048576, the default: one utterance of limits.text_chars = 100000 "
+    )
+
+
+def test_one_utterance_has_room_in_the_queue(tmp_path: Path) -> None:
+    assert load(overrides={"max_waiting": 16}).max_waiting == 16
+    assert refusal(tmp_path, "max_waiting = 15") == (
+        f"max_waiting is 15, from {tmp_path / 'gateway.toml'}: one session may fill half of it, and an utterance "
+        "in limits.languages = 8 languages has to fit. It has to be at least 16."
+    )
+
+
+def test_sections_merge_over_the_sources(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("[engine.extra]\nseed = 1\nnested.a = 1\n[[engine.script.rules]]\nmatch = 'x'\n")
+    settings = load(file, {"GATEWAY__ENGINE__EXTRA__QUANTIZATION": "fp8"}, {"engine.extra.nested.b": 2})
+    assert settings.engine.extra == {"seed": 1, "quantization": "fp8", "nested": {"a": 1, "b": 2}}
+    assert settings.engine.script.rules == (Rule("x"),)
+
+
+@pytest.mark.parametrize("content", [b"port = ", b"port = 1\nport = 2", b"\xff"])
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_bytes(content)
+    with pytest.raises(StartupError, match=r"The configuration file \S+gateway\.toml cannot be read: "):
+        load(file)
 
 
 def test_a_missing_file_is_named() -> None:
