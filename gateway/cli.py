@@ -38,7 +38,10 @@ _BROKEN_PIPE = 141  # 128 + SIGPIPE, as shells report it
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; its exit status. Wrong usage and `--help` raise `SystemExit`, as argparse does."""
     parser = _parser()
-    args = parser.parse_args(argv)
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        # Told by the command that was given: its usage shows the flags that there are.
+        getattr(args, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     if args.command is None:
         parser.print_help(sys.stderr)
         return 2
@@ -133,7 +136,7 @@ def _session_options(args: argparse.Namespace) -> SessionOptions:
     from gateway.cli_translate import SessionOptions
 
     return SessionOptions(
-        url=args.url,
+        url=_DEFAULT_URL if args.url is None else args.url,
         source=args.source,
         targets=args.to,
         glossary=tuple(args.glossary),
@@ -151,7 +154,7 @@ def _misused(args: argparse.Namespace, sentence: str) -> NoReturn:
 def _explaining(args: argparse.Namespace, work: Callable[[], int]) -> int:
     """The status of work against a running gateway; what goes wrong there is told in one sentence."""
     from gateway.cli_translate import EXIT_FAILED, EXIT_UNREACHABLE, note
-    from gateway.client import ClientError, InvalidAddress, SessionRefused
+    from gateway.client import ClientError, EngineNotReady, GatewayUnreachable, InvalidAddress, SessionRefused
 
     try:
         return work()
@@ -160,7 +163,12 @@ def _explaining(args: argparse.Namespace, work: Callable[[], int]) -> int:
     except ClientError as error:
         if args.traceback:
             traceback.print_exc()
-        note(str(error))
+        sentence = str(error)
+        if isinstance(error, GatewayUnreachable) and args.url is None:
+            sentence += " For one on another port add --url, as in --url http://127.0.0.1:8080."
+        elif isinstance(error, EngineNotReady) and args.wait == 0:
+            sentence = f"{sentence.removesuffix('.')} (try --wait SECONDS)."
+        note(sentence)
         return EXIT_FAILED if isinstance(error, SessionRefused) else EXIT_UNREACHABLE
 
 
@@ -321,7 +329,7 @@ def _add_session_flags(command: argparse.ArgumentParser) -> None:
         help="how to address people (default: the model decides)",
     )
     where = command.add_argument_group("where")
-    where.add_argument("--url", default=_DEFAULT_URL, help="the gateway (default: %(default)s)")
+    where.add_argument("--url", help=f"the gateway (default: {_DEFAULT_URL})")
     where.add_argument(
         "--wait",
         type=_seconds,

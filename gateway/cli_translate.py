@@ -10,14 +10,14 @@ import asyncio
 import codecs
 import os
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import msgspec
 from msgspec import Struct
 
-from gateway.client import ClientSession, SessionClosed, SessionRefused, connect
+from gateway.client import ClientError, ClientSession, SessionClosed, SessionRefused, connect
 from gateway.errors import CloseCode, Draining, EngineUnavailable, GatewayError, SlowReader, UnsupportedOption
 from gateway.events import Formality
 from gateway.messages import (
@@ -34,6 +34,7 @@ __all__ = [
     "EXIT_FAILED",
     "EXIT_UNREACHABLE",
     "LAST_WORDS",
+    "CutOff",
     "Job",
     "Patience",
     "SessionOptions",
@@ -54,8 +55,15 @@ _WINDOW = 8
 _ATTEMPTS = 20
 _RETRY_MS = 500
 
+# For lines that are on their way while it is found out which ones a restart has cost.
+_REST_S = 0.2
+
 # Errors that come right before the gateway closes; the close is explained with them.
 LAST_WORDS = frozenset(cls.code for cls in (GatewayError, Draining, SlowReader))
+
+
+class CutOff(ClientError):
+    """The session ended before everything was translated; the text says what is missing."""
 
 
 class SessionOptions(Struct, frozen=True):
@@ -113,6 +121,14 @@ class Job:
     def done(self) -> bool:
         """Whether nothing more comes."""
         return self.refusal is not None or len(self.ended) == len(self._shown)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it is a restart that keeps the text from being translated: then the session ends soon."""
+        codes = {end.code for end in self.ended.values() if isinstance(end, TranslationFailed)}
+        if self.refusal is not None:
+            codes.add(self.refusal.code)
+        return Draining.code in codes
 
     @property
     def shown(self) -> list[str]:
@@ -208,13 +224,18 @@ def _glossary(
 async def translate(
     options: SessionOptions, texts: AsyncIterator[str], *, as_json: bool, timings: bool, numbered: bool
 ) -> int:
-    """Translate texts until they end; the exit status. `numbered`: complaints name the text's line."""
+    """Translate texts until they end; the exit status. `numbered`: complaints name the text's line.
+
+    Raises `ClientError`, `CutOff` where some texts were translated and others were not.
+    """
     patience = Patience(options.wait_s)
+    lines = _Lines(texts)
     async with open_session(options, patience) as (session, targets):
-        page = _Page(session, targets, as_json=as_json, timings=timings, numbered=numbered)
+        page = _Page(session, targets, lines, as_json=as_json, timings=timings, numbered=numbered)
+        closed: SessionClosed | None = None
         try:
             async with asyncio.TaskGroup() as tasks:
-                sending = tasks.create_task(_send(session, texts, targets, patience, page))
+                sending = tasks.create_task(_send(session, lines, targets, patience, page))
                 async for message in session:
                     match message:
                         case Error(utterance=str(utterance)) if (job := page.job(utterance)) is not None:
@@ -228,23 +249,74 @@ async def translate(
                 sending.cancel()
         except ExceptionGroup as failures:
             # The first one is the cause, and what our caller knows how to explain.
-            raise failures.exceptions[0] from None
-        if not page.complete:
-            note("The gateway ended the session before everything was translated.")
-            return EXIT_UNREACHABLE
-        return page.status
+            cause = failures.exceptions[0]
+            if not isinstance(cause, SessionClosed):
+                raise cause from None
+            closed = cause
+        await lines.look_ahead()
+        if lines.ended and not lines.left:
+            return page.status
+        page.leave()
+        raise CutOff(_what_is_missing(closed, lines if numbered else None)) from closed
+
+
+class _Lines:
+    """The texts to translate, numbered by their lines, and which of them are not translated yet.
+
+    left: lines that were read and not printed. ended: there are no more than were read.
+    """
+
+    def __init__(self, texts: AsyncIterator[str]) -> None:
+        self.left: deque[int] = deque()
+        self.ended = False
+        self.read = 0
+        self._texts = texts
+        self._torn = False
+
+    async def __aiter__(self) -> AsyncGenerator[tuple[int, str], None]:
+        try:
+            async for text in self._texts:
+                self.read += 1
+                if text.strip():
+                    self.left.append(self.read)
+                    yield self.read, text.strip()
+        except asyncio.CancelledError:
+            self._torn = True  # the texts cannot be read on, and have not ended
+            raise
+        self.ended = True
+
+    async def look_ahead(self) -> None:
+        """Read on, as far as there is something to read at once."""
+        if not self.ended and not self._torn:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_REST_S):
+                    async for _ in self:
+                        pass
+
+
+def _what_is_missing(closed: SessionClosed | None, lines: _Lines | None) -> str:
+    """Why the session ended, and which lines to run again; `lines` is null for a text without a number."""
+    if lines is None:
+        missing = "the text was not translated. Run it again."
+    elif not lines.ended:
+        first = lines.left[0] if lines.left else lines.read + 1
+        missing = f"the lines from {first} on were not translated. Run it again for those."
+    elif len(lines.left) == 1:
+        missing = f"line {lines.left[0]} was not translated. Run it again for that one."
+    else:
+        missing = f"lines {lines.left[0]} to {lines.left[-1]} were not translated. Run it again for those."
+    if closed is not None and closed.error is not None and closed.error.code == Draining.code:
+        return f"The gateway is restarting: {missing}"
+    return f"{closed or 'The gateway ended the session.'} {missing[0].upper()}{missing[1:]}"
 
 
 async def _send(
-    session: ClientSession, texts: AsyncIterator[str], targets: Sequence[str], patience: Patience, page: _Page
+    session: ClientSession, lines: _Lines, targets: Sequence[str], patience: Patience, page: _Page
 ) -> None:
-    number = 0
-    async for text in texts:
-        number += 1
-        if text.strip():
-            job = Job(number, text.strip(), targets, patience)
-            await page.admit(job)
-            await job.send(session)
+    async for number, text in lines:
+        job = Job(number, text, targets, patience)
+        await page.admit(job)
+        await job.send(session)
     # The gateway takes nothing after the end, so whatever it may still refuse has to be through.
     await page.settle()
     with suppress(SessionClosed):
@@ -260,10 +332,17 @@ class _Page:
     """The texts under way and what is printed of them: in the order they came in, the first one live."""
 
     def __init__(
-        self, session: ClientSession, targets: Sequence[str], *, as_json: bool, timings: bool, numbered: bool
+        self,
+        session: ClientSession,
+        targets: Sequence[str],
+        source: _Lines,
+        *,
+        as_json: bool,
+        timings: bool,
+        numbered: bool,
     ) -> None:
         self.status = 0
-        self.complete = False
+        self._source = source
         self._targets = targets
         self._as_json = as_json
         self._timings = timings
@@ -283,7 +362,6 @@ class _Page:
         """Wait until every text is through."""
         for _ in range(self._window):
             await self._room.acquire()
-        self.complete = True
 
     def job(self, utterance: str) -> Job | None:
         """The text under way with this utterance id."""
@@ -299,12 +377,18 @@ class _Page:
 
     def show(self) -> None:
         """Print what is finished, which makes room for more, and draw what is not."""
-        while self._jobs and (job := next(iter(self._jobs.values()))).done:
+        while self._jobs and (job := next(iter(self._jobs.values()))).done and not job.stopped:
             self._print(job)
+            self._source.left.popleft()
             del self._jobs[job.id]
             self._room.release()
         if self._lines is not None and self._jobs:
             self._lines.draw(next(iter(self._jobs.values())).shown)
+
+    def leave(self) -> None:
+        """Nothing more is printed; what is half there stays on the screen."""
+        if self._lines is not None:
+            self._lines.leave()
 
     def _print(self, job: Job) -> None:
         place = f"line {job.number}: " if self._numbered else ""

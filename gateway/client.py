@@ -359,9 +359,8 @@ async def _start(
             case Error(code=EngineUnavailable.code):
                 wait_s = (_RETRY_MS if answer.retry_after_ms is None else answer.retry_after_ms) / 1000
                 if loop.time() + wait_s > deadline_s:
-                    raise EngineNotReady(
-                        f"The engine of the gateway at {address} is not ready after {ready_timeout_s:g} s."
-                    )
+                    state = f"not ready after {ready_timeout_s:g} s" if ready_timeout_s else "still loading"
+                    raise EngineNotReady(f"The engine of the gateway at {address} is {state}.")
                 if on_waiting is not None:
                     on_waiting(answer)
                 await asyncio.sleep(wait_s)

@@ -74,6 +74,13 @@ class LiveLines:
         self._write(_CLEAR_BELOW + "\n".join(lines) + "\n")
         self._drawn = False
 
+    def leave(self) -> None:
+        """Go below what is shown, for whatever is said next; it stays as it is."""
+        if self._drawn:
+            self._out.write("\n")
+            self._out.flush()
+            self._drawn = False
+
     def _write(self, block: str) -> None:
         up = len(self._labels) - 1
         home = ("\r" + (f"\x1b[{up}A" if up else "")) if self._drawn else ""

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import termios
 import types
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from gateway.messages import (
     SessionStart,
     SessionUpdate,
     SessionUpdated,
+    TranslationFailed,
     UtteranceFinal,
 )
 from tests.scripted_gateway import (
@@ -146,6 +147,7 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
         (["translate", "hi", "--glossary", "de:=x"], "'de:=x' is not TERM=TERM"),
         (["translate", "hi", "--wait", "inf"], "'inf' is no number of seconds"),
         (["translate", "hi", "--wait", "soon"], "'soon' is no number of seconds"),
+        (["translate", "hi", "--url", ""], "'' is no address of a gateway"),
         (["translate", "hi", "--url", "ftp://x"], "'ftp://x' is no address of a gateway"),
         (["chat", "--url", "ftp://x"], "'ftp://x' is no address of a gateway"),
     ],
@@ -155,6 +157,24 @@ def test_wrong_usage(argv: list[str], complaint: str, capsys: pytest.CaptureFixt
         main(argv)
     assert left.value.code == 2
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_flag_is_answered_with_the_usage_of_its_command(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([command, "--prot", "9000"])
+    assert left.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"usage: gateway {command} [-h]")
+    assert f"gateway {command}: error: unrecognized arguments: --prot" in err
+
+
+def test_an_unknown_flag_of_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["--prot"])
+    assert capsys.readouterr().err.startswith("usage: gateway [-h]")
 
 
 def test_nothing_to_translate_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -552,36 +572,152 @@ async def test_no_gateway_is_one_sentence(argv: list[str], closed_port: int) -> 
     assert ran == (1, "", sentence)
 
 
+@pytest.mark.parametrize("argv", [["translate", "hi"], ["chat"]])
+def test_no_gateway_at_the_default_address_may_be_one_elsewhere(
+    argv: list[str], closed_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "_DEFAULT_URL", f"http://127.0.0.1:{closed_port}")
+    assert main(argv) == 1
+    assert capsys.readouterr().err == (
+        f"gateway: No gateway answers at ws://127.0.0.1:{closed_port}: start one with `gateway serve`. "
+        "For one on another port add --url, as in --url http://127.0.0.1:8080.\n"
+    )
+
+
 async def test_traceback_shows_where_an_error_came_from(closed_port: int) -> None:
     ran = await run("translate", "hi", "--traceback", "--url", f"http://127.0.0.1:{closed_port}")
     assert ran.status == 1
     assert "Traceback (most recent call last)" in ran.err
 
 
-async def test_a_gateway_that_leaves_in_the_middle() -> None:
+def leaving(code: int, *last_words: Error, translates: int) -> Callable[[Peer], Awaitable[None]]:
+    """A gateway that translates the first so many texts and is gone."""
+
     async def script(peer: Peer) -> None:
         await peer.start()
-        first, _ = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
-        last_word = refused("draining", "The gateway restarts; reconnect.")
-        await peer.leave(1012, translated(first, "ja", "OK"), last_word)
+        for _ in range(translates):
+            utterance = await peer.expect(UtteranceFinal)
+            await peer.say(translated(utterance, "ja", utterance.text))
+        await peer.leave(code, *last_words)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\n")
-    assert ran == (
-        1,
-        "ja\tOK\n",
-        "gateway: The gateway closed the session: The gateway restarts; reconnect.\n",
+    return script
+
+
+RESTARTS = refused("draining", "The gateway restarts; reconnect.", retry_after_ms=1_000)
+
+
+@pytest.mark.parametrize(
+    ("texts", "translates", "lines"),
+    [
+        ("a\nb\n", 1, "line 2 was not translated. Run it again for that one."),
+        ("a\nb", 0, "lines 1 to 2 were not translated. Run it again for those."),
+        ("a\n\nb\n\n", 1, "line 3 was not translated. Run it again for that one."),
+        ("a\n" * 60, 17, "lines 18 to 60 were not translated. Run it again for those."),
+    ],
+)
+async def test_a_gateway_that_restarts_in_the_middle(texts: str, translates: int, lines: str) -> None:
+    async with scripted_gateway(leaving(1012, RESTARTS, translates=translates)) as url:
+        ran = await run("translate", "--to", "ja", "--url", url, stdin=texts)
+    assert ran == (1, "ja\ta\n" * translates, f"gateway: The gateway is restarting: {lines}\n")
+
+
+async def test_a_gateway_that_restarts_under_one_text() -> None:
+    async with scripted_gateway(leaving(1012, RESTARTS, translates=0)) as url:
+        ran = await run("translate", "hi", "--to", "ja", "--url", url)
+    assert ran == (1, "", "gateway: The gateway is restarting: the text was not translated. Run it again.\n")
+
+
+async def test_lines_that_are_still_to_come_are_not_translated_either() -> None:
+    async with scripted_gateway(leaving(1012, RESTARTS, translates=1)) as url:
+        process = await asyncio.create_subprocess_exec(
+            *(*COMMAND, "translate", "--to", "ja", "--url", url),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=ROOT,
+        )
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"a\n")  # and it stays open
+        err = await process.stderr.read()
+        assert await process.wait() == 1
+    assert err == (
+        b"gateway: The gateway is restarting: the lines from 2 on were not translated. Run it again for those.\n"
     )
 
 
-async def test_a_gateway_that_says_goodbye_too_early() -> None:
+async def test_what_a_restart_stopped_is_told_once() -> None:
+    """Texts that the gateway gave up at its deadline are among the lines to run again, not a complaint each."""
+
     async def script(peer: Peer) -> None:
         await peer.start()
-        await peer.leave(1000)
+        first, second, third = [await peer.expect(UtteranceFinal) for _ in range(3)]
+        gave_up = TranslationFailed(second.id, "", "ja", 1, "draining", "Stopped; send it again.", 3)
+        await peer.say(translated(first, "ja", "OK"), gave_up, translated(third, "ja", "unprinted"))
+        await peer.leave(1012, RESTARTS)
 
     async with scripted_gateway(script) as url:
-        ran = await run("translate", "hi", "--to", "ja", "--url", url)
-    assert ran == (1, "", "gateway: The gateway ended the session before everything was translated.\n")
+        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\nc\n")
+    sentence = "gateway: The gateway is restarting: lines 2 to 3 were not translated. Run it again for those.\n"
+    assert ran == (1, "ja\tOK\n", sentence)
+
+
+async def test_what_a_restart_does_not_take_is_told_once() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        for _ in range(2 * cli_translate._ATTEMPTS):
+            utterance = await peer.expect(UtteranceFinal)
+            await peer.say(refused("draining", "Send it elsewhere.", utterance.id, retry_after_ms=0))
+        await peer.leave(1012, RESTARTS)
+
+    async with scripted_gateway(script) as url:
+        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\n")
+    sentence = "gateway: The gateway is restarting: lines 1 to 2 were not translated. Run it again for those.\n"
+    assert ran == (1, "", sentence)
+
+
+async def test_a_restart_after_the_last_line_takes_nothing_away() -> None:
+    async with scripted_gateway(leaving(1012, RESTARTS, translates=2)) as url:
+        assert await run("translate", "--to", "ja", "--url", url, stdin="a\na\n") == (0, "ja\ta\n" * 2, "")
+
+
+async def test_a_gateway_that_is_lost_in_the_middle() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.expect(UtteranceFinal)
+        peer.connection.transport.abort()
+
+    async with scripted_gateway(script) as url:
+        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\n")
+        one = await run("translate", "a", "--to", "ja", "--url", url)
+    lost = f"gateway: The connection to the gateway at {url.replace('http:', 'ws:')} was lost."
+    assert ran == (1, "", f"{lost} Lines 1 to 2 were not translated. Run it again for those.\n")
+    assert one == (1, "", f"{lost} The text was not translated. Run it again.\n")
+
+
+async def test_a_gateway_that_says_goodbye_too_early() -> None:
+    async with scripted_gateway(leaving(1000, translates=1)) as url:
+        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\n")
+    sentence = "gateway: The gateway ended the session. Line 2 was not translated. Run it again for that one.\n"
+    assert ran == (1, "ja\ta\n", sentence)
+
+
+async def test_a_restart_on_a_terminal_leaves_what_was_shown() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        utterance = await peer.expect(UtteranceFinal)
+        await peer.say(delta(utterance, "ja", "おは"))
+        await peer.leave(1012, RESTARTS)
+
+    async with (
+        scripted_gateway(script) as url,
+        on_a_terminal("translate", "hi", "--to", "ja", "--url", url, columns=120) as terminal,
+    ):
+        shown = await terminal.rest()
+        assert shown.endswith(
+            "ja  おは\r\ngateway: The gateway is restarting: the text was not translated. Run it again.\r\n"
+        )
+        assert await terminal.process.wait() == 1
 
 
 async def test_an_engine_that_loads_is_waited_for() -> None:
@@ -635,8 +771,10 @@ async def test_wait_bounds_the_patience() -> None:
 
     async with scripted_gateway(script) as url:
         ran = await run("translate", "hi", "--to", "ja", "--wait", "0", "--url", url)
-    address = url.replace("http:", "ws:")
-    assert ran == (1, "", f"gateway: The engine of the gateway at {address} is not ready after 0 s.\n")
+        later = await run("translate", "hi", "--to", "ja", "--wait", "0.5", "--url", url)
+    engine = f"gateway: The engine of the gateway at {url.replace('http:', 'ws:')}"
+    assert ran == (1, "", f"{engine} is still loading (try --wait SECONDS).\n")
+    assert later == (1, "", f"{engine} is not ready after 0.5 s.\n")
 
 
 @pytest.mark.parametrize("waiting_for", ["the gateway", "stdin"])
