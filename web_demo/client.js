@@ -1,13 +1,26 @@
-// The wire protocol v1 in the browser: one session that survives its connections. Knows messages, order and
-// reconnecting; must not know the page. Everything it has to say goes to the listeners as a `ClientEvent`.
+// The wire protocol v1 in the browser: one session that survives its connections. Knows which message is due when;
+// must not know the page. Everything it has to say goes to the listeners as a `ClientEvent`.
 //
 //   const client = new GatewayClient("wss://…/v1/stream", { reads: ["ja", "es"] });
 //   client.listen((event) => { if (event.type === "translation.final") show(event.lang, event.text); });
 //   client.connect();
 //   client.final({ text: "Let's move the launch to Friday.", lang: "en" });
 
+import { Connection, jittered } from "./connection.js";
+import { Reads, equal } from "./reads.js";
+import { Utterance } from "./utterance.js";
+
+/** @typedef {import("./messages.js").Limits} Limits */
+/** @typedef {import("./messages.js").SessionStarted} SessionStarted */
+/** @typedef {import("./messages.js").SessionUpdated} SessionUpdated */
+/** @typedef {import("./messages.js").UtteranceAccepted} UtteranceAccepted */
+/** @typedef {import("./messages.js").TranslationFinal} TranslationFinal */
+/** @typedef {import("./messages.js").TranslationFailed} TranslationFailed */
+/** @typedef {import("./messages.js").GatewayError} GatewayError */
+/** @typedef {import("./messages.js").ServerMessage} ServerMessage */
+
 /**
- * What a session starts with.
+ * What a session starts with. Languages are tags as the gateway lists them.
  * @typedef {object} SessionOptions
  * @property {string[]} [reads] Languages to translate into.
  * @property {string | null} [speaks] The language of utterances that name none.
@@ -15,41 +28,9 @@
  */
 
 /**
- * @typedef {object} Limits
- * @property {number} message_bytes
- * @property {number} text_chars Unicode code points.
- * @property {number} utterances_in_flight
- * @property {number} languages
- */
-
-/** @typedef {{queue_ms: number, first_token_ms: number, total_ms: number}} Timings */
-
-/**
- * Gateway → client, as far as this client reads them.
- * @typedef {{type: "session.started", session: string, meeting: string, epoch: string, offset: number,
- *   recovered: boolean | null, languages: string[], options: string[], limits: Limits}} SessionStarted
- * @typedef {{type: "session.updated", reads: string[], speaks: string | null}} SessionUpdated
- * @typedef {{type: "session.draining", deadline_ms: number}} SessionDraining
- * @typedef {{type: "utterance.accepted", id: string, rev: number, offset: number}} UtteranceAccepted
- * @typedef {{type: "caption", utterance: string, speaker: string, lang: string, rev: number, text: string,
- *   final: boolean}} Caption
- * @typedef {{type: "translation.delta", utterance: string, lang: string, rev: number, committed: string,
- *   tentative?: string}} TranslationDelta
- * @typedef {{type: "translation.final", utterance: string, speaker: string, lang: string, rev: number, text: string,
- *   offset: number, timings: Timings, tokens: number, truncated?: boolean}} TranslationFinal
- * @typedef {{type: "translation.failed", utterance: string, lang: string, code: string,
- *   message: string}} TranslationFailed
- * @typedef {{type: "error", code: string, message: string, retryable?: boolean, retry_after_ms?: number | null,
- *   utterance?: string | null, field?: string | null}} GatewayError
- * @typedef {{type: "pong", nonce: string}} Pong
- * @typedef {SessionStarted | SessionUpdated | SessionDraining | UtteranceAccepted | Caption | TranslationDelta |
- *   TranslationFinal | TranslationFailed | GatewayError | Pong} ServerMessage
- */
-
-/**
  * - `connecting`: the socket is being opened, or `session.start` is on its way
  * - `loading`: connected, and the engine still loads; `session.start` is sent again until it is taken
- * - `open`: finals are taken
+ * - `open`: there is a session; after `close`, until the gateway has finished it
  * - `reconnecting`: the connection is gone, a new one will be tried
  * - `closed`: it will not be tried again (until `connect` is called)
  * @typedef {"connecting" | "loading" | "open" | "reconnecting" | "closed"} ConnectionState
@@ -68,90 +49,51 @@
  * @typedef {ServerMessage | StateChanged | UtteranceRestarted | UtteranceRefused | UtteranceSettled} ClientEvent
  */
 
-/**
- * A final utterance from `final` until it is settled.
- * @typedef {object} Pending
- * @property {string} id
- * @property {string} text
- * @property {string} lang
- * @property {string[]} reads Languages that were asked for.
- * @property {Set<string>} settled Languages that are final or failed.
- * @property {boolean} sent On this connection.
- * @property {boolean} accepted By this connection's session: it is the gateway's duty now.
- * @property {boolean} cancelled
- * @property {number} refusals In a row.
- * @property {number | undefined} retry Timer.
- */
-
-const SUBPROTOCOL = "translation.v1.json";
 const RETRY_MS = 1_000;
-const RECONNECT_FIRST_MS = 500;
-const RECONNECT_MOST_MS = 15_000;
-const PING_MS = 20_000;
-
-/** @param {number} status A WebSocket close code. */
-function mayReconnect(status) {
-  return status !== 1000 && !(status >= 4500 && status <= 4999);
-}
 
 /**
- * A random delay around half to one and a half of what was asked for, so that clients do not come back together.
- * @param {number} delayMs
+ * How long to wait before sending again what was refused.
+ * @param {GatewayError} error
+ * @param {number} refusals In a row.
  */
-function jittered(delayMs) {
-  return delayMs * (0.5 + Math.random());
-}
-
-/** Unlike `crypto.randomUUID`, this works on pages that were not served over TLS. */
-function randomId() {
-  return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-/**
- * @param {readonly string[]} some
- * @param {readonly string[]} others
- */
-function equal(some, others) {
-  return some.length === others.length && some.every((value, index) => value === others[index]);
+function delayMs(error, refusals) {
+  return jittered((error.retry_after_ms ?? RETRY_MS) * Math.min(2 ** (refusals - 1), 8));
 }
 
 export class GatewayClient {
-  #url;
+  #connection;
   #options;
   /** @type {Set<(event: ClientEvent) => void>} */
   #listeners = new Set();
-  /** @type {WebSocket | null} */
-  #socket = null;
   /** @type {ConnectionState} */
   #state = "closed";
   #reason = "";
   /** @type {Limits | null} */
   #limits = null;
-  /** Languages asked for last, and those that the gateway said are in force. @type {string[]} */
-  #requested = [];
-  /** @type {string[]} */
-  #inForce = [];
-  /** @type {Map<string, Pending>} In the order in which they were said. */
-  #pending = new Map();
+  #reads = new Reads();
+  /** What is answered without naming an utterance, in the order of the answers. @type {("ping" | "update")[]} */
+  #unanswered = [];
+  /** @type {Map<string, Utterance>} Those that are not settled, in the order in which they were said. */
+  #utterances = new Map();
   /** The newest error of this connection: what a close that follows is about. @type {GatewayError | null} */
   #lastError = null;
-  #attempts = 0;
   #draining = false;
-  #heard = false;
-  /** @type {number | undefined} */
-  #reconnecting;
   /** @type {number | undefined} */
   #starting;
-  /** @type {number | undefined} */
-  #pinging;
 
   /**
    * @param {string} url Of the stream: `ws://` or `wss://`.
    * @param {SessionOptions} [options]
    */
   constructor(url, options = {}) {
-    this.#url = url;
     this.#options = { ...options, reads: [...(options.reads ?? [])] };
+    this.#connection = new Connection(url, {
+      opening: () => this.#onOpening(),
+      opened: () => this.#sendStart(),
+      received: (message) => this.#onMessage(message),
+      probe: () => this.#ping(),
+      lost: (mayReturn) => this.#onLost(mayReturn),
+    });
   }
 
   get state() {
@@ -172,29 +114,24 @@ export class GatewayClient {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Connect, or stop waiting and try again now. Does nothing while a connection is open or being opened. */
+  /** Connect, or stop waiting and try again now. Does nothing until the connection that there is has ended. */
   connect() {
-    if (this.#socket !== null) return;
-    clearTimeout(this.#reconnecting);
-    this.#lastError = null;
-    this.#draining = false;
-    this.#enter("connecting");
-    const socket = new WebSocket(this.#url, SUBPROTOCOL);
-    this.#socket = socket;
-    socket.addEventListener("open", () => this.#start());
-    socket.addEventListener("message", (event) => this.#receive(socket, event.data));
-    socket.addEventListener("close", (event) => this.#lose(socket, event.code));
+    this.#connection.open();
   }
 
-  /** End the session: the gateway finishes what it accepted and closes. What it did not accept is forgotten. */
+  /**
+   * End the session: the gateway finishes what it accepted and closes. What it did not accept is forgotten; should
+   * the connection be lost meanwhile, what is not finished is refused.
+   */
   close() {
-    clearTimeout(this.#reconnecting);
-    for (const pending of this.#pending.values()) {
-      if (!pending.accepted) this.#forget(pending);
+    for (const utterance of this.#utterances.values()) {
+      if (!utterance.accepted) this.#forget(utterance);
     }
-    if (this.#state === "open") this.#send({ type: "session.end" });
-    else if (this.#socket !== null) this.#lose(this.#socket, 1000);
-    else this.#enter("closed");
+    if (this.#state !== "open") this.#connection.close();
+    else if (!this.#connection.leaving) {
+      this.#connection.leave();
+      this.#connection.send({ type: "session.end" });
+    }
   }
 
   /**
@@ -206,26 +143,16 @@ export class GatewayClient {
   }
 
   /**
-   * Say something. It is sent as soon as there is a session, and again until a gateway has accepted it.
-   * @param {{text: string, lang: string}} utterance `lang`: a tag as the gateway lists it.
+   * Say something. It is sent as soon as there is a session that reads its languages, and again until a gateway has
+   * accepted it.
+   * @param {{text: string, lang: string}} said
    * @returns {string} The utterance's id.
    */
   final({ text, lang }) {
-    const id = randomId();
-    this.#pending.set(id, {
-      id,
-      text,
-      lang,
-      reads: this.#options.reads.filter((tag) => tag !== lang),
-      settled: new Set(),
-      sent: false,
-      accepted: false,
-      cancelled: false,
-      refusals: 0,
-      retry: undefined,
-    });
+    const utterance = new Utterance(text, lang, this.#options.reads.filter((tag) => tag !== lang));
+    this.#utterances.set(utterance.id, utterance);
     this.#flush();
-    return id;
+    return utterance.id;
   }
 
   /**
@@ -234,97 +161,84 @@ export class GatewayClient {
    * @param {string} id
    */
   cancel(id) {
-    const pending = this.#pending.get(id);
-    if (pending === undefined || pending.cancelled) return;
-    pending.cancelled = true;
-    if (pending.sent && this.#state === "open") this.#send({ type: "utterance.cancel", id });
-    else this.#refuse(pending, "cancelled", "The utterance was cancelled.");
+    const utterance = this.#utterances.get(id);
+    if (utterance === undefined || utterance.cancelled) return;
+    utterance.cancelled = true;
+    if (utterance.sent && this.#state === "open") this.#connection.send({ type: "utterance.cancel", id });
+    else this.#refuseCancelled(utterance);
   }
 
   // ---------------------------------------------------------------- sending
 
-  #start() {
-    this.#heard = true;
-    this.#pinging = setInterval(() => this.#ping(), PING_MS);
-    this.#sendStart();
-  }
-
   #sendStart() {
-    this.#requested = this.#options.reads;
-    this.#send({ type: "session.start", ...this.#options });
+    this.#reads.ask(this.#options.reads);
+    this.#connection.send({ type: "session.start", ...this.#options });
   }
 
+  /** Send what is due, as far as the session reads its languages; the rest waits for `session.updated`. */
   #flush() {
-    if (this.#state !== "open" || this.#draining) return;
-    for (const pending of this.#pending.values()) {
-      if (!pending.sent && pending.retry === undefined) this.#sendFinal(pending);
+    if (this.#state !== "open" || this.#draining || this.#connection.leaving) return;
+    for (const utterance of this.#utterances.values()) {
+      if (!utterance.due) continue;
+      if (!this.#reads.areInForce(utterance.reads)) return this.#sendUpdate(utterance.reads);
+      this.#sendFinal(utterance);
     }
   }
 
-  /** @param {Pending} pending */
-  #sendFinal(pending) {
-    if (!equal(pending.reads, this.#requested)) {
-      this.#requested = pending.reads;
-      this.#send({ type: "session.update", reads: pending.reads });
-    }
-    const message = { type: "utterance.final", id: pending.id, rev: 1, text: pending.text, lang: pending.lang };
+  /** @param {readonly string[]} reads */
+  #sendUpdate(reads) {
+    if (!this.#reads.mayAsk) return;
+    this.#reads.ask(reads);
+    this.#unanswered.push("update");
+    this.#connection.send({ type: "session.update", reads });
+  }
+
+  /** @param {Utterance} utterance */
+  #sendFinal(utterance) {
+    const { id, text, lang } = utterance;
+    const message = { type: "utterance.final", id, rev: 1, text, lang };
     const bytes = new TextEncoder().encode(JSON.stringify(message)).length;
-    pending.sent = true;
+    utterance.sent = true;
     if (this.#limits !== null && bytes > this.#limits.message_bytes) {
       // Not before `final` has returned the id that this is about.
-      queueMicrotask(() => this.#refuse(pending, "message_too_large", "The text is too long to be sent."));
+      queueMicrotask(() => this.#refuse(utterance, "message_too_large", "The text is too long to be sent."));
       return;
     }
-    this.#send(message);
+    this.#connection.send(message);
   }
 
-  /** A connection can be gone without a word: what does not answer a ping within one period is given up. */
   #ping() {
-    if (!this.#heard && this.#socket !== null) {
-      this.#lose(this.#socket, 1006);
-      return;
-    }
-    this.#heard = false;
-    this.#send({ type: "ping", nonce: "" });
-  }
-
-  /** @param {object} message */
-  #send(message) {
-    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message));
+    this.#unanswered.push("ping");
+    this.#connection.send({ type: "ping", nonce: "" });
   }
 
   // ---------------------------------------------------------------- receiving
 
-  /**
-   * @param {WebSocket} socket
-   * @param {unknown} frame
-   */
-  #receive(socket, frame) {
-    if (socket !== this.#socket || typeof frame !== "string") return;
-    this.#heard = true;
-    /** @type {ServerMessage} */
-    const message = JSON.parse(frame);
+  /** @param {ServerMessage} message */
+  #onMessage(message) {
     switch (message.type) {
       case "session.started":
         return this.#onStarted(message);
       case "session.updated":
-        this.#inForce = message.reads;
-        return this.#emit(message);
+        return this.#onUpdated(message);
       case "session.draining":
         this.#draining = true;
         return this.#emit(message);
       case "utterance.accepted":
         return this.#onAccepted(message);
       case "translation.delta":
-        if (this.#awaits(message.utterance, message.lang)) this.#emit(message);
+        if (this.#utterances.get(message.utterance)?.awaits(message.lang)) this.#emit(message);
         return;
       case "translation.final":
       case "translation.failed":
         return this.#onTranslated(message);
       case "error":
         return this.#onError(message);
+      case "pong":
+        this.#answered("ping");
+        return this.#emit(message);
       default:
-        // Captions and pongs, and whatever a newer gateway may have to say.
+        // Captions, and whatever a newer gateway may have to say.
         return this.#emit(message);
     }
   }
@@ -332,99 +246,95 @@ export class GatewayClient {
   /** @param {SessionStarted} message */
   #onStarted(message) {
     this.#limits = message.limits;
-    this.#inForce = this.#requested;
-    this.#attempts = 0;
+    this.#reads.take();
+    this.#connection.proven();
     this.#emit(message);
-    for (const pending of this.#pending.values()) {
+    for (const utterance of this.#utterances.values()) {
       // A session that is not the old one recovered knows nothing of what the old one accepted.
-      if (pending.accepted && message.recovered !== true) {
-        pending.accepted = pending.sent = false;
-        this.#emit({ type: "utterance.restarted", id: pending.id });
+      if (utterance.accepted && message.recovered !== true) {
+        utterance.accepted = utterance.sent = false;
+        this.#emit({ type: "utterance.restarted", id: utterance.id });
       }
     }
     this.#enter("open");
     this.#flush();
   }
 
+  /** @param {SessionUpdated} message */
+  #onUpdated(message) {
+    this.#answered("update");
+    this.#reads.take();
+    this.#emit(message);
+    this.#flush();
+  }
+
   /** @param {UtteranceAccepted} message */
   #onAccepted(message) {
-    const pending = this.#pending.get(message.id);
-    if (pending === undefined) return;
-    pending.accepted = true;
-    pending.refusals = 0;
+    const utterance = this.#utterances.get(message.id);
+    if (utterance === undefined) return;
+    utterance.accepted = true;
+    utterance.refusals = 0;
     this.#emit(message);
-    for (const lang of pending.reads) {
-      // Only after a refused `session.update`: never leave a language waiting for what will not come.
-      if (!this.#inForce.includes(lang) && !pending.settled.has(lang)) {
-        const words = "This language was not being translated when the utterance was taken.";
-        this.#onTranslated({
-          type: "translation.failed",
-          utterance: pending.id,
-          lang,
-          code: "not_read",
-          message: words,
-        });
-      }
-    }
-    this.#settleIfDone(pending);
+    this.#settleIfDone(utterance);
   }
 
   /** @param {TranslationFinal | TranslationFailed} message */
   #onTranslated(message) {
-    const pending = this.#pending.get(message.utterance);
-    if (pending === undefined || !this.#awaits(message.utterance, message.lang)) return;
-    pending.settled.add(message.lang);
+    const utterance = this.#utterances.get(message.utterance);
+    if (!utterance?.awaits(message.lang)) return;
+    utterance.settle(message.lang);
     this.#emit(message);
-    this.#settleIfDone(pending);
+    this.#settleIfDone(utterance);
   }
 
   /** @param {GatewayError} error */
   #onError(error) {
     this.#lastError = error;
-    const pending = error.utterance ? this.#pending.get(error.utterance) : undefined;
-    if (pending !== undefined) {
-      this.#onRefusal(pending, error);
-    } else if (this.#state === "connecting" || this.#state === "loading") {
-      this.#onStartRefused(error);
-    } else if (error.code !== "unknown_utterance") {
-      // A cancel that crossed the last translation on its way is no news to anybody.
-      this.#emit(error);
+    const utterance = error.utterance ? this.#utterances.get(error.utterance) : undefined;
+    if (utterance !== undefined) return this.#onRefused(utterance, error);
+    if (this.#state === "connecting" || this.#state === "loading") return this.#onStartRefused(error);
+    // A cancel that crossed the last translation on its way is no news to anybody.
+    if (error.code === "unknown_utterance") return;
+    // An option left out is a remark on what was taken: it answers nothing.
+    const answers = !error.utterance && error.code !== "unsupported_option";
+    if (answers && this.#unanswered.shift() === "update") this.#onUpdateRefused(error);
+    else this.#emit(error);
+  }
+
+  /** @param {GatewayError} error */
+  #onUpdateRefused(error) {
+    const reads = this.#reads.refuse();
+    if (error.retryable) return this.#reads.postpone(delayMs(error, this.#reads.refusals), () => this.#flush());
+    for (const utterance of this.#utterances.values()) {
+      if (utterance.due && equal(utterance.reads, reads)) this.#refuse(utterance, error.code, error.message);
     }
+    this.#flush();
   }
 
   /**
-   * @param {Pending} pending
+   * @param {Utterance} utterance
    * @param {GatewayError} error
    */
-  #onRefusal(pending, error) {
-    if (pending.accepted) {
+  #onRefused(utterance, error) {
+    if (utterance.accepted) {
       // About a cancel, then: the utterance itself was taken.
-      pending.cancelled = false;
+      utterance.cancelled = false;
       if (error.code !== "unknown_utterance") this.#emit(error);
-      return;
+    } else if (utterance.cancelled) {
+      this.#refuseCancelled(utterance);
+    } else if (error.retryable) {
+      utterance.refusals += 1;
+      utterance.postpone(delayMs(error, utterance.refusals), () => this.#flush());
+    } else {
+      this.#refuse(utterance, error.code, error.message);
     }
-    if (pending.cancelled) {
-      this.#refuse(pending, "cancelled", "The utterance was cancelled.");
-      return;
-    }
-    if (!error.retryable) {
-      this.#refuse(pending, error.code, error.message);
-      return;
-    }
-    pending.sent = false;
-    pending.refusals += 1;
-    const delayMs = (error.retry_after_ms ?? RETRY_MS) * Math.min(2 ** (pending.refusals - 1), 8);
-    pending.retry = setTimeout(() => {
-      pending.retry = undefined;
-      this.#flush();
-    }, jittered(delayMs));
   }
 
   /** @param {GatewayError} error */
   #onStartRefused(error) {
     if (!error.retryable) {
       this.#emit(error);
-      if (this.#socket !== null) this.#lose(this.#socket, 4504);
+      this.#connection.close();
       return;
     }
     // A draining gateway closes right after this; then there is nothing left to retry on.
@@ -434,74 +344,64 @@ export class GatewayClient {
     this.#starting = setTimeout(() => this.#sendStart(), jittered(error.retry_after_ms ?? RETRY_MS));
   }
 
-  // ---------------------------------------------------------------- losing the connection
+  // ---------------------------------------------------------------- the connection
 
-  /**
-   * @param {WebSocket} socket
-   * @param {number} status A WebSocket close code.
-   */
-  #lose(socket, status) {
-    if (socket !== this.#socket) return;
-    this.#socket = null;
-    clearInterval(this.#pinging);
+  #onOpening() {
+    this.#lastError = null;
+    this.#draining = false;
+    this.#enter("connecting");
+  }
+
+  /** @param {boolean} mayReturn */
+  #onLost(mayReturn) {
     clearTimeout(this.#starting);
-    socket.close();
-    for (const pending of this.#pending.values()) {
-      clearTimeout(pending.retry);
-      pending.retry = undefined;
-      if (pending.cancelled) this.#refuse(pending, "cancelled", "The utterance was cancelled.");
-      else if (!pending.accepted) pending.sent = false;
+    this.#reads.forget();
+    this.#unanswered = [];
+    const words = this.#lastError?.message ?? "";
+    for (const utterance of this.#utterances.values()) {
+      utterance.hurry();
+      if (utterance.cancelled) this.#refuseCancelled(utterance);
+      else if (!mayReturn) this.#refuse(utterance, "closed", words || "The session has ended.");
+      else if (!utterance.accepted) utterance.sent = false;
     }
-    if (!mayReconnect(status)) {
-      const words = this.#lastError?.message ?? "";
-      for (const pending of this.#pending.values()) {
-        this.#refuse(pending, "closed", words || "The session has ended.");
-      }
-      this.#enter("closed", words);
-      return;
-    }
-    const backOffMs = Math.min(RECONNECT_FIRST_MS * 2 ** this.#attempts, RECONNECT_MOST_MS);
-    this.#attempts += 1;
-    this.#reconnecting = setTimeout(
-      () => this.connect(),
-      jittered(Math.max(backOffMs, this.#lastError?.retry_after_ms ?? 0)),
-    );
-    this.#enter("reconnecting", this.#lastError?.message ?? "");
+    if (mayReturn) this.#connection.openLater(this.#lastError?.retry_after_ms ?? 0);
+    this.#enter(mayReturn ? "reconnecting" : "closed", words);
   }
 
   // ---------------------------------------------------------------- what is known
 
-  /**
-   * @param {string} id
-   * @param {string} lang
-   */
-  #awaits(id, lang) {
-    const pending = this.#pending.get(id);
-    return pending !== undefined && pending.reads.includes(lang) && !pending.settled.has(lang);
+  /** @param {"ping" | "update"} what Answers come in order: what was sent before it is answered too. */
+  #answered(what) {
+    this.#unanswered.splice(0, this.#unanswered.indexOf(what) + 1);
   }
 
-  /** @param {Pending} pending */
-  #settleIfDone(pending) {
-    if (!pending.accepted || pending.settled.size < pending.reads.length) return;
-    this.#forget(pending);
-    this.#emit({ type: "utterance.settled", id: pending.id });
+  /** @param {Utterance} utterance */
+  #settleIfDone(utterance) {
+    if (!utterance.settled) return;
+    this.#forget(utterance);
+    this.#emit({ type: "utterance.settled", id: utterance.id });
+  }
+
+  /** @param {Utterance} utterance */
+  #refuseCancelled(utterance) {
+    this.#refuse(utterance, "cancelled", "The utterance was cancelled.");
   }
 
   /**
-   * @param {Pending} pending
+   * @param {Utterance} utterance
    * @param {string} code
    * @param {string} message
    */
-  #refuse(pending, code, message) {
-    if (!this.#pending.has(pending.id)) return;
-    this.#forget(pending);
-    this.#emit({ type: "utterance.refused", id: pending.id, code, message });
+  #refuse(utterance, code, message) {
+    if (!this.#utterances.has(utterance.id)) return;
+    this.#forget(utterance);
+    this.#emit({ type: "utterance.refused", id: utterance.id, code, message });
   }
 
-  /** @param {Pending} pending */
-  #forget(pending) {
-    clearTimeout(pending.retry);
-    this.#pending.delete(pending.id);
+  /** @param {Utterance} utterance */
+  #forget(utterance) {
+    utterance.hurry();
+    this.#utterances.delete(utterance.id);
   }
 
   /**
