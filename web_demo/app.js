@@ -1,28 +1,17 @@
 // The page: wires what people do to the client, and what the client hears to the page.
 
 import { GatewayClient } from "./client.js";
+import { element, find } from "./elements.js";
 import { ReadinessWatch } from "./readiness.js";
-import { sentencesIn } from "./sentences.js";
-import { UtteranceCard, element } from "./utterance_card.js";
+import { SpeakPanel } from "./speak_panel.js";
+import { UtteranceCard } from "./utterance_card.js";
 
 /** @typedef {import("./client.js").ClientEvent} ClientEvent */
 /** @typedef {import("./readiness.js").Readiness} Readiness */
-/** @typedef {{tag: string, name: string}} Language */
+/** @typedef {import("./speak_panel.js").Language} Language */
+/** @typedef {import("./speak_panel.js").Said} Said */
 
 const MOST_CARDS = 100;
-const PRESELECTED_TARGETS = 2;
-
-/**
- * @template {HTMLElement} T
- * @param {string} id
- * @param {new () => T} kind
- * @returns {T}
- */
-function find(id, kind) {
-  const found = document.getElementById(id);
-  if (!(found instanceof kind)) throw new Error(`The page has no #${id}.`);
-  return found;
-}
 
 const statusText = find("status", HTMLParagraphElement);
 const reconnect = find("reconnect", HTMLButtonElement);
@@ -31,14 +20,6 @@ const loadingTitle = find("loading-title", HTMLHeadingElement);
 const loadingReason = find("loading-reason", HTMLParagraphElement);
 const loadingHint = find("loading-hint", HTMLParagraphElement);
 const loadingElapsed = find("loading-elapsed", HTMLSpanElement);
-const speak = find("speak", HTMLFormElement);
-const sourceLang = find("source-lang", HTMLSelectElement);
-const textField = find("text", HTMLTextAreaElement);
-const count = find("count", HTMLSpanElement);
-const samples = find("samples", HTMLDivElement);
-const sentences = find("sentences", HTMLDivElement);
-const targets = find("targets", HTMLDivElement);
-const send = find("send", HTMLButtonElement);
 const transcript = find("transcript", HTMLElement);
 const empty = find("empty", HTMLParagraphElement);
 const utterances = find("utterances", HTMLOListElement);
@@ -50,6 +31,7 @@ const announcements = find("announcements", HTMLDivElement);
 const streamUrl = new URL("./v1/stream", document.baseURI);
 streamUrl.protocol = streamUrl.protocol === "https:" ? "wss:" : "ws:";
 const client = new GatewayClient(streamUrl.href);
+const panel = new SpeakPanel({ say: onSay, read: (reads) => client.read(reads), object: showNotice });
 const watch = new ReadinessWatch("./readyz", onReadiness);
 
 /** @type {Readiness} */
@@ -81,14 +63,9 @@ function onReadiness(answer) {
 
 function showReadiness() {
   const ready = readiness.status === "ready" && languagesShown;
-  const opens = ready && speak.hidden;
-  speak.hidden = !ready;
+  panel.show(ready);
   transcript.hidden = !ready && cards.size === 0;
   loading.hidden = readiness.status === "ready";
-  // Ready to type, where that does not raise an on-screen keyboard and nobody is busy elsewhere.
-  if (opens && matchMedia("(hover: hover)").matches && document.activeElement === document.body) {
-    textField.focus({ preventScroll: true });
-  }
   if (loading.hidden) return;
   loading.dataset.state = readiness.status;
   switch (readiness.status) {
@@ -172,138 +149,17 @@ async function loadLanguages() {
   }
   if (languagesShown) return;
   languagesShown = true;
-  showLanguages(languages);
+  for (const { tag, name } of languages) names.set(tag, name);
+  panel.offer(languages);
   showReadiness();
   client.connect();
 }
 
-// -------------------------------------------------------------------- languages and sentences
-
-/** @param {readonly Language[]} languages */
-function showLanguages(languages) {
-  const preferred = navigator.language.split("-")[0] ?? "";
-  for (const { tag, name } of languages) {
-    names.set(tag, name);
-    const option = element("option", "", name);
-    option.value = tag;
-    sourceLang.append(option);
-    targets.append(targetChip(tag, name));
-  }
-  const spoken = names.has(preferred) ? preferred : names.has("en") ? "en" : languages[0]?.tag;
-  if (spoken !== undefined) sourceLang.value = spoken;
-  for (const box of targetBoxes().filter((box) => box.value !== spoken).slice(0, PRESELECTED_TARGETS)) {
-    box.checked = true;
-  }
-  showSource();
-}
-
-/**
- * @param {string} tag
- * @param {string} name
- */
-function targetChip(tag, name) {
-  const box = element("input", "");
-  box.type = "checkbox";
-  box.value = tag;
-  box.dataset.testid = `target-${tag}`;
-  const chip = element("label", "chip");
-  chip.append(box, element("span", "", name));
-  const own = ownName(tag);
-  if (own && own.toLowerCase() !== name.toLowerCase()) {
-    const aside = element("span", "own-name", own);
-    aside.lang = tag;
-    chip.append(aside);
-  }
-  return chip;
-}
-
-/**
- * What a language is called by those who speak it.
- * @param {string} tag
- */
-function ownName(tag) {
-  try {
-    return new Intl.DisplayNames([tag], { type: "language", fallback: "none" }).of(tag) ?? "";
-  } catch {
-    return "";
-  }
-}
-
-function targetBoxes() {
-  return [...targets.querySelectorAll("input")];
-}
-
-function chosenTargets() {
-  return targetBoxes()
-    .filter((box) => box.checked && !box.disabled)
-    .map((box) => box.value);
-}
-
-/** The spoken language changed: other sentences, and it is no target of itself. */
-function showSource() {
-  const lang = sourceLang.value;
-  textField.lang = lang;
-  sentences.replaceChildren(
-    ...sentencesIn(lang).map((sentence) => {
-      const chip = element("button", "chip", sentence);
-      chip.type = "button";
-      chip.lang = lang;
-      chip.addEventListener("click", () => pick(sentence));
-      return chip;
-    }),
-  );
-  sentences.scrollLeft = 0;
-  samples.hidden = sentences.childElementCount === 0;
-  showTargets();
-  if (chosenTargets().length === 0) {
-    const first = targetBoxes().find((box) => !box.disabled);
-    if (first !== undefined) first.checked = true;
-    showTargets();
-  }
-}
-
-function showTargets() {
-  const boxes = targetBoxes();
-  const chosen = boxes.filter((box) => box.checked && box.value !== sourceLang.value).length;
-  const full = chosen >= (client.limits?.languages ?? Infinity);
-  for (const box of boxes) box.disabled = box.value === sourceLang.value || (full && !box.checked);
-  client.read(chosenTargets());
-}
-
-/** @param {string} sentence */
-function pick(sentence) {
-  textField.value = sentence;
-  showCount();
-  send.focus();
-}
-
-function showCount() {
-  const most = client.limits?.text_chars ?? Infinity;
-  const length = [...textField.value].length;
-  const near = length > most * 0.8;
-  count.textContent = near ? `${length} of ${most} characters` : "";
-  count.classList.toggle("over", length > most);
-}
-
 // -------------------------------------------------------------------- saying something
 
-/** @param {Event} event */
-function onSend(event) {
-  event.preventDefault();
-  const text = textField.value.trim();
-  if (!text) {
-    showNotice("There is nothing to translate yet: type a sentence, or pick one.");
-    textField.focus();
-    return;
-  }
-  const reads = chosenTargets();
-  if (reads.length === 0) {
-    showNotice("Choose at least one language to translate into.");
-    targetBoxes().find((box) => !box.disabled)?.focus();
-    return;
-  }
+/** @param {Said} said */
+function onSay({ text, lang, reads }) {
   hideNotice();
-  const lang = sourceLang.value;
   const card = new UtteranceCard({
     text,
     lang,
@@ -315,8 +171,6 @@ function onSend(event) {
   empty.hidden = true;
   utterances.prepend(card.element);
   card.reserveRoom();
-  textField.value = "";
-  showCount();
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   card.element.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
   const id = client.final({ text, lang });
@@ -333,14 +187,6 @@ function dropOldCards() {
   }
 }
 
-/** @param {KeyboardEvent} event */
-function onKey(event) {
-  // While an input method composes, Enter chooses a candidate.
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-  event.preventDefault();
-  speak.requestSubmit();
-}
-
 // -------------------------------------------------------------------- what the client hears
 
 /** @param {ClientEvent} event */
@@ -350,7 +196,7 @@ function onEvent(event) {
       showStatus();
       if (event.state === "reconnecting" || event.state === "loading") void watch.check();
       if (event.state === "closed" && event.reason) showNotice(event.reason);
-      if (event.state === "open") showTargets();
+      if (event.state === "open") panel.limits = client.limits;
       break;
     case "session.draining":
       showNotice("The gateway is restarting. It finishes what was said; this page reconnects by itself.");
@@ -405,17 +251,12 @@ function showNotice(words) {
 function hideNotice() {
   const hadFocus = notice.contains(document.activeElement);
   notice.hidden = true;
-  if (hadFocus) textField.focus();
+  if (hadFocus) panel.focus();
 }
 
 // -------------------------------------------------------------------- begin
 
 client.listen(onEvent);
-speak.addEventListener("submit", onSend);
-textField.addEventListener("keydown", onKey);
-textField.addEventListener("input", showCount);
-sourceLang.addEventListener("change", showSource);
-targets.addEventListener("change", showTargets);
 noticeDismiss.addEventListener("click", hideNotice);
 reconnect.addEventListener("click", () => client.connect());
 window.addEventListener("online", () => void watch.check());

@@ -1,21 +1,9 @@
 // One utterance on the page: what was said and, beside it, each translation as it grows.
 // Knows elements and numbers; must not know the connection. Whatever was said or translated is set as text.
 
-/** @typedef {import("./client.js").TranslationFinal} TranslationFinal */
+import { element } from "./elements.js";
 
-/**
- * @template {keyof HTMLElementTagNameMap} K
- * @param {K} tag
- * @param {string} className
- * @param {string} [text]
- * @returns {HTMLElementTagNameMap[K]}
- */
-export function element(tag, className, text = "") {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text) made.textContent = text;
-  return made;
-}
+/** @typedef {import("./messages.js").TranslationFinal} TranslationFinal */
 
 /** @param {number} ms */
 function duration(ms) {
