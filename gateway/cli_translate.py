@@ -271,27 +271,37 @@ class _Lines:
         self.ended = False
         self.read = 0
         self._texts = texts
-        self._torn = False
+        self._coming: asyncio.Task[str | None] | None = None
 
     async def __aiter__(self) -> AsyncGenerator[tuple[int, str], None]:
-        try:
-            async for text in self._texts:
-                self.read += 1
-                if text.strip():
-                    self.left.append(self.read)
-                    yield self.read, text.strip()
-        except asyncio.CancelledError:
-            self._torn = True  # the texts cannot be read on, and have not ended
-            raise
+        while (text := await self._next()) is not None:
+            self.read += 1
+            if text.strip():
+                self.left.append(self.read)
+                yield self.read, text.strip()
         self.ended = True
 
     async def look_ahead(self) -> None:
         """Read on, as far as there is something to read at once."""
-        if not self.ended and not self._torn:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_REST_S):
-                    async for _ in self:
-                        pass
+        if self.ended:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_REST_S):
+                async for _ in self:
+                    pass
+        if self._coming is not None:
+            self._coming.cancel()
+
+    async def _next(self) -> str | None:
+        # Whoever waits for a line may be cancelled; the line is then for whoever asks next.
+        if self._coming is None:
+            self._coming = asyncio.create_task(self._read())
+        text = await asyncio.shield(self._coming)
+        self._coming = None
+        return text
+
+    async def _read(self) -> str | None:
+        return await anext(self._texts, None)
 
 
 def _what_is_missing(closed: SessionClosed | None, lines: _Lines | None) -> str:
