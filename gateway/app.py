@@ -9,12 +9,14 @@ import asyncio
 import contextlib
 import logging
 import os
+import socket
 import traceback as tracebacks
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
 import uvicorn
+import uvloop
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 
@@ -33,6 +35,9 @@ from gateway.server import DrainingServer, listen
 __all__ = ["Gateway", "serve"]
 
 _log = logging.getLogger(__name__)
+
+# For outcomes to be published and outboxes to be read, once work has ended.
+_GOODBYE_S = 5.0
 
 # Frames above our own limit still arrive, to be answered with an error; far above it the server closes (1009).
 _HARD_FRAME_FACTOR = 4
@@ -58,7 +63,8 @@ class Gateway:
             max_sessions=settings.max_sessions,
             allowed_origins=frozenset(settings.allowed_origins),
         )
-        self.startup_error: StartupError | None = None
+        self.failure: StartupError | None = None
+        metrics.ENGINE_READY.set_function(lambda: self.engine.health().state is EngineState.READY)
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
@@ -75,29 +81,36 @@ class Gateway:
             loading = tasks.create_task(self._load())
             yield
             loading.cancel()
-            metrics.ENGINE_READY.set(0)
             await self.engine.stop()
 
     async def _load(self) -> None:
         try:
             await self.engine.start()
-            metrics.ENGINE_READY.set(1)
         except StartupError as error:
-            self.startup_error = error
+            self.failure = error
+        except Exception as error:
+            _log.exception("the engine could not be started")
+            self.failure = StartupError(f"The engine could not be started ({type(error).__name__}: {error}).")
 
     async def drain(self) -> None:
         """Admit nothing more, finish what was accepted within the deadline, close every session."""
         deadline_s = self.settings.drain_s
         self.stream.announce_drain(deadline_s)
-        if not await self.scheduler.drain(deadline_s):
-            _log.warning(
-                "drain deadline of %g s passed with %d translations left",
-                deadline_s,
-                self.scheduler.running + self.scheduler.waiting,
-            )
-            self.publisher.stop_all()
-        await self.publisher.quiet()
-        self.stream.close_all()
+        try:
+            if await self.scheduler.drain(deadline_s):
+                _log.info("accepted work is finished")
+            else:
+                left = self.scheduler.running + self.scheduler.waiting
+                _log.warning("the drain deadline of %g s passed with %d translations left", deadline_s, left)
+        finally:
+            # Cancelled by a second signal, it still says goodbye.
+            await self._say_goodbye()
+
+    async def _say_goodbye(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GOODBYE_S):
+                await self.publisher.quiet()
+        await self.stream.close_all(_GOODBYE_S)
 
 
 def _engine(settings: Settings) -> Engine:
@@ -134,10 +147,10 @@ def serve(config_file: Path | None, overrides: Mapping[str, object], *, tracebac
             return _refuse(terminal, error, traceback=traceback)
         host, port = sock.getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        with sock:
-            asyncio.run(_serve(gateway, sock, address, terminal))
-        if gateway.startup_error is not None:
-            return _refuse(terminal, gateway.startup_error, traceback=traceback)
+        with sock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(gateway, sock, address, terminal))
+        if gateway.failure is not None:
+            return _refuse(terminal, gateway.failure, traceback=traceback)
     return 0
 
 
@@ -158,45 +171,53 @@ def _log_to(terminal: TextIO, level: str) -> None:
     logging.getLogger("uvicorn.error").setLevel("WARNING")
 
 
-async def _serve(gateway: Gateway, sock: object, address: str, terminal: TextIO) -> None:
-    limits = gateway.settings.limits
-    server = DrainingServer(
-        uvicorn.Config(
-            gateway.app,
-            log_config=None,
-            access_log=False,
-            ws="websockets-sansio",
-            ws_max_size=_HARD_FRAME_FACTOR * limits.message_bytes,
-            ws_per_message_deflate=False,
-            timeout_graceful_shutdown=5,
-        ),
-        gateway.drain,
+def server_config(gateway: Gateway) -> uvicorn.Config:
+    """How the gateway is served, here and wherever it is measured or tested."""
+    return uvicorn.Config(
+        gateway.app,
+        log_config=None,
+        access_log=False,
+        ws="websockets-sansio",
+        ws_max_size=_HARD_FRAME_FACTOR * gateway.settings.limits.message_bytes,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=5,
     )
+
+
+async def _serve(gateway: Gateway, sock: socket.socket, address: str, terminal: TextIO) -> None:
+    server = DrainingServer(server_config(gateway), gateway.drain)
     async with asyncio.TaskGroup() as tasks:
-        watching = tasks.create_task(_report_readiness(gateway, server, address, terminal))
-        await server.serve(sockets=[sock])  # type: ignore[list-item]
+        watching = tasks.create_task(_watch_engine(gateway, server, address, terminal))
+        await server.serve(sockets=[sock])
         watching.cancel()
+    _log.info("stopped")
 
 
-async def _report_readiness(gateway: Gateway, server: DrainingServer, address: str, terminal: TextIO) -> None:
-    """Say on the terminal what the engine is doing until it is ready; stop the server if it never will be."""
+async def _watch_engine(gateway: Gateway, server: DrainingServer, address: str, terminal: TextIO) -> None:
+    """Say on the terminal what the engine is doing until it is ready; leave when it fails, then or later."""
     started_s = asyncio.get_running_loop().time()
     terminal.write(f"Loading the engine; the page is at {address} already and says how far it is.\n")
+    # One line that counts on a terminal, one line per stage in a log.
+    counting = terminal.isatty()
     said = ""
-    while True:
-        health = gateway.engine.health()
-        elapsed_s = asyncio.get_running_loop().time() - started_s
-        if gateway.startup_error is not None:
-            server.stop()
-            return
-        if health.state is EngineState.READY:
-            terminal.write(f"Ready: {address}\n")
-            return
-        # One line that counts on a terminal, one line per stage in a log.
-        if terminal.isatty():
-            terminal.write(f"\r\033[K  {elapsed_s:4.0f} s  {health.reason}\r")
+    while gateway.failure is None and (health := gateway.engine.health()).state is not EngineState.READY:
+        if counting or health.reason != said:
+            elapsed_s = asyncio.get_running_loop().time() - started_s
+            line = f"  {elapsed_s:4.0f} s  {health.reason}"
+            terminal.write(f"\r\033[K{line}" if counting else f"{line}\n")
             terminal.flush()
-        elif health.reason != said:
-            terminal.write(f"  {elapsed_s:4.0f} s  {health.reason}\n")
             said = health.reason
         await asyncio.sleep(0.25)
+    if counting:
+        terminal.write("\r\033[K")
+    if gateway.failure is not None:
+        server.stop()
+        return
+    terminal.write(f"Ready: {address}\n")
+    while gateway.engine.health().state is EngineState.READY:  # noqa: ASYNC110 -- vLLM has to be asked
+        await asyncio.sleep(0.5)
+    if (health := gateway.engine.health()).state is EngineState.FAILED:
+        # A supervisor starts a new process; a gateway that cannot translate would only look alive.
+        gateway.failure = StartupError(f"The engine failed, so the gateway stops: {health.reason}.")
+        _log.error("the engine failed: %s", health.reason)
+        server.drain_and_stop()

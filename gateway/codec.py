@@ -18,6 +18,7 @@ from gateway.messages import ClientMessage, ServerMessage
 __all__ = ["CODECS", "JSON", "MSGPACK", "Codec", "negotiate", "where_and_why"]
 
 _PATH = re.compile(r" - at `\$\.?(?P<path>.*)`$")
+_ECHO_CHARS = 64
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]+)`")
 
 
@@ -96,8 +97,13 @@ class Codec:
             peek = self._peek.decode(frame)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             peek = _Peek()
+        # What is echoed is bounded: an error must not cost more than the message that caused it.
+        if peek.id is not None and len(peek.id) > _ECHO_CHARS:
+            peek.id = None
         if text.startswith("Invalid value") and text.endswith("- at `$.type`"):
-            return UnknownType(f"There is no message type {peek.type!r}.", field="type", utterance=peek.id)
+            return UnknownType(
+                f"There is no message type {peek.type[:_ECHO_CHARS]!r}.", field="type", utterance=peek.id
+            )
         field, sentence = where_and_why(error)
         return InvalidMessage(f"{sentence}.", field=field, utterance=peek.id)
 
@@ -126,7 +132,7 @@ def where_and_why(error: msgspec.ValidationError) -> tuple[str | None, str]:
     path = at.group("path") if at else ""
     if missing := _MISSING.search(text):
         path = f"{path}.{missing.group('name')}" if path else missing.group("name")
-    return path or None, text[: at.start()] if at else text
+    return path[:_ECHO_CHARS] or None, (text[: at.start()] if at else text)[:200]
 
 
 def negotiate(offered: Iterable[str]) -> tuple[Codec, str | None]:

@@ -45,7 +45,7 @@ from gateway.outbox import Outbox
 from gateway.ports import Engine
 from gateway.publisher import Publisher
 from gateway.scheduler import Scheduler
-from gateway.session import Accept, Acknowledge, Cancel, Close, Effect, Join, Reply, Session
+from gateway.session import Accept, Acknowledge, Cancel, Close, Effect, Join, Reply, Session, State
 
 __all__ = ["Stream"]
 
@@ -77,6 +77,8 @@ class Stream:
         self.max_sessions = max_sessions
         self.allowed_origins = allowed_origins
         self._connections: set[_Connection] = set()
+        self._empty = asyncio.Event()
+        self._empty.set()
 
     async def endpoint(self, websocket: WebSocket) -> None:
         """Serve one WebSocket from its handshake to its close."""
@@ -101,10 +103,13 @@ class Stream:
             )
         else:
             self._connections.add(connection)
+            self._empty.clear()
             try:
                 await connection.run()
             finally:
                 self._connections.discard(connection)
+                if not self._connections:
+                    self._empty.set()
 
     def _check_origin(self, websocket: WebSocket) -> None:
         """Raises `ForeignOrigin`. A browser tells which page opens a WebSocket, and lets any page do so."""
@@ -124,12 +129,15 @@ class Stream:
         for connection in self._connections:
             connection.outbox.put(SessionDraining(deadline_ms=round(deadline_s * 1000)))
 
-    def close_all(self) -> None:
-        """Close every connection with 1012, after what is in its outbox."""
-        for connection in list(self._connections):
+    async def close_all(self, deadline_s: float) -> None:
+        """Close every connection with 1012, after what is in its outbox; a peer that reads slowly has so long."""
+        for connection in self._connections:
             connection.finish(
                 CloseCode.RESTART, Draining("The gateway restarts; reconnect.", retry_after_ms=1_000)
             )
+        with suppress(TimeoutError):
+            async with asyncio.timeout(deadline_s):
+                await self._empty.wait()
 
 
 class _Connection:
@@ -180,19 +188,18 @@ class _Connection:
     # ------------------------------------------------------------ reading
 
     async def _read(self) -> None:
+        start_timeout_s = self._stream.limits.start_timeout_s
         try:
-            try:
-                async with asyncio.timeout(self._stream.limits.start_timeout_s):
-                    frame = await self._receive()
-            except TimeoutError:
-                self.finish(
-                    CloseCode.IDLE,
-                    StartTimeout(f"No session.start within {self._stream.limits.start_timeout_s} s."),
-                )
-                return
-            while True:
-                self._take(frame)
-                frame = await self._receive()
+            async with asyncio.timeout(start_timeout_s) as until_start:
+                while True:
+                    self._take(await self._receive())
+                    if self._session.state is not State.AWAITING_START:
+                        until_start.reschedule(None)
+                    elif self._profile() is None:
+                        # Told to wait for the engine, it is not late.
+                        until_start.reschedule(asyncio.get_running_loop().time() + start_timeout_s)
+        except TimeoutError:
+            self.finish(CloseCode.IDLE, StartTimeout(f"No session.start within {start_timeout_s} s."))
         except WebSocketDisconnect:
             self._session.disconnected()
 
@@ -205,12 +212,13 @@ class _Connection:
         return text if text is not None else data or b""
 
     def _take(self, frame: str | bytes) -> None:
+        now_s = time.monotonic()
         try:
             message: ClientMessage = self._codec.decode(frame, max_bytes=self._stream.limits.message_bytes)
         except GatewayError as error:
-            self.outbox.put(_counted(error))
-            return
-        self._carry_out(self._session.receive(message, time.monotonic(), self._profile()))
+            self._carry_out(self._session.unreadable(error, now_s))
+        else:
+            self._carry_out(self._session.receive(message, now_s, self._profile()))
 
     def _profile(self) -> EngineProfile | None:
         try:
@@ -274,8 +282,8 @@ class _Connection:
         assert self._meeting is not None  # noqa: S101 -- the session lets nothing through before its start
         return self._meeting
 
-    def _settled(self, utterance: str) -> None:
-        self._carry_out(self._session.settled(utterance))
+    def _settled(self, utterance: str, failed: bool) -> None:
+        self._carry_out(self._session.settled(utterance, failed=failed))
 
     def _leave(self) -> None:
         self._session.disconnected()

@@ -83,7 +83,6 @@ class CloseCode(IntEnum):
     SLOW_READER = 4008
     IDLE = 4010
     DRAINING = 4012
-    PROTOCOL_ERROR = 4504
     TOO_MANY_SESSIONS = 4509
 
 

@@ -21,14 +21,22 @@ __all__ = ["Meeting", "Member"]
 class Member(Struct, eq=False):
     """One session's presence: what it reads, where its messages go, and whom to tell when its own work is done.
 
-    settled: called with the id of an utterance of this member once every language of it has ended.
+    settled: called with the id of an utterance of this member once every language of it has ended, and whether
+        any of them failed.
     """
 
     session: str
     name: str
     reads: tuple[str, ...]
     outbox: Outbox
-    settled: Callable[[str], None]
+    settled: Callable[[str, bool], None]
+
+
+class _Outstanding(Struct):
+    """An accepted utterance: the languages that have not ended, and whether one that has, failed."""
+
+    languages: set[str]
+    failed: bool = False
 
 
 class Meeting:
@@ -39,7 +47,7 @@ class Meeting:
         self.epoch = secrets.token_hex(4)
         self.offset = 0
         self._members: dict[str, Member] = {}
-        self._outstanding: dict[tuple[str, str], set[str]] = {}
+        self._outstanding: dict[tuple[str, str], _Outstanding] = {}
 
     def join(self, member: Member) -> None:
         self._members[member.session] = member
@@ -58,7 +66,7 @@ class Meeting:
 
     def accept(self, session: str, utterance: Utterance, languages: tuple[str, ...]) -> None:
         """A final utterance is now the meeting's duty: acknowledge it, show it, expect its translations."""
-        self._outstanding[session, utterance.id] = set(languages)
+        self._outstanding[session, utterance.id] = _Outstanding(set(languages))
         speaker = self._members[session]
         speaker.outbox.put(UtteranceAccepted(utterance.id, utterance.rev, self.next_offset()))
         caption = Caption(
@@ -79,15 +87,17 @@ class Meeting:
             if reader.session in self._members:
                 reader.outbox.put(message)
 
-    def ended(self, session: str, utterance: str, lang: str) -> None:
+    def ended(self, session: str, utterance: str, lang: str, *, failed: bool) -> None:
         """The translation of an accepted utterance into `lang` has ended, one way or the other."""
-        if (languages := self._outstanding.get((session, utterance))) is not None:
-            languages.discard(lang)
+        if (outstanding := self._outstanding.get((session, utterance))) is not None:
+            outstanding.languages.discard(lang)
+            outstanding.failed |= failed
             self._settle(session, utterance)
 
     def _settle(self, session: str, utterance: str) -> None:
-        if self._outstanding[session, utterance]:
+        outstanding = self._outstanding[session, utterance]
+        if outstanding.languages:
             return
         del self._outstanding[session, utterance]
         if (member := self._members.get(session)) is not None:
-            member.settled(utterance)
+            member.settled(utterance, outstanding.failed)

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from gateway import metrics
-from gateway.messages import Caption, ServerMessage, TranslationDelta, TranslationFinal
+from gateway.messages import ServerMessage, TranslationDelta, TranslationFinal
 
 __all__ = ["Outbox"]
 
@@ -109,10 +109,6 @@ class Outbox:
 
 
 def _cost(message: ServerMessage) -> int:
-    match message:
-        case TranslationDelta():
-            return _OVERHEAD_BYTES + 4 * (len(message.committed) + len(message.tentative))
-        case TranslationFinal() | Caption():
-            return _OVERHEAD_BYTES + 4 * len(message.text)
-        case _:
-            return _OVERHEAD_BYTES
+    texts = (value for name in message.__struct_fields__ if isinstance(value := getattr(message, name), str))
+    # At most 4 bytes a character in UTF-8, and as many in Python's own strings.
+    return _OVERHEAD_BYTES + 4 * sum(map(len, texts))

@@ -56,7 +56,8 @@ class Publisher:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop_all()
+        for translation in self._all():
+            self._stop(translation, Draining("The gateway stopped before this was translated; send it again."))
         await self._tasks.__aexit__(kind, error, trace)
 
     def accept(self, meeting: Meeting, session: str, utterance: Utterance) -> None:
@@ -87,8 +88,7 @@ class Publisher:
         else:
             self._quiet.clear()
         for translation in running.values():
-            task = self._tasks.create_task(self._translate(translation))
-            translation.task = task
+            translation.task = task = self._tasks.create_task(self._translate(translation))
             task.add_done_callback(partial(self._ended, translation))
 
     def cancel(self, session: str, utterance: str) -> None:
@@ -101,11 +101,6 @@ class Publisher:
         for translation in self._all():
             if translation.session == session:
                 self._stop(translation, Cancelled("The session ended."))
-
-    def stop_all(self) -> None:
-        """Stop everything: the gateway is leaving and its time is up."""
-        for translation in self._all():
-            self._stop(translation, Draining("The gateway stopped before this was translated; send it again."))
 
     async def quiet(self) -> None:
         """Wait until the outcome of everything accepted is published."""
@@ -172,7 +167,7 @@ class Publisher:
             del self._translations[key]
         if not self._translations:
             self._quiet.set()
-        meeting.ended(translation.session, utterance.id, lang)
+        meeting.ended(translation.session, utterance.id, lang, failed=not isinstance(outcome, TranslationFinal))
 
 
 def timings(ticket: Ticket) -> Timings:

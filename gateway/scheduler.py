@@ -47,6 +47,14 @@ class Ticket:
         # No future: cancelling a task cancels the future it awaits, and a turn may be given just then.
         self.turn = asyncio.Event()
         self._scheduler = scheduler
+        self._given_up = False
+        self._until: asyncio.Timeout | None = None
+
+    def give_up(self) -> None:
+        """The gateway leaves before this is done: `collect` raises `Draining`, now or when it is called."""
+        self._given_up = True
+        if self._until is not None:
+            self._until.reschedule(asyncio.get_running_loop().time())
 
     def withdraw(self) -> None:
         """Give the place back, waiting or running. Does nothing the second time, or once streamed to the end."""
@@ -61,7 +69,10 @@ class Ticket:
         text: list[str] = []
         truncated = False
         try:
-            async with aclosing(self.stream()) as events:
+            async with (
+                asyncio.timeout(0 if self._given_up else None) as self._until,
+                aclosing(self.stream()) as events,
+            ):
                 async for event in events:
                     truncated = event.finish is FinishReason.LENGTH
                     # Some tokenizers begin with a space that is no part of the translation.
@@ -70,7 +81,11 @@ class Ticket:
                         show(fresh)
         except GatewayError:
             raise
-        except Exception:
+        except Exception as error:
+            if isinstance(error, TimeoutError) and self._given_up:
+                raise Draining(
+                    "The gateway stopped before this was translated; send it again.", retry_after_ms=1_000
+                ) from None
             # The text itself is never logged; the type and the place of the failure are.
             _log.exception("translation %s failed unexpectedly", self.request.id)
             raise EngineFailed("The engine failed on this text for an unknown reason.") from None
@@ -134,9 +149,17 @@ class Scheduler:
         health = self._engine.health()
         if health.state is not EngineState.READY:
             raise EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=2_000)
-        if self._waiting + len(requests) > self._max_waiting + max(0, self._free()):
+        free = max(0, self._free())
+        if self._waiting + len(requests) > self._max_waiting + free:
             raise Overloaded(
                 f"{self._waiting} translations are waiting already; the limit is {self._max_waiting}.",
+                retry_after_ms=1_000,
+            )
+        # Half at most, so that nobody's backlog can shut the others out.
+        own, share = len(self._queues.get(queue, ())), (self._max_waiting + 1) // 2
+        if own + len(requests) > share + free:
+            raise Overloaded(
+                f"{own} translations of this meeting are waiting already; its share is {share}.",
                 retry_after_ms=1_000,
             )
         now_s = self._clock()
@@ -164,13 +187,19 @@ class Scheduler:
             self.release(ticket)
 
     async def drain(self, deadline_s: float) -> bool:
-        """Admit nothing more; wait until all is done, at most `deadline_s`. True when all was done."""
+        """Admit nothing more; wait until all is done, at most `deadline_s`. True when all was done.
+
+        Otherwise, and when this is cancelled, what is left is given up: its `collect` raises `Draining`.
+        """
         self._draining = True
         try:
             async with asyncio.timeout(deadline_s):
                 await self._idle.wait()
         except TimeoutError:
             return False
+        finally:
+            for ticket in [*self._running, *(ticket for queue in self._queues.values() for ticket in queue)]:
+                ticket.give_up()
         return True
 
     # ------------------------------------------------------------ turns

@@ -49,7 +49,6 @@ CLOSE_CODES: dict[CloseCode, str] = {
     CloseCode.SLOW_READER: "The client does not read what it is sent; reconnect.",
     CloseCode.IDLE: "Nothing was sent in time.",
     CloseCode.DRAINING: "The gateway is draining and takes no new sessions; reconnect elsewhere.",
-    CloseCode.PROTOCOL_ERROR: "The client does not speak the protocol; do not reconnect.",
     CloseCode.TOO_MANY_SESSIONS: "The gateway holds as many sessions as it may; do not reconnect.",
 }
 

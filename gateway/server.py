@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import signal
 import socket
@@ -31,8 +32,10 @@ def listen(host: str, port: int) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
         sock.listen(2_048)
+    except UnicodeError:
+        raise StartupError(f"{host!r} is no name of a host.") from None
     except OSError as error:
-        if error.errno == 98:  # EADDRINUSE
+        if error.errno == errno.EADDRINUSE:
             raise StartupError(
                 f"Port {port} on {host} is taken: stop what runs there, or choose another with --port."
             ) from None
@@ -41,7 +44,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class DrainingServer(uvicorn.Server):
-    """SIGTERM or SIGINT: run `drain`, then stop. A second signal stops without waiting for the drain."""
+    """SIGTERM, SIGINT or SIGHUP (a closed terminal): run `drain`, then stop. A second one cancels the drain."""
 
     def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)
@@ -52,7 +55,7 @@ class DrainingServer(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         # uvicorn's own version raises the signal again at the end, which would make the exit status 143.
         loop = asyncio.get_running_loop()
-        signals = (signal.SIGTERM, signal.SIGINT)
+        signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         for number in signals:
             loop.add_signal_handler(number, self._on_signal, number)
         try:
@@ -60,6 +63,11 @@ class DrainingServer(uvicorn.Server):
         finally:
             for number in signals:
                 loop.remove_signal_handler(number)
+
+    def drain_and_stop(self) -> None:
+        """Leave as after a signal."""
+        if self._draining is None:
+            self._draining = asyncio.get_running_loop().create_task(self._drain_and_stop())
 
     def stop(self) -> None:
         """Leave without draining."""
@@ -77,7 +85,7 @@ class DrainingServer(uvicorn.Server):
             self._draining.cancel()
             return
         _log.info("%s: finishing accepted work, admitting no more", signal.Signals(number).name)
-        self._draining = asyncio.get_running_loop().create_task(self._drain_and_stop())
+        self.drain_and_stop()
 
     async def _drain_and_stop(self) -> None:
         try:

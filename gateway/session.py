@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from enum import Enum
+from hashlib import blake2b
 from typing import cast
 
 from msgspec import Struct
@@ -63,8 +64,8 @@ __all__ = ["Accept", "Acknowledge", "Cancel", "Close", "Effect", "Join", "Reply"
 # every utterance would change the start of the prompt each time and defeat the engine's prefix cache.
 CONTEXT_UTTERANCES = 4
 
-# Finals that are remembered after they settled, so that a resent one is recognised.
-REMEMBERED_FINALS = 1_000
+# Utterances that are remembered after they settled, so that a resent final is recognised.
+REMEMBERED_UTTERANCES = 1_000
 
 
 class State(Enum):
@@ -119,7 +120,7 @@ class _Known(Struct):
     """What the session remembers of one utterance id."""
 
     rev: int
-    final_text: str | None = None
+    final: bytes | None = None  # a digest: a thousand long texts a session would be megabytes
 
 
 class Session:
@@ -146,6 +147,16 @@ class Session:
         return len(self._in_flight)
 
     # ------------------------------------------------------------ what may happen
+
+    def unreadable(self, error: GatewayError, now_s: float) -> list[Effect]:
+        """A frame came that is no message, and why; it counts against the rate like any other."""
+        if self.state is State.CLOSED:
+            return []
+        try:
+            self._pace(now_s)
+        except RateLimited as limited:
+            error = limited
+        return [Reply(error_message(error))]
 
     def receive(self, message: ClientMessage, now_s: float, profile: EngineProfile | None) -> list[Effect]:
         """A message came from the client at `now_s`. `profile` is null while the engine is loading."""
@@ -175,9 +186,11 @@ class Session:
             self._history.pop()
         return self.settled(utterance_id)
 
-    def settled(self, utterance_id: str) -> list[Effect]:
-        """Every language of an accepted utterance is translated, failed or cancelled."""
+    def settled(self, utterance_id: str, *, failed: bool = False) -> list[Effect]:
+        """Every language of an accepted utterance has ended; where one failed, the client may send it again."""
         self._in_flight.discard(utterance_id)
+        if failed:
+            self._known.pop(utterance_id, None)
         if self.state is State.ENDING and not self._in_flight:
             return self._close()
         return []
@@ -213,7 +226,7 @@ class Session:
     def _on_partial(self, message: UtterancePartial) -> list[Effect]:
         lang = self._check_utterance(message)
         known = self._known.get(message.id)
-        if known is not None and known.final_text is not None:
+        if known is not None and known.final is not None:
             raise StaleRevision("This utterance is final already; the partial was dropped.", field="rev")
         if known is not None and message.rev <= known.rev:
             raise StaleRevision(f"Revision {known.rev} was received before; this one was dropped.", field="rev")
@@ -224,8 +237,8 @@ class Session:
     def _on_final(self, message: UtteranceFinal) -> list[Effect]:
         lang = self._check_utterance(message)
         known = self._known.get(message.id)
-        if known is not None and known.final_text is not None:
-            if known.final_text == message.text:
+        if known is not None and known.final is not None:
+            if known.final == _digest(message.text):
                 return [Acknowledge(message.id, known.rev)]
             raise UtteranceFinished(
                 "This utterance is final already, with another text; use a new id.", field="id"
@@ -236,6 +249,8 @@ class Session:
             raise TooManyInFlight(
                 f"{len(self._in_flight)} utterances of this session are not finished yet.", retry_after_ms=500
             )
+        if len(self._history) >= 2 * CONTEXT_UTTERANCES:
+            del self._history[:-CONTEXT_UTTERANCES]
         utterance = Utterance(
             id=message.id,
             rev=message.rev,
@@ -249,11 +264,9 @@ class Session:
             context=self._preceding(),
             formality=self._formality,
         )
-        self._remember(message.id, _Known(rev=message.rev, final_text=message.text))
+        self._remember(message.id, _Known(rev=message.rev, final=_digest(message.text)))
         self._in_flight.add(message.id)
         self._history.append(message.text)
-        if len(self._history) >= 2 * CONTEXT_UTTERANCES:
-            del self._history[:-CONTEXT_UTTERANCES]
         return [Accept(utterance)]
 
     def _on_cancel(self, message: UtteranceCancel) -> list[Effect]:
@@ -280,6 +293,13 @@ class Session:
 
     # ------------------------------------------------------------ rules
 
+    def _pace(self, now_s: float) -> None:
+        if (wait_s := self._bucket.take(now_s)) > 0:
+            raise RateLimited(
+                f"More than {self._limits.messages_per_s} messages a second.",
+                retry_after_ms=max(1, round(wait_s * 1000)),
+            )
+
     def _close(self) -> list[Effect]:
         self.state = State.CLOSED
         return [Close(CloseCode.NORMAL)]
@@ -287,8 +307,9 @@ class Session:
     def _remember(self, utterance_id: str, known: _Known) -> None:
         self._known[utterance_id] = known
         self._known.move_to_end(utterance_id)
-        while len(self._known) > REMEMBERED_FINALS:
-            self._known.popitem(last=False)
+        if len(self._known) > REMEMBERED_UTTERANCES:
+            # The oldest that is settled; those in flight are few, by the limit on them.
+            del self._known[next(known_id for known_id in self._known if known_id not in self._in_flight)]
 
     def _preceding(self) -> tuple[str, ...]:
         if "context" not in self._supported().options:
@@ -379,6 +400,10 @@ class Session:
                     self._bound(term, self._limits.term_chars, f"glossary.{lang}")
             checked.append((lang, tuple(terms.items())))
         return tuple(checked)
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 _Rule = Callable[[Session, ClientMessage], list[Effect]]

@@ -11,7 +11,7 @@ from typing import Any
 import uvicorn
 from websockets.asyncio.client import ClientConnection, connect
 
-from gateway.app import Gateway
+from gateway.app import Gateway, server_config
 from gateway.codec import JSON, Codec
 from gateway.config import Settings
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
@@ -82,16 +82,7 @@ async def running(
     settings = settings or Settings()
     gateway = Gateway(settings, engine or SimulatedEngine(script))
     sock: socket.socket = listen("127.0.0.1", 0)
-    config = uvicorn.Config(
-        gateway.app,
-        log_config=None,
-        access_log=False,
-        ws="websockets-sansio",
-        ws_max_size=4 * settings.limits.message_bytes,
-        ws_per_message_deflate=False,
-        timeout_graceful_shutdown=5,
-    )
-    server = _Quiet(config)
+    server = _Quiet(server_config(gateway))
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         while not server.started:

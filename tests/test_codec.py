@@ -99,6 +99,13 @@ def test_the_wrong_kind_of_frame_is_refused() -> None:
 
 
 @BOTH
+def test_an_error_echoes_no_more_than_a_name(codec: Codec) -> None:
+    for value in ({"type": "x" * 5_000, "id": "y" * 4_000}, {"type": "session.start", "reads": {"z" * 5_000: 1}}):
+        error = refusal(codec, raw(codec, value))
+        assert len(f"{error.message}{error.field}{error.utterance}") < 400
+
+
+@BOTH
 def test_length_counts_bytes(codec: Codec) -> None:
     frame = codec.encode(UtteranceFinal(id="u", rev=1, text="日" * 3_400))
     assert isinstance(refusal(codec, frame), MessageTooLarge)

@@ -10,7 +10,7 @@ from demo_model import layout
 from gateway.config import BUNDLED_MODEL
 from gateway.engines.encoding import PromptEncoder
 from gateway.errors import EngineFailed
-from gateway.events import TranslationRequest
+from gateway.events import TranslationOptions, TranslationRequest
 from gateway.prompts import FAMILIES, detect
 
 TEXTS = ["Hello there.", " lead", "trail ", "a  b", "日本語です。", "x\ny", "🙂", "Tanakaさん", "1,250 €", ""]
@@ -63,6 +63,19 @@ def test_the_answer_gets_what_is_left_of_the_window(tokenizer: Any) -> None:
 def test_a_text_that_leaves_no_room_for_an_answer_is_refused(tokenizer: Any) -> None:
     with pytest.raises(EngineFailed, match="window of 100"):
         encoder(tokenizer, window=100).encode(request("Good morning, everyone. " * 30))
+
+
+def test_background_gives_way_to_the_text(tokenizer: Any) -> None:
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    spoken = tuple(f"{n} {'many words were said before this ' * 20}" for n in range(7))
+    options = TranslationOptions(context=spoken)
+    said = TranslationRequest(id="r", text="Short text.", source="en", target="ja", options=options)
+    ids, max_tokens = encoder(tokenizer, "chat", window=1_200).encode(said)
+    shown = tokenizer.decode(ids)
+    assert "Short text." in shown
+    assert spoken[-1].strip() in shown, "the newest is kept longest"
+    assert spoken[0].strip() not in shown
+    assert len(ids) + max_tokens <= 1_200
 
 
 def test_chat_models_get_their_own_template(tokenizer: Any) -> None:

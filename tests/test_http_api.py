@@ -420,7 +420,7 @@ async def test_addresses_and_methods(
 
 async def test_a_full_queue_refuses_the_whole_call_and_says_when_to_retry() -> None:
     script = Script(max_running=1, rules=(Rule("STALL", stall_after=0),))
-    async with serving(settings=Settings(max_waiting=2), script=script) as (gateway, client):
+    async with serving(settings=Settings(max_waiting=4), script=script) as (gateway, client):
         # One place in the engine, two of lookahead, two to wait.
         response = await translate(client, {**FROM_TO, "texts": ["STALL"] * 6})
         problem = check_problem(response, 503, "overloaded")

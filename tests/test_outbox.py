@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.messages import Caption, Pong, ServerMessage, Timings, TranslationDelta, TranslationFinal
+from gateway.messages import Caption, Error, Pong, ServerMessage, Timings, TranslationDelta, TranslationFinal
 from gateway.outbox import Outbox
 
 
@@ -72,6 +72,13 @@ async def test_past_the_bound_it_overflows_once_and_holds_nothing() -> None:
     assert overflows == [True]
     assert (outbox.overflowed, outbox.bytes) == (True, 0)
     assert await outbox.get() == []
+
+
+async def test_the_bound_holds_for_every_kind_of_message() -> None:
+    outbox = Outbox(100_000)
+    for n in range(10):
+        outbox.put(Error("unknown_type", "x" * 10_000, utterance=f"u{n}"))
+    assert outbox.overflowed
 
 
 _puts = st.lists(

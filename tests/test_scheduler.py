@@ -102,13 +102,23 @@ async def test_capacity_and_lookahead_bound_what_the_engine_gets() -> None:
 
 
 async def test_full_is_said_at_once_and_nothing_of_the_call_is_admitted() -> None:
-    scheduler = Scheduler(HandEngine(max_running=1), max_waiting=2, lookahead=0)
+    scheduler = Scheduler(HandEngine(max_running=1), max_waiting=4, lookahead=0)
     scheduler.admit("m", [request("a"), request("b")])
     with pytest.raises(Overloaded) as caught:
         scheduler.admit("m", [request("c"), request("d")])
     assert caught.value.retry_after_ms
     assert (scheduler.running, scheduler.waiting) == (1, 1)
     scheduler.admit("m", [request("c")])
+
+
+async def test_one_meeting_may_not_fill_the_queue() -> None:
+    scheduler = Scheduler(HandEngine(max_running=1), max_waiting=4, lookahead=0)
+    scheduler.admit("greedy", [request(f"g{n}") for n in range(3)])  # one runs, two wait: half of the queue
+    with pytest.raises(Overloaded, match="share is 2"):
+        scheduler.admit("greedy", [request("g3")])
+    scheduler.admit("other", [request("o1"), request("o2")])
+    with pytest.raises(Overloaded, match="limit is 4"):
+        scheduler.admit("third", [request("t1")])
 
 
 async def test_a_waiting_ticket_can_be_withdrawn() -> None:
@@ -194,9 +204,15 @@ async def test_drain_refuses_new_work_and_waits_for_the_old() -> None:
 
 
 async def test_drain_gives_up_at_its_deadline() -> None:
-    scheduler = Scheduler(HandEngine(), max_waiting=10)
-    scheduler.admit("m", [request("a")])
+    engine = HandEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    tickets = scheduler.admit("m", [request("running"), request("waiting"), request("never collected")])
+    tasks = [asyncio.ensure_future(ticket.collect(lambda _: None)) for ticket in tickets[:2]]
+    await spin(lambda: engine.begun == ["running"])
     assert await scheduler.drain(0) is False
+    for outcome in await asyncio.gather(*tasks, tickets[2].collect(lambda _: None), return_exceptions=True):
+        assert isinstance(outcome, Draining)
+    assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
 
 
 async def test_an_engine_that_is_not_ready_admits_nothing() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.errors import CloseCode, error_classes
+from gateway.errors import CloseCode, InvalidMessage, error_classes
 from gateway.events import EngineProfile
 from gateway.messages import (
     Caption,
@@ -199,11 +199,25 @@ class TestUtterances:
         assert talk.send(UtteranceCancel(id="u1")) == [Cancel("u1")]
 
     def test_memory_of_finals_is_bounded(self) -> None:
-        talk = Talk(Limits(utterances_in_flight=10**6, messages_burst=10**6)).started()
+        talk = Talk(Limits(messages_burst=10**6)).started()
         for n in range(1_001):
             talk.send(final(f"u{n}"))
+            talk.session.settled(f"u{n}")
         assert isinstance(talk.send(final("u0"))[0], Accept)  # forgotten
         assert isinstance(talk.send(final("u1000"))[0], Acknowledge)
+
+    def test_what_is_in_flight_is_never_forgotten(self) -> None:
+        talk = Talk(Limits(messages_burst=10**6)).started()
+        talk.send(final("u1"))
+        for n in range(1_001):
+            talk.send(UtterancePartial(f"p{n}", 1, "x"))
+        assert isinstance(talk.send(final("u1"))[0], Acknowledge)
+
+    def test_an_utterance_whose_translation_failed_may_be_sent_again(self) -> None:
+        talk = Talk().started()
+        talk.send(final())
+        assert talk.session.settled("u1", failed=True) == []
+        assert isinstance(talk.send(final())[0], Accept)
 
 
 class TestOptions:
@@ -234,6 +248,16 @@ class TestOptions:
             assert isinstance(effect, Accept)
             lengths.append(len(effect.utterance.context))
         assert lengths == [0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7]
+
+    def test_a_refused_utterance_costs_no_context(self) -> None:
+        talk = Talk(Limits(utterances_in_flight=100), ALL_OPTIONS).started()
+        for n in range(7):
+            talk.send(final(f"u{n}", f"text {n}"))
+        talk.send(final("refused", "refused"))
+        talk.session.refused("refused")
+        (effect,) = talk.send(final("next", "next"))
+        assert isinstance(effect, Accept)
+        assert effect.utterance.context == tuple(f"text {n}" for n in range(7))
 
     def test_update_holds_from_the_next_utterance(self) -> None:
         talk = Talk(profile=ALL_OPTIONS).started()
@@ -297,6 +321,14 @@ class TestRate:
         assert (error.code, error.retry_after_ms) == ("rate_limited", 100)
         talk.now_s += 0.1
         assert talk.send(Ping()) == [Reply(Pong())]
+
+    def test_frames_that_are_no_messages_count_as_well(self) -> None:
+        talk = Talk(Limits(messages_per_s=10, messages_burst=2)).started()
+        nonsense = InvalidMessage("no message")
+        assert error_of(talk.session.unreadable(nonsense, 0.0)).code == "invalid_message"
+        assert error_of(talk.session.unreadable(nonsense, 0.0)).code == "rate_limited"
+        talk.session.disconnected()
+        assert talk.session.unreadable(nonsense, 0.0) == []
 
     @given(st.lists(st.floats(0, 2), max_size=60))
     def test_never_more_than_burst_plus_rate_times_time(self, gaps: list[float]) -> None:

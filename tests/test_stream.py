@@ -7,9 +7,11 @@ import socket
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from gateway import metrics
 from gateway.codec import JSON, MSGPACK, Codec
 from gateway.config import Settings
 from gateway.engines.simulated import Rule, Script
@@ -191,6 +193,27 @@ async def test_who_says_nothing_is_closed_with_a_reason() -> None:
     assert error.code == "start_timeout"
 
 
+async def test_a_late_start_is_no_start() -> None:
+    settings = Settings(limits=Limits(start_timeout_s=1))
+    async with running(settings) as gateway, gateway.peer() as peer:
+        await peer.send(Ping("I am here"))
+        code, error = await close_of(peer)
+    assert (code, error and error.code) == (4010, "start_timeout")
+
+
+async def test_who_waits_for_the_engine_is_not_late() -> None:
+    settings = Settings(limits=Limits(start_timeout_s=1))
+    async with running(settings, script=Script(load_s=1.6)) as gateway, gateway.peer() as peer:
+        while not isinstance(answer := await ask(peer, START), SessionStarted):
+            assert answer.code == "engine_unavailable"
+            await asyncio.sleep(0.2)
+
+
+async def ask(peer: Peer, message: Any) -> Any:
+    await peer.send(message)
+    return await peer.receive()
+
+
 async def test_a_full_gateway_turns_sessions_away() -> None:
     async with running(Settings(max_sessions=1)) as gateway, gateway.peer() as first:
         await first.send(START)
@@ -275,6 +298,42 @@ async def test_drain_gives_up_at_its_deadline_and_says_so() -> None:
         assert (code, error and error.code) == (1012, "draining")
 
 
+def translated() -> float:
+    return REGISTRY.get_sample_value("gateway_translations_total", {"outcome": "final", "lang": "ja"}) or 0.0
+
+
+async def test_a_reader_that_lags_gets_everything_before_the_gateway_leaves() -> None:
+    script = Script(first_token_s=0.0, token_s=0.0, max_running=64)
+    limits = Limits(utterances_in_flight=2_000, messages_burst=2_000)
+    settings = Settings(limits=limits, outbox_bytes=2**28, max_waiting=10_000)
+    async with running(settings, script=script) as gateway, gateway.peer(max_queue=1) as peer:
+        await peer.send(START)
+        await peer.until(SessionStarted)
+        peer.connection.transport.pause_reading()
+        goal = translated() + 1_000
+        for n in range(1_000):
+            await peer.send(say(f"u{n}", "word " * 300))
+        while translated() < goal:
+            await asyncio.sleep(0.01)
+        leaving = asyncio.create_task(gateway.gateway.drain())
+        await asyncio.sleep(0.3)  # the gateway waits for a reader that is slow, not gone
+        peer.connection.transport.resume_reading()
+        accepted, final = set(), set()
+        try:
+            while True:
+                message = await peer.receive()
+                if isinstance(message, UtteranceAccepted):
+                    accepted.add(message.id)
+                elif isinstance(message, TranslationFinal):
+                    final.add(message.utterance)
+        except ConnectionClosed as closed:
+            assert closed.rcvd is not None
+            assert closed.rcvd.code == 1012
+        assert len(accepted) == 1_000
+        assert accepted == final
+        await leaving
+
+
 async def test_an_engine_that_dies_fails_what_runs_and_refuses_what_comes() -> None:
     async with running() as gateway, gateway.peer() as peer:
         await peer.send(START, say("u1", "LONG text"))
@@ -284,3 +343,4 @@ async def test_an_engine_that_dies_fails_what_runs_and_refuses_what_comes() -> N
         assert (failed.utterance, failed.code) == ("u1", "engine_unavailable")
         await peer.send(say("u2"))
         assert (await peer.until(Error))[-1].code == "engine_unavailable"
+        assert b"gateway_engine_ready 0.0" in metrics.exposition()

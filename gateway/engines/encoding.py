@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from gateway.errors import EngineFailed
 from gateway.events import TranslationRequest
 from gateway.prompt_templates import ChatPrompt, RawPrompt
@@ -46,6 +48,23 @@ class PromptEncoder:
 
     def encode(self, request: TranslationRequest) -> tuple[list[int], int]:
         """Token ids of the prompt, and how many tokens the answer may have. Raises `EngineFailed`."""
+        source_tokens = len(self._tokenizer.encode(request.text, add_special_tokens=False))
+        wanted = self._output_base + int(self._output_per_source_token * source_tokens)
+        least = min(wanted, self._output_base + source_tokens)
+        ids = self._ids(request)
+        # Background gives way to the text, the oldest half first.
+        while self._window - len(ids) < least and (context := request.options.context):
+            kept = context[(len(context) + 1) // 2 :]
+            request = replace(request, options=replace(request.options, context=kept))
+            ids = self._ids(request)
+        room = self._window - len(ids)
+        if room < least:
+            raise EngineFailed(
+                f"The text has {source_tokens} tokens; the model's window of {self._window} does not hold it."
+            )
+        return ids, min(wanted, room)
+
+    def _ids(self, request: TranslationRequest) -> list[int]:
         tokenizer = self._tokenizer
         match self._family.render(request, self._special_tokens):
             case RawPrompt(text=text, add_special_tokens=add_special_tokens):
@@ -61,11 +80,4 @@ class PromptEncoder:
                 )
         # Whatever a user supplied has no special token left in it, so all that are here are the prompt's own.
         ids: list[int] = tokenizer.encode(text, add_special_tokens=add_special_tokens, split_special_tokens=False)
-        source_tokens = len(tokenizer.encode(request.text, add_special_tokens=False))
-        wanted = self._output_base + int(self._output_per_source_token * source_tokens)
-        room = self._window - len(ids)
-        if room < min(wanted, self._output_base + source_tokens):
-            raise EngineFailed(
-                f"The text has {source_tokens} tokens; the model's window of {self._window} does not hold it."
-            )
-        return ids, min(wanted, room)
+        return ids

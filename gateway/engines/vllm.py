@@ -89,9 +89,11 @@ class VllmEngine:
     async def start(self) -> None:
         try:
             await self._start()
-        except StartupError as error:
-            self._health = EngineHealth(EngineState.FAILED, error.message)
-            raise
+        except Exception as error:
+            refusal = error if isinstance(error, StartupError) else StartupError(self._explain(error))
+            self._health = EngineHealth(EngineState.FAILED, refusal.message)
+            raise refusal from error
+        self._health = EngineHealth(EngineState.READY)
 
     async def _start(self) -> None:
         options = self._options
@@ -104,12 +106,7 @@ class VllmEngine:
         self._say("importing vLLM (about 10 s)")
         handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
         self.log_path = Path(name)
-        try:
-            await asyncio.to_thread(self._build, handle)
-        except Exception as error:
-            raise StartupError(self._explain(error)) from error
-        finally:
-            os.close(handle)
+        await asyncio.to_thread(self._build, handle)
         window = int(self._engine.model_config.max_model_len)
         if self._family is None:
             self._family = _family(self._engine.model_config.hf_config.to_dict(), options)
@@ -128,7 +125,6 @@ class VllmEngine:
             max_text_tokens=self._encoder.max_text_tokens,
         )
         self._say("warming up")
-        self._health = EngineHealth(EngineState.READY)
         try:
             await self._warm_up()
         except (EngineFailed, EngineUnavailable) as error:
@@ -136,6 +132,7 @@ class VllmEngine:
         _log.info("engine ready: %s, prompt family %s", self._profile.model, self._family.name)
 
     async def stop(self) -> None:
+        failed = self.health().state is EngineState.FAILED
         self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
         if self._engine is not None:
             # vLLM reports the end of its process as an error, whoever ended it.
@@ -147,18 +144,28 @@ class VllmEngine:
             # Still starting: without its process, the thread that waits for it ends at once.
             for child in multiprocessing.active_children():
                 child.terminate()
-        if self.log_path is not None:
+        # After a failure the log is what the operator was pointed to.
+        if self.log_path is not None and not failed:
             self.log_path.unlink(missing_ok=True)
 
     def _say(self, reason: str) -> None:
-        self._health = EngineHealth(EngineState.STARTING, reason)
+        if self._health.state is EngineState.STARTING:
+            self._health = EngineHealth(EngineState.STARTING, reason)
 
     def _build(self, log: int) -> None:
-        """Import vLLM and start its engine process; blocks for as long as that takes.
+        """Import vLLM and start its engine process; blocks for as long as that takes. Closes `log`.
 
         The engine goes straight to its attribute: vLLM keeps this frame alive, and with it any local name, until
         the interpreter is half dismantled, where the engine's finaliser fails.
         """
+        try:
+            self._import_and_spawn(log)
+        finally:
+            os.close(log)
+        # This process's share of vLLM's log; the engine process writes its own to the file.
+        logging.getLogger("vllm").setLevel(logging.WARNING)
+
+    def _import_and_spawn(self, log: int) -> None:
         options = self._options
         on_cpu = not hardware.gpu_present()
         environment = {
@@ -175,6 +182,8 @@ class VllmEngine:
             os.environ.setdefault(name, value)
         with _output_to(log):
             self._api = api = _Api()
+            if self._health.state is EngineState.STOPPED:
+                raise StartupError("The gateway was stopped while vLLM was being imported.")
             self._say("starting the engine process (about 30 s on a CPU)")
             arguments: dict[str, Any] = {
                 "model": options.model,
@@ -196,15 +205,13 @@ class VllmEngine:
             self._engine = api.AsyncLLM.from_engine_args(
                 api.AsyncEngineArgs(**known), stat_loggers=[_load_logger(self._load, api.StatLoggerBase)]
             )
-        # This process's share of vLLM's log; the engine process writes its own to the file.
-        logging.getLogger("vllm").setLevel(logging.WARNING)
 
     async def _warm_up(self) -> None:
         """One short translation: the first step of a fresh engine is the slow one."""
         assert self._profile is not None  # noqa: S101 -- set by the caller
         source, target = (*self._profile.languages[:2], "en", "de")[:2]
         request = TranslationRequest(id="warm-up", text="1 2 3", source=source, target=target)
-        async for _ in self.generate(request):
+        async for _ in self._generate(request):
             pass
 
     def _explain(self, error: Exception) -> str:
@@ -216,17 +223,25 @@ class VllmEngine:
             cause = next((text for text in reversed(told) if "initialization failed" not in text), cause)
         elif invalid := _VALIDATION.search(cause):
             cause = invalid.group("text")
-        cause = cause.strip().splitlines()[0]
+        first, *rest = cause.strip().splitlines()
+        # "Validation failed:" alone tells nothing.
+        cause = f"{first} {rest[0].strip()}" if rest and first.endswith(":") else first
         for pattern, advice in _ADVICE:
             if re.search(pattern, cause, re.IGNORECASE):
                 cause = f"{cause.rstrip('.')}. {advice}"
                 break
-        return f"The model {self._options.model} could not be loaded: {cause} (engine log: {self.log_path})"
+        log = f" (engine log: {self.log_path})" if self.log_path else ""
+        return f"The model {self._options.model} could not be loaded: {cause}{log}"
 
     # ------------------------------------------------------------ generations
 
     async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         self._check()
+        async with contextlib.aclosing(self._generate(request)) as events:
+            async for event in events:
+                yield event
+
+    async def _generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         assert self._api is not None  # noqa: S101 -- ready engines have it
         assert self._encoder is not None  # noqa: S101 -- ready engines have it
         prompt_ids, max_tokens = self._encoder.encode(request)
@@ -386,11 +401,13 @@ def _model_config(model: str) -> dict[str, Any] | None:
     if not looks_local:
         return None
     try:
-        config: dict[str, Any] = json.loads((folder / "config.json").read_text())
+        config = json.loads((folder / "config.json").read_text())
     except FileNotFoundError:
         raise StartupError(f"There is no model at {folder}: config.json is missing.") from None
     except (json.JSONDecodeError, OSError) as error:
         raise StartupError(f"The model at {folder} cannot be read: {error}.") from None
+    if not isinstance(config, dict):
+        raise StartupError(f"The model at {folder} cannot be read: config.json holds no object.")
     return config
 
 

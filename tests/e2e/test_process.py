@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 import signal
 import socket
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -38,6 +41,15 @@ class TestRefusingToStart:
     def test_a_model_without_a_readable_config(self, tmp_path: Path) -> None:
         (tmp_path / "config.json").write_text("{")
         assert "cannot be read" in refused("--model", str(tmp_path))
+
+    def test_a_config_that_is_no_object(self, tmp_path: Path) -> None:
+        (tmp_path / "config.json").write_text("[]")
+        assert "holds no object" in refused("--model", str(tmp_path))
+
+    @engine
+    def test_a_family_that_the_model_cannot_be_asked_in(self) -> None:
+        # The bundled model has no chat template: it loads, and the first translation fails.
+        assert "chat template" in refused("--family", "chat")
 
     def test_too_little_memory(self) -> None:
         assert "Too little memory" in refused(env={"GATEWAY__ENGINE__KV_CACHE_GIB": "4000"})
@@ -124,7 +136,55 @@ async def drain(gateway: GatewayProcess) -> None:
 
 
 @engine
-def test_sigterm_while_the_engine_loads_ends_the_process() -> None:
+@pytest.mark.parametrize("stage", ["importing vLLM", "starting the engine process"])
+def test_sigterm_while_the_engine_loads_ends_the_process(stage: str) -> None:
     with gateway_process() as gateway:
-        gateway.wait_for("starting the engine process")
+        gateway.wait_for(stage)
         assert gateway.end() == 0
+    assert "Traceback" not in gateway.said
+
+
+def descendants(pid: int) -> list[int]:
+    """Every process below a process."""
+    found = [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+    return found + [grandchild for child in found for grandchild in descendants(child)]
+
+
+def engine_processes(gateway: GatewayProcess) -> list[int]:
+    named = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in descendants(gateway.process.pid)}
+    return [pid for pid, name in named.items() if name.startswith("VLLM")]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+@engine
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
+def test_no_engine_process_outlives_the_gateway(number: signal.Signals) -> None:
+    with gateway_process() as gateway:
+        gateway.ready()
+        processes = engine_processes(gateway)
+        assert processes
+        assert gateway.end(number) == (-signal.SIGKILL if number is signal.SIGKILL else 0)
+        while any(map(alive, processes)):
+            time.sleep(0.1)
+
+
+@engine
+def test_a_gateway_whose_engine_dies_says_so_and_ends() -> None:
+    with gateway_process() as gateway:
+        gateway.ready()
+        os.kill(engine_processes(gateway)[0], signal.SIGKILL)
+        assert gateway.process.wait(60) == 1
+        gateway.end()
+        (log,) = re.findall(r"log: (/\S+\.log)", gateway.said.splitlines()[-1])
+        assert Path(log).exists(), "what the operator is pointed to is there"
+        Path(log).unlink()
