@@ -9,6 +9,9 @@ BIN := .venv/bin
 # The Python of this repository, as far as it exists.
 CODE := $(wildcard gateway loadtest tests demo_model scripts deploy)
 
+# With nothing else to do after it, the installer says what can be done next.
+NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
+
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo check lint types unit test format lock lock-upgrade clean clean-venv
 
@@ -18,15 +21,15 @@ help: ## List what can be done (this)
 	@echo "  PORT=8080 make demo     ENGINE=cpu|cuda make install     PYTHON=python3.12 make install"
 
 install: ## Build .venv with the engine and the gateway from the pinned locks (2 minutes; then a no-op)
-	@scripts/install.sh
+	@scripts/install.sh $(NEXT)
 
 install-dev: ## The same, with what tests, checks and training need
-	@scripts/install.sh --dev
+	@scripts/install.sh --dev $(NEXT)
 
 demo: install ## Start the gateway with the bundled model on http://127.0.0.1:8000
 	@exec $(BIN)/gateway serve --host 127.0.0.1 --port $(PORT) $(ARGS)
 
-check: install-dev lint types unit ## Lint, types and unit tests (minutes; no engine, no browser)
+check: install-dev lint types unit ## Lint, types and unit tests (about two minutes; no engine, no browser)
 
 lint: install-dev ## ruff: rules and formatting
 	$(BIN)/ruff check $(CODE)

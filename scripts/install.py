@@ -78,7 +78,9 @@ def main() -> int:
         with one_at_a_time():
             # Asked again: the run this one may have waited for can have done it all.
             rebuild = reason_to_rebuild(engine, arguments.chosen)
-            install(engine, why, steps, rebuild, dev=arguments.dev)
+            install(engine, why, steps, rebuild)
+            if arguments.next:
+                say_what_is_next(dev=arguments.dev)
     except SetupError as error:
         print(f"\ninstall: {error}", file=sys.stderr)
         return 1
@@ -99,6 +101,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--dev", action="store_true", help="add what tests, checks and training need")
     parser.add_argument("--no-project", action="store_true", help="the locks only, for container layers")
     parser.add_argument("--plan", action="store_true", help="print what would be done, and do nothing")
+    parser.add_argument("--next", action="store_true", help="end with what can be done next")
     parser.add_argument("--chosen", action="store_true", help=argparse.SUPPRESS)  # PYTHON= was given
     arguments = parser.parse_args()
     if arguments.engine not in ("auto", "cpu", "cuda"):  # argparse does not check a default
@@ -269,7 +272,7 @@ def print_plan(engine: str, why: str, steps: list[Step], rebuild: str | None) ->
 # -- Doing it ------------------------------------------------------------------------------------------------
 
 
-def install(engine: str, why: str, steps: list[Step], rebuild: str | None, *, dev: bool) -> None:
+def install(engine: str, why: str, steps: list[Step], rebuild: str | None) -> None:
     began = time.monotonic()
     if rebuild is not None or any(step.name == "engine" for step in pending(steps)):
         check_disk(engine)
@@ -281,7 +284,11 @@ def install(engine: str, why: str, steps: list[Step], rebuild: str | None, *, de
     for number, step in enumerate(todo, start=1):
         timed(f"[{number}/{len(todo)}] {step.title}", step.run)
         write_record({**read_record(), step.name: step.made_from})
-    say(f"Done in {time.monotonic() - began:.0f} s. Next:")
+    say(f"Done in {time.monotonic() - began:.0f} s.")
+
+
+def say_what_is_next(*, dev: bool) -> None:
+    say("Next:")
     if dev:
         say("  make check   lint, types and unit tests      make test   everything")
     say("  make demo    start the gateway with the bundled model, on http://127.0.0.1:8000")

@@ -1175,3 +1175,23 @@ def test_every_exit_status_is_documented() -> None:
         cli._BROKEN_PIPE,
     }
     assert {int(found) for found in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)} == statuses
+
+
+# ---------------------------------------------------------------- make
+
+
+@pytest.mark.parametrize(
+    ("goals", "hints"),
+    [
+        ("install", True),
+        ("install-dev", True),
+        ("clean-venv install", True),
+        ("demo", False),
+        ("install demo", False),
+        ("check", False),
+    ],
+)
+def test_the_installer_says_what_is_next_only_where_nothing_follows(goals: str, hints: bool) -> None:
+    plan = subprocess.run(["make", "-n", *goals.split()], capture_output=True, text=True, cwd=ROOT, check=True)
+    (command,) = set(re.findall(r"^scripts/install\.sh.*$", plan.stdout, re.MULTILINE))
+    assert ("--next" in command.split()) is hints
