@@ -29,6 +29,8 @@ BUNDLED_MODEL = Path(__file__).parent / "bundled_model"
 # Two underscores: Kubernetes sets GATEWAY_PORT and the like by itself for a service that is named `gateway`.
 _PREFIX = "GATEWAY__"
 
+_DTYPES = ("auto", "float32", "bfloat16", "float16")
+
 # Flags that are not called as the last part of their setting.
 _FLAGS = {"engine.kind": "--engine"}
 
@@ -56,7 +58,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_num_seqs: int = 16
     max_model_len: int | None = None
     max_num_batched_tokens: int | None = None
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    dtype: str = "auto"
     gpu_memory_utilization: float = 0.9
     kv_cache_gib: float = 1.0
     enforce_eager: bool | None = None
@@ -310,8 +312,12 @@ def _check(settings: Settings, sources: list[_Source]) -> None:
         source = _origin(path, sources)
         wrong = f"is below {low}" if high is None else f"is not between {low} and {high}"
         raise StartupError(f"{source.about(path) if source else path}: {value} {wrong}.")
-    if engine.family is not None and (source := _origin("engine.family", sources)) is not None:
-        _check_choice(source, "engine.family", engine.family, FAMILIES)
+    for path, choice, choices in (
+        ("engine.dtype", engine.dtype, _DTYPES),
+        ("engine.family", engine.family, FAMILIES),
+    ):
+        if choice is not None and (source := _origin(path, sources)) is not None:
+            _check_choice(source, path, choice, choices)
     _check_together(settings, sources)
 
 
