@@ -18,6 +18,8 @@ from typing import TextIO
 import uvicorn
 import uvloop
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import WebSocketRoute
 
 from gateway import config, http_api, metrics, web
@@ -25,7 +27,7 @@ from gateway.config import Settings
 from gateway.connection import Stream
 from gateway.engines.simulated import SimulatedEngine
 from gateway.engines.vllm import VllmEngine, VllmOptions
-from gateway.errors import StartupError
+from gateway.errors import StartupError, error_classes
 from gateway.events import EngineState
 from gateway.ports import Engine
 from gateway.publisher import Publisher
@@ -64,6 +66,8 @@ class Gateway:
             allowed_origins=frozenset(settings.allowed_origins),
         )
         self.failure: StartupError | None = None
+        for cls in error_classes():
+            metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
         metrics.ENGINE_READY.set_function(lambda: self.engine.health().state is EngineState.READY)
         self.app = Starlette(
             routes=[
@@ -71,6 +75,7 @@ class Gateway:
                 *http_api.routes(scheduler=self.scheduler, engine=self.engine, limits=settings.limits),
                 *web.routes(),
             ],
+            middleware=_middleware(settings),
             lifespan=self._lifespan,
         )
 
@@ -111,6 +116,17 @@ class Gateway:
             async with asyncio.timeout(_GOODBYE_S):
                 await self.publisher.quiet()
         await self.stream.close_all(_GOODBYE_S)
+
+
+# The names under which a browser reaches a gateway that listens on loopback only.
+_LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
+
+
+def _middleware(settings: Settings) -> list[Middleware]:
+    """On loopback, only requests for loopback: a foreign page whose name resolves to 127.0.0.1 is refused."""
+    if settings.host not in _LOOPBACK:
+        return []
+    return [Middleware(TrustedHostMiddleware, allowed_hosts=_LOOPBACK, www_redirect=False)]
 
 
 def _engine(settings: Settings) -> Engine:
@@ -168,7 +184,10 @@ def _log_to(terminal: TextIO, level: str) -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
     logging.getLogger("gateway").setLevel(level.upper())
-    logging.getLogger("uvicorn.error").setLevel("WARNING")
+    uvicorn_log = logging.getLogger("uvicorn.error")
+    uvicorn_log.setLevel("WARNING")
+    # uvicorn calls a refused WebSocket handshake an error of the application; any web page could fill a log so.
+    uvicorn_log.addFilter(lambda record: "without completing handshake" not in record.getMessage())
 
 
 def server_config(gateway: Gateway) -> uvicorn.Config:

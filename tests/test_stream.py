@@ -115,6 +115,19 @@ async def test_a_foreign_web_page_is_refused_unless_allowed() -> None:
         await peer.until(SessionStarted)
 
 
+async def test_a_name_that_only_resolves_to_loopback_is_refused() -> None:
+    # DNS rebinding: the page's own origin and the host it asks for are the same foreign name.
+    headers = {"Host": "evil.example.com"}
+    async with running() as gateway:
+        with pytest.raises(InvalidStatus) as caught:
+            async with gateway.peer(origin="http://evil.example.com", additional_headers=headers):
+                pass
+        assert caught.value.response.status_code in {400, 403}
+    async with running(Settings(host="0.0.0.0")) as gateway, gateway.peer(additional_headers=headers) as peer:
+        await peer.send(START)
+        await peer.until(SessionStarted)
+
+
 async def test_sessions_get_their_own_translations_only() -> None:
     async with running() as gateway:
 
