@@ -136,12 +136,12 @@ function describeStatus() {
 }
 
 async function loadLanguages() {
-  /** @type {Language[]} */
-  let languages;
+  /** @type {{languages: Language[], family: string}} */
+  let known;
   try {
     const response = await fetch("./v1/languages", { signal: AbortSignal.timeout(5_000) });
     if (!response.ok) throw new Error(`status ${response.status}`);
-    languages = (await response.json()).languages;
+    known = await response.json();
   } catch {
     // The next look at the readiness, seconds from now, tries again.
     showNotice("The gateway did not say which languages it knows; trying again.");
@@ -149,8 +149,8 @@ async function loadLanguages() {
   }
   if (languagesShown) return;
   languagesShown = true;
-  for (const { tag, name } of languages) names.set(tag, name);
-  panel.offer(languages);
+  for (const { tag, name } of known.languages) names.set(tag, name);
+  panel.offer(known.languages, known.family === "bundled");
   showReadiness();
   client.connect();
 }

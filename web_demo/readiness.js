@@ -6,8 +6,10 @@
  * @property {string} reason One sentence for people; empty when ready.
  */
 
-// Often while somebody waits; now and then afterwards, to notice an engine that died.
+// While somebody waits, soon at first and then less often: a browser notes every 503 on its console. Now and then
+// afterwards, to notice an engine that died.
 const WAITING_MS = 1_000;
+const WAITING_MOST_MS = 3_000;
 const READY_MS = 10_000;
 const ANSWER_MS = 5_000;
 
@@ -50,6 +52,7 @@ export class ReadinessWatch {
   /** @type {number | undefined} */
   #timer;
   #asking = false;
+  #waitMs = WAITING_MS;
 
   /**
    * @param {string} url
@@ -67,7 +70,14 @@ export class ReadinessWatch {
     clearTimeout(this.#timer);
     const readiness = await ask(this.#url);
     this.#asking = false;
-    this.#timer = setTimeout(() => void this.check(), readiness.status === "ready" ? READY_MS : WAITING_MS);
+    this.#timer = setTimeout(() => void this.check(), this.#pauseMs(readiness.status === "ready"));
     this.#report(readiness);
+  }
+
+  /** @param {boolean} ready */
+  #pauseMs(ready) {
+    const pauseMs = ready ? READY_MS : this.#waitMs;
+    this.#waitMs = ready ? WAITING_MS : Math.min(this.#waitMs + WAITING_MS, WAITING_MOST_MS);
+    return pauseMs;
   }
 }

@@ -56,6 +56,8 @@ export class SpeakPanel {
   #lang = find("source-lang", HTMLSelectElement);
   #text = find("text", HTMLTextAreaElement);
   #count = find("count", HTMLSpanElement);
+  #tooLong = find("too-long", HTMLSpanElement);
+  #demoModel = find("demo-model", HTMLParagraphElement);
   #samples = find("samples", HTMLDivElement);
   #sentences = find("sentences", HTMLDivElement);
   #targets = find("targets", HTMLDivElement);
@@ -94,8 +96,12 @@ export class SpeakPanel {
     this.#text.focus();
   }
 
-  /** @param {readonly Language[]} languages */
-  offer(languages) {
+  /**
+   * @param {readonly Language[]} languages
+   * @param {boolean} demo Whether the model knows little more than the sentences to pick.
+   */
+  offer(languages, demo) {
+    this.#demoModel.hidden = !demo;
     for (const language of languages) {
       const option = element("option", "", language.name);
       option.value = language.tag;
@@ -162,11 +168,24 @@ export class SpeakPanel {
     this.#send.focus();
   }
 
+  /** What would be sent. */
+  #said() {
+    return this.#text.value.trim();
+  }
+
+  #isTooLong() {
+    return [...this.#said()].length > (this.#limits?.text_chars ?? Infinity);
+  }
+
   #showCount() {
     const most = this.#limits?.text_chars ?? Infinity;
-    const length = [...this.#text.value].length;
+    const length = [...this.#said()].length;
+    const tooLong = this.#isTooLong();
     this.#count.textContent = length > most * 0.8 ? `${length} of ${most} characters` : "";
-    this.#count.classList.toggle("over", length > most);
+    this.#count.classList.toggle("over", tooLong);
+    this.#tooLong.textContent = tooLong ? "Too long to translate:" : "";
+    this.#text.ariaInvalid = String(tooLong);
+    this.#send.disabled = tooLong;
   }
 
   // ---------------------------------------------------------------- saying something
@@ -174,7 +193,8 @@ export class SpeakPanel {
   /** @param {Event} event */
   #onSubmit(event) {
     event.preventDefault();
-    const text = this.#text.value.trim();
+    if (this.#isTooLong()) return; // Enter submits even so; what is wrong is said beside the count
+    const text = this.#said();
     if (!text) {
       this.#owner.object("There is nothing to translate yet: type a sentence, or pick one.");
       this.#text.focus();

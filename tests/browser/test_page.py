@@ -5,7 +5,9 @@ The simulated engine's "translation" is the source text behind the target's tag:
 
 from __future__ import annotations
 
+import asyncio
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,24 @@ async def test_the_page_says_that_the_engine_loads_and_opens_by_itself(
         await settled(await say(page, SENTENCE))
 
 
+async def test_a_loading_engine_is_asked_less_and_less_often(
+    start_gateway: StartGateway, open_page: OpenPage
+) -> None:
+    gateway = start_gateway('[engine]\nkind = "simulated"\n[engine.script]\nload_s = 60')
+    async with open_page(gateway.url) as watch:
+        asked: list[float] = []
+        while len(asked) < 5:
+            await asyncio.sleep(0.2)
+            asked = await watch.page.evaluate(
+                """performance.getEntriesByType("resource")
+                    .filter((entry) => entry.name.endsWith("/readyz"))
+                    .map((entry) => entry.startTime)"""
+            )
+        pauses = [later - earlier for earlier, later in pairwise(asked[:5])]
+        assert all(pause > least for pause, least in zip(pauses, (990, 1_990, 2_990, 2_990), strict=True)), pauses
+        assert max(pauses) < 6_000
+
+
 async def test_a_failed_engine_is_shown_with_its_reason(
     gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:
@@ -182,15 +202,15 @@ async def test_a_translation_that_fails_says_why(gateway: GatewayProcess, open_p
         await expect(card.get_by_test_id(f"failed-{failed['lang']}")).to_have_text(failed["message"])
 
 
-async def test_what_the_gateway_refuses_is_said_in_a_notice(gateway: GatewayProcess, open_page: OpenPage) -> None:
+async def test_what_cannot_be_sent_is_said_in_a_notice(start_gateway: StartGateway, open_page: OpenPage) -> None:
+    gateway = start_gateway(SCRIPT + "\n[limits]\nmessage_bytes = 4096").ready()
     async with open_page(gateway.url) as watch:
         page = watch.page
         await expect(page.get_by_test_id("status")).to_have_text("Connected")
-        await page.get_by_test_id("text").fill("x" * 2001)
-        await expect(page.get_by_test_id("count")).to_have_text("2001 of 2000 characters")
+        await page.get_by_test_id("text").fill("語" * 2000)
         await page.get_by_test_id("send").click()
         notice = page.get_by_test_id("notice")
-        await expect(notice).to_contain_text("The text has 2001 characters; the limit is 2000.")
+        await expect(notice).to_contain_text("The text is too long to be sent.")
         await settled(page.get_by_test_id("utterance"))
         await page.get_by_test_id("notice-dismiss").click()
         await expect(notice).to_be_hidden()
@@ -199,6 +219,63 @@ async def test_what_the_gateway_refuses_is_said_in_a_notice(gateway: GatewayProc
         await expect(notice).to_contain_text("There is nothing to translate yet")
         await page.keyboard.press("Escape")
         await expect(notice).to_be_hidden()
+
+
+@pytest.mark.parametrize("device", ["desktop", "phone"])
+async def test_a_text_that_is_too_long_stays_in_the_field(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path, device: str
+) -> None:
+    async with open_page(gateway.url, **{"desktop": DESKTOP, "phone": PHONE}[device]) as watch:
+        page = watch.page
+        text, send, too_long = (page.get_by_test_id(name) for name in ("text", "send", "too-long"))
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        await expect(too_long).to_be_empty()
+        await text.fill("x" * 2001)
+        await expect(page.get_by_test_id("count")).to_have_text("2001 of 2000 characters")
+        await expect(too_long).to_have_text("Too long to translate:")
+        await expect(text).to_have_attribute("aria-invalid", "true")
+        await expect(send).to_be_disabled()
+        await text.press("Enter")
+        await expect(text).to_have_value("x" * 2001)
+        await expect(page.get_by_test_id("utterance")).to_have_count(0)
+        await expect(page.get_by_test_id("notice")).to_be_hidden()
+        assert await overflow_px(page) == 0
+        await page.screenshot(path=artifacts / f"page-too-long-{device}.png", full_page=True)
+
+        await text.press("Backspace")
+        await expect(too_long).to_be_empty()
+        await expect(text).to_have_attribute("aria-invalid", "false")
+        # What surrounds a text is not sent.
+        await text.press("Shift+Enter")
+        await send.click()
+        await settled(page.get_by_test_id("utterance"))
+        assert [frame["text"] for frame in watch.sent if frame["type"] == "utterance.final"] == ["x" * 2000]
+
+
+@pytest.mark.parametrize("device", ["desktop", "phone"])
+async def test_the_bundled_model_is_said_to_know_little(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path, device: str
+) -> None:
+    async with open_page(gateway.url, **{"desktop": DESKTOP, "phone": PHONE}[device]) as watch:
+        page = watch.page
+        demo_model = page.get_by_test_id("demo-model")
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        await expect(demo_model).to_be_hidden()
+
+        async def bundled(route: Route) -> None:
+            response = await route.fetch()
+            await route.fulfill(response=response, json=await response.json() | {"family": "bundled"})
+
+        await page.route("**/v1/languages", bundled)
+        await page.reload()
+        await expect(demo_model).to_be_visible()
+        await expect(demo_model).to_have_text(
+            "Demo model: it knows meeting sentences like these, and little else. "
+            "For real meetings, start the gateway with your own model."
+        )
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        assert await overflow_px(page) == 0
+        await page.screenshot(path=artifacts / f"page-demo-model-{device}.png")
 
 
 async def test_an_unfinished_utterance_survives_a_crash_of_the_gateway(
