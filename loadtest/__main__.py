@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 
+import uvloop
+
 from loadtest import report
 from loadtest.direct import DirectResult, Plan, measure
 from loadtest.machine import command_line
@@ -32,7 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with terminal() as stream:
         progress = Progress(stream)
         try:
-            result = asyncio.run(_until_told(measure(_plan(options), command_line("loadtest", given), progress)))
+            # The loop that `gateway serve` runs on.
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                measuring = measure(_plan(options), command_line("loadtest", given), progress)
+                result = runner.run(_until_told(measuring))
         except LoadtestError as error:
             progress.clear()
             stream.write(f"loadtest: {error}\n")

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import uvicorn
 
-from gateway.app import Gateway
+from gateway.app import Gateway, server_config
 from gateway.config import Settings
 from gateway.events import EngineState
 from gateway.server import listen
@@ -22,9 +22,6 @@ from loadtest.results import LoadtestError
 __all__ = ["serving"]
 
 _LOOK_S = 0.2
-
-# As `gateway.app` serves.
-_HARD_FRAME_FACTOR = 4
 
 
 class _Server(uvicorn.Server):
@@ -52,17 +49,7 @@ async def serving(settings: Settings, say: Callable[[str], object]) -> AsyncIter
     logging.getLogger("gateway").setLevel(logging.WARNING)
     gateway = Gateway(settings)
     with listen("127.0.0.1", 0) as sock:
-        server = _Server(
-            uvicorn.Config(
-                gateway.app,
-                log_config=None,
-                access_log=False,
-                ws="websockets-sansio",
-                ws_max_size=_HARD_FRAME_FACTOR * settings.limits.message_bytes,
-                ws_per_message_deflate=False,
-                timeout_graceful_shutdown=5,
-            )
-        )
+        server = _Server(server_config(gateway))
         async with asyncio.TaskGroup() as tasks:
             served = tasks.create_task(server.serve(sockets=[sock]))
             try:
@@ -77,8 +64,8 @@ async def serving(settings: Settings, say: Callable[[str], object]) -> AsyncIter
 
 async def _ready(gateway: Gateway, say: Callable[[str], object]) -> None:
     while True:
-        if gateway.startup_error is not None:
-            raise LoadtestError(gateway.startup_error.message)
+        if gateway.failure is not None:
+            raise LoadtestError(gateway.failure.message)
         health = gateway.engine.health()
         if health.state is EngineState.READY:
             return

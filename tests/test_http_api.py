@@ -220,7 +220,7 @@ async def test_who_asks_for_a_stream_gets_one(accept: str, streamed: bool) -> No
 async def test_a_client_that_leaves_ends_its_generations_in_the_engine(accept: str, abrupt: bool) -> None:
     body = json.dumps({**FROM_TO, "texts": ["STALL for ever", "LONG text"] * 15}).encode()
     head = (
-        f"POST /v1/translate HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n"
+        f"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Accept: {accept}\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     async with running() as gateway:
@@ -246,7 +246,7 @@ async def test_a_client_that_leaves_within_the_body_is_not_an_error() -> None:
     async with running() as gateway:
         reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
         writer.write(
-            b"POST /v1/translate HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n"
+            b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Content-Length: 100\r\n\r\n{"
         )
         await writer.drain()
@@ -273,7 +273,7 @@ async def test_a_call_cancelled_before_its_first_step_leaves_nothing_behind(acce
             "method": "POST",
             "path": "/v1/translate",
             "query_string": b"",
-            "headers": [(b"content-type", b"application/json"), (b"accept", accept)],
+            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"accept", accept)],
         }
 
         bodies = [body]

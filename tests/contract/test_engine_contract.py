@@ -87,9 +87,7 @@ async def test_cancelling_the_reader_ends_the_generation(engine: Engine) -> None
     first = asyncio.Event()
 
     async def read() -> None:
-        async for _ in engine.generate(
-            request("cancel", "one two three four five six seven eight nine " * 10)
-        ):
+        async for _ in engine.generate(request("cancel", "one two three four five six seven eight nine " * 10)):
             first.set()
 
     reader = asyncio.create_task(read())
