@@ -55,7 +55,9 @@ class DrainingServer(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         # uvicorn's own version raises the signal again at the end, which would make the exit status 143.
         loop = asyncio.get_running_loop()
-        signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        # What whoever started us ignores stays ignored: SIGHUP under nohup, SIGINT behind a script's `&`.
+        candidates = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        signals = [number for number in candidates if signal.getsignal(number) is not signal.SIG_IGN]
         for number in signals:
             loop.add_signal_handler(number, self._on_signal, number)
         try:

@@ -13,6 +13,8 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+# Signals as a terminal leaves them, whatever the test runner was started by: `&` and nohup have some ignored.
+DEFAULT_SIGNALS = ("env", "--default-signal=INT,HUP,QUIT")
 COMMAND = str(Path(sys.executable).parent / "gateway")
 
 
@@ -22,12 +24,14 @@ class GatewayProcess:
     `url` is known once `listening` or `ready` has returned.
     """
 
-    def __init__(self, *arguments: str, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, *arguments: str, env: dict[str, str] | None = None, prefix: tuple[str, ...] = DEFAULT_SIGNALS
+    ) -> None:
         self.said = ""
         self.url = ""
         self._changed = threading.Condition()
         self.process = subprocess.Popen(
-            [COMMAND, "serve", *(() if "--port" in arguments else ("--port", "0")), *arguments],
+            [*prefix, COMMAND, "serve", *(() if "--port" in arguments else ("--port", "0")), *arguments],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,
@@ -87,9 +91,11 @@ class GatewayProcess:
 
 
 @contextlib.contextmanager
-def gateway_process(*arguments: str, env: dict[str, str] | None = None) -> Iterator[GatewayProcess]:
+def gateway_process(
+    *arguments: str, env: dict[str, str] | None = None, prefix: tuple[str, ...] = DEFAULT_SIGNALS
+) -> Iterator[GatewayProcess]:
     """Start one; it is gone when the block ends."""
-    gateway = GatewayProcess(*arguments, env=env)
+    gateway = GatewayProcess(*arguments, env=env, prefix=prefix)
     try:
         yield gateway
     finally:

@@ -34,6 +34,7 @@ from gateway.messages import (
     TranslationFailed,
     UtteranceFinal,
 )
+from tests.processes import DEFAULT_SIGNALS
 from tests.scripted_gateway import (
     STARTED,
     Peer,
@@ -46,7 +47,7 @@ from tests.scripted_gateway import (
 )
 
 ROOT = Path(__file__).parent.parent
-COMMAND = (sys.executable, "-m", "gateway")
+COMMAND = (*DEFAULT_SIGNALS, sys.executable, "-m", "gateway")
 COMMANDS = ("serve", "translate", "chat", "version")
 
 

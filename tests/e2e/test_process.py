@@ -92,6 +92,15 @@ def readiness(gateway: GatewayProcess) -> tuple[int, dict[str, str]]:
         return error.code, json.load(error)
 
 
+def test_what_nohup_ignores_stays_ignored() -> None:
+    with gateway_process("--engine", "simulated", prefix=("env", "--ignore-signal=HUP")) as gateway:
+        gateway.ready()
+        gateway.process.send_signal(signal.SIGHUP)
+        assert readiness(gateway)[0] == 200
+        assert gateway.end() == 0
+    assert "SIGHUP" not in gateway.said
+
+
 @engine
 def test_from_start_to_drain() -> None:
     with gateway_process() as gateway:
