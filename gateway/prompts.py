@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from gateway import prompt_templates as templates
 from gateway.errors import InvalidValue, UnsupportedLanguage
-from gateway.events import TranslationOptions, TranslationRequest
+from gateway.events import TranslationRequest
 from gateway.languages import NAMES, language_name, normalise
 from gateway.prompt_safety import COMMON_TOKENS, flatten, neutralise_request
 from gateway.prompt_templates import Prompt
@@ -33,7 +33,6 @@ __all__ = [
     "Sampling",
     "detect",
     "family_named",
-    "unsupported_options",
 ]
 
 # ---------------------------------------------------------------------------------------------- a family
@@ -300,12 +299,3 @@ def family_named(name: str) -> PromptFamily:
         raise InvalidValue(
             f"unknown prompt family {name!r}; known: {', '.join(FAMILIES)}", field="engine.family"
         ) from None
-
-
-def unsupported_options(family: PromptFamily, options: TranslationOptions) -> tuple[str, ...]:
-    """The options that were given and that the family's prompt cannot take, in the order of the wire."""
-    return tuple(
-        option
-        for option in ("glossary", "context", "formality")
-        if getattr(options, option) and option not in family.options
-    )

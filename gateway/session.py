@@ -166,11 +166,7 @@ class Session:
             message.id if isinstance(message, UtterancePartial | UtteranceFinal | UtteranceCancel) else None
         )
         try:
-            if (wait_s := self._bucket.take(now_s)) > 0:
-                raise RateLimited(
-                    f"More than {self._limits.messages_per_s} messages a second.",
-                    retry_after_ms=max(1, round(wait_s * 1000)),
-                )
+            self._pace(now_s)
             self._profile = profile
             rule = _TABLE[self.state].get(type(message), _REFUSAL[self.state])
             return rule(self, message)

@@ -235,11 +235,9 @@ class VllmEngine:
 
     # ------------------------------------------------------------ generations
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         self._check()
-        async with contextlib.aclosing(self._generate(request)) as events:
-            async for event in events:
-                yield event
+        return self._generate(request)
 
     async def _generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         assert self._api is not None  # noqa: S101 -- ready engines have it
