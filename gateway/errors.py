@@ -12,12 +12,15 @@ Must not know: sockets, frames, engines. An error that is not in this tree reach
     │   ├── UnsupportedLanguage         unsupported_language
     │   ├── UnsupportedOption           unsupported_option
     │   ├── LimitExceeded               limit_exceeded
-    │   └── ForeignOrigin               foreign_origin
+    │   ├── ForeignOrigin               foreign_origin
+    │   └── UnknownMeeting              unknown_meeting
     ├── StateError                      (when the client sent it)
     │   ├── SessionNotStarted           session_not_started
     │   ├── SessionAlreadyStarted       session_already_started
     │   ├── SessionEnding               session_ending
     │   ├── StartTimeout                start_timeout
+    │   ├── SessionIdle                 session_idle
+    │   ├── SessionReplaced             session_replaced
     │   ├── UnknownUtterance            unknown_utterance
     │   ├── StaleRevision               stale_revision
     │   └── UtteranceFinished           utterance_finished
@@ -28,8 +31,11 @@ Must not know: sockets, frames, engines. An error that is not in this tree reach
     │   ├── Overloaded                  overloaded
     │   ├── Draining                    draining
     │   ├── EngineUnavailable           engine_unavailable
+    │   │   └── EngineRestarting        engine_restarting
+    │   ├── LogUnavailable              log_unavailable
     │   └── SlowReader                  slow_reader
     ├── EngineFailed                    engine_failed
+    ├── DeadlineExceeded                deadline_exceeded
     ├── Cancelled                       cancelled
     └── StartupError                    startup_failed
 """
@@ -42,21 +48,26 @@ from typing import ClassVar
 __all__ = [
     "Cancelled",
     "CloseCode",
+    "DeadlineExceeded",
     "Draining",
     "EngineFailed",
+    "EngineRestarting",
     "EngineUnavailable",
     "ForeignOrigin",
     "GatewayError",
     "InvalidMessage",
     "InvalidValue",
     "LimitExceeded",
+    "LogUnavailable",
     "MessageTooLarge",
     "Overloaded",
     "ProtocolError",
     "RateLimited",
     "SessionAlreadyStarted",
     "SessionEnding",
+    "SessionIdle",
     "SessionNotStarted",
+    "SessionReplaced",
     "SlowReader",
     "StaleRevision",
     "StartTimeout",
@@ -65,6 +76,7 @@ __all__ = [
     "TooManyInFlight",
     "TooManySessions",
     "Unavailable",
+    "UnknownMeeting",
     "UnknownType",
     "UnknownUtterance",
     "UnsupportedLanguage",
@@ -84,6 +96,7 @@ class CloseCode(IntEnum):
     IDLE = 4010
     DRAINING = 4012
     TOO_MANY_SESSIONS = 4509
+    REPLACED = 4510
 
 
 class GatewayError(Exception):
@@ -176,6 +189,13 @@ class ForeignOrigin(ProtocolError):
     http_status = 403
 
 
+class UnknownMeeting(ProtocolError):
+    """Nothing is kept of a meeting with this id: it never was, or its log has expired."""
+
+    code = "unknown_meeting"
+    http_status = 404
+
+
 class StateError(GatewayError):
     """A good message at the wrong moment; the session lives on."""
 
@@ -203,6 +223,18 @@ class StartTimeout(StateError):
     """No `session.start` within `limits.start_timeout_s`; the connection is closed."""
 
     code = "start_timeout"
+
+
+class SessionIdle(StateError):
+    """Nothing was said on this connection, in either direction, for `limits.idle_s`; it is closed."""
+
+    code = "session_idle"
+
+
+class SessionReplaced(StateError):
+    """Another connection resumed this session; this one is closed, and must not reconnect."""
+
+    code = "session_replaced"
 
 
 class UnknownUtterance(StateError):
@@ -268,6 +300,18 @@ class EngineUnavailable(Unavailable):
     code = "engine_unavailable"
 
 
+class EngineRestarting(EngineUnavailable):
+    """The engine died and is being built again; what was accepted waits for it, and new work is taken."""
+
+    code = "engine_restarting"
+
+
+class LogUnavailable(Unavailable):
+    """The meeting's log takes nothing at the moment; nothing was accepted."""
+
+    code = "log_unavailable"
+
+
 class SlowReader(Unavailable):
     """The client does not read what it is sent; its connection is closed with 4008."""
 
@@ -279,6 +323,13 @@ class EngineFailed(GatewayError):
 
     code = "engine_failed"
     http_status = 502
+
+
+class DeadlineExceeded(GatewayError):
+    """The translation was not done `utterance_deadline_s` after its utterance was accepted."""
+
+    code = "deadline_exceeded"
+    http_status = 504
 
 
 class Cancelled(GatewayError):

@@ -1,6 +1,6 @@
 """What happens inside the gateway, as frozen values.
 
-Knows: utterances, translation requests and what an engine says about them.
+Knows: utterances, translation requests, what an engine says about them, and what a meeting's log holds.
 Must not know: the wire (see `messages`), clocks, or who is waiting.
 """
 
@@ -18,9 +18,16 @@ __all__ = [
     "EngineState",
     "FinishReason",
     "Formality",
+    "LoggedEvent",
+    "Page",
+    "Publication",
+    "Said",
+    "Timings",
     "TokenEvent",
+    "Translated",
     "TranslationOptions",
     "TranslationRequest",
+    "Untranslated",
     "Utterance",
 ]
 
@@ -40,8 +47,9 @@ class TranslationOptions(Struct, frozen=True):
 
 
 class Utterance(Struct, frozen=True):
-    """One thing said, at one revision. `id` is the client's; `lang` is normalised.
+    """One thing said, at one revision. `id` is the client's, unique for its participant; `lang` is normalised.
 
+    participant: the public id of who said it in this meeting; speaker: their name.
     start_ms / end_ms: position in the speaker's own audio, milliseconds, where the client knows it.
     glossary: target language → its (source term, target term) pairs.
     """
@@ -50,6 +58,7 @@ class Utterance(Struct, frozen=True):
     rev: int
     text: str
     lang: str
+    participant: str
     speaker: str
     final: bool
     start_ms: int | None = None
@@ -57,6 +66,11 @@ class Utterance(Struct, frozen=True):
     glossary: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     context: tuple[str, ...] = ()
     formality: Formality | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What identifies it in its meeting: (participant, id)."""
+        return (self.participant, self.id)
 
     def options_for(self, lang: str) -> TranslationOptions:
         """The options of a translation of this utterance into `lang`."""
@@ -70,7 +84,7 @@ class TranslationRequest(Struct, frozen=True):
 
     id: unique within the gateway; the engine's own request id.
     final: false while the speaker is still talking; models that were told how to treat that are told.
-    priority: lower first, as in vLLM's priority scheduling.
+    priority: lower first, as in vLLM's priority scheduling: 0 a final, 1 a recent final for a late joiner.
     """
 
     id: str
@@ -104,9 +118,88 @@ class TokenEvent(Struct, frozen=True):
     cached_tokens: int = 0
 
 
+class Timings(Struct, frozen=True):
+    """Milliseconds from the acceptance of the utterance: to its turn, its first token, its end."""
+
+    queue_ms: float
+    first_token_ms: float
+    total_ms: float
+
+
+class Said(Struct, frozen=True, tag="said"):
+    """A final utterance was accepted."""
+
+    utterance: Utterance
+
+
+class Translated(Struct, frozen=True, tag="translated"):
+    """The translation of an accepted utterance into one language is complete.
+
+    said: the offset of its `Said`. truncated: the output limit cut it short.
+    """
+
+    participant: str
+    utterance: str
+    speaker: str
+    lang: str
+    rev: int
+    text: str
+    timings: Timings
+    tokens: int
+    truncated: bool = False
+    said: int = 0
+
+
+class Untranslated(Struct, frozen=True, tag="untranslated"):
+    """There will be no translation into this language. `code` is of the error tree, `message` for people.
+
+    said: the offset of its `Said`.
+    """
+
+    participant: str
+    utterance: str
+    speaker: str
+    lang: str
+    rev: int
+    code: str
+    message: str
+    said: int = 0
+
+
+LoggedEvent = Said | Translated | Untranslated
+
+
+class Publication(Struct, frozen=True):
+    """An entry of a meeting's log.
+
+    offset: 1, 2, 3 … within the log's epoch. at_ms: Unix time of the append, milliseconds.
+    """
+
+    offset: int
+    at_ms: int
+    event: LoggedEvent
+
+
+class Page(Struct, frozen=True):
+    """A stretch of a meeting's log, oldest first.
+
+    epoch: changes when the log was lost and begun anew; empty for a meeting that has no log.
+    first, last: offsets of the oldest publication still held and of the newest ever made; `first` is `last + 1`
+    where none is held.
+    """
+
+    epoch: str
+    first: int
+    last: int
+    publications: tuple[Publication, ...] = ()
+
+
 class EngineState(Enum):
+    """`RESTARTING`: it was ready, died, and is being built again; work is accepted and waits."""
+
     STARTING = "starting"
     READY = "ready"
+    RESTARTING = "restarting"
     FAILED = "failed"
     STOPPED = "stopped"
 

@@ -5,12 +5,22 @@ Knows: what the core asks of the outside. Must not know: any implementation.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from gateway.events import EngineCapacity, EngineHealth, EngineProfile, TokenEvent, TranslationRequest
+from gateway.events import (
+    EngineCapacity,
+    EngineHealth,
+    EngineProfile,
+    LoggedEvent,
+    Page,
+    Publication,
+    TokenEvent,
+    TranslationRequest,
+)
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "EventLog"]
 
 
 class Engine(Protocol):
@@ -21,7 +31,8 @@ class Engine(Protocol):
     - the joined `text` of a generation does not depend on what else is running;
     - closing or cancelling the iterator ends the generation inside the engine;
     - a request the model cannot take raises `EngineFailed` and harms no other generation;
-    - an engine that is not ready raises `EngineUnavailable`.
+    - an engine that is not ready raises `EngineUnavailable`, and so do generations that run when it dies;
+    - `stop` returns also when the engine's process hangs, and leaves no process behind.
     """
 
     async def start(self) -> None:
@@ -41,3 +52,29 @@ class Engine(Protocol):
 
     def profile(self) -> EngineProfile:
         """What the model can do. Raises `EngineUnavailable` until it is known."""
+
+
+class EventLog(Protocol):
+    """What was said and translated in each meeting, in one order that every reader sees.
+
+    Duties of every adapter (`tests/contract/test_event_log_contract.py` runs on each):
+    - offsets of one meeting are 1, 2, 3 … without gap while its epoch lasts; nothing changes once appended;
+    - when `append` returns, the publication can be read, and subscribers of this process had it delivered;
+    - subscribers get every publication from their subscription on, each once, in the order of offsets;
+    - a log that was lost, or begun anew after it expired, has another epoch;
+    - it is bounded by count and by age; what is trimmed is the oldest, and `Page.first` tells;
+    - reading or asking about a meeting that has no log makes none.
+    """
+
+    async def append(self, meeting: str, event: LoggedEvent) -> Publication:
+        """Write behind everything else of this meeting. Raises `LogUnavailable`; then nothing was written."""
+
+    async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
+        """At most `limit` publications with offsets above `after`, oldest first. Raises `LogUnavailable`."""
+
+    def subscribe(self, meeting: str, deliver: Callable[[Publication], None]) -> AbstractAsyncContextManager[Page]:
+        """Deliver every new publication while the context lasts; `deliver` must not block and must not raise.
+
+        Gives an empty page with the position at which delivery begins; a meeting without log gets one, with an
+        epoch. A meeting that is subscribed to does not expire.
+        """

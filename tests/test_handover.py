@@ -1,0 +1,289 @@
+"""The handover file: whole or not there, private, used once, and refused where anything about it is odd."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway import handover
+from gateway.errors import StartupError
+from gateway.event_logs.memory import MemoryEventLog
+from gateway.events import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
+from gateway.kept import VERSION, Handover, KeptMeeting, KeptSession
+
+ANA = KeptSession(
+    session="s" * 32,
+    participant="0a1b2c3d",
+    meeting="standup",
+    private=False,
+    name="Ana 🎤",
+    speaks="en",
+    reads=("ja", "de"),
+    offset=3,
+    keep_until_ms=1_700_000_300_000,
+)
+BEN = KeptSession("t" * 32, "4e5f6a7b", "p-1", True, "Ben", None, (), 0, 1_700_000_300_000)
+EVENTS: tuple[LoggedEvent, ...] = (
+    Said(
+        Utterance(
+            id="1",
+            rev=2,
+            text="Good morning.",
+            lang="en",
+            participant="0a1b2c3d",
+            speaker="Ana 🎤",
+            final=True,
+            start_ms=0,
+            end_ms=900,
+            glossary=(("ja", (("standup", "朝会"),)),),
+            context=("Before.",),
+            formality="informal",
+        )
+    ),
+    Translated("0a1b2c3d", "1", "Ana 🎤", "ja", 2, "おはよう。", Timings(0.5, 80.0, 412.5), tokens=7),
+    Untranslated("0a1b2c3d", "1", "Ana 🎤", "de", 2, "engine_failed", "The engine failed."),
+)
+FULL = Handover(
+    meetings=(
+        KeptMeeting("standup", "00ff00ff", 3, 5, tuple(Publication(n, 17, e) for n, e in enumerate(EVENTS, 3))),
+        KeptMeeting("p-1", "12345678", 1, 0, ()),
+    ),
+    sessions=(ANA, BEN),
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "handover"
+
+
+def place(path: Path, content: object, mode: int = 0o600) -> None:
+    path.write_bytes(content if isinstance(content, bytes) else msgspec.msgpack.encode(content))
+    path.chmod(mode)
+
+
+def test_what_was_written_is_taken_once(path: Path) -> None:
+    handover.write(path, FULL)
+    taken = handover.take(path)
+    assert taken == FULL
+    assert taken is not None
+    hash(taken)  # tuples all the way down
+    assert handover.take(path) is None
+    assert list(path.parent.iterdir()) == []
+
+
+def test_where_there_is_none_nothing_is_taken(path: Path) -> None:
+    assert handover.take(path) is None
+    assert handover.take(path / "in" / "no" / "folder") is None
+
+
+def test_it_is_for_this_user_alone_whatever_the_umask(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes: list[int] = []
+    encode = msgspec.msgpack.encode
+
+    def watched(value: object) -> bytes:
+        modes.extend(stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir())
+        return encode(value)
+
+    monkeypatch.setattr(msgspec.msgpack, "encode", watched)
+    before = os.umask(0)
+    try:
+        handover.write(path, FULL)
+    finally:
+        os.umask(before)
+    modes.append(stat.S_IMODE(path.stat().st_mode))
+    assert modes == [0o600, 0o600], "from before anything is in it"
+
+
+def test_it_is_on_disk_before_it_has_its_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = []
+    fsync, replace = os.fsync, os.replace
+
+    def watched_fsync(descriptor: int) -> None:
+        order.append(("fsync", os.fstat(descriptor).st_size))
+        fsync(descriptor)
+
+    def watched_replace(source: str, target: Path) -> None:
+        order.append(("replace", os.stat(source).st_size))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", watched_fsync)
+    monkeypatch.setattr(os, "replace", watched_replace)
+    handover.write(path, FULL)
+    size = len(msgspec.msgpack.encode(FULL))
+    assert order == [("fsync", size), ("replace", size)]
+
+
+def test_a_newer_one_replaces_it(path: Path) -> None:
+    handover.write(path, FULL)
+    handover.write(path, Handover(sessions=(BEN,)))
+    assert handover.take(path) == Handover(sessions=(BEN,))
+
+
+def test_one_that_cannot_be_written_leaves_everything_as_it_was(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handover.write(path, FULL)
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            handover.write(path, Handover())
+    assert list(path.parent.iterdir()) == [path]
+    assert handover.take(path) == FULL
+
+
+def test_without_its_folder_it_cannot_be_written(path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        handover.write(path / "handover", FULL)
+
+
+def test_writing_does_not_follow_a_link(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_text("precious")
+    path.symlink_to(other)
+    handover.write(path, FULL)
+    assert other.read_text() == "precious"
+    assert handover.take(path) == FULL
+
+
+def refused(path: Path, why: str) -> None:
+    """It says why and what to do, in one sentence, and leaves the file for a look at it."""
+    with pytest.raises(StartupError) as caught:
+        handover.take(path)
+    assert why in caught.value.message
+    assert f"{path}" in caught.value.message
+    assert ": delete it to start without" in caught.value.message
+    assert caught.value.message.endswith(".")
+    assert os.path.lexists(path)
+
+
+def test_a_link_is_refused(path: Path) -> None:
+    other = path.with_name("other")
+    handover.write(other, FULL)
+    path.symlink_to(other)
+    refused(path, "is a symbolic link")
+    assert other.exists()
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o777])
+def test_one_that_others_can_use_is_refused(path: Path, mode: int) -> None:
+    place(path, FULL, mode)
+    refused(path, "can be read or written by other users")
+
+
+def test_one_of_another_user_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handover.write(path, FULL)
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    refused(path, "belongs to another user")
+
+
+def test_what_is_no_file_is_refused(path: Path) -> None:
+    path.mkdir()
+    refused(path, "is no regular file")
+    path.rmdir()
+    os.mkfifo(path, 0o600)  # nobody writes: waiting for it would hang
+    refused(path, "is no regular file")
+
+
+def test_one_that_cannot_be_opened_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handover.write(path, FULL)
+
+    def denied(*_: Any) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", denied)
+    refused(path, "cannot be read (Permission denied)")
+
+
+def test_another_version_is_refused_whatever_else_is_in_it(path: Path) -> None:
+    place(path, {"version": VERSION + 1, "meetings": "somewhere else"})
+    refused(path, f"is of version {VERSION + 1}, and this gateway reads version {VERSION}")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xc1",
+        msgspec.msgpack.encode(FULL)[:-1],
+        msgspec.msgpack.encode(FULL) + b"x",
+        {"meetings": []},
+        {"version": "1"},
+        {"version": VERSION, "sessions": [{"session": "secret words"}]},
+        {
+            "version": VERSION,
+            "meetings": [{"meeting": "m", "epoch": "e", "first": 1, "last": 10**15, "publications": []}],
+        },
+    ],
+)
+def test_one_that_is_damaged_is_refused_without_a_word_of_it(path: Path, content: object) -> None:
+    place(path, content)
+    refused(path, "is damaged or no handover file")
+    with pytest.raises(StartupError) as caught:
+        handover.take(path)
+    assert caught.value.__cause__ is None
+    assert "secret" not in caught.value.message
+
+
+ENCODED = msgspec.msgpack.encode(FULL)
+
+
+@settings(deadline=None)
+@given(at=st.integers(0, len(ENCODED) - 1), byte=st.integers(0, 255), cut=st.integers(0, 3))
+def test_damage_is_refused_or_decodes(
+    tmp_path_factory: pytest.TempPathFactory, at: int, byte: int, cut: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged"
+    place(path, ENCODED[:at] + bytes([byte]) + ENCODED[at + 1 : len(ENCODED) - cut])
+    try:
+        assert isinstance(handover.take(path), Handover)
+    except StartupError as error:
+        assert "delete it" in error.message
+
+
+def test_one_that_cannot_be_deleted_is_not_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handover.write(path, FULL)
+
+    def denied(self: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "unlink", denied)
+    refused(path, "cannot be deleted after reading (Permission denied)")
+
+
+def test_of_two_processes_one_gets_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handover.write(path, FULL)
+    unlink = Path.unlink
+
+    def too_late(self: Path) -> None:
+        unlink(self)
+        unlink(self)
+
+    monkeypatch.setattr(Path, "unlink", too_late)
+    assert handover.take(path) is None
+
+
+async def test_a_memory_log_goes_through_the_file(path: Path) -> None:
+    log = MemoryEventLog()
+    for event in EVENTS:
+        await log.append("standup", event)
+    handover.write(path, Handover(meetings=log.dump(), sessions=(ANA,)))
+    before = await log.read("standup", after=0)
+
+    taken = handover.take(path)
+    assert taken is not None
+    log = MemoryEventLog()
+    log.restore(taken.meetings)
+    assert await log.read("standup", after=0) == before
+    assert (await log.append("standup", EVENTS[0])).offset == 4
