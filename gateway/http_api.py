@@ -1,29 +1,26 @@
 """The HTTP side: translation in one call, languages, health, readiness, metrics, machine-readable docs.
 
-Knows: requests, responses, and when a client has gone; generates the texts of one call through the scheduler.
-Must not know: rules of the bodies (`http_messages`), the event stream format (`sse`), which engine it is.
+Knows: every route, and when a client has gone; generates the texts of one call through the scheduler.
+Must not know: rules of the bodies (`http_messages`), how an error is answered (`http_responses`), the event stream
+format (`sse`), transcripts (`http_transcripts`), which engine it is.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import math
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Any
 
-import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway import http_messages, metrics, schemas
-from gateway.errors import EngineFailed, GatewayError, MessageTooLarge, error_classes
+from gateway.errors import DeadlineExceeded, EngineFailed, GatewayError, MessageTooLarge, error_classes
 from gateway.events import EngineState
 from gateway.http_messages import (
     BatchAnswer,
@@ -33,42 +30,43 @@ from gateway.http_messages import (
     Health,
     Language,
     Languages,
-    Problem,
     Readiness,
     TextAnswer,
     Translation,
     TranslationWarning,
 )
+from gateway.http_responses import Resource, json_response, problem_response
+from gateway.http_transcripts import Transcripts
 from gateway.languages import language_name
 from gateway.messages import Limits
-from gateway.ports import Engine
+from gateway.ports import Engine, EventLog
 from gateway.publisher import timings
 from gateway.scheduler import Scheduler, Ticket
 from gateway.sse import EventStream
 
 __all__ = ["BODY_BYTES", "routes"]
 
-_log = logging.getLogger(__name__)
-
 BODY_BYTES = 1_048_576
 
-Endpoint = Callable[[Request], Awaitable[ASGIApp]]
 
-
-def routes(*, scheduler: Scheduler, engine: Engine, limits: Limits, batch_texts: int = 64) -> list[BaseRoute]:
+def routes(
+    *, scheduler: Scheduler, engine: Engine, limits: Limits, log: EventLog, batch_texts: int = 64
+) -> list[BaseRoute]:
     """Every HTTP route of the gateway. `batch_texts`: most texts of one call."""
     api = _Api(scheduler, engine, limits, batch_texts)
+    transcripts = Transcripts(log, engine, most_languages=limits.languages)
     return [
-        Route("/v1/translate", _Path(POST=api.translate)),
-        Route("/v1/languages", _Path(GET=api.languages)),
-        Route("/v1/stream", _Path(GET=api.stream)),
-        Route("/v1/{rest:path}", _Path()),
-        Route("/errors/{code}", _Path(GET=api.error)),
-        Route("/healthz", _Path(GET=api.healthz)),
-        Route("/readyz", _Path(GET=api.readyz)),
-        Route("/metrics", _Path(GET=api.metrics)),
-        Route("/openapi.json", _Path(GET=api.openapi)),
-        Route("/asyncapi.json", _Path(GET=api.asyncapi)),
+        Route("/v1/translate", Resource(POST=api.translate)),
+        Route("/v1/languages", Resource(GET=api.languages)),
+        Route("/v1/meetings/{meeting}/transcript.{format}", Resource(GET=transcripts.transcript)),
+        Route("/v1/stream", Resource(GET=api.stream)),
+        Route("/v1/{rest:path}", Resource()),
+        Route("/errors/{code}", Resource(GET=api.error)),
+        Route("/healthz", Resource(GET=api.healthz)),
+        Route("/readyz", Resource(GET=api.readyz)),
+        Route("/metrics", Resource(GET=api.metrics)),
+        Route("/openapi.json", Resource(GET=api.openapi)),
+        Route("/asyncapi.json", Resource(GET=api.asyncapi)),
     ]
 
 
@@ -86,7 +84,7 @@ class _Api:
 
     async def translate(self, request: Request) -> ASGIApp:
         if (reason := _unusable(request)) is not None:
-            return _problem(http_messages.status_problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, reason))
+            return problem_response(http_messages.status_problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, reason))
         body = http_messages.decode_body(await _read(request))
         requests, warnings = http_messages.plan(
             body,
@@ -106,11 +104,11 @@ class _Api:
     async def languages(self, _request: Request) -> ASGIApp:
         profile = self._engine.profile()
         known = [Language(tag, language_name(tag)) for tag in profile.languages]
-        return _json(Languages(known, sorted(profile.options), profile.model, profile.family))
+        return json_response(Languages(known, sorted(profile.options), profile.model, profile.family))
 
     async def stream(self, _request: Request) -> ASGIApp:
         detail = "This address is a WebSocket; see /asyncapi.json."
-        return _problem(
+        return problem_response(
             http_messages.status_problem(HTTPStatus.UPGRADE_REQUIRED, detail), {"Upgrade": "websocket"}
         )
 
@@ -119,25 +117,25 @@ class _Api:
         # Where a parent and its child share a code, the child says what it means.
         for cls in reversed(error_classes()):
             if cls.code == code:
-                return _json(http_messages.error_meaning(cls))
-        return _problem(http_messages.status_problem(HTTPStatus.NOT_FOUND, "There is no such error code."))
+                return json_response(http_messages.error_meaning(cls))
+        return problem_response(http_messages.status_problem(HTTPStatus.NOT_FOUND, "There is no such error code."))
 
     async def healthz(self, _request: Request) -> ASGIApp:
-        return _json(Health("alive"))
+        return json_response(Health("alive"))
 
     async def readyz(self, _request: Request) -> ASGIApp:
         readiness = self._readiness()
-        return _json(readiness, 200 if readiness.status == "ready" else 503)
+        return json_response(readiness, 200 if readiness.status in ("ready", "restarting") else 503)
 
     async def metrics(self, _request: Request) -> ASGIApp:
         return Response(metrics.exposition(), headers={"Content-Type": metrics.CONTENT_TYPE_LATEST})
 
     async def openapi(self, _request: Request) -> ASGIApp:
         limits, batch_texts = self._limits, self._batch_texts
-        return _json(schemas.openapi(limits=limits, batch_texts=batch_texts, body_bytes=BODY_BYTES))
+        return json_response(schemas.openapi(limits=limits, batch_texts=batch_texts, body_bytes=BODY_BYTES))
 
     async def asyncapi(self, _request: Request) -> ASGIApp:
-        return _json(schemas.asyncapi())
+        return json_response(schemas.asyncapi())
 
     def _readiness(self) -> Readiness:
         health = self._engine.health()
@@ -149,46 +147,11 @@ class _Api:
                 return Readiness("draining", "The gateway is shutting down.", *load)
             case EngineState.STARTING:
                 return Readiness("starting", health.reason, *load)
+            case EngineState.RESTARTING:
+                # What is admitted now waits for it; and sessions can be resumed here and nowhere else.
+                return Readiness("restarting", health.reason, *load)
             case _:
                 return Readiness("ready", "", *load)
-
-
-class _Path:
-    """One path: an endpoint per method, and problems for whatever else comes to it. HEAD goes with GET."""
-
-    def __init__(self, **endpoints: Endpoint) -> None:
-        self._endpoints = endpoints
-        if "GET" in endpoints:
-            self._endpoints["HEAD"] = endpoints["GET"]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        try:
-            answer = await self._answer(request)
-            await answer(scope, receive, send)
-        except ClientDisconnect:
-            return
-        except GatewayError as error:
-            await _refusal(error)(scope, receive, send)
-
-    async def _answer(self, request: Request) -> ASGIApp:
-        if not self._endpoints:
-            detail = "There is nothing at this address; see /openapi.json."
-            return _problem(http_messages.status_problem(HTTPStatus.NOT_FOUND, detail))
-        endpoint = self._endpoints.get(request.method)
-        if endpoint is None:
-            allowed = ", ".join(sorted(self._endpoints))
-            detail = f"{request.method} is not allowed here; {allowed} is."
-            return _problem(
-                http_messages.status_problem(HTTPStatus.METHOD_NOT_ALLOWED, detail), {"Allow": allowed}
-            )
-        try:
-            return await endpoint(request)
-        except (GatewayError, ClientDisconnect):
-            raise
-        except Exception:
-            _log.exception("%s %s failed", request.method, request.url.path)
-            raise GatewayError("The gateway failed; this is a bug of the gateway.") from None
 
 
 # ---------------------------------------------------------------- one call of POST /v1/translate
@@ -240,13 +203,14 @@ class _WholeCall(_Call):
         async with _while_connected(receive), asyncio.TaskGroup() as texts:
             tasks = [texts.create_task(self._named(index)) for index in range(len(self.tickets))]
         translations = [task.result() for task in tasks]
-        await _json(self._answer(translations))(scope, receive, send)
+        await json_response(self._answer(translations))(scope, receive, send)
 
     async def _named(self, index: int) -> Translation:
         try:
             return await self.translate(index)
-        except EngineFailed as error:
-            raise EngineFailed(error.message, field=f"texts[{index}]" if self._is_batch else "text") from None
+        except (EngineFailed, DeadlineExceeded) as error:
+            error.field = f"texts[{index}]" if self._is_batch else "text"
+            raise
 
     def _answer(self, translations: list[Translation]) -> TextAnswer | BatchAnswer:
         if self._is_batch:
@@ -323,7 +287,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
     return [error]
 
 
-# ---------------------------------------------------------------- requests and responses
+# ---------------------------------------------------------------- requests
 
 
 def _unusable(request: Request) -> str | None:
@@ -360,26 +324,3 @@ def _prefers_events(accept: str) -> bool:
             except ValueError:
                 wanted[media_type] = 1.0
     return wanted["text/event-stream"] > 0 and wanted["text/event-stream"] >= wanted["application/json"]
-
-
-def _json(value: Any, status: int = 200) -> Response:
-    return Response(
-        msgspec.json.encode(value), status, {"Cache-Control": "no-store"}, media_type="application/json"
-    )
-
-
-def _refusal(error: GatewayError) -> Response:
-    headers = {}
-    if error.retryable:
-        headers["Retry-After"] = str(max(1, math.ceil((error.retry_after_ms or 0) / 1000)))
-    return _problem(http_messages.problem(error), headers)
-
-
-def _problem(problem: Problem, headers: dict[str, str] | None = None) -> Response:
-    metrics.ERRORS.labels(problem.code).inc()
-    return Response(
-        msgspec.json.encode(problem),
-        problem.status,
-        {"Cache-Control": "no-store", **(headers or {})},
-        media_type="application/problem+json",
-    )

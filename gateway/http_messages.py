@@ -1,4 +1,4 @@
-"""What goes over HTTP: bodies, events of a stream, problems; and what a request asks for.
+"""What goes over HTTP: bodies, events of a stream, transcripts, problems; and what a request asks for.
 
 Knows: fields, limits and languages; `/openapi.json` is generated from here.
 Must not know: headers, connections, who is waiting.
@@ -16,6 +16,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gateway.codec import where_and_why
 from gateway.errors import (
+    DeadlineExceeded,
     Draining,
     EngineFailed,
     EngineUnavailable,
@@ -23,8 +24,10 @@ from gateway.errors import (
     InvalidMessage,
     InvalidValue,
     LimitExceeded,
+    LogUnavailable,
     MessageTooLarge,
     Overloaded,
+    UnknownMeeting,
     UnsupportedLanguage,
     UnsupportedOption,
 )
@@ -36,6 +39,9 @@ __all__ = [
     "HTTP_ERRORS",
     "HTTP_STATUSES",
     "STREAM_EVENTS",
+    "TRANSCRIPT_ERRORS",
+    "TRANSCRIPT_MEDIA_TYPES",
+    "TRANSLATE_ERRORS",
     "BatchAnswer",
     "DeltaEvent",
     "DoneEvent",
@@ -48,6 +54,9 @@ __all__ = [
     "Problem",
     "Readiness",
     "TextAnswer",
+    "TranscriptAnswer",
+    "TranscriptText",
+    "TranscriptUtterance",
     "TranslateBody",
     "Translation",
     "TranslationWarning",
@@ -60,8 +69,8 @@ __all__ = [
     "status_problem",
 ]
 
-# Every error of the tree that an HTTP answer may carry, in the order of the documentation.
-HTTP_ERRORS: tuple[type[GatewayError], ...] = (
+# Every error of the tree that `POST /v1/translate` may answer with.
+TRANSLATE_ERRORS: tuple[type[GatewayError], ...] = (
     InvalidMessage,
     MessageTooLarge,
     InvalidValue,
@@ -72,6 +81,20 @@ HTTP_ERRORS: tuple[type[GatewayError], ...] = (
     Overloaded,
     Draining,
     EngineUnavailable,
+    DeadlineExceeded,
+)
+# The same for a transcript.
+TRANSCRIPT_ERRORS: tuple[type[GatewayError], ...] = (
+    UnknownMeeting,
+    InvalidValue,
+    UnsupportedLanguage,
+    LimitExceeded,
+    GatewayError,
+    LogUnavailable,
+)
+# Every error of the tree that an HTTP answer may carry, by status, in the order of the documentation.
+HTTP_ERRORS: tuple[type[GatewayError], ...] = tuple(
+    sorted(dict.fromkeys((*TRANSLATE_ERRORS, *TRANSCRIPT_ERRORS)), key=lambda cls: cls.http_status)
 )
 # What only HTTP can say; the code is the status' name in snake case.
 HTTP_STATUSES: dict[HTTPStatus, str] = {
@@ -177,6 +200,58 @@ STREAM_EVENTS: dict[type[Struct], str] = {
 }
 
 
+# ---------------------------------------------------------------- GET /v1/meetings/{meeting}/transcript.{format}
+
+
+# Format, as the address ends, → what is sent.
+TRANSCRIPT_MEDIA_TYPES = {
+    "json": "application/json",
+    "txt": "text/plain",
+    "srt": "application/x-subrip",
+    "vtt": "text/vtt",
+}
+
+
+class TranscriptText(Struct, frozen=True):
+    """An utterance in one language. `text` is null where it failed, runs still, or was read by nobody."""
+
+    status: Annotated[
+        Literal["original", "translated", "failed", "missing"],
+        Meta(description="`original`: it was said in this language. `missing`: not translated (yet)."),
+    ]
+    text: str | None
+    code: Annotated[str | None, Meta(description="Why it failed, as in `translation.failed`.")] = None
+
+
+class TranscriptUtterance(Struct, frozen=True):
+    """What somebody said: `text` in `lang`, its own language."""
+
+    participant: Annotated[str, Meta(description="Who said it: their public id in the meeting.")]
+    utterance: Annotated[str, Meta(description="The client's id, unique for its participant.")]
+    speaker: str
+    lang: str
+    rev: int
+    text: str
+    at_ms: Annotated[int, Meta(description="Unix time of its acceptance, milliseconds.")]
+    start_ms: Annotated[int | None, Meta(description="Position in the speaker's audio, where known.")]
+    end_ms: Annotated[int | None, Meta(description="Position in the speaker's audio, where known.")]
+    translations: Annotated[
+        dict[str, TranscriptText], Meta(description="By language, for every language asked for.")
+    ]
+
+
+class TranscriptAnswer(Struct, frozen=True):
+    """What is kept of a meeting, in the order of acceptance."""
+
+    meeting: str
+    epoch: Annotated[str, Meta(description="Of the meeting's log, as in `session.started`.")]
+    from_offset: Annotated[int, Meta(description="Position in the log of the oldest entry that is kept.")]
+    to_offset: Annotated[int, Meta(description="Position in the log of the newest entry.")]
+    complete: Annotated[bool, Meta(description="False where the beginning is no longer kept.")]
+    languages: Annotated[list[str], Meta(description="Those asked for; none means as it was said.")]
+    utterances: list[TranscriptUtterance]
+
+
 # ---------------------------------------------------------------- the other endpoints
 
 
@@ -203,9 +278,9 @@ class Health(Struct, frozen=True):
 
 
 class Readiness(Struct, frozen=True):
-    """Whether translations are taken now; `reason` is a sentence for people, empty when ready."""
+    """Whether translations are taken now. `reason` is a sentence for people, empty when all is well."""
 
-    status: Literal["ready", "starting", "failed", "draining"]
+    status: Literal["ready", "restarting", "starting", "failed", "draining"]
     reason: str
     running: Annotated[int, Meta(description="Translations in the engine.")]
     waiting: Annotated[int, Meta(description="Translations waiting for their turn.")]

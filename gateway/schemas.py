@@ -16,11 +16,14 @@ from msgspec import Struct
 
 from gateway import __version__
 from gateway.codec import CODECS
-from gateway.errors import CloseCode, error_classes
+from gateway.errors import CloseCode, EngineUnavailable, GatewayError, error_classes
 from gateway.http_messages import (
     HTTP_ERRORS,
     HTTP_STATUSES,
     STREAM_EVENTS,
+    TRANSCRIPT_ERRORS,
+    TRANSCRIPT_MEDIA_TYPES,
+    TRANSLATE_ERRORS,
     BatchAnswer,
     ErrorMeaning,
     Health,
@@ -28,6 +31,7 @@ from gateway.http_messages import (
     Problem,
     Readiness,
     TextAnswer,
+    TranscriptAnswer,
     TranslateBody,
     error_meaning,
     status_code,
@@ -38,6 +42,8 @@ from gateway.messages import Limits, client_messages, server_messages
 __all__ = ["TRANSLATE_EXAMPLES", "asyncapi", "openapi"]
 
 Document = dict[str, Any]
+# What a problem is made of: an error of the tree, or a status that only HTTP has.
+ProblemKind = type[GatewayError] | HTTPStatus
 
 _CODE_PARAMETER = {"name": "code", "in": "path", "required": True, "schema": {"type": "string"}}
 _LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
@@ -50,6 +56,7 @@ CLOSE_CODES: dict[CloseCode, str] = {
     CloseCode.IDLE: "Nothing was sent in time.",
     CloseCode.DRAINING: "The gateway is draining and takes no new sessions; reconnect elsewhere.",
     CloseCode.TOO_MANY_SESSIONS: "The gateway holds as many sessions as it may; do not reconnect.",
+    CloseCode.REPLACED: "Another connection resumed this session; do not reconnect.",
 }
 
 TRANSLATE_EXAMPLES: dict[str, Document] = {
@@ -142,6 +149,7 @@ _BODIES: tuple[type[Struct], ...] = (
     TextAnswer,
     BatchAnswer,
     *STREAM_EVENTS,
+    TranscriptAnswer,
     Languages,
     Health,
     Readiness,
@@ -158,21 +166,22 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
             "title": "Translation over HTTP",
             "version": __version__,
             "description": (
-                "Translation in one call, and what operators need. Sessions with live utterances use the "
-                "WebSocket described in /asyncapi.json."
+                "Translation in one call, transcripts of meetings, and what operators need. Sessions with live "
+                "utterances use the WebSocket described in /asyncapi.json."
             ),
             "license": _LICENSE,
         },
         "paths": {
             "/v1/translate": {"post": _translate(body_bytes)},
+            "/v1/meetings/{meeting}/transcript.{format}": {"get": _transcript(limits)},
             "/v1/languages": {
-                "get": _get("languages", "What the loaded model can do.", Languages, problems=(503,))
+                "get": _get("languages", "What the loaded model can do.", Languages, (EngineUnavailable,))
             },
             "/healthz": {"get": _get("healthz", "Whether the process answers.", Health)},
             "/readyz": {"get": _readyz()},
             "/errors/{code}": {
                 "get": {
-                    **_get("error", "What an error code means.", ErrorMeaning, problems=(404,)),
+                    **_get("error", "What an error code means.", ErrorMeaning, (HTTPStatus.NOT_FOUND,)),
                     "parameters": [_CODE_PARAMETER],
                 }
             },
@@ -190,7 +199,7 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
 
 def _translate(body_bytes: int) -> Document:
     # `unsupported_option` is a warning here, never a problem.
-    statuses = sorted({415, *(cls.http_status for cls in HTTP_ERRORS)})
+    problems: list[ProblemKind] = [*TRANSLATE_ERRORS, HTTPStatus.UNSUPPORTED_MEDIA_TYPE]
     events = " ".join(_doc(cls) for cls in STREAM_EVENTS)
     return {
         "operationId": "translate",
@@ -220,12 +229,57 @@ def _translate(body_bytes: int) -> Document:
                     },
                 },
             },
-            **_problems(statuses),
+            **_problems(problems),
         },
     }
 
 
-def _get(operation: str, summary: str, answer: type[Struct], problems: Iterable[int] = ()) -> Document:
+def _transcript(limits: Limits) -> Document:
+    text = {"schema": {"type": "string"}}
+    return {
+        "operationId": "transcript",
+        "summary": "What was said in a meeting, in one language or several side by side.",
+        "parameters": [
+            {
+                "name": "meeting",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "pattern": "^[A-Za-z0-9._~-]+$", "maxLength": limits.id_chars},
+            },
+            {
+                "name": "format",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "enum": list(TRANSCRIPT_MEDIA_TYPES)},
+            },
+            {
+                "name": "lang",
+                "in": "query",
+                "description": "BCP 47 tags, separated by commas; without it, everything is as it was said.",
+                "style": "form",
+                "explode": False,
+                "schema": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "maxItems": limits.languages,
+                },
+            },
+        ],
+        "responses": {
+            "200": {
+                "description": _doc(TranscriptAnswer),
+                "content": {
+                    media_type: {"schema": _ref(TranscriptAnswer)} if format == "json" else text
+                    for format, media_type in TRANSCRIPT_MEDIA_TYPES.items()
+                },
+            },
+            **_problems([*TRANSCRIPT_ERRORS, HTTPStatus.NOT_FOUND]),
+        },
+    }
+
+
+def _get(operation: str, summary: str, answer: type[Struct], problems: Iterable[ProblemKind] = ()) -> Document:
     return {
         "operationId": operation,
         "summary": summary,
@@ -256,11 +310,16 @@ def _file(operation: str, summary: str, media_type: str) -> Document:
     }
 
 
-def _problems(statuses: Iterable[int]) -> Document:
+def _problems(problems: Iterable[ProblemKind]) -> Document:
+    codes: dict[int, list[str]] = {}
+    for problem in problems:
+        if isinstance(problem, HTTPStatus):
+            codes.setdefault(problem.value, []).append(status_code(problem))
+        else:
+            codes.setdefault(problem.http_status, []).append(problem.code)
     described = {}
-    for status in statuses:
-        codes = dict.fromkeys(cls.code for cls in HTTP_ERRORS if cls.http_status == status)
-        names = ", ".join(f"`{code}`" for code in codes) or f"`{status_code(HTTPStatus(status))}`"
+    for status in sorted(codes):
+        names = ", ".join(f"`{code}`" for code in codes[status])
         response: Document = {
             "description": f"{HTTPStatus(status).phrase}: {names}.",
             "content": {"application/problem+json": {"schema": _ref(Problem)}},

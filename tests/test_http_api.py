@@ -13,9 +13,9 @@ import pytest
 from prometheus_client import REGISTRY
 
 from gateway import http_api, metrics
-from gateway.config import Settings
+from gateway.config import EngineSettings, Settings
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
-from gateway.events import EngineProfile, TokenEvent, TranslationRequest
+from gateway.events import EngineProfile, EngineState, TokenEvent, TranslationRequest
 from gateway.messages import Limits
 from gateway.scheduler import Ticket
 from tests.gateways import SCRIPT, Running, running
@@ -516,20 +516,38 @@ async def test_while_the_engine_loads() -> None:
 
 
 async def test_when_the_engine_is_ready_has_died_or_was_stopped() -> None:
-    engine = SimulatedEngine(SCRIPT)
-    async with serving(engine=engine) as (_, client):
+    settings = Settings(engine=EngineSettings(max_restarts=1, restart_backoff_s=3_600))
+    async with serving(settings=settings) as (gateway, client):
         ready = await client.get("/readyz")
         assert (ready.status_code, ready.json()) == (
             200,
             {"status": "ready", "reason": "", "running": 0, "waiting": 0},
         )
-        engine.fail("out of memory")
+        gateway.kill_engine("out of memory")
         ready = await client.get("/readyz")
-        assert (ready.status_code, ready.json()["status"]) == (503, "failed")
-        assert ready.json()["reason"] == "out of memory"
-        await engine.stop()
+        assert (ready.status_code, ready.json()["status"]) == (200, "ready")
+        assert "is being started again" in ready.json()["reason"]
+        await gateway.gateway.engine.stop()
         assert (await client.get("/readyz")).json()["status"] == "draining"
         assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_when_the_engine_died_too_often() -> None:
+    async with serving(settings=Settings(engine=EngineSettings(max_restarts=0))) as (gateway, client):
+        gateway.kill_engine("out of memory")
+        while gateway.gateway.engine.health().state is not EngineState.FAILED:
+            await asyncio.sleep(0.005)
+        ready = await client.get("/readyz")
+        assert (ready.status_code, ready.json()["status"]) == (503, "failed")
+        assert "in a row" in ready.json()["reason"]
+
+
+async def test_a_text_that_is_not_done_in_time_is_named() -> None:
+    async with serving(settings=Settings(utterance_deadline_s=1)) as (_, client):
+        check_problem(
+            await translate(client, {**FROM_TO, "texts": ["a", "STALL"]}), 504, "deadline_exceeded", "texts[1]"
+        )
+        check_problem(await translate(client, {**FROM_TO, "text": "STALL"}), 504, "deadline_exceeded", "text")
 
 
 async def test_a_draining_gateway_finishes_what_it_took_and_takes_no_more() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
@@ -16,9 +17,27 @@ from gateway import http_api
 from gateway.codec import CODECS, JSON
 from gateway.engines.simulated import SimulatedEngine
 from gateway.errors import CloseCode, error_classes
+from gateway.event_logs.memory import MemoryEventLog
 from gateway.events import EngineProfile
-from gateway.http_messages import HTTP_ERRORS, HTTP_STATUSES, decode_body, plan
-from gateway.messages import ClientMessage, Limits, ServerMessage, client_messages, server_messages
+from gateway.http_messages import (
+    HTTP_ERRORS,
+    HTTP_STATUSES,
+    TRANSCRIPT_ERRORS,
+    TRANSCRIPT_MEDIA_TYPES,
+    TRANSLATE_ERRORS,
+    decode_body,
+    plan,
+)
+from gateway.messages import (
+    ClientMessage,
+    Limits,
+    ServerMessage,
+    SessionStart,
+    TranslationFinal,
+    UtteranceFinal,
+    client_messages,
+    server_messages,
+)
 from gateway.scheduler import Scheduler
 from gateway.schemas import CLOSE_CODES, asyncapi, openapi
 from tests.gateways import running
@@ -27,6 +46,7 @@ ASYNCAPI = asyncapi()
 OPENAPI = openapi(limits=Limits(), batch_texts=64, body_bytes=1_000)
 DOCUMENTS = [ASYNCAPI, OPENAPI]
 MESSAGES = [*client_messages(), *server_messages()]
+TRANSCRIPT = "/v1/meetings/{meeting}/transcript.{format}"
 
 
 def nodes(value: Any) -> Iterator[dict[str, Any]]:
@@ -173,7 +193,8 @@ def test_errors_closes_and_subprotocols_are_all_there() -> None:
 
 def test_every_route_is_documented_and_no_other() -> None:
     engine = SimulatedEngine()
-    routes = http_api.routes(scheduler=Scheduler(engine, max_waiting=1), engine=engine, limits=Limits())
+    scheduler = Scheduler(engine, max_waiting=1)
+    routes = http_api.routes(scheduler=scheduler, engine=engine, limits=Limits(), log=MemoryEventLog())
     served = {route.path for route in routes if isinstance(route, Route)}
     assert served - {"/v1/stream", "/v1/{rest:path}"} == set(OPENAPI["paths"])
 
@@ -229,14 +250,25 @@ async def test_real_answers_fit_their_schemas() -> None:
         ("post", "/v1/translate", {**base, "text": ""}, {}),
         ("post", "/v1/translate", {**base, "text": "FAIL"}, {}),
         ("post", "/v1/translate", {**base, "texts": ["FAIL", "fine"]}, {"Accept": "text/event-stream"}),
-        *(("get", path, None, {}) for path in OPENAPI["paths"] if path != "/v1/translate"),
+        *(("get", path, None, {}) for path in OPENAPI["paths"] if path not in ("/v1/translate", TRANSCRIPT)),
         ("get", "/errors/overloaded", None, {}),
+        *(
+            ("get", f"/v1/meetings/{meeting}/transcript.{format}?lang=ja,de", None, {})
+            for meeting in ("standup", "nobody-came")
+            for format in TRANSCRIPT_MEDIA_TYPES
+        ),
     ]
     seen = set()
     async with running() as gateway, httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client:
+        async with gateway.peer() as peer:
+            await peer.send(SessionStart(reads=["ja"], speaks="en", meeting="standup", name="Ana"))
+            await peer.send(UtteranceFinal("1", 1, "hi"))
+            await peer.until(TranslationFinal)
         for method, path, body, headers in calls:
             response = await client.request(method, path, json=body, headers=headers)
-            documented = OPENAPI["paths"]["/errors/{code}" if path.startswith("/errors/") else path][method]
+            address = re.sub("(?<=^/errors/).*", "{code}", path)
+            address = TRANSCRIPT if address.startswith("/v1/meetings/") else address
+            documented = OPENAPI["paths"][address][method]
             content = documented["responses"][str(response.status_code)]["content"]
             media_type = response.headers["content-type"].partition(";")[0]
             seen.add((response.status_code, media_type))
@@ -246,12 +278,14 @@ async def test_real_answers_fit_their_schemas() -> None:
                     name, data = block.split("\n")
                     ref = content[media_type]["x-events"][name.removeprefix("event: ")]["$ref"]
                     validator(OPENAPI, ref).validate(json.loads(data.removeprefix("data: ")))
-            elif schema is not None:
+            elif "json" in media_type and schema is not None:
                 Draft202012Validator({**OPENAPI, **schema}).validate(response.json())
     assert seen == {
         (200, "application/json"),
         (200, "text/event-stream"),
         (200, "text/plain"),
+        (200, "text/vtt"),
+        (200, "application/x-subrip"),
         (400, "application/problem+json"),
         (404, "application/problem+json"),
         (422, "application/problem+json"),
@@ -263,8 +297,14 @@ def test_every_error_code_of_http_is_listed() -> None:
     listed = {item["code"]: item["status"] for item in OPENAPI["x-error-codes"]}
     assert listed.items() >= {cls.code: cls.http_status for cls in HTTP_ERRORS}.items()
     assert sorted(listed.values()) == sorted([*(cls.http_status for cls in HTTP_ERRORS), *HTTP_STATUSES])
-    statuses = {int(status) for status in OPENAPI["paths"]["/v1/translate"]["post"]["responses"]}
-    assert statuses == {200, 415, *(cls.http_status for cls in HTTP_ERRORS)}
+    for operation, errors, of_http in (
+        (OPENAPI["paths"]["/v1/translate"]["post"], TRANSLATE_ERRORS, 415),
+        (OPENAPI["paths"][TRANSCRIPT]["get"], TRANSCRIPT_ERRORS, 404),
+    ):
+        described = operation["responses"]
+        assert {int(status) for status in described} == {200, of_http, *(cls.http_status for cls in errors)}
+        for cls in errors:
+            assert f"`{cls.code}`" in described[str(cls.http_status)]["description"]
 
 
 async def test_the_documents_are_served_with_the_limits_in_force() -> None:
