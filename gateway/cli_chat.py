@@ -14,8 +14,8 @@ from contextlib import AsyncExitStack, suppress
 from threading import Thread
 from typing import Any, Self, TypeVar
 
-from gateway.cli_translate import LAST_WORDS, Job, Patience, SessionOptions, note, open_session
-from gateway.client import ClientSession, SessionClosed
+from gateway.cli_translate import LAST_WORDS, Job, Patience, SessionOptions, announce, note, open_session
+from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
 from gateway.errors import CloseCode
 from gateway.languages import language_name, normalise
 from gateway.messages import Error, SessionUpdated, TranslationFailed, TranslationFinal
@@ -112,15 +112,16 @@ class _Conversation:
         limit = session.started.limits.languages
         others = [lang for lang in wanted or session.started.languages if lang != source]
         reads = tuple(dict.fromkeys(others if wanted else others[:limit]))
-        with suppress(SessionClosed):  # reading tells why
+        with suppress(ClientError):  # reading tells why
             await session.update(reads=reads, speaks=source)
         async for message in session:
+            announce(message)
             match message:
                 case SessionUpdated():
                     self.source, self._wanted, self._targets = source, wanted, tuple(message.reads)
                     print(self.direction)
                     return
-                case Error() if message.code not in LAST_WORDS:
+                case Error() if message.code not in LAST_WORDS and not message.retryable:
                     note(message.message)
                     return
         raise SessionClosed(session.url, CloseCode.NORMAL, None)
@@ -133,8 +134,14 @@ class _Conversation:
         job = Job(self._sentences, text, self._targets, Patience(self._options.wait_s))
         lines = LiveLines(sys.stdout, self._targets) if can_redraw(sys.stdout, len(self._targets)) else None
         await job.send(session)
+        if job.refusal is not None:
+            note(job.refusal.message)
+            return
         async for message in session:
+            announce(message)
             match message:
+                case Reconnected():
+                    await job.reconnected(session)
                 case Error(utterance=job.id):
                     await job.refused(session, message)
                 case Error() if message.code not in LAST_WORDS:

@@ -17,8 +17,26 @@ from contextlib import asynccontextmanager, suppress
 import msgspec
 from msgspec import Struct
 
-from gateway.client import ClientError, ClientSession, SessionClosed, SessionRefused, connect
-from gateway.errors import CloseCode, Draining, EngineUnavailable, GatewayError, SlowReader, UnsupportedOption
+from gateway.client import (
+    ClientError,
+    ClientSession,
+    Reconnected,
+    Reconnecting,
+    SessionClosed,
+    SessionEvent,
+    SessionRefused,
+    connect,
+)
+from gateway.errors import (
+    CloseCode,
+    Draining,
+    EngineRestarting,
+    EngineUnavailable,
+    GatewayError,
+    MessageTooLarge,
+    SlowReader,
+    UnsupportedOption,
+)
 from gateway.events import Formality
 from gateway.messages import (
     Error,
@@ -38,6 +56,7 @@ __all__ = [
     "Job",
     "Patience",
     "SessionOptions",
+    "announce",
     "lines_of",
     "note",
     "one_text",
@@ -51,7 +70,7 @@ EXIT_FAILED = 3
 # Texts under way at once when nobody watches: enough to fill the engine's batch, and short to wait for.
 _WINDOW = 8
 
-# A text that the gateway has no room for is sent again so many times.
+# A text that the gateway has no room for is given up after so many refusals.
 _ATTEMPTS = 20
 _RETRY_MS = 500
 
@@ -70,7 +89,8 @@ class SessionOptions(Struct, frozen=True):
     """What the flags say about the session.
 
     targets: languages to translate into; empty: every language the gateway knows. glossary: (target language
-    or null for all, source term, target term). wait_s: patience with an engine that is loading, seconds.
+    or null for all, source term, target term). wait_s: patience with an engine that is loading and with a gateway
+    that is gone, seconds.
     """
 
     url: str
@@ -124,18 +144,15 @@ class Job:
 
     @property
     def stopped(self) -> bool:
-        """Whether it is a restart that keeps the text from being translated: then the session ends soon."""
-        codes = {end.code for end in self.ended.values() if isinstance(end, TranslationFailed)}
-        if self.refusal is not None:
-            codes.add(self.refusal.code)
-        return Draining.code in codes
+        """Whether a restart stopped translations of the text: it is said again after it."""
+        return any(_stopped(end) for end in self.ended.values())
 
     @property
     def shown(self) -> list[str]:
         """The text of each language as far as it is known, in the order of the languages."""
         return list(self._shown.values())
 
-    def take(self, message: ServerMessage) -> None:
+    def take(self, message: SessionEvent) -> None:
         """Note what a message says about this text; other messages change nothing."""
         match message:
             case TranslationDelta(lang=lang) if message.utterance == self.id and lang in self._shown:
@@ -148,23 +165,57 @@ class Job:
                 self._shown[lang] = message.text if isinstance(message, TranslationFinal) else ""
 
     async def send(self, session: ClientSession) -> None:
-        """Send the text. A connection that is gone says nothing here: reading the session tells why."""
-        with suppress(SessionClosed):
+        """Send the text. A session that is over says nothing here: reading it tells why."""
+        try:
             await session.final(self.text, self.id)
+        except ValueError as error:
+            self.refusal = Error(MessageTooLarge.code, str(error), utterance=self.id)
+        except ClientError:
+            pass
 
     async def refused(self, session: ClientSession, error: Error) -> None:
-        """The gateway refused the text: wait and send it again where that makes sense, else give it up."""
+        """The gateway refused the text: the session says it again where that makes sense; how long is our say."""
+        if error.code == Draining.code:
+            return  # the gateway goes, and with it the question
         wait_s = (_RETRY_MS if error.retry_after_ms is None else error.retry_after_ms) / 1000
-        if error.code == EngineUnavailable.code:
+        if error.code in (EngineUnavailable.code, EngineRestarting.code):
             hopeful = self._patience.lasts(wait_s)
         else:
             self._refusals += 1
             hopeful = error.retryable and self._refusals < _ATTEMPTS
         if not hopeful:
             self.refusal = error
-            return
-        await asyncio.sleep(wait_s)
-        await self.send(session)
+            if error.retryable:
+                with suppress(ClientError):
+                    await session.cancel(self.id)  # or the session would go on saying it
+
+    async def reconnected(self, session: ClientSession) -> None:
+        """The session was lost and found: say the text again if nobody else sees to it.
+
+        What was shown of unfinished translations comes again. A session that was not recovered knows nothing of
+        what an earlier one accepted.
+        """
+        stopped = self.stopped
+        self.ended = {lang: end for lang, end in self.ended.items() if not _stopped(end)}
+        for lang in self._shown:
+            if lang not in self.ended:
+                self._committed[lang] = self._shown[lang] = ""
+        waits = any(final.id == self.id for final in session.unacknowledged)
+        if not self.done and not waits and (stopped or not session.started.recovered):
+            await self.send(session)
+
+
+def _stopped(end: TranslationFinal | TranslationFailed) -> bool:
+    return isinstance(end, TranslationFailed) and end.code == Draining.code
+
+
+def announce(event: SessionEvent) -> None:
+    """Tell when the connection is lost and when it is found again; once each, however many attempts it takes."""
+    match event:
+        case Reconnecting(attempt=1):
+            note(f"{event.reason} Trying to reach it again.")
+        case Reconnected():
+            note("The gateway is back; going on.")
 
 
 def note(sentence: str) -> None:
@@ -186,6 +237,7 @@ async def open_session(
         context=options.context,
         formality=options.formality,
         ready_timeout_s=options.wait_s,
+        give_up_s=options.wait_s,
         on_waiting=patience.begins,
     ) as session:
         if not targets:
@@ -199,12 +251,13 @@ async def _read_everything(session: ClientSession, options: SessionOptions) -> t
     targets = tuple(others[: session.started.limits.languages])
     await session.update(reads=targets, glossary=_glossary(options.glossary, targets))
     async for message in session:
+        announce(message)
         match message:
             case SessionUpdated():
                 break
             case Error(code=UnsupportedOption.code):
                 note(message.message)
-            case Error():
+            case Error() if not message.retryable:
                 raise SessionRefused(message)
     else:
         raise SessionClosed(session.url, CloseCode.NORMAL, None)
@@ -232,14 +285,18 @@ async def translate(
     lines = _Lines(texts)
     async with open_session(options, patience) as (session, targets):
         page = _Page(session, targets, lines, as_json=as_json, timings=timings, numbered=numbered)
-        closed: SessionClosed | None = None
+        closed: ClientError | None = None
         try:
             async with asyncio.TaskGroup() as tasks:
                 sending = tasks.create_task(_send(session, lines, targets, patience, page))
                 async for message in session:
+                    announce(message)
                     match message:
+                        case Reconnected():
+                            await page.reconnected()
                         case Error(utterance=str(utterance)) if (job := page.job(utterance)) is not None:
-                            tasks.create_task(_again(session, job, message, page))
+                            await job.refused(session, message)
+                            page.show()
                         case Error():
                             page.complain(message)
                         case TranslationDelta() | TranslationFinal() | TranslationFailed():
@@ -250,7 +307,7 @@ async def translate(
         except ExceptionGroup as failures:
             # The first one is the cause, and what our caller knows how to explain.
             cause = failures.exceptions[0]
-            if not isinstance(cause, SessionClosed):
+            if not isinstance(cause, ClientError):
                 raise cause from None
             closed = cause
         await lines.look_ahead()
@@ -304,7 +361,7 @@ class _Lines:
         return await anext(self._texts, None)
 
 
-def _what_is_missing(closed: SessionClosed | None, lines: _Lines | None) -> str:
+def _what_is_missing(closed: ClientError | None, lines: _Lines | None) -> str:
     """Why the session ended, and which lines to run again; `lines` is null for a text without a number."""
     if lines is None:
         missing = "the text was not translated. Run it again."
@@ -315,7 +372,7 @@ def _what_is_missing(closed: SessionClosed | None, lines: _Lines | None) -> str:
         missing = f"line {lines.left[0]} was not translated. Run it again for that one."
     else:
         missing = f"lines {lines.left[0]} to {lines.left[-1]} were not translated. Run it again for those."
-    if closed is not None and closed.error is not None and closed.error.code == Draining.code:
+    if isinstance(closed, SessionClosed) and closed.error is not None and closed.error.code == Draining.code:
         return f"The gateway is restarting: {missing}"
     return f"{closed or 'The gateway ended the session.'} {missing[0].upper()}{missing[1:]}"
 
@@ -327,15 +384,12 @@ async def _send(
         job = Job(number, text, targets, patience)
         await page.admit(job)
         await job.send(session)
+        if job.done:
+            page.show()
     # The gateway takes nothing after the end, so whatever it may still refuse has to be through.
     await page.settle()
-    with suppress(SessionClosed):
+    with suppress(ClientError):
         await session.end()
-
-
-async def _again(session: ClientSession, job: Job, error: Error, page: _Page) -> None:
-    await job.refused(session, error)
-    page.show()
 
 
 class _Page:
@@ -352,6 +406,7 @@ class _Page:
         numbered: bool,
     ) -> None:
         self.status = 0
+        self._session = session
         self._source = source
         self._targets = targets
         self._as_json = as_json
@@ -373,6 +428,11 @@ class _Page:
         for _ in range(self._window):
             await self._room.acquire()
 
+    async def reconnected(self) -> None:
+        """The session was lost and found; texts are said again in the order they came in."""
+        for job in list(self._jobs.values()):
+            await job.reconnected(self._session)
+
     def job(self, utterance: str) -> Job | None:
         """The text under way with this utterance id."""
         return self._jobs.get(utterance)
@@ -382,7 +442,7 @@ class _Page:
         if error.code in LAST_WORDS:
             return
         note(error.message)
-        if error.code != UnsupportedOption.code:
+        if not error.retryable and error.code != UnsupportedOption.code:
             self.status = EXIT_FAILED
 
     def show(self) -> None:

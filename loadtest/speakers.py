@@ -143,8 +143,10 @@ async def speakers(url: str, in_flight: int, source: str, target: str) -> AsyncI
 
 async def _serve(url: str, in_flight: int, source: str, target: str) -> None:
     async with AsyncExitStack() as stack:
+        # A round in which a connection was lost and found again would measure something else.
         sessions = [
-            await stack.enter_async_context(connect(url, reads=[target], speaks=source)) for _ in range(in_flight)
+            await stack.enter_async_context(connect(url, reads=[target], speaks=source, reconnect=False))
+            for _ in range(in_flight)
         ]
         _say(Ready())
         while line := await asyncio.to_thread(sys.stdin.buffer.readline):

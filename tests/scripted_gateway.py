@@ -6,12 +6,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from msgspec.structs import replace
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
 from gateway.codec import CODECS, JSON
 from gateway.messages import (
+    Caption,
     ClientMessage,
     Error,
     Limits,
@@ -32,10 +35,11 @@ _M = TypeVar("_M")
 
 
 class Peer:
-    """The gateway's end of one connection."""
+    """The gateway's end of one connection; `visit` counts them from 1."""
 
-    def __init__(self, connection: ServerConnection) -> None:
+    def __init__(self, connection: ServerConnection, visit: int = 1) -> None:
         self.connection = connection
+        self.visit = visit
         self.codec = CODECS.get(connection.subprotocol or "", JSON)
 
     async def receive(self) -> ClientMessage:
@@ -50,32 +54,61 @@ class Peer:
         for message in messages:
             await self.connection.send(self.codec.encode(message))
 
-    async def start(self) -> SessionStart:
+    async def start(self, started: SessionStarted | None = None) -> SessionStart:
+        """Take the start; a resumed session is recovered unless told otherwise."""
         start = await self.expect(SessionStart)
-        await self.say(STARTED)
+        if started is None:
+            started = STARTED if start.resume is None else resumed(start)
+        await self.say(started)
         return start
+
+    async def take(self) -> UtteranceFinal:
+        """Receive a final and accept it."""
+        utterance = await self.expect(UtteranceFinal)
+        await self.say(accepted(utterance))
+        return utterance
 
     async def leave(self, code: int, *last_words: ServerMessage) -> None:
         await self.say(*last_words)
         await self.connection.close(code)
 
+    def drop(self) -> None:
+        """Break the connection without a goodbye; what was sent before may or may not arrive."""
+        self.connection.transport.abort()
+
 
 @asynccontextmanager
-async def scripted_gateway(script: Callable[[Peer], Awaitable[None]]) -> AsyncGenerator[str, None]:
-    """The address of a gateway that plays the script to every client. A failed script fails the test."""
+async def scripted_gateway(
+    script: Callable[[Peer], Awaitable[None]], *, statuses: tuple[int, ...] = ()
+) -> AsyncGenerator[str, None]:
+    """The address of a gateway that plays the script to every client. A failed script fails the test.
+
+    statuses: HTTP statuses with which the connections after the first one are refused, one each.
+    """
     failures: list[BaseException] = []
+    visits = 0
+    refusals = list(statuses)
 
     async def play(connection: ServerConnection) -> None:
+        nonlocal visits
+        visits += 1
         try:
-            await script(Peer(connection))
+            await script(Peer(connection, visits))
         except ConnectionClosed:
             pass
         except BaseException as failure:
             failures.append(failure)
+            # Nobody is to come back to a gateway that does not know its text.
+            await connection.close(4999)
             raise
 
+    def refuse(connection: ServerConnection, _request: Request) -> Response | None:
+        return connection.respond(refusals.pop(0), "") if visits and refusals else None
+
     subprotocols = [Subprotocol(name) for name in CODECS]
-    async with serve(play, "127.0.0.1", 0, subprotocols=subprotocols, close_timeout=1) as server:
+    async with serve(
+        play, "127.0.0.1", 0, subprotocols=subprotocols, close_timeout=1, process_request=refuse
+    ) as server:
         port = next(iter(server.sockets)).getsockname()[1]
         yield f"http://127.0.0.1:{port}"
     if failures:
@@ -84,32 +117,76 @@ async def scripted_gateway(script: Callable[[Peer], Awaitable[None]]) -> AsyncGe
 
 STARTED = SessionStarted(
     session="s1",
+    participant="p1",
     meeting="m1",
     epoch="e1",
     offset=0,
     recovered=None,
     languages=LANGUAGES,
+    participants=[],
     options=["glossary", "context", "formality"],
     limits=Limits(),
 )
+
+
+def resumed(start: SessionStart) -> SessionStarted:
+    """The answer to a client whose session is still there."""
+    assert start.resume is not None
+    return replace(STARTED, offset=start.resume.offset, recovered=True)
+
+
+# The answer to a client whose session is gone, with the log of its meeting.
+ANOTHER = replace(STARTED, session="s2", participant="p2", epoch="e2", recovered=False)
 
 
 def accepted(utterance: UtteranceFinal) -> UtteranceAccepted:
     return UtteranceAccepted(utterance.id, utterance.rev, 1)
 
 
+def said(utterance: UtteranceFinal, offset: int) -> Caption:
+    return Caption("p1", utterance.id, "", utterance.lang or "en", utterance.rev, utterance.text, True, offset)
+
+
 def delta(utterance: UtteranceFinal, lang: str, committed: str, tentative: str = "") -> TranslationDelta:
-    return TranslationDelta(utterance.id, lang, utterance.rev, committed, tentative)
+    return TranslationDelta("p1", utterance.id, lang, utterance.rev, committed, tentative)
 
 
-def translated(utterance: UtteranceFinal, lang: str, text: str, *, truncated: bool = False) -> TranslationFinal:
+class Offsets:
+    """Offsets of publications, growing over all sessions: nobody here looks at them but to tell duplicates."""
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    def next(self) -> int:
+        self.last += 1
+        return self.last
+
+
+_offsets = Offsets()
+
+
+def translated(
+    utterance: UtteranceFinal, lang: str, text: str, *, truncated: bool = False, offset: int | None = None
+) -> TranslationFinal:
     return TranslationFinal(
-        utterance.id, "", lang, utterance.rev, text, 2, Timings(1.0, 20.4, 48.0), 9, truncated=truncated
+        "p1",
+        utterance.id,
+        "",
+        lang,
+        utterance.rev,
+        text,
+        _offsets.next() if offset is None else offset,
+        Timings(1.0, 20.4, 48.0),
+        9,
+        truncated=truncated,
     )
 
 
-def failed(utterance: UtteranceFinal, lang: str, message: str) -> TranslationFailed:
-    return TranslationFailed(utterance.id, "", lang, utterance.rev, "engine_failed", message, 3)
+def failed(
+    utterance: UtteranceFinal, lang: str, message: str, code: str = "engine_failed", *, offset: int | None = None
+) -> TranslationFailed:
+    where = _offsets.next() if offset is None else offset
+    return TranslationFailed("p1", utterance.id, "", lang, utterance.rev, code, message, where)
 
 
 def refused(code: str, message: str, utterance: str | None = None, *, retry_after_ms: int | None = None) -> Error:

@@ -31,11 +31,11 @@ from gateway.messages import (
     SessionStart,
     SessionUpdate,
     SessionUpdated,
-    TranslationFailed,
     UtteranceFinal,
 )
 from tests.processes import DEFAULT_SIGNALS
 from tests.scripted_gateway import (
+    ANOTHER,
     STARTED,
     Peer,
     accepted,
@@ -312,7 +312,7 @@ async def test_one_line_per_language() -> None:
             starts.append(await Peer.start(peer))
             return starts[-1]
 
-        peer.start = start  # type: ignore[method-assign]
+        peer.start = start  # type: ignore[method-assign, assignment]
         await echo(peer)
 
     async with scripted_gateway(script) as url:
@@ -346,7 +346,7 @@ async def test_without_to_every_other_language_is_read() -> None:
         assert update.reads == ["en", "ja", "fr"]
         assert update.glossary == {lang: {"Haus": "house"} for lang in update.reads}
         await peer.say(SessionUpdated(update.reads, "de"))
-        utterance = await peer.expect(UtteranceFinal)
+        utterance = await peer.take()
         await peer.say(*(translated(utterance, lang, lang.upper()) for lang in ("ja", "fr", "en")))
         await peer.expect(SessionEnd)
         await peer.leave(1000)
@@ -359,7 +359,7 @@ async def test_without_to_every_other_language_is_read() -> None:
 async def test_an_option_that_the_model_does_not_take_is_only_a_note() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
-        utterance = await peer.expect(UtteranceFinal)
+        utterance = await peer.take()
         await peer.say(refused("unsupported_option", "The model m takes no context; it is left out."))
         await peer.say(translated(utterance, "ja", "OK"))
         await peer.expect(SessionEnd)
@@ -392,7 +392,7 @@ async def test_lines_of_stdin_come_out_in_order(argv: list[str]) -> None:
         await peer.start()
         left = len(lines)
         while left:
-            finals = [await peer.expect(UtteranceFinal) for _ in range(min(left, cli_translate._WINDOW))]
+            finals = [await peer.take() for _ in range(min(left, cli_translate._WINDOW))]
             under_way.append(len(finals))
             left -= len(finals)
             for utterance in reversed(finals):
@@ -440,7 +440,7 @@ async def test_a_translation_is_one_line_whatever_is_in_it() -> None:
 async def test_json_is_the_gateways_own_messages() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
-        utterance = await peer.expect(UtteranceFinal)
+        utterance = await peer.take()
         await peer.say(delta(utterance, "ja", "は"), translated(utterance, "ja", "はい"))
         await peer.say(failed(utterance, "de", "The engine failed."))
         utterance = await peer.expect(UtteranceFinal)
@@ -461,7 +461,7 @@ async def test_json_is_the_gateways_own_messages() -> None:
 async def test_timings_and_a_cut_go_to_stderr() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
-        utterance = await peer.expect(UtteranceFinal)
+        utterance = await peer.take()
         await peer.say(translated(utterance, "ja", "はい", truncated=True))
         await peer.expect(SessionEnd)
         await peer.leave(1000)
@@ -482,7 +482,7 @@ async def test_timings_and_a_cut_go_to_stderr() -> None:
 async def test_one_language_fails() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
-        utterance = await peer.expect(UtteranceFinal)
+        utterance = await peer.take()
         await peer.say(failed(utterance, "ja", "The engine failed."), translated(utterance, "de", "Ja"))
         await peer.expect(SessionEnd)
         await peer.leave(1000)
@@ -495,7 +495,7 @@ async def test_one_language_fails() -> None:
 async def test_a_refused_text_harms_no_other() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
-        first, second = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
+        first, second = await peer.expect(UtteranceFinal), await peer.take()
         await peer.say(translated(second, "ja", "OK"), refused("limit_exceeded", "Too long.", first.id))
         await peer.expect(SessionEnd)
         await peer.leave(1000)
@@ -510,7 +510,7 @@ async def test_a_text_without_room_is_sent_again() -> None:
         await peer.start()
         first = await peer.expect(UtteranceFinal)
         await peer.say(refused("overloaded", "Full.", first.id, retry_after_ms=1))
-        again = await peer.expect(UtteranceFinal)
+        again = await peer.take()
         assert (again.id, again.text) == (first.id, first.text)
         await peer.say(translated(again, "ja", "OK"))
         await peer.expect(SessionEnd)
@@ -544,7 +544,7 @@ async def test_an_error_about_the_session_is_told() -> None:
         await translate_everything_from_here(peer)
 
     async def translate_everything_from_here(peer: Peer) -> None:
-        utterance = await peer.expect(UtteranceFinal)
+        utterance = await peer.take()
         await peer.say(translated(utterance, "ja", "OK"))
         await peer.expect(SessionEnd)
         await peer.leave(1000)
@@ -597,7 +597,7 @@ def leaving(code: int, *last_words: Error, translates: int) -> Callable[[Peer], 
     async def script(peer: Peer) -> None:
         await peer.start()
         for _ in range(translates):
-            utterance = await peer.expect(UtteranceFinal)
+            utterance = await peer.take()
             await peer.say(translated(utterance, "ja", utterance.text))
         await peer.leave(code, *last_words)
 
@@ -618,20 +618,20 @@ RESTARTS = refused("draining", "The gateway restarts; reconnect.", retry_after_m
 )
 async def test_a_gateway_that_restarts_in_the_middle(texts: str, translates: int, lines: str) -> None:
     async with scripted_gateway(leaving(1012, RESTARTS, translates=translates)) as url:
-        ran = await run("translate", "--to", "ja", "--url", url, stdin=texts)
+        ran = await run("translate", "--to", "ja", "--wait", "0", "--url", url, stdin=texts)
     assert ran == (1, "ja\ta\n" * translates, f"gateway: The gateway is restarting: {lines}\n")
 
 
 async def test_a_gateway_that_restarts_under_one_text() -> None:
     async with scripted_gateway(leaving(1012, RESTARTS, translates=0)) as url:
-        ran = await run("translate", "hi", "--to", "ja", "--url", url)
+        ran = await run("translate", "hi", "--to", "ja", "--wait", "0", "--url", url)
     assert ran == (1, "", "gateway: The gateway is restarting: the text was not translated. Run it again.\n")
 
 
 async def test_lines_that_are_still_to_come_are_not_translated_either() -> None:
     async with scripted_gateway(leaving(1012, RESTARTS, translates=1)) as url:
         process = await asyncio.create_subprocess_exec(
-            *(*COMMAND, "translate", "--to", "ja", "--url", url),
+            *(*COMMAND, "translate", "--to", "ja", "--wait", "0", "--url", url),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
@@ -652,13 +652,13 @@ async def test_what_a_restart_stopped_is_told_once() -> None:
 
     async def script(peer: Peer) -> None:
         await peer.start()
-        first, second, third = [await peer.expect(UtteranceFinal) for _ in range(3)]
-        gave_up = TranslationFailed(second.id, "", "ja", 1, "draining", "Stopped; send it again.", 3)
+        first, second, third = [await peer.take() for _ in range(3)]
+        gave_up = failed(second, "ja", "Stopped; send it again.", "draining")
         await peer.say(translated(first, "ja", "OK"), gave_up, translated(third, "ja", "unprinted"))
         await peer.leave(1012, RESTARTS)
 
     async with scripted_gateway(script) as url:
-        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\nc\n")
+        ran = await run("translate", "--to", "ja", "--wait", "0", "--url", url, stdin="a\nb\nc\n")
     sentence = "gateway: The gateway is restarting: lines 2 to 3 were not translated. Run it again for those.\n"
     assert ran == (1, "ja\tOK\n", sentence)
 
@@ -666,20 +666,107 @@ async def test_what_a_restart_stopped_is_told_once() -> None:
 async def test_what_a_restart_does_not_take_is_told_once() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
-        for _ in range(2 * cli_translate._ATTEMPTS):
+        for _ in range(2):
             utterance = await peer.expect(UtteranceFinal)
             await peer.say(refused("draining", "Send it elsewhere.", utterance.id, retry_after_ms=0))
         await peer.leave(1012, RESTARTS)
 
     async with scripted_gateway(script) as url:
-        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\n")
+        ran = await run("translate", "--to", "ja", "--wait", "0", "--url", url, stdin="a\nb\n")
     sentence = "gateway: The gateway is restarting: lines 1 to 2 were not translated. Run it again for those.\n"
     assert ran == (1, "", sentence)
 
 
+FOUND = "gateway: The gateway is back; going on.\n"
+
+
+@pytest.mark.parametrize("recovered", [True, False])
+async def test_a_gateway_that_comes_back_finishes_what_it_began(recovered: bool) -> None:
+    """One line was translated, one stopped by the restart, one accepted only, one not taken."""
+    again: list[str] = []
+
+    async def script(peer: Peer) -> None:
+        await peer.start(None if peer.visit == 1 or recovered else ANOTHER)
+        if peer.visit == 1:
+            one, two, three = [await peer.take() for _ in range(3)]
+            four = await peer.expect(UtteranceFinal)
+            await peer.say(delta(three, "ja", "th"), translated(one, "ja", "1"))
+            await peer.say(failed(two, "ja", "Stopped; send it again.", "draining"))
+            await peer.say(refused("draining", "Send it elsewhere.", four.id, retry_after_ms=0))
+            await peer.leave(1012, refused("draining", "The gateway restarts; reconnect.", retry_after_ms=1))
+            return
+        if recovered:
+            await peer.say(translated(UtteranceFinal("3", 1, "c"), "ja", "3"))
+        for _ in range(2 if recovered else 3):
+            utterance = await peer.take()
+            again.append(utterance.id)
+            await peer.say(translated(utterance, "ja", utterance.id))
+        await peer.expect(SessionEnd)
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url:
+        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\nc\nd\n")
+    lost = "gateway: The gateway closed the session: The gateway restarts; reconnect. Trying to reach it again.\n"
+    assert ran == (0, "ja\t1\nja\t2\nja\t3\nja\t4\n", lost + FOUND)
+    # What the client sends again on its own goes first.
+    assert again == (["4", "2"] if recovered else ["4", "2", "3"])
+
+
+async def test_what_was_shown_before_a_loss_is_shown_anew() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        if peer.visit == 1:
+            await peer.say(delta(await peer.take(), "ja", "Guten Ta"))
+            await peer.connection.close(4008)
+            return
+        utterance = UtteranceFinal("1", 1, "hi")
+        await peer.say(delta(utterance, "ja", "Guten Morgen"), translated(utterance, "ja", "Guten Morgen!"))
+        await peer.expect(SessionEnd)
+        await peer.leave(1000)
+
+    async with (
+        scripted_gateway(script) as url,
+        on_a_terminal("translate", "hi", "--to", "ja", "--url", url, columns=200) as terminal,
+    ):
+        rest = await terminal.rest()
+        assert await terminal.process.wait() == 0
+    assert "Guten TaGuten" not in rest
+    assert rest.endswith("Guten Morgen!\r\n")
+
+
+async def test_a_gateway_that_does_not_come_back() -> None:
+    async def script(peer: Peer) -> None:
+        if peer.visit == 1:
+            await peer.start()
+            await peer.take()
+            peer.drop()
+            return
+        await peer.leave(4509, refused("too_many_sessions", "This gateway is full."))
+
+    async with scripted_gateway(script) as url:
+        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\n")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.endswith(
+        "gateway: This gateway is full. Lines 1 to 2 were not translated. Run it again for those.\n"
+    )
+
+
+async def test_a_text_that_no_gateway_would_read() -> None:
+    async with scripted_gateway(echo) as url:
+        ran = await run("translate", "--to", "ja", "--url", url, stdin="a" * 70_000 + "\nb\n")
+        talk = await chat(url, "a" * 70_000, argv=("--to", "ja"))
+    assert (ran.status, ran.out) == (3, "ja\tja: b\n")
+    assert re.fullmatch(r"gateway: line 1: The message has \d+ bytes; the gateway takes 65536\.\n", ran.err)
+    assert re.fullmatch(r"gateway: The message has \d+ bytes; the gateway takes 65536\.\n", talk.err)
+
+
 async def test_a_restart_after_the_last_line_takes_nothing_away() -> None:
     async with scripted_gateway(leaving(1012, RESTARTS, translates=2)) as url:
-        assert await run("translate", "--to", "ja", "--url", url, stdin="a\na\n") == (0, "ja\ta\n" * 2, "")
+        assert await run("translate", "--to", "ja", "--wait", "0", "--url", url, stdin="a\na\n") == (
+            0,
+            "ja\ta\n" * 2,
+            "",
+        )
 
 
 async def test_a_gateway_that_is_lost_in_the_middle() -> None:
@@ -689,8 +776,8 @@ async def test_a_gateway_that_is_lost_in_the_middle() -> None:
         peer.connection.transport.abort()
 
     async with scripted_gateway(script) as url:
-        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\n")
-        one = await run("translate", "a", "--to", "ja", "--url", url)
+        ran = await run("translate", "--to", "ja", "--wait", "0", "--url", url, stdin="a\nb\n")
+        one = await run("translate", "a", "--to", "ja", "--wait", "0", "--url", url)
     lost = f"gateway: The connection to the gateway at {url.replace('http:', 'ws:')} was lost."
     assert ran == (1, "", f"{lost} Lines 1 to 2 were not translated. Run it again for those.\n")
     assert one == (1, "", f"{lost} The text was not translated. Run it again.\n")
@@ -698,7 +785,7 @@ async def test_a_gateway_that_is_lost_in_the_middle() -> None:
 
 async def test_a_gateway_that_says_goodbye_too_early() -> None:
     async with scripted_gateway(leaving(1000, translates=1)) as url:
-        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\n")
+        ran = await run("translate", "--to", "ja", "--wait", "0", "--url", url, stdin="a\nb\n")
     sentence = "gateway: The gateway ended the session. Line 2 was not translated. Run it again for that one.\n"
     assert ran == (1, "ja\ta\n", sentence)
 
@@ -712,7 +799,7 @@ async def test_a_restart_on_a_terminal_leaves_what_was_shown() -> None:
 
     async with (
         scripted_gateway(script) as url,
-        on_a_terminal("translate", "hi", "--to", "ja", "--url", url, columns=120) as terminal,
+        on_a_terminal("translate", "hi", "--to", "ja", "--wait", "0", "--url", url, columns=120) as terminal,
     ):
         shown = await terminal.rest()
         assert shown.endswith(
@@ -741,7 +828,7 @@ async def test_an_engine_that_dies_is_waited_for_as_long() -> None:
             one, two = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
             await peer.say(refused("engine_unavailable", "Restarting.", one.id, retry_after_ms=1))
             await peer.say(refused("engine_unavailable", "Restarting.", two.id, retry_after_ms=1))
-        one, two = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
+        one, two = await peer.take(), await peer.take()
         await peer.say(translated(one, "ja", one.text), translated(two, "ja", two.text))
         await peer.expect(SessionEnd)
         await peer.leave(1000)
@@ -902,7 +989,7 @@ async def test_translations_grow_in_place() -> None:
 
     async def script(peer: Peer) -> None:
         await peer.start()
-        utterance = await peer.expect(UtteranceFinal)
+        utterance = await peer.take()
         await peer.say(delta(utterance, "ja", "おは"))
         await peer.say(delta(utterance, "de", "Guten ", "Tag"))
         # The rest is said only once this much was seen: nothing waits for the end.
@@ -947,7 +1034,7 @@ async def test_chat_on_a_terminal() -> None:
 
     async def script(peer: Peer) -> None:
         await peer.start()
-        utterance = await peer.expect(UtteranceFinal)
+        utterance = await peer.take()
         assert utterance.text == "Good morning"
         await peer.say(delta(utterance, "ja", "おは"), translated(utterance, "ja", "おはよう"))
         await peer.connection.wait_closed()
@@ -1002,6 +1089,7 @@ async def updating(peer: Peer) -> None:
                 speaks = update.speaks or speaks
                 await peer.say(SessionUpdated(reads, speaks))
             case UtteranceFinal() as utterance:
+                await peer.say(accepted(utterance))
                 await peer.say(*(translated(utterance, lang, f"{speaks}-{lang}") for lang in reads))
 
 
@@ -1053,14 +1141,14 @@ async def test_chat_explains_itself() -> None:
 async def test_chat_tells_of_a_failure_and_goes_on() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
-        utterance = await peer.expect(UtteranceFinal)
+        utterance = await peer.take()
         await peer.say(refused("unsupported_option", "The model takes no context; it is left out."))
         await peer.say(failed(utterance, "ja", "The engine failed."))
         utterance = await peer.expect(UtteranceFinal)
         await peer.say(refused("limit_exceeded", "Too long.", utterance.id))
         utterance = await peer.expect(UtteranceFinal)
         await peer.say(refused("overloaded", "Full.", utterance.id, retry_after_ms=1))
-        utterance = await peer.expect(UtteranceFinal)
+        utterance = await peer.take()
         await peer.say(translated(utterance, "ja", "OK"))
         await peer.connection.wait_closed()
 
@@ -1072,6 +1160,34 @@ async def test_chat_tells_of_a_failure_and_goes_on() -> None:
         "gateway: The model takes no context; it is left out.\n"
         "gateway: ja: The engine failed.\n"
         "gateway: Too long.\n",
+    )
+
+
+async def test_chat_goes_on_when_the_gateway_is_back() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start(None if peer.visit < 3 else ANOTHER)
+        if peer.visit == 1:
+            await peer.take()
+            peer.drop()
+        elif peer.visit == 2:
+            await peer.say(translated(UtteranceFinal("1", 1, "one"), "ja", "ONE"))
+            await peer.expect(SessionUpdate)
+            await peer.leave(4010)
+        else:
+            assert (await peer.expect(SessionUpdate)).reads == ["de"]
+            await peer.say(SessionUpdated(["de"], "en"))
+            utterance = await peer.take()
+            await peer.say(translated(utterance, "de", "ZWEI"))
+            await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url:
+        ran = await chat(url, "one", "/to de", "two", argv=("--to", "ja"))
+        address = url.replace("http:", "ws:")
+    assert ran == (
+        0,
+        "ja\tONE\nen → de\nde\tZWEI\n",
+        f"gateway: The connection to the gateway at {address} was lost. Trying to reach it again.\n{FOUND}"
+        f"gateway: The gateway at {address} closed the session with code 4010. Trying to reach it again.\n{FOUND}",
     )
 
 
@@ -1093,7 +1209,7 @@ async def test_chat_with_a_gateway_that_left(line: str, code: int, last_words: l
         await peer.leave(code, *last_words)
 
     async with scripted_gateway(script) as url:
-        ran = await chat(url, line, argv=("--to", "ja"))
+        ran = await chat(url, line, argv=("--to", "ja", "--wait", "0"))
     assert ran == (1, "", f"gateway: {sentence.format(address=url.replace('http:', 'ws:'))}\n")
 
 

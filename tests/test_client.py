@@ -12,13 +12,13 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
-from gateway import client
 from gateway.client import (
     ClientSession,
     EngineNotReady,
     GatewayUnreachable,
     InvalidAddress,
     SessionClosed,
+    SessionEvent,
     SessionRefused,
     UnreadableMessage,
     connect,
@@ -26,22 +26,23 @@ from gateway.client import (
 )
 from gateway.codec import JSON, MSGPACK, Codec
 from gateway.messages import (
+    ClientMessage,
     Error,
     Ping,
     Pong,
-    ServerMessage,
     SessionEnd,
     SessionStart,
     SessionUpdate,
+    SessionUpdated,
     UtteranceAccepted,
     UtteranceCancel,
     UtteranceFinal,
     UtterancePartial,
 )
-from tests.scripted_gateway import STARTED, Peer, accepted, refused, scripted_gateway, translated
+from tests.scripted_gateway import STARTED, Peer, refused, scripted_gateway, translated
 
 
-async def everything(session: ClientSession) -> list[ServerMessage]:
+async def everything(session: ClientSession) -> list[SessionEvent]:
     return [message async for message in session]
 
 
@@ -191,7 +192,7 @@ async def test_a_gateway_that_closes_instead_of_starting() -> None:
 
 
 async def test_a_gateway_that_never_answers_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_ANSWER_S", 0.2)
+    monkeypatch.setattr("gateway.client.connection._ANSWER_S", 0.2)
 
     async def script(peer: Peer) -> None:
         await peer.connection.wait_closed()
@@ -270,7 +271,7 @@ async def test_a_websocket_server_without_our_subprotocol_answers() -> None:
 
 
 async def test_a_server_that_accepts_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_ANSWER_S", 0.2)
+    monkeypatch.setattr("gateway.client.connection._ANSWER_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with pytest.raises(GatewayUnreachable, match=r"Nothing answered at .* within 0\.2 s"):
@@ -333,37 +334,66 @@ async def test_revisions_grow_until_the_gateway_accepts_the_final_one() -> None:
 
     async def script(peer: Peer) -> None:
         await peer.start()
-        for _ in range(4):
-            seen.append(message := await peer.receive())
-        assert isinstance(message, UtteranceFinal)
-        await peer.say(accepted(message), translated(message, "ja", "はい"))
-        seen.append(await peer.receive())
-        seen.append(await peer.receive())
+        seen.extend([await peer.receive(), await peer.receive(), message := await peer.take()])
+        await peer.say(translated(message, "ja", "はい"))
+        seen.extend([await peer.receive(), await peer.receive()])
         await peer.leave(1000)
 
     async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
-        assert await session.partial("good", lang="en") == "1"
+        assert await session.partial("good", "1", lang="en") == "1"
         assert await session.partial("good morning", "1", start_ms=0, end_ms=900) == "1"
         assert await session.final("Good morning.", "1") == "1"
-        assert await session.final("Good morning.", "1") == "1"  # refused before, say: sent again
+        assert await session.final("Good morning.", "1") == "1"  # it is on its way already
         assert isinstance(await anext(session), UtteranceAccepted)
-        assert await session.final("Let us start.") == "2"
+        assert await session.final("Let us start.", "2") == "2"
         assert await session.final("A late one.", "1", rev=9) == "1"
         assert len(await everything(session)) == 1
     assert seen == [
         UtterancePartial("1", 1, "good", "en"),
         UtterancePartial("1", 2, "good morning", None, 0, 900),
         UtteranceFinal("1", 3, "Good morning."),
-        UtteranceFinal("1", 4, "Good morning."),
         UtteranceFinal("2", 1, "Let us start."),
         UtteranceFinal("1", 9, "A late one."),
     ]
 
 
+async def test_ids_are_short_and_not_those_of_another_process() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.connection.wait_closed()
+
+    async with (
+        scripted_gateway(script) as url,
+        connect(url, reads=["ja"]) as one,
+        connect(url, reads=["ja"]) as other,
+    ):
+        ids = [await session.final("Yes.") for session in (one, one, other)]
+    first, second, elsewhere = (id.split("-") for id in ids)
+    assert (first[1], second[1], elsewhere[1]) == ("1", "2", "1")
+    assert first[0] == second[0] != elsewhere[0]
+    assert max(map(len, ids)) == 6
+
+
+async def test_what_the_gateway_would_not_read_is_not_sent() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        assert await peer.receive() == Ping()
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        with pytest.raises(ValueError, match=r"^The message has \d+ bytes; the gateway takes 65536\.$"):
+            await session.final("あ" * 30_000)
+        with pytest.raises(ValueError, match="the gateway takes 65536"):
+            await session.partial("a" * 70_000)
+        await session.ping()
+        assert session.unacknowledged == ()
+        assert await everything(session) == []
+
+
 async def test_an_accepted_id_starts_over() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
-        await peer.say(accepted(await peer.expect(UtteranceFinal)))
+        await peer.take()
         assert (await peer.expect(UtteranceFinal)).rev == 1
         await peer.leave(1000)
 
@@ -375,7 +405,7 @@ async def test_an_accepted_id_starts_over() -> None:
 
 
 async def test_remembered_revisions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_REVISIONS", 2)
+    monkeypatch.setattr("gateway.client.outgoing._REVISIONS", 2)
     revisions: list[int] = []
 
     async def script(peer: Peer) -> None:
@@ -396,6 +426,7 @@ async def test_everything_else_a_session_may_say() -> None:
         await peer.start()
         assert await peer.receive() == UtteranceCancel("7")
         assert await peer.receive() == SessionUpdate(reads=["fr"], speaks="de", formality="informal")
+        await peer.say(SessionUpdated(["fr"], "de"))
         assert await peer.receive() == SessionUpdate(context="Sales.")
         assert await peer.receive() == Ping("n")
         await peer.say(Pong("n"))
@@ -408,7 +439,41 @@ async def test_everything_else_a_session_may_say() -> None:
         await session.update(context="Sales.")
         await session.ping("n")
         await session.end()
-        assert await everything(session) == [Pong("n")]
+        assert await everything(session) == [SessionUpdated(["fr"], "de"), Pong("n")]
+
+
+async def test_any_message_may_be_sent_as_one() -> None:
+    final = UtteranceFinal("1", 1, "Yes.")
+    others: list[ClientMessage] = [SessionUpdate(context="Sales."), Ping("n"), UtteranceCancel("1")]
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        assert await peer.take() == final
+        assert [await peer.receive() for _ in others] == others
+        assert await peer.receive() == SessionEnd()
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        for message in (final, *others, SessionEnd()):
+            await session.send(message)
+        assert session.unacknowledged == (final,)
+        assert len(await everything(session)) == 1
+        assert len(session.unacknowledged) == 0
+
+
+async def test_one_task_at_a_time_iterates() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        first = asyncio.ensure_future(anext(session))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="one task at a time"):
+            await anext(session)
+        first.cancel()
+        await asyncio.wait([first])
 
 
 async def test_what_cannot_be_read_is_named() -> None:
@@ -430,7 +495,7 @@ async def test_a_close_is_explained_by_the_error_before_it() -> None:
         await peer.start()
         await peer.leave(4008, Pong(), refused("slow_reader", "Too much waits to be read; reconnect."))
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], reconnect=False) as session:
         with pytest.raises(SessionClosed) as caught:
             await everything(session)
     assert str(caught.value) == "The gateway closed the session: Too much waits to be read; reconnect."
@@ -444,7 +509,7 @@ async def test_an_older_error_explains_no_close() -> None:
         await peer.start()
         await peer.leave(1012, refused("stale_revision", "Old."), Pong())
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], reconnect=False) as session:
         with pytest.raises(SessionClosed, match=r"^The gateway at ws://\S+ closed the session with code 1012\.$"):
             await everything(session)
 
@@ -454,7 +519,7 @@ async def test_a_connection_that_breaks() -> None:
         await peer.start()
         peer.connection.transport.abort()
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], reconnect=False) as session:
         with pytest.raises(
             SessionClosed, match=r"^The connection to the gateway at ws://\S+ was lost\.$"
         ) as caught:
@@ -467,7 +532,7 @@ async def test_nothing_can_be_said_to_a_gateway_that_left() -> None:
         await peer.start()
         await peer.leave(4012, refused("draining", "The gateway restarts; reconnect."))
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], reconnect=False) as session:
         with pytest.raises(SessionClosed):
             await everything(session)
         with pytest.raises(SessionClosed) as caught:
@@ -498,3 +563,32 @@ async def test_a_message_of_a_newer_gateway_is_skipped() -> None:
 
     async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
         assert await anext(session) == Pong("after")
+
+
+async def test_nothing_can_be_said_after_leaving() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url:
+        async with connect(url, reads=["ja"]) as session:
+            pass
+        assert await everything(session) == []
+        with pytest.raises(SessionClosed, match="code 1000"):
+            await session.final("Anybody?")
+        with pytest.raises(SessionClosed):
+            await session.ping()
+
+
+async def test_leaving_while_another_task_iterates_ends_its_iteration() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.say(Pong("here"))
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url, asyncio.TaskGroup() as tasks:
+        async with connect(url, reads=["ja"]) as session:
+            assert await anext(session) == Pong("here")
+            reading = tasks.create_task(everything(session))
+            await asyncio.sleep(0)
+        assert await reading == []

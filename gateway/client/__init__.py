@@ -1,0 +1,150 @@
+"""A client of the gateway: a session that survives its connections, for programs, the command line and tests.
+
+Knows: how a session is opened and left. Must not know: the gateway's inside, terminals, what is done with the
+messages. docs/client.md explains it with examples.
+
+    errors        how it fails, as one tree
+    connection    one WebSocket: address, opening, frames, end
+    outgoing      finals and updates until they are answered (pure)
+    received      position in the log, duplicates (pure)
+    reconnecting  when to try again (pure)
+    session       a session over as many connections as it takes
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from gateway.client.connection import Connection, Endpoint, stream_url
+from gateway.client.errors import (
+    ClientError,
+    EngineNotReady,
+    GatewayUnreachable,
+    InvalidAddress,
+    SessionClosed,
+    SessionRefused,
+    UnreadableMessage,
+)
+from gateway.client.session import ClientSession, Reconnected, Reconnecting, SessionEvent
+from gateway.codec import JSON, Codec
+from gateway.errors import EngineUnavailable
+from gateway.events import Formality
+from gateway.messages import Error, Resume, SessionStart, SessionStarted
+
+__all__ = [
+    "ClientError",
+    "ClientSession",
+    "EngineNotReady",
+    "GatewayUnreachable",
+    "InvalidAddress",
+    "Reconnected",
+    "Reconnecting",
+    "Resume",
+    "SessionClosed",
+    "SessionEvent",
+    "SessionRefused",
+    "UnreadableMessage",
+    "connect",
+    "stream_url",
+]
+
+# Between two `session.start` when the gateway does not say how long to wait.
+_RETRY_MS = 2_000
+
+
+@asynccontextmanager
+async def connect(
+    url: str,
+    *,
+    reads: Sequence[str],
+    speaks: str | None = None,
+    meeting: str | None = None,
+    name: str | None = None,
+    glossary: dict[str, dict[str, str]] | None = None,
+    context: str | None = None,
+    formality: Formality | None = None,
+    codec: Codec = JSON,
+    ready_timeout_s: float = 300.0,
+    on_waiting: Callable[[Error], object] | None = None,
+    resume: Resume | None = None,
+    reconnect: bool = True,
+    give_up_s: float = 300.0,
+    max_unacknowledged: int = 1_000,
+    ping_interval_s: float | None = 20.0,
+    ping_timeout_s: float | None = 20.0,
+    jitter: Callable[[], float] = random.random,
+) -> AsyncGenerator[ClientSession, None]:
+    """Open a connection and start a session on it; leaving the context ends both.
+
+    meeting: its id; without one, a meeting of one's own. glossary: target language → source term → target term.
+
+    ready_timeout_s: patience with an engine that is loading, seconds; `on_waiting` is called with each answer that
+    asks for patience. resume: the `position` of a session that an earlier process had.
+
+    reconnect: whether a lost connection is opened again, which is tried for `give_up_s` seconds each time; without
+    it the iteration raises `SessionClosed`. max_unacknowledged: finals that wait for the gateway before `final`
+    does. ping_interval_s, ping_timeout_s: how often to ask whether the gateway is there, and how long to wait for
+    an answer before the connection counts as lost. jitter: gives random numbers from 0 to 1, for the delays.
+
+    To see unfinished translations through, call `ClientSession.end` and iterate to the end before leaving.
+
+    Raises every class of the tree in `gateway.client.errors`.
+    """
+    start = SessionStart(
+        reads=list(reads),
+        speaks=speaks,
+        meeting=meeting,
+        name=name,
+        glossary=glossary,
+        context=context,
+        formality=formality,
+        resume=resume,
+    )
+    endpoint = Endpoint(stream_url(url), codec, ping_interval_s, ping_timeout_s)
+    connection = await Connection.open(endpoint)
+    try:
+        started = await _start(connection, endpoint, start, ready_timeout_s, on_waiting)
+    except BaseException:
+        await connection.close()
+        raise
+    session = ClientSession(
+        endpoint,
+        connection,
+        start,
+        started,
+        give_up_s=give_up_s if reconnect else 0.0,
+        max_unacknowledged=max_unacknowledged,
+        jitter=jitter,
+    )
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+async def _start(
+    connection: Connection,
+    endpoint: Endpoint,
+    start: SessionStart,
+    ready_timeout_s: float,
+    on_waiting: Callable[[Error], object] | None,
+) -> SessionStarted:
+    """Send `session.start` until the engine is there to take it."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + ready_timeout_s
+    while True:
+        answer = await connection.start(start)
+        if isinstance(answer, SessionStarted):
+            return answer
+        if answer.code != EngineUnavailable.code:
+            raise SessionRefused(answer)
+        wait_s = (_RETRY_MS if answer.retry_after_ms is None else answer.retry_after_ms) / 1000
+        if loop.time() + wait_s > deadline_s:
+            state = f"not ready after {ready_timeout_s:g} s" if ready_timeout_s else "still loading"
+            raise EngineNotReady(f"The engine of the gateway at {endpoint.address} is {state}.")
+        if on_waiting is not None:
+            on_waiting(answer)
+        await asyncio.sleep(wait_s)

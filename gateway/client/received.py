@@ -1,0 +1,58 @@
+"""Where a reader is in its meeting's log, and which publications it has had.
+
+Knows: epochs, offsets, keys of publications. Must not know: sockets, tasks, what publications are shown as.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from gateway.messages import Caption, Resume, ServerMessage, SessionStarted, TranslationFailed, TranslationFinal
+
+__all__ = ["Received"]
+
+# Publications that are recognised when they come again under another epoch.
+_REMEMBERED = 4_096
+
+
+class Received:
+    """`position`: from which a resumed session goes on. `is_new`: whether a message was not received before."""
+
+    def __init__(self, started: SessionStarted, resumed: Resume | None = None) -> None:
+        self._started = started
+        self._log = 0 if resumed is not None and resumed.epoch == started.epoch else 1
+        self._offset = resumed.offset if self._log == 0 and resumed is not None else 0
+        # Kept apart: what follows a new session may lie before the position at which it began.
+        self._position = self._offset if started.recovered else max(self._offset, started.offset)
+        self._recent: OrderedDict[tuple[object, ...], int] = OrderedDict()
+
+    @property
+    def position(self) -> Resume:
+        """The session, the epoch of its log, and the highest offset that was received."""
+        return Resume(self._started.session, self._started.epoch, self._position)
+
+    def restarted(self, started: SessionStarted) -> None:
+        """The session goes on, or another one took its place."""
+        before, self._started = self._started, started
+        if (before.meeting, before.epoch) != (started.meeting, started.epoch):
+            self._log += 1
+            self._offset = 0
+            self._position = started.offset
+        elif not started.recovered:
+            self._position = max(self._position, started.offset)
+
+    def is_new(self, message: ServerMessage) -> bool:
+        """Note a message; false for a publication that was received before."""
+        match message:
+            case Caption(offset=int(offset)) | TranslationFinal(offset=offset) | TranslationFailed(offset=offset):
+                if offset <= self._offset:
+                    return False
+                self._offset = offset
+                self._position = max(self._position, offset)
+                key = (type(message), message.participant, message.utterance, message.lang, message.rev)
+                known = self._recent.setdefault(key, self._log)
+                if len(self._recent) > _REMEMBERED:
+                    self._recent.popitem(last=False)
+                return known == self._log
+            case _:
+                return True
