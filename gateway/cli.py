@@ -1,7 +1,7 @@
-"""The command line: commands, their flags, exit statuses.
+"""The command line: from arguments to a command, its exit status and what is said of its errors.
 
-Knows: how everything is spelled and explained. Must not know: how any of it is done; each command imports
-that when it runs, so that `--help` answers at once.
+Knows: which flags go together, and what each command is given. Must not know: how flags are spelled (`cli_flags`),
+nor how any command is done; each imports that when it runs, so that `--help` answers at once.
 
 Exit statuses: 0 done; 1 the gateway cannot start, is not there or went away; 2 wrong usage; 3 something was
 not translated; 130 interrupted.
@@ -11,25 +11,22 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from gateway import __version__
+from gateway.cli_flags import DEFAULT_URL, parser
 from gateway.errors import StartupError
-from gateway.languages import NAMES, normalise
 
 if TYPE_CHECKING:
+    from gateway.cli_meeting import Seat
     from gateway.cli_translate import SessionOptions
 
 __all__ = ["main"]
 
-_DEFAULT_URL = "http://127.0.0.1:8000"
+_DEFAULT_URL = DEFAULT_URL
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141  # 128 + SIGPIPE, as shells report it
@@ -37,16 +34,16 @@ _BROKEN_PIPE = 141  # 128 + SIGPIPE, as shells report it
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; its exit status. Wrong usage and `--help` raise `SystemExit`, as argparse does."""
-    parser = _parser()
-    args, unknown = parser.parse_known_args(argv)
+    gateway = parser()
+    args, unknown = gateway.parse_known_args(argv)
     if unknown:
         # Told by the command that was given: its usage shows the flags that there are.
-        getattr(args, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+        getattr(args, "parser", gateway).error(f"unrecognized arguments: {' '.join(unknown)}")
     if args.command is None:
-        parser.print_help(sys.stderr)
+        gateway.print_help(sys.stderr)
         return 2
     try:
-        status: int = args.command(args)
+        status = _COMMANDS[args.command](args)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -124,6 +121,42 @@ def _chat(args: argparse.Namespace) -> int:
     return _explaining(args, lambda: chat(options))
 
 
+def _speak(args: argparse.Namespace) -> int:
+    if sys.stdin is None:
+        _misused(args, "there is no stdin to read lines from")
+    seat = _seat(args)
+
+    import asyncio
+
+    from gateway.cli_speak import speak
+
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    work = speak(
+        seat,
+        args.lang,
+        sys.stdin,
+        prompt=args.lang if interactive else None,
+        words_per_minute=args.words_per_minute,
+    )
+    return _explaining(args, lambda: asyncio.run(work))
+
+
+def _read(args: argparse.Namespace) -> int:
+    langs = tuple(dict.fromkeys(lang for langs in (*args.langs, args.lang) for lang in langs))
+    if not langs and args.transcript is None:
+        _misused(args, "give a language to read, such as ja")
+    seat = _seat(args)
+
+    import asyncio
+
+    from gateway.cli_read import read
+    from gateway.cli_transcript import print_transcript
+
+    if args.transcript is not None:
+        return _explaining(args, lambda: print_transcript(seat, langs, args.transcript))
+    return _explaining(args, lambda: asyncio.run(read(seat, langs, as_json=args.json)))
+
+
 def _version(_args: argparse.Namespace) -> int:
     print(f"translation-gateway {__version__}")
     return 0
@@ -142,6 +175,17 @@ def _session_options(args: argparse.Namespace) -> SessionOptions:
         glossary=tuple(args.glossary),
         context=args.context,
         formality=args.formality,
+        wait_s=args.wait,
+    )
+
+
+def _seat(args: argparse.Namespace) -> Seat:
+    from gateway.cli_meeting import Seat
+
+    return Seat(
+        url=_DEFAULT_URL if args.url is None else args.url,
+        meeting=args.meeting,
+        name=args.name,
         wait_s=args.wait,
     )
 
@@ -172,214 +216,11 @@ def _explaining(args: argparse.Namespace, work: Callable[[], int]) -> int:
         return EXIT_FAILED if isinstance(error, SessionRefused) else EXIT_UNREACHABLE
 
 
-# ---------------------------------------------------------------- flags
-
-
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """Examples stay as they are written, and the list of commands gets room for their names."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=min(100, shutil.get_terminal_size().columns))
-        self._action_max_length = 14
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="gateway",
-        description="Translates live meetings: a WebSocket gateway in front of one shared vLLM engine.",
-        epilog="""start here:
-  gateway serve                          serve the bundled model on http://127.0.0.1:8000
-  gateway translate "Good morning" --to ja,de
-  gateway chat                           type sentences, watch them being translated
-
-`gateway COMMAND --help` explains a command. Exit statuses: 0 done, 1 no gateway there or it went away,
-2 wrong usage, 3 something was not translated, 130 interrupted.""",
-        formatter_class=_Help,
-    )
-    parser.add_argument("--version", action="version", version=f"translation-gateway {__version__}")
-    parser.set_defaults(command=None)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    _add_serve(commands)
-    _add_translate(commands)
-    _add_chat(commands)
-    version = commands.add_parser("version", help="print the version", description="Prints the version.")
-    version.set_defaults(command=_version, parser=version)
-    return parser
-
-
-def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    serve = commands.add_parser(
-        "serve",
-        help="start a gateway",
-        description="Starts a gateway and serves until it is interrupted; accepted work is finished first.",
-        epilog="""examples:
-  gateway serve                              the bundled model, on this machine alone
-  gateway serve --host 0.0.0.0 --port 9000   for others on the network
-  gateway serve --model tencent/Hunyuan-MT-7B --max-num-seqs 16
-  gateway serve --config gateway.toml        settings from a file; flags win over it
-  gateway serve --engine simulated           no model at all: repeats the words, to try out clients""",
-        formatter_class=_Help,
-    )
-    listen = serve.add_argument_group("where to listen")
-    listen.add_argument("--host", help="address to listen on (default: 127.0.0.1; 0.0.0.0 for all)")
-    listen.add_argument("--port", type=_port, help="port to listen on (default: 8000; 0 takes a free one)")
-    engine = serve.add_argument_group("engine")
-    engine.add_argument("--model", help="folder, or name on the Hugging Face hub (default: the bundled model)")
-    engine.add_argument("--family", help="prompt family (default: recognised from the model)")
-    engine.add_argument(
-        "--engine", choices=("vllm", "simulated"), help="what generates translations (default: vllm)"
-    )
-    engine.add_argument(
-        "--max-num-seqs", type=_count, metavar="N", help="translations generated together (default: 16)"
-    )
-    engine.add_argument(
-        "--max-model-len", type=_count, metavar="TOKENS", help="prompt and output (default: the model's own)"
-    )
-    engine.add_argument(
-        "--dtype",
-        choices=("auto", "bfloat16", "float16", "float32"),
-        help="type of the weights (default: auto)",
-    )
-    engine.add_argument(
-        "--gpu-memory-utilization", type=_share, metavar="SHARE", help="of the GPU's memory (default: 0.9)"
-    )
-    general = serve.add_argument_group("general")
-    general.add_argument("--config", type=Path, metavar="FILE", help="settings in TOML")
-    general.add_argument(
-        "--log-level", choices=("debug", "info", "warning", "error"), help="how much to log (default: info)"
-    )
-    general.add_argument(
-        "--traceback", "--verbose", action="store_true", help="if it cannot start, show where that came from"
-    )
-    serve.set_defaults(command=_serve, parser=serve)
-
-
-def _add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    translate = commands.add_parser(
-        "translate",
-        help="translate a text, or lines from a pipe",
-        description="""\
-Translates through a running gateway. On a terminal the translations grow as they are generated;
-elsewhere each finished one is a line: language, tab, text.""",
-        epilog="""examples:
-  gateway translate "Good morning, everyone." --to ja,de
-  gateway translate --from de --to en "Guten Morgen"
-  gateway translate --to ja < minutes.txt > minutes.ja.tsv
-  tail -f captions.txt | gateway translate --to es -
-  gateway translate "Open a ticket." --to de --glossary ticket=Ticket --formality formal
-  gateway translate "Hello" --to fr --json --timings
-
-Exit statuses: 0 all translated, 1 no gateway there or it went away, 2 wrong usage, 3 something was refused
-or not translated.""",
-        formatter_class=_Help,
-    )
-    translate.add_argument(
-        "text", nargs="*", metavar="TEXT", help="what to translate; `-` or nothing: each line of stdin"
-    )
-    _add_session_flags(translate)
-    output = translate.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print the gateway's messages, one a line")
-    output.add_argument("--timings", action="store_true", help="tell on stderr how long each translation took")
-    translate.set_defaults(command=_translate, parser=translate)
-
-
-def _add_chat(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    chat = commands.add_parser(
-        "chat",
-        help="type sentences and watch them being translated",
-        description="Translates what you type, sentence by sentence, through a running gateway.",
-        epilog="""examples:
-  gateway chat
-  gateway chat --from de --to en,ja
-
-inside:
-  /from LANG     the language you type in         /to LANG,LANG  the languages you want to read
-  /languages     what the gateway knows           /help          these commands
-  /quit          leave, as does Ctrl-D""",
-        formatter_class=_Help,
-    )
-    _add_session_flags(chat)
-    chat.set_defaults(command=_chat, parser=chat)
-
-
-def _add_session_flags(command: argparse.ArgumentParser) -> None:
-    what = command.add_argument_group("what to translate")
-    what.add_argument(
-        "--from", dest="source", type=normalise, default="en", metavar="LANG", help="default: %(default)s"
-    )
-    what.add_argument(
-        "--to",
-        type=_languages,
-        default=(),
-        metavar="LANG,…",
-        help="default: every other language the gateway knows",
-    )
-    what.add_argument(
-        "--glossary",
-        type=_term,
-        action="append",
-        default=[],
-        metavar="[LANG:]TERM=TERM",
-        help="how a term is to be translated, into LANG or into every language; may be repeated",
-    )
-    what.add_argument("--context", metavar="TEXT", help="background that helps: the topic, names")
-    what.add_argument(
-        "--formality",
-        choices=("formal", "informal"),
-        help="how to address people (default: the model decides)",
-    )
-    where = command.add_argument_group("where")
-    where.add_argument("--url", help=f"the gateway (default: {_DEFAULT_URL})")
-    where.add_argument(
-        "--wait",
-        type=_seconds,
-        default=300.0,
-        metavar="SECONDS",
-        help="for an engine that is still loading (default: %(default)g)",
-    )
-    where.add_argument("--traceback", action="store_true", help="with an error, show where it came from")
-
-
-# ---------------------------------------------------------------- values of flags
-
-
-def _languages(text: str) -> tuple[str, ...]:
-    if found := tuple(dict.fromkeys(normalise(tag) for tag in text.split(",") if tag.strip())):
-        return found
-    raise argparse.ArgumentTypeError("give languages such as ja,de")
-
-
-def _term(text: str) -> tuple[str | None, str, str]:
-    source, equals, target = text.partition("=")
-    tag, colon, rest = source.partition(":")
-    lang = normalise(tag) if colon and normalise(tag) in NAMES else None
-    term = (rest if lang else source).strip()
-    if not equals or not term or not target.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not TERM=TERM")
-    return lang, term, target.strip()
-
-
-def _port(text: str) -> int:
-    if text.isdecimal() and int(text) <= 65_535:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535")
-
-
-def _count(text: str) -> int:
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-
-
-def _share(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (share := float(text)) <= 1:
-            return share
-    raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
-
-
-def _seconds(text: str) -> float:
-    with suppress(ValueError):
-        if 0 <= (seconds := float(text)) < inf:
-            return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "serve": _serve,
+    "translate": _translate,
+    "chat": _chat,
+    "speak": _speak,
+    "read": _read,
+    "version": _version,
+}

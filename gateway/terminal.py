@@ -1,6 +1,7 @@
 """Lines that change in place on a terminal, for translations that grow while they are read.
 
-Knows: display width, a few ANSI sequences. Must not know: what the lines say, sockets.
+Knows: display width, a few ANSI sequences, and what must not get through to a terminal. Must not know: what the
+lines say, sockets.
 """
 
 from __future__ import annotations
@@ -8,12 +9,23 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Sequence
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
-__all__ = ["LiveLines", "can_redraw", "cells", "printable", "tail"]
+__all__ = ["LiveArea", "LiveLines", "Row", "can_redraw", "cells", "head", "printable", "styled", "tail"]
 
 _CLEAR_LINE = "\x1b[2K"
 _CLEAR_BELOW = "\x1b[J"
+_DIM = "\x1b[2m"
+_PLAIN = "\x1b[0m"
+
+# Red and black are left out: one looks like an error, the other like nothing.
+_COLOURS = ("\x1b[36m", "\x1b[32m", "\x1b[33m", "\x1b[35m", "\x1b[34m")
+
+# Unfinished rows that are shown at once: more are a wall, and nobody reads it.
+_MOST_ROWS = 6
+
+# What would change the direction of the text around it, up to the end of the line.
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def can_redraw(out: TextIO, lines: int) -> bool:
@@ -21,6 +33,11 @@ def can_redraw(out: TextIO, lines: int) -> bool:
     if not out.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return False
     return lines < _size(out).lines
+
+
+def styled(out: TextIO) -> bool:
+    """Whether to colour and dim there: a terminal that understands ANSI, and nobody said `NO_COLOR`."""
+    return can_redraw(out, 1) and not os.environ.get("NO_COLOR")
 
 
 def cells(text: str) -> int:
@@ -39,9 +56,20 @@ def tail(text: str, columns: int) -> str:
     return "…" + text[kept:]
 
 
+def head(text: str, columns: int) -> str:
+    """The beginning of a text that fits into so many columns, marked with `…` where its end is left out."""
+    if cells(text) <= columns:
+        return text
+    kept, width = 0, 1
+    while width + _cells(text[kept]) <= columns:
+        width += _cells(text[kept])
+        kept += 1
+    return text[:kept] + "…"
+
+
 def printable(text: str) -> str:
-    """A text on one line: what would move the cursor or switch a terminal's modes becomes a space."""
-    return "".join(" " if unicodedata.category(character) == "Cc" else character for character in text)
+    """The text on one line and without anything that would drive the terminal."""
+    return "".join(map(_printable, text))
 
 
 class LiveLines:
@@ -86,6 +114,92 @@ class LiveLines:
         home = ("\r" + (f"\x1b[{up}A" if up else "")) if self._drawn else ""
         self._out.write(home + block)
         self._out.flush()
+
+
+class Row(NamedTuple):
+    """A line to show: a label, the text, and behind it text that may still change.
+
+    Its parts are shown as they are: they have to be `printable`. colour: any number; the same one looks the same.
+    """
+
+    label: str
+    text: str
+    tentative: str = ""
+    dim: bool = False
+    colour: int | None = None
+
+
+class LiveArea:
+    """Finished rows that scroll up, and below them a few unfinished ones that are redrawn in place.
+
+    An unfinished row shows the end of its text on one line of the screen; a finished one is shown in full.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._styled = styled(out)
+        self._drawn: list[int] = []  # the columns of each unfinished row on the screen
+
+    @property
+    def room(self) -> int:
+        """How many unfinished rows there is room for."""
+        return max(1, min(_MOST_ROWS, _size(self._out).lines - 2))
+
+    def show(self, finished: Sequence[Row], unfinished: Sequence[Row]) -> None:
+        """Scroll the finished rows up; the unfinished ones take the place of those before."""
+        columns = _size(self._out).columns
+        erased = self._home(columns) + _CLEAR_BELOW if self._drawn else ""
+        # One column stays free: some terminals wrap as soon as the last one is filled.
+        shown = [_fit(row, columns - 1) for row in unfinished]
+        above = "".join(self._style(row) + "\n" for row in finished)
+        self._out.write(erased + above + "\n".join(map(self._style, shown)))
+        self._out.flush()
+        self._drawn = [cells(row.label + row.text + row.tentative) for row in shown]
+
+    def leave(self) -> None:
+        """Take the unfinished rows away, and what the keys that end a command (`^C`) have left there."""
+        self._out.write(self._home(_size(self._out).columns) + _CLEAR_BELOW)
+        self._out.flush()
+        self._drawn = []
+
+    def _home(self, columns: int) -> str:
+        """Back to the beginning of the unfinished rows."""
+        # A terminal that has become narrower since has wrapped what was drawn.
+        up = max(0, sum(max(1, -(-width // columns)) for width in self._drawn) - 1)
+        return "\r" + (f"\x1b[{up}A" if up else "")
+
+    def _style(self, row: Row) -> str:
+        label, text, tentative = row.label, row.text, row.tentative
+        if not self._styled:
+            return label + text + tentative
+        if row.dim:
+            return f"{_DIM}{label}{text}{tentative}{_PLAIN}"
+        if label and row.colour is not None:
+            label = f"{_COLOURS[row.colour % len(_COLOURS)]}{label}{_PLAIN}"
+        if tentative:
+            tentative = f"{_DIM}{tentative}{_PLAIN}"
+        return label + text + tentative
+
+
+def _fit(row: Row, columns: int) -> Row:
+    """The row on one line: at most half of it is label, the rest shows the end of the text."""
+    label = head(row.label, max(1, columns // 2))
+    shown = tail(row.text + row.tentative, max(1, columns - cells(label)))
+    tentative = min(len(row.tentative), len(shown))
+    cut = len(shown) - tentative
+    return row._replace(label=label, text=shown[:cut], tentative=shown[cut:])
+
+
+def _printable(character: str) -> str:
+    match unicodedata.category(character):
+        case "Cc" | "Zl" | "Zp":
+            return " "
+        case "Cs":  # half a character, which no terminal can be sent
+            return "\ufffd"
+        case "Cf" if character in _DIRECTIONS:
+            return ""
+        case _:
+            return character
 
 
 def _cells(character: str) -> int:

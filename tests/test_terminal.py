@@ -7,11 +7,15 @@ import os
 
 import pytest
 
-from gateway.terminal import LiveLines, can_redraw, cells, printable, tail
+from gateway import terminal
+from gateway.terminal import LiveArea, LiveLines, Row, can_redraw, cells, head, printable, styled, tail
 
 
 class Screen(io.StringIO):
-    """Just enough of a terminal to see what a person would see: it obeys what `LiveLines` writes."""
+    """Just enough of a terminal to see what a person would see: it obeys what is written.
+
+    Wide characters take one column here; what is under test counts columns by itself.
+    """
 
     def isatty(self) -> bool:
         return True
@@ -33,7 +37,7 @@ class Screen(io.StringIO):
                 elif command == "J":
                     rows[row:] = [rows[row][:column]]
                 else:
-                    raise AssertionError(f"unknown sequence {command}")
+                    assert command == "m", f"unknown sequence {command}"
                 at = end + 1
                 continue
             match text[at]:
@@ -69,8 +73,34 @@ def test_the_end_of_a_text_that_is_too_long(text: str, columns: int, shown: str)
     assert tail(text, columns) == shown
 
 
-def test_a_translation_cannot_drive_the_terminal() -> None:
-    assert printable("a\x1b[2Jb\r\nc\td\x9b") == "a [2Jb  c d "
+@pytest.mark.parametrize(
+    ("text", "columns", "shown"),
+    [
+        ("fits", 4, "fits"),
+        ("does not fit", 5, "does…"),
+        ("会議を始めます", 7, "会議を…"),
+        ("会議を始めます", 6, "会議…"),
+        ("会議", 1, "…"),
+    ],
+)
+def test_the_beginning_of_a_text_that_is_too_long(text: str, columns: int, shown: str) -> None:
+    assert head(text, columns) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[2Jb\r\nc\td\x9b", "a [2Jb  c d "),
+        ("one\u2028two\u2029three\x85four", "one two three four"),
+        # An override would turn around everything behind it on the line, the next speaker's name too.
+        ("a\u202eb\u2066c\u2069", "abc"),
+        ("half \ud83d", "half \ufffd"),
+        # These belong to how words and pictures are written.
+        ("می\u200cخواهم 👩\u200d💻", "می\u200cخواهم 👩\u200d💻"),
+    ],
+)
+def test_a_translation_cannot_drive_the_terminal(text: str, shown: str) -> None:
+    assert printable(text) == shown
 
 
 def test_lines_grow_in_place_and_stay() -> None:
@@ -129,3 +159,105 @@ def test_a_terminal_without_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen()
     LiveLines(screen, ["de"]).draw(["x" * 200])
     assert cells(screen.rows()[0]) == 79
+
+
+# ---------------------------------------------------------------- a live area
+
+
+@pytest.fixture
+def xterm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.fixture
+def size(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Columns and lines of every terminal; may be changed."""
+    now = [80, 24]
+    monkeypatch.setattr(terminal, "_size", lambda _out: os.terminal_size(tuple(now)))
+    return now
+
+
+def test_finished_rows_scroll_up_and_unfinished_ones_grow_below() -> None:
+    screen = Screen()
+    area = LiveArea(screen)
+    area.show([], [Row("Ana: ", "こん", "にち")])
+    assert screen.rows() == ["Ana: こんにち"]
+    area.show([], [Row("Ana: ", "こんにちは"), Row("Ben: ", "Gu")])
+    assert screen.rows() == ["Ana: こんにちは", "Ben: Gu"]
+    area.show([Row("", "— Cy joined")], [Row("Ana: ", "こんにちは"), Row("Ben: ", "Gut")])
+    assert screen.rows() == ["— Cy joined", "Ana: こんにちは", "Ben: Gut"]
+    area.show([Row("Ana: ", "こんにちは。")], [Row("Ben: ", "Guten")])
+    assert screen.rows() == ["— Cy joined", "Ana: こんにちは。", "Ben: Guten"]
+    area.show([Row("Ben: ", "Guten Tag")], [])
+    assert screen.rows() == ["— Cy joined", "Ana: こんにちは。", "Ben: Guten Tag", ""]
+    area.show([], [Row("Ana: ", "は"), Row("Ben: ", "Gu")])
+    area.leave()
+    assert screen.rows() == ["— Cy joined", "Ana: こんにちは。", "Ben: Guten Tag", ""]
+    screen.write("^C")
+    area.leave()
+    assert screen.rows() == ["— Cy joined", "Ana: こんにちは。", "Ben: Guten Tag", ""]
+
+
+@pytest.mark.usefixtures("xterm")
+def test_an_unfinished_row_is_one_line_and_a_finished_one_is_whole(size: list[int]) -> None:
+    size[0] = 20
+    screen = Screen()
+    area = LiveArea(screen)
+    area.show([], [Row("Maximiliana: ", "die ", "Sitzung beginnt jetzt")])
+    (row,) = screen.rows()
+    assert row == "Maximili……nnt jetzt"
+    assert cells(row) == 19
+    # All that is left of it is tentative.
+    assert screen.getvalue().endswith("\x1b[2m…nnt jetzt\x1b[0m")
+    area.show([Row("Maximiliana: ", "die Sitzung beginnt jetzt")], [Row("A: ", "会議を始めましょう皆さん")])
+    rows = screen.rows()
+    assert rows[0] == "Maximiliana: die Sitzung beginnt jetzt"
+    assert rows[1] == "A: …ましょう皆さん"
+    assert cells(rows[1]) <= 19
+
+
+def test_a_terminal_that_became_narrower_wraps_what_was_drawn(size: list[int]) -> None:
+    screen = Screen()
+    area = LiveArea(screen)
+    area.show([], [Row("", "x" * 70), Row("", "会" * 10)])
+    size[0] = 20
+    screen.truncate(screen.seek(0))
+    area.show([], [])
+    # 70 columns are four lines now, and 20 are one; the cursor is on the last one.
+    assert screen.getvalue() == "\r\x1b[4A\x1b[J"
+
+
+@pytest.mark.usefixtures("xterm")
+@pytest.mark.parametrize(
+    ("row", "written"),
+    [
+        (Row("Ana: ", "said", "may", colour=6), "\x1b[32mAna: \x1b[0msaid\x1b[2mmay\x1b[0m\n"),
+        (Row("Ana: ", "said", dim=True, colour=6), "\x1b[2mAna: said\x1b[0m\n"),
+        (Row("", "said", colour=6), "said\n"),
+    ],
+)
+def test_rows_are_styled(row: Row, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    LiveArea(screen).show([row], [])
+    assert screen.getvalue() == written
+    monkeypatch.setenv("NO_COLOR", "1")
+    screen = Screen()
+    LiveArea(screen).show([row], [])
+    assert screen.getvalue() == f"{row.label}{row.text}{row.tentative}\n"
+
+
+@pytest.mark.usefixtures("xterm")
+def test_what_is_styled(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert styled(Screen())
+    assert not styled(io.StringIO())
+    monkeypatch.setenv("NO_COLOR", "")  # set and empty is not set, by the convention
+    assert styled(Screen())
+    monkeypatch.setenv("NO_COLOR", "0")
+    assert not styled(Screen())
+
+
+@pytest.mark.parametrize(("lines", "room"), [(24, 6), (8, 6), (6, 4), (2, 1), (1, 1)])
+def test_there_is_room_for_a_few(lines: int, room: int, size: list[int]) -> None:
+    size[1] = lines
+    assert LiveArea(Screen()).room == room

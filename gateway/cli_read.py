@@ -1,0 +1,301 @@
+"""`gateway read`: what is said in a meeting, in the languages of whoever reads, as it is spoken.
+
+Knows: how the messages of a session become rows on a terminal, or lines in a pipe.
+Must not know: flags and their spelling (`cli_flags`), how a terminal is driven (`terminal`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import zlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Protocol, TextIO
+
+import msgspec
+from msgspec import Struct
+
+from gateway.cli_meeting import Interruptible, Seat, sit_down, told
+from gateway.cli_translate import note
+from gateway.client import ClientSession, Reconnected, Reconnecting, SessionClosed, SessionEvent
+from gateway.errors import CloseCode
+from gateway.messages import (
+    Caption,
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
+    Pong,
+    SessionStarted,
+    TranslationDelta,
+    TranslationFailed,
+    TranslationFinal,
+)
+from gateway.terminal import LiveArea, Row, can_redraw, printable
+
+__all__ = ["Board", "read"]
+
+# The pong to this comes behind everything that was said before we came.
+_SEAM = "now"
+
+# At most so often is the unfinished part drawn: what is faster nobody sees.
+_FRAME_S = 0.04
+
+# Names are kept of so many participants, and texts of so many unfinished utterances.
+_NAMES = 1_000
+_UNFINISHED = 200
+
+
+async def read(seat: Seat, langs: Sequence[str], *, as_json: bool) -> int:
+    """Show the meeting until Ctrl-C; the exit status. Raises `ClientError`."""
+    async with sit_down(seat, reads=langs) as session:
+        view = _view(session, langs, as_json=as_json)
+        with Interruptible() as ctrl_c:
+            try:
+                view.show(session.started)
+                await session.ping(_SEAM)
+                async for event in session:
+                    view.show(event)
+            finally:
+                view.leave()
+    if ctrl_c.interrupted:
+        return 0
+    raise SessionClosed(session.url, CloseCode.NORMAL, None)
+
+
+class _View(Protocol):
+    """Where the meeting is shown."""
+
+    def show(self, event: SessionEvent) -> None:
+        """Show what the event changes."""
+
+    def leave(self) -> None:
+        """Nothing more is shown; leave the output as others expect it."""
+
+
+def _view(session: ClientSession, langs: Sequence[str], *, as_json: bool) -> _View:
+    if as_json:
+        return _JsonLines()
+    if can_redraw(sys.stdout, 3):
+        return _Screen(sys.stdout, session.started.meeting, langs)
+    return _Lines()
+
+
+# ---------------------------------------------------------------- on a terminal
+
+
+class _Unfinished(Struct):
+    """An utterance in one language while it is still coming in."""
+
+    label: str
+    colour: int
+    committed: str = ""
+    tentative: str = ""
+    caption: bool = False
+
+
+class Board:
+    """What a terminal shows of a meeting: finished rows, given out once, and the unfinished ones as they are.
+
+    Until `live` everything is taken for what was said before.
+    """
+
+    def __init__(self, langs: Sequence[str]) -> None:
+        self.live = False
+        self._several = len(langs) > 1
+        self._width = max(map(len, langs), default=0)
+        self._names: OrderedDict[str, str] = OrderedDict()
+        # Participant, utterance, language; what changed last comes last.
+        self._unfinished: OrderedDict[tuple[str, str, str], _Unfinished] = OrderedDict()
+        self._order: dict[tuple[str, str, str], int] = {}
+        self._serial = 0
+
+    def take(self, event: SessionEvent) -> list[Row]:
+        """Note what happened; the rows that are finished by it."""
+        match event:
+            case SessionStarted():
+                self._start(event)
+            case Reconnected():
+                self._start(event.started)
+                self.live = True  # what was missed is news
+            case Caption(final=True) | TranslationFinal():
+                self._name(event.participant, event.speaker)
+                self._drop(event)
+                return [self._row(event, event.text)]
+            case Caption():
+                self._name(event.participant, event.speaker)
+                self._touch(event).tentative = printable(event.text)
+                self._touch(event).caption = True
+            case TranslationDelta():
+                row = self._touch(event)
+                row.committed += printable(event.committed)
+                row.tentative = printable(event.tentative)
+            case TranslationFailed():
+                self._drop(event)
+                return [self._row(event, f"(not translated: {event.message})", dim=True)]
+            case ParticipantJoined():
+                self._name(event.participant, event.name)
+                return [_aside(f"{event.name or 'Somebody'} joined{_speaking(event.speaks)}")]
+            case ParticipantUpdated():
+                self._name(event.participant, event.name)
+            case ParticipantLeft():
+                self._forget(event.participant)
+                return [_aside(f"{event.name or 'Somebody'} left")]
+        return []
+
+    def unfinished(self, most: int) -> list[Row]:
+        """The rows that changed last, at most so many, in the order in which they began."""
+        keys = sorted(list(self._unfinished)[-most:], key=self._order.__getitem__)
+        rows = (self._unfinished[key] for key in keys)
+        return [Row(row.label, row.committed, row.tentative, colour=row.colour) for row in rows]
+
+    def _start(self, started: SessionStarted) -> None:
+        """What was unfinished is sent anew."""
+        self._unfinished.clear()
+        self._order.clear()
+        for participant in started.participants:
+            self._name(participant.participant, participant.name)
+
+    def _touch(self, message: Caption | TranslationDelta) -> _Unfinished:
+        key = (message.participant, message.utterance, message.lang)
+        if (row := self._unfinished.get(key)) is None:
+            row = _Unfinished(self._label(message.participant, message.lang), _colour(message.participant))
+            self._unfinished[key] = row
+            self._order[key] = self._serial = self._serial + 1
+            if len(self._unfinished) > _UNFINISHED:
+                del self._order[self._unfinished.popitem(last=False)[0]]
+        self._unfinished.move_to_end(key)
+        return row
+
+    def _drop(self, message: Caption | TranslationFinal | TranslationFailed) -> None:
+        key = (message.participant, message.utterance, message.lang)
+        if self._unfinished.pop(key, None) is not None:
+            del self._order[key]
+
+    def _forget(self, participant: str) -> None:
+        """Somebody left: a sentence they had not finished never will be; translations of finished ones go on."""
+        self._names.pop(participant, None)
+        for key in [key for key, row in self._unfinished.items() if key[0] == participant and row.caption]:
+            del self._unfinished[key], self._order[key]
+
+    def _name(self, participant: str, name: str) -> None:
+        self._names[participant] = name
+        self._names.move_to_end(participant)
+        if len(self._names) > _NAMES:
+            self._names.popitem(last=False)
+
+    def _label(self, participant: str, lang: str, speaker: str | None = None) -> str:
+        name = printable(self._names.get(participant, "") if speaker is None else speaker)
+        tag = f"{printable(lang):{self._width}}  " if self._several else ""
+        return f"{tag}{name}: " if name else tag
+
+    def _row(
+        self, message: Caption | TranslationFinal | TranslationFailed, text: str, *, dim: bool = False
+    ) -> Row:
+        label = self._label(message.participant, message.lang, message.speaker)
+        colour = _colour(message.participant)
+        return Row(label, printable(text), dim=dim or not self.live, colour=colour)
+
+
+def _aside(sentence: str) -> Row:
+    return Row("", f"— {printable(sentence)}", dim=True)
+
+
+def _speaking(lang: str | None) -> str:
+    return f", speaking {lang}" if lang else ""
+
+
+def _colour(participant: str) -> int:
+    return zlib.crc32(participant.encode("utf-8", "surrogatepass"))
+
+
+class _Screen:
+    """A terminal: finished rows scroll up, unfinished ones grow below them."""
+
+    def __init__(self, out: TextIO, meeting: str, langs: Sequence[str]) -> None:
+        self._area = LiveArea(out)
+        self._board = Board(langs)
+        self._heading = f"{meeting}, read in {', '.join(langs)}; Ctrl-C leaves"
+        self._shown = 0
+        self._next_frame: asyncio.TimerHandle | None = None
+        self._drawn_s = 0.0
+
+    def show(self, event: SessionEvent) -> None:
+        rows = self._board.take(event)
+        match event:
+            case SessionStarted():
+                rows = [_aside(self._heading), *map(_aside, _company(event))]
+            case Pong(nonce=nonce) if nonce == _SEAM:
+                self._board.live = True
+                rows = [_aside("now")] if self._shown else []
+            case Caption(final=True) | TranslationFinal():
+                self._shown += 1
+        sentence = told(event)
+        if rows or sentence is not None:
+            self._draw(rows, sentence)
+        elif self._next_frame is None:
+            loop = asyncio.get_running_loop()
+            self._next_frame = loop.call_at(max(loop.time(), self._drawn_s + _FRAME_S), self._draw)
+
+    def leave(self) -> None:
+        self._cancel_frame()
+        self._area.leave()
+
+    def _draw(self, rows: Sequence[Row] = (), sentence: str | None = None) -> None:
+        self._cancel_frame()
+        if sentence is not None:
+            self._area.show(rows, [])
+            note(sentence)
+            rows = ()
+        self._area.show(rows, self._board.unfinished(self._area.room))
+        self._drawn_s = asyncio.get_running_loop().time()
+
+    def _cancel_frame(self) -> None:
+        if self._next_frame is not None:
+            self._next_frame.cancel()
+            self._next_frame = None
+
+
+def _company(started: SessionStarted) -> list[str]:
+    """Who else is there, as far as they have names."""
+    named = [one for one in started.participants if one.name]
+    if not named:
+        return []
+    return ["with " + ", ".join(f"{one.name} ({one.speaks})" if one.speaks else one.name for one in named)]
+
+
+# ---------------------------------------------------------------- elsewhere
+
+
+class _Lines:
+    """A pipe or a file: each finished text is a line: language, tab, speaker, tab, text."""
+
+    def show(self, event: SessionEvent) -> None:
+        match event:
+            case Caption(final=True) | TranslationFinal():
+                print(*map(printable, (event.lang, event.speaker, event.text)), sep="\t", flush=True)
+            case TranslationFailed():
+                note(f"{event.lang}: {event.speaker or 'somebody'}: {event.message}")
+        if (sentence := told(event)) is not None:
+            note(sentence)
+
+    def leave(self) -> None:
+        pass
+
+
+class _JsonLines:
+    """The gateway's own messages, one a line; `session.started` without what would let others take the session."""
+
+    def show(self, event: SessionEvent) -> None:
+        if isinstance(event, Reconnecting | Reconnected) and (sentence := told(event)) is not None:
+            note(sentence)
+        message = event.started if isinstance(event, Reconnected) else event
+        match message:
+            case Reconnecting() | Pong():  # the pong is ours
+                return
+            case SessionStarted():
+                message = msgspec.structs.replace(message, session="")
+        print(msgspec.json.encode(message).decode(), flush=True)
+
+    def leave(self) -> None:
+        pass
