@@ -11,7 +11,8 @@ import logging
 import os
 import socket
 import traceback as tracebacks
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -22,17 +23,22 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import WebSocketRoute
 
-from gateway import config, http_api, metrics, web
+from gateway import config, handover, http_api, metrics, web
+from gateway.attendance import Attendance
 from gateway.config import Settings
 from gateway.connection import Stream
 from gateway.engines.simulated import SimulatedEngine
 from gateway.engines.vllm import VllmEngine, VllmOptions
-from gateway.errors import StartupError, error_classes
-from gateway.events import EngineState
+from gateway.errors import EngineRestarting, EngineUnavailable, StartupError, error_classes
+from gateway.event_logs.memory import MemoryEventLog
+from gateway.events import EngineHealth, EngineState
+from gateway.kept import Handover
+from gateway.messages import error_message
 from gateway.ports import Engine
 from gateway.publisher import Publisher
 from gateway.scheduler import Scheduler
 from gateway.server import DrainingServer, listen
+from gateway.supervisor import Supervisor
 
 __all__ = ["Gateway", "serve"]
 
@@ -41,6 +47,8 @@ _log = logging.getLogger(__name__)
 # For outcomes to be published and outboxes to be read, once work has ended.
 _GOODBYE_S = 5.0
 
+_SWEEP_S = 1.0
+
 # Frames above our own limit still arrive, to be answered with an error; far above it the server closes (1009).
 _HARD_FRAME_FACTOR = 4
 
@@ -48,31 +56,59 @@ _HARD_FRAME_FACTOR = 4
 class Gateway:
     """Everything that lives as long as the process.
 
-    `engine` may be given by tests; otherwise the settings say which one it is.
+    `build`, which makes an engine, may be given by tests; otherwise the settings say which one it is. Raises
+    `StartupError` when the handover file of an earlier process cannot be used.
     """
 
-    def __init__(self, settings: Settings, engine: Engine | None = None) -> None:
+    def __init__(self, settings: Settings, build: Callable[[], Engine] | None = None) -> None:
         self.settings = settings
-        self.engine = engine or _engine(settings)
-        self.scheduler = Scheduler(self.engine, max_waiting=settings.max_waiting)
-        self.publisher = Publisher(self.scheduler)
+        options = settings.engine
+        self.engine = Supervisor(
+            build or _engine_factory(settings),
+            stall_s=options.stall_s,
+            max_restarts=options.max_restarts,
+            backoff_s=options.restart_backoff_s,
+            backoff_max_s=options.restart_backoff_max_s,
+            on_change=self._engine_changed,
+        )
+        self.log = MemoryEventLog(
+            max_publications=settings.event_log.max_publications,
+            keep_s=settings.event_log.keep_s,
+            max_bytes=settings.event_log.max_bytes,
+        )
+        self.scheduler = Scheduler(
+            self.engine, max_waiting=settings.max_waiting, deadline_s=settings.utterance_deadline_s
+        )
+        self.publisher = Publisher(self.scheduler, leaves_unfinished=settings.event_log.handover_file is not None)
+        self.attendance = Attendance(
+            log=self.log,
+            publisher=self.publisher,
+            limits=settings.limits,
+            max_sessions=settings.max_sessions,
+            snapshot=settings.snapshot_utterances,
+        )
         self.stream = Stream(
             engine=self.engine,
             scheduler=self.scheduler,
             publisher=self.publisher,
+            attendance=self.attendance,
             limits=settings.limits,
             outbox_bytes=settings.outbox_bytes,
             max_sessions=settings.max_sessions,
             allowed_origins=frozenset(settings.allowed_origins),
         )
         self.failure: StartupError | None = None
+        file = settings.event_log.handover_file
+        self._earlier = handover.take(Path(file)) if file is not None else None
         for cls in error_classes():
             metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
         metrics.ENGINE_READY.set_function(lambda: self.engine.health().state is EngineState.READY)
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
-                *http_api.routes(scheduler=self.scheduler, engine=self.engine, limits=settings.limits),
+                *http_api.routes(
+                    scheduler=self.scheduler, engine=self.engine, limits=settings.limits, log=self.log
+                ),
                 *web.routes(),
             ],
             middleware=_middleware(settings),
@@ -83,10 +119,55 @@ class Gateway:
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         # Serving begins at once: health, readiness and the page answer while the engine loads.
         async with asyncio.TaskGroup() as tasks, self.publisher:
+            await self._take_over()
             loading = tasks.create_task(self._load())
+            sweeping = tasks.create_task(self._sweep())
             yield
+            sweeping.cancel()
             loading.cancel()
             await self.engine.stop()
+
+    def _engine_changed(self, health: EngineHealth) -> None:
+        self.scheduler.engine_changed()
+        if health.state is EngineState.READY:
+            self.attendance.catch_up()
+        elif health.state is EngineState.RESTARTING:
+            self.attendance.tell(error_message(EngineRestarting(health.reason)))
+        elif health.state is EngineState.FAILED:
+            self.attendance.tell(error_message(EngineUnavailable(health.reason)))
+
+    async def _sweep(self) -> None:
+        """What has expired is let go of, every second."""
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            self.log.sweep()
+            self.stream.close_idle()
+            await self.attendance.sweep()
+            metrics.LOG_PUBLICATIONS.set(self.log.publications)
+            metrics.LOG_BYTES.set(self.log.bytes)
+
+    # ------------------------------------------------------------ restarts
+
+    async def _take_over(self) -> None:
+        """Go on where an earlier process left off."""
+        if self._earlier is not None:
+            self.log.restore(self._earlier.meetings)
+            await self.attendance.restore(self._earlier.sessions)
+            _log.info(
+                "took over %d meetings and %d sessions", len(self._earlier.meetings), len(self._earlier.sessions)
+            )
+            self._earlier = None
+
+    async def _hand_over(self) -> None:
+        if (file := self.settings.event_log.handover_file) is None:
+            return
+        left = Handover(meetings=self.log.dump(), sessions=self.attendance.kept())
+        try:
+            await asyncio.to_thread(handover.write, Path(file), left)
+        except OSError as error:
+            _log.error("sessions and logs are lost: %s cannot be written (%s)", file, error.strerror or error)
+        else:
+            _log.info("left %d meetings and %d sessions in %s", len(left.meetings), len(left.sessions), file)
 
     async def _load(self) -> None:
         try:
@@ -116,6 +197,7 @@ class Gateway:
             async with asyncio.timeout(_GOODBYE_S):
                 await self.publisher.quiet()
         await self.stream.close_all(_GOODBYE_S)
+        await self._hand_over()
 
 
 # The names under which a browser reaches a gateway that listens on loopback only.
@@ -129,25 +211,24 @@ def _middleware(settings: Settings) -> list[Middleware]:
     return [Middleware(TrustedHostMiddleware, allowed_hosts=_LOOPBACK, www_redirect=False)]
 
 
-def _engine(settings: Settings) -> Engine:
+def _engine_factory(settings: Settings) -> Callable[[], Engine]:
     engine = settings.engine
     if engine.kind == "simulated":
-        return SimulatedEngine(engine.script)
-    return VllmEngine(
-        VllmOptions(
-            model=engine.model,
-            family=engine.family,
-            max_num_seqs=engine.max_num_seqs,
-            max_model_len=engine.max_model_len,
-            max_num_batched_tokens=engine.max_num_batched_tokens,
-            dtype=engine.dtype,
-            gpu_memory_utilization=engine.gpu_memory_utilization,
-            kv_cache_gib=engine.kv_cache_gib,
-            enforce_eager=engine.enforce_eager,
-            card_sampling=engine.card_sampling,
-            extra=engine.extra,
-        )
+        return partial(SimulatedEngine, engine.script)
+    options = VllmOptions(
+        model=engine.model,
+        family=engine.family,
+        max_num_seqs=engine.max_num_seqs,
+        max_model_len=engine.max_model_len,
+        max_num_batched_tokens=engine.max_num_batched_tokens,
+        dtype=engine.dtype,
+        gpu_memory_utilization=engine.gpu_memory_utilization,
+        kv_cache_gib=engine.kv_cache_gib,
+        enforce_eager=engine.enforce_eager,
+        card_sampling=engine.card_sampling,
+        extra=engine.extra,
     )
+    return partial(VllmEngine, options)
 
 
 def serve(config_file: Path | None, overrides: Mapping[str, object], *, traceback: bool = False) -> int:
@@ -199,6 +280,8 @@ def server_config(gateway: Gateway) -> uvicorn.Config:
         ws="websockets-sansio",
         ws_max_size=_HARD_FRAME_FACTOR * gateway.settings.limits.message_bytes,
         ws_per_message_deflate=False,
+        ws_ping_interval=gateway.settings.ping_interval_s,
+        ws_ping_timeout=gateway.settings.ping_timeout_s,
         timeout_graceful_shutdown=5,
     )
 
@@ -213,7 +296,7 @@ async def _serve(gateway: Gateway, sock: socket.socket, address: str, terminal: 
 
 
 async def _watch_engine(gateway: Gateway, server: DrainingServer, address: str, terminal: TextIO) -> None:
-    """Say on the terminal what the engine is doing until it is ready; leave when it fails, then or later."""
+    """Say on the terminal what the engine is doing until it is ready; leave when it cannot be started."""
     started_s = asyncio.get_running_loop().time()
     terminal.write(f"Loading the engine; the page is at {address} already and says how far it is.\n")
     # One line that counts on a terminal, one line per stage in a log.
@@ -233,10 +316,3 @@ async def _watch_engine(gateway: Gateway, server: DrainingServer, address: str, 
         server.stop()
         return
     terminal.write(f"Ready: {address}\n")
-    while gateway.engine.health().state is EngineState.READY:  # noqa: ASYNC110 -- vLLM has to be asked
-        await asyncio.sleep(0.5)
-    if (health := gateway.engine.health()).state is EngineState.FAILED:
-        # A supervisor starts a new process; a gateway that cannot translate would only look alive.
-        gateway.failure = StartupError(f"The engine failed, so the gateway stops: {health.reason}.")
-        _log.error("the engine failed: %s", health.reason)
-        server.drain_and_stop()

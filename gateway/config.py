@@ -22,7 +22,7 @@ from gateway.errors import StartupError
 from gateway.messages import Limits
 from gateway.prompts import FAMILIES
 
-__all__ = ["BUNDLED_MODEL", "EngineSettings", "Settings", "load"]
+__all__ = ["BUNDLED_MODEL", "EngineSettings", "EventLogSettings", "Settings", "load"]
 
 BUNDLED_MODEL = Path(__file__).parent / "bundled_model"
 
@@ -50,6 +50,9 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     dtype: `auto` chooses by the CPU's flags on a CPU. gpu_memory_utilization: share of the GPU's memory.
     kv_cache_gib: cache on a CPU, GiB. card_sampling: sample as the model card says instead of greedily.
     extra: any further vLLM engine arguments. script: the simulated engine's times and failures.
+    stall_s: seconds without a token, while something is being generated, after which the engine is taken for dead.
+    max_restarts: times in a row that a dead engine is built again before it counts as failed; it is tried on and
+    on nevertheless. restart_backoff_s, restart_backoff_max_s: pause before the first rebuild, and the longest.
     """
 
     kind: Literal["vllm", "simulated"] = "vllm"
@@ -65,14 +68,36 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     card_sampling: bool = False
     extra: dict[str, Any] = {}
     script: Script = Script()
+    stall_s: float = 60.0
+    max_restarts: int = 5
+    restart_backoff_s: float = 1.0
+    restart_backoff_max_s: float = 60.0
+
+
+class EventLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section `[event_log]`: what is kept of each meeting, for resuming clients, late joiners and transcripts.
+
+    kind: `memory`. max_publications: utterances and translations kept of one meeting. keep_s: how long, seconds.
+    max_bytes: of all meetings together. handover_file: where a gateway that is stopped leaves sessions and logs
+    for the next one, which deletes it; null: nowhere.
+    """
+
+    kind: Literal["memory"] = "memory"
+    max_publications: int = 10_000
+    keep_s: float = 14_400.0
+    max_bytes: int = 268_435_456
+    handover_file: str | None = None
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The top level.
 
-    host, port: where to listen; port 0 takes a free one. max_sessions: WebSocket sessions held at once.
+    host, port: where to listen; port 0 takes a free one. max_sessions: sessions held at once, connected or kept.
     max_waiting: translations that may wait for the engine before `overloaded`. outbox_bytes: unread output
     of one client before it is closed as a slow reader. drain_s: time to finish accepted work after SIGTERM.
+    utterance_deadline_s: time to translate an accepted utterance, waiting and engine restarts included.
+    snapshot_utterances: recent utterances that a newcomer is shown. ping_interval_s, ping_timeout_s: how often a
+    connection is asked for a sign of life, and how long it has for that.
     allowed_origins: web pages that may use the gateway besides its own, `https://meet.example.com`; `*` is any.
     limits: what one session may do, see `docs/protocol.md`. log_level: `debug`, `info`, `warning`, `error`.
     """
@@ -83,9 +108,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_waiting: int = 1_000
     outbox_bytes: int = 1_048_576
     drain_s: float = 30.0
+    utterance_deadline_s: float = 300.0
+    snapshot_utterances: int = 30
+    ping_interval_s: float = 20.0
+    ping_timeout_s: float = 20.0
     allowed_origins: tuple[str, ...] = ()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     engine: EngineSettings = EngineSettings()
+    event_log: EventLogSettings = EventLogSettings()
     limits: Limits = Limits()
 
 
@@ -288,11 +318,22 @@ def _check(settings: Settings, sources: list[_Source]) -> None:
         ("max_waiting", settings.max_waiting, 0, 10**7),
         ("outbox_bytes", settings.outbox_bytes, 4_096, 2**32),
         ("drain_s", settings.drain_s, 0, 3_600),
+        ("utterance_deadline_s", settings.utterance_deadline_s, 1, 86_400),
+        ("snapshot_utterances", settings.snapshot_utterances, 0, 200),
+        ("ping_interval_s", settings.ping_interval_s, 0.1, 3_600),
+        ("ping_timeout_s", settings.ping_timeout_s, 0.1, 3_600),
+        ("event_log.max_publications", settings.event_log.max_publications, 100, 10**7),
+        ("event_log.keep_s", settings.event_log.keep_s, 1, 30 * 86_400),
+        ("event_log.max_bytes", settings.event_log.max_bytes, 2**20, 2**40),
         ("engine.max_num_seqs", engine.max_num_seqs, 1, 4_096),
         ("engine.max_model_len", engine.max_model_len, 64, None),
         ("engine.max_num_batched_tokens", engine.max_num_batched_tokens, 1, None),
         ("engine.gpu_memory_utilization", engine.gpu_memory_utilization, 0.01, 1.0),
         ("engine.kv_cache_gib", engine.kv_cache_gib, 0.1, 4_096),
+        ("engine.stall_s", engine.stall_s, 1, 3_600),
+        ("engine.max_restarts", engine.max_restarts, 0, 1_000),
+        ("engine.restart_backoff_s", engine.restart_backoff_s, 0, 3_600),
+        ("engine.restart_backoff_max_s", engine.restart_backoff_max_s, 0, 86_400),
         ("engine.script.load_s", script.load_s, 0, 86_400),
         ("engine.script.first_token_s", script.first_token_s, 0, 86_400),
         ("engine.script.token_s", script.token_s, 0, 86_400),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -17,25 +16,27 @@ from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from gateway import metrics
+from gateway.attendance import Attendance, Entry
 from gateway.codec import Codec, negotiate
 from gateway.errors import (
     CloseCode,
     Draining,
+    EngineRestarting,
     EngineUnavailable,
     ForeignOrigin,
     GatewayError,
+    SessionIdle,
     SlowReader,
     StartTimeout,
     TooManySessions,
 )
-from gateway.events import EngineProfile
-from gateway.meetings import Meeting, Member
+from gateway.events import EngineProfile, EngineState
+from gateway.meetings import Member
 from gateway.messages import (
-    Caption,
     ClientMessage,
     Error,
     Limits,
-    ServerMessage,
+    Pong,
     SessionDraining,
     SessionStarted,
     UtteranceAccepted,
@@ -45,7 +46,19 @@ from gateway.outbox import Outbox
 from gateway.ports import Engine
 from gateway.publisher import Publisher
 from gateway.scheduler import Scheduler
-from gateway.session import Accept, Acknowledge, Cancel, Close, Effect, Join, Reply, Session, State
+from gateway.session import (
+    Accept,
+    Acknowledge,
+    Cancel,
+    Close,
+    Effect,
+    Join,
+    Reply,
+    Session,
+    Show,
+    State,
+    Update,
+)
 
 __all__ = ["Stream"]
 
@@ -64,6 +77,7 @@ class Stream:
         engine: Engine,
         scheduler: Scheduler,
         publisher: Publisher,
+        attendance: Attendance,
         limits: Limits,
         outbox_bytes: int,
         max_sessions: int,
@@ -72,6 +86,7 @@ class Stream:
         self.engine = engine
         self.scheduler = scheduler
         self.publisher = publisher
+        self.attendance = attendance
         self.limits = limits
         self.outbox_bytes = outbox_bytes
         self.max_sessions = max_sessions
@@ -129,6 +144,15 @@ class Stream:
         for connection in self._connections:
             connection.outbox.put(SessionDraining(deadline_ms=round(deadline_s * 1000)))
 
+    def close_idle(self) -> None:
+        """Close every connection on which nothing was said for `limits.idle_s`; called now and then."""
+        since_s = time.monotonic() - self.limits.idle_s
+        for connection in self._connections:
+            if connection.active_s <= since_s:
+                connection.finish(
+                    CloseCode.IDLE, SessionIdle(f"Nothing was said here for {self.limits.idle_s} s.")
+                )
+
     async def close_all(self, deadline_s: float) -> None:
         """Close every connection with 1012, after what is in its outbox; a peer that reads slowly has so long."""
         for connection in self._connections:
@@ -141,33 +165,38 @@ class Stream:
 
 
 class _Connection:
-    """One socket. The reader feeds the session; the writer empties the outbox; the first to end ends both."""
+    """One socket. The reader feeds the session; the writer empties the outbox; the first to end ends both.
+
+    active_s: when something was last read or written, by the monotonic clock.
+    """
 
     def __init__(self, stream: Stream, websocket: WebSocket, codec: Codec) -> None:
-        self.id = secrets.token_hex(8)
         self.outbox = Outbox(stream.outbox_bytes, on_overflow=self._overflowed)
+        self.active_s = time.monotonic()
         self._stream = stream
         self._websocket = websocket
         self._codec = codec
         self._session = Session(stream.limits)
-        self._meeting: Meeting | None = None
-        self._member: Member | None = None
+        self._entry: Entry | None = None
+        self._left_for_good = False
+        self._pongs: list[Pong] = []
         self._close_code: CloseCode | None = None
         self._last_word: Error | None = None
+        self._tasks = asyncio.TaskGroup()
         self._writer: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Serve until the client leaves, the session ends or the gateway closes it."""
         try:
             try:
-                async with asyncio.TaskGroup() as tasks:
+                async with self._tasks as tasks:
                     reader = tasks.create_task(self._read())
                     self._writer = tasks.create_task(self._write())
                     # Either end of a connection ends the other: a reader without a writer has nobody to answer.
                     self._writer.add_done_callback(lambda _: reader.cancel())
                     reader.add_done_callback(lambda _: self.outbox.close())
             except* Exception:
-                _log.exception("session %s failed", self.id)
+                _log.exception("a connection failed")
                 self.finish(CloseCode.INTERNAL, GatewayError("The gateway failed; this is a bug of the gateway."))
             await self._farewell()
         finally:
@@ -192,7 +221,7 @@ class _Connection:
         try:
             async with asyncio.timeout(start_timeout_s) as until_start:
                 while True:
-                    self._take(await self._receive())
+                    await self._take(await self._receive())
                     if self._session.state is not State.AWAITING_START:
                         until_start.reschedule(None)
                     elif self._profile() is None:
@@ -200,25 +229,27 @@ class _Connection:
                         until_start.reschedule(asyncio.get_running_loop().time() + start_timeout_s)
         except TimeoutError:
             self.finish(CloseCode.IDLE, StartTimeout(f"No session.start within {start_timeout_s} s."))
-        except WebSocketDisconnect:
-            self._session.disconnected()
+        except WebSocketDisconnect as gone:
+            # Any other code, or none, is a connection that was lost: its session is kept.
+            self._left_for_good = gone.code == CloseCode.NORMAL
 
     async def _receive(self) -> str | bytes:
         message = await self._websocket.receive()
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code", 1005))
+        self.active_s = time.monotonic()
         text: str | None = message.get("text")
         data: bytes | None = message.get("bytes")
         return text if text is not None else data or b""
 
-    def _take(self, frame: str | bytes) -> None:
+    async def _take(self, frame: str | bytes) -> None:
         now_s = time.monotonic()
         try:
             message: ClientMessage = self._codec.decode(frame, max_bytes=self._stream.limits.message_bytes)
         except GatewayError as error:
-            self._carry_out(self._session.unreadable(error, now_s))
+            await self._carry_out(self._session.unreadable(error, now_s))
         else:
-            self._carry_out(self._session.receive(message, now_s, self._profile()))
+            await self._carry_out(self._session.receive(message, now_s, self._profile()))
 
     def _profile(self) -> EngineProfile | None:
         try:
@@ -228,81 +259,107 @@ class _Connection:
 
     # ------------------------------------------------------------ effects
 
-    def _carry_out(self, effects: list[Effect]) -> None:
+    async def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
                 case Reply(message=message):
                     if isinstance(message, Error):
                         metrics.ERRORS.labels(message.code).inc()
-                    elif isinstance(message, Caption):
-                        # A partial: shown, and not translated before a newer revision replaces it.
-                        metrics.SUPERSEDED.inc()
-                    self.outbox.put(message)
+                    if isinstance(message, Pong) and self._entry is not None and not self._entry.feed.live:
+                        # Behind everything that was missed, so that a client can find the end of it.
+                        self._pongs.append(message)
+                    else:
+                        self.outbox.put(message)
                 case Join():
-                    self._join(effect)
-                case Accept(utterance=utterance):
+                    if not await self._join(effect):
+                        return  # what follows is about a session that did not begin
+                case Update(speaks=speaks, reads=reads):
+                    member = self._member()
+                    member.meeting.update(member, name=member.name, speaks=speaks, reads=reads)
+                case Show(utterance=utterance):
+                    # A partial: shown, and not translated before a newer revision replaces it.
+                    metrics.SUPERSEDED.inc()
+                    self._member().meeting.show_partial(self._member(), utterance)
+                case Accept():
                     try:
-                        self._stream.publisher.accept(self._here(), self.id, utterance)
+                        await self._stream.attendance.accept(self._member(), effect)
                     except GatewayError as error:
                         metrics.UTTERANCES.labels("refused").inc()
-                        self.outbox.put(_counted(error.about(utterance.id)))
-                        self._carry_out(self._session.refused(utterance.id))
+                        self.outbox.put(_counted(error.about(effect.utterance.id)))
+                        await self._carry_out(self._session.refused(effect))
                 case Acknowledge(id=utterance_id, rev=rev):
-                    self.outbox.put(UtteranceAccepted(utterance_id, rev, self._here().offset))
+                    self.outbox.put(UtteranceAccepted(utterance_id, rev, self._member().meeting.offset))
                 case Cancel(id=utterance_id):
-                    self._stream.publisher.cancel(self.id, utterance_id)
+                    member = self._member()
+                    self._stream.publisher.cancel(member.meeting, member.participant, utterance_id)
                 case Close(code=code):
                     self.finish(code)
-        if self._member is not None:
-            self._member.reads = self._session.reads
 
-    def _join(self, join: Join) -> None:
-        profile = self._stream.engine.profile()
-        meeting = Meeting(secrets.token_hex(8))
-        self._meeting = meeting
-        self._member = Member(self.id, join.name, join.reads, self.outbox, self._settled)
-        meeting.join(self._member)
-        metrics.SESSIONS.inc()
-        metrics.SESSIONS_STARTED.inc()
-        _log.info("session %s started", self.id)
+    async def _join(self, join: Join) -> bool:
+        try:
+            entry = await self._stream.attendance.join(join, self._session, self.outbox, self.finish)
+        except TooManySessions as error:
+            self.finish(CloseCode.TOO_MANY_SESSIONS, error)
+            return False
+        except GatewayError as error:
+            self._session.not_joined()
+            self.outbox.put(_counted(error))
+            return False
+        self._entry = entry
+        member, profile = entry.member, self._stream.engine.profile()
         self.outbox.put(
             SessionStarted(
-                session=self.id,
-                meeting=meeting.id,
-                epoch=meeting.epoch,
-                offset=meeting.offset,
-                recovered=None,
+                session=member.session,
+                participant=member.participant,
+                meeting=member.meeting.id,
+                epoch=member.meeting.epoch,
+                offset=entry.feed.position,
+                recovered=entry.recovered,
                 languages=list(profile.languages),
+                participants=member.meeting.participants(but=member),
                 options=sorted(profile.options),
                 limits=self._stream.limits,
             )
         )
+        if (health := self._stream.engine.health()).state is EngineState.RESTARTING:
+            self.outbox.put(_counted(EngineRestarting(health.reason)))
+        self._tasks.create_task(self._stream_to(entry))
+        return True
 
-    def _here(self) -> Meeting:
-        assert self._meeting is not None  # noqa: S101 -- the session lets nothing through before its start
-        return self._meeting
+    async def _stream_to(self, entry: Entry) -> None:
+        """Everything missed, then live."""
+        try:
+            await entry.member.meeting.stream_to(entry.member, entry.feed)
+            for pong in self._pongs:
+                self.outbox.put(pong)
+        except SlowReader as error:
+            self.finish(CloseCode.SLOW_READER, error)
+        except GatewayError as error:
+            self.finish(CloseCode.INTERNAL, error)
 
-    def _settled(self, utterance: str, failed: bool) -> None:
-        self._carry_out(self._session.settled(utterance, failed=failed))
+    def _member(self) -> Member:
+        assert self._entry is not None  # noqa: S101 -- the session lets nothing through before its start
+        return self._entry.member
 
     def _leave(self) -> None:
         self._session.disconnected()
-        if self._meeting is not None:
-            self._stream.publisher.abandon(self.id)
-            self._meeting.leave(self.id)
-            metrics.SESSIONS.dec()
-            _log.info("session %s ended", self.id)
+        if self._entry is not None:
+            member, feed = self._entry.member, self._entry.feed
+            if member.feed is feed and (self._left_for_good or self._close_code is CloseCode.NORMAL):
+                self._stream.attendance.end(member)
+            else:
+                self._stream.attendance.away(member, feed)
 
     # ------------------------------------------------------------ writing
 
     async def _write(self) -> None:
         with suppress(WebSocketDisconnect):
-            while messages := await self.outbox.get():
-                for message in messages:
-                    await self._send(message)
+            while payloads := await self.outbox.get():
+                for payload in payloads:
+                    await self._send(payload.frame(self._codec))
+                self.active_s = time.monotonic()
 
-    async def _send(self, message: ServerMessage) -> None:
-        frame = self._codec.encode(message)
+    async def _send(self, frame: str | bytes) -> None:
         if isinstance(frame, str):
             await self._websocket.send({"type": "websocket.send", "text": frame})
         else:
@@ -322,7 +379,7 @@ class _Connection:
         with suppress(TimeoutError, WebSocketDisconnect, RuntimeError, OSError):
             async with asyncio.timeout(_FAREWELL_S):
                 if self._last_word is not None:
-                    await self._send(self._last_word)
+                    await self._send(self._codec.encode(self._last_word))
                 reason = self._last_word.code if self._last_word is not None else ""
                 await self._websocket.close(self._close_code, reason)
 

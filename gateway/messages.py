@@ -15,15 +15,20 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from gateway.errors import GatewayError
-from gateway.events import Formality
+from gateway.events import Formality, Publication, Said, Timings, Translated, Untranslated
 
 __all__ = [
     "Caption",
     "ClientMessage",
     "Error",
     "Limits",
+    "Participant",
+    "ParticipantJoined",
+    "ParticipantLeft",
+    "ParticipantUpdated",
     "Ping",
     "Pong",
+    "Resume",
     "ServerMessage",
     "SessionDraining",
     "SessionEnd",
@@ -41,6 +46,7 @@ __all__ = [
     "UtterancePartial",
     "client_messages",
     "error_message",
+    "publication_message",
     "server_messages",
 ]
 
@@ -67,7 +73,10 @@ class Limits(Struct, frozen=True, omit_defaults=False):
     glossary_terms: Annotated[int, Meta(description="Glossary entries over all languages.")] = 200
     term_chars: Annotated[int, Meta(description="Longest glossary term.")] = 80
     context_chars: Annotated[int, Meta(description="Longest `context`.")] = 2_000
+    participants_shown: Annotated[int, Meta(description="Participants of a meeting that are announced.")] = 100
     start_timeout_s: Annotated[int, Meta(description="Time to send `session.start`.")] = 15
+    idle_s: Annotated[int, Meta(description="Silence in both directions before a connection is closed.")] = 1_800
+    keep_s: Annotated[int, Meta(description="How long a session without connection can be resumed.")] = 120
 
 
 # ---------------------------------------------------------------- client → gateway
@@ -75,6 +84,14 @@ class Limits(Struct, frozen=True, omit_defaults=False):
 
 class ClientStruct(Struct, frozen=True, tag_field="type"):
     """Base of everything a client may send."""
+
+
+class Resume(Struct, frozen=True):
+    """Where a lost connection ended: the session, and the position (`epoch`, `offset`) it had received."""
+
+    session: str
+    epoch: str
+    offset: Annotated[int, Meta(ge=0)]
 
 
 class SessionStart(ClientStruct, frozen=True, tag="session.start"):
@@ -87,6 +104,7 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     glossary: Glossary | None = None
     context: str | None = None
     formality: Formality | None = None
+    resume: Resume | None = None
 
 
 class SessionUpdate(ClientStruct, frozen=True, tag="session.update"):
@@ -149,15 +167,32 @@ class ServerStruct(Struct, frozen=True, tag_field="type"):
     """Base of everything the gateway sends."""
 
 
-class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
-    """The session is open. `epoch` and `offset` are the meeting log's position."""
+class Participant(Struct, frozen=True):
+    """Somebody who is in the meeting; `participant` is their public id there."""
 
-    session: str
+    participant: str
+    name: str
+    speaks: str | None
+    reads: list[str]
+
+
+class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
+    """The session is open; what it missed, or the recent transcript, follows, then the live stream.
+
+    Text of unfinished translations that was received before is void: it is sent anew.
+    """
+
+    session: Annotated[str, Meta(description="Secret of this client: whoever has it can resume the session.")]
+    participant: Annotated[str, Meta(description="The public id of this session in the meeting.")]
     meeting: str
     epoch: str
-    offset: int
-    recovered: bool | None
+    offset: Annotated[int, Meta(description="The position behind which publications follow.")]
+    recovered: Annotated[
+        bool | None,
+        Meta(description="Whether all that was missed follows; null where nothing was to be resumed."),
+    ]
     languages: list[str]
+    participants: Annotated[list[Participant], Meta(description="Who else is here, as far as announced.")]
     options: Annotated[list[str], Meta(description="Which of glossary, context, formality the model takes.")]
     limits: Limits
 
@@ -180,17 +215,20 @@ class UtteranceAccepted(ServerStruct, frozen=True, tag="utterance.accepted"):
 class Caption(ServerStruct, frozen=True, tag="caption"):
     """What was said, in its own language."""
 
+    participant: str
     utterance: str
     speaker: str
     lang: str
     rev: int
     text: str
     final: bool
+    offset: Annotated[int | None, Meta(description="Position in the log; null for what may still change.")] = None
 
 
 class TranslationDelta(ServerStruct, frozen=True, tag="translation.delta"):
     """New text: append `committed` for good, then show `tentative` in place of the previous tentative."""
 
+    participant: str
     utterance: str
     lang: str
     rev: int
@@ -198,17 +236,10 @@ class TranslationDelta(ServerStruct, frozen=True, tag="translation.delta"):
     tentative: str = ""
 
 
-class Timings(Struct, frozen=True):
-    """Milliseconds from the acceptance of the utterance: to its turn, its first token, its end."""
-
-    queue_ms: float
-    first_token_ms: float
-    total_ms: float
-
-
 class TranslationFinal(ServerStruct, frozen=True, tag="translation.final"):
     """The whole translation; replaces whatever deltas showed."""
 
+    participant: str
     utterance: str
     speaker: str
     lang: str
@@ -223,6 +254,7 @@ class TranslationFinal(ServerStruct, frozen=True, tag="translation.final"):
 class TranslationFailed(ServerStruct, frozen=True, tag="translation.failed"):
     """There will be no translation of this accepted utterance into `lang`, and why."""
 
+    participant: str
     utterance: str
     speaker: str
     lang: str
@@ -230,6 +262,33 @@ class TranslationFailed(ServerStruct, frozen=True, tag="translation.failed"):
     code: str
     message: str
     offset: int
+
+
+class ParticipantJoined(ServerStruct, frozen=True, tag="participant.joined"):
+    """Somebody came into the meeting."""
+
+    participant: str
+    name: str
+    speaks: str | None
+    reads: list[str]
+
+
+class ParticipantUpdated(ServerStruct, frozen=True, tag="participant.updated"):
+    """Somebody speaks or reads other languages than before."""
+
+    participant: str
+    name: str
+    speaks: str | None
+    reads: list[str]
+
+
+class ParticipantLeft(ServerStruct, frozen=True, tag="participant.left"):
+    """Somebody left the meeting, or lost their connection and did not come back in time."""
+
+    participant: str
+    name: str
+    speaks: str | None
+    reads: list[str]
 
 
 class SessionDraining(ServerStruct, frozen=True, tag="session.draining"):
@@ -263,6 +322,9 @@ ServerMessage = (
     | TranslationDelta
     | TranslationFinal
     | TranslationFailed
+    | ParticipantJoined
+    | ParticipantUpdated
+    | ParticipantLeft
     | SessionDraining
     | Error
     | Pong
@@ -279,6 +341,46 @@ def error_message(error: GatewayError) -> Error:
         utterance=error.utterance,
         field=error.field,
     )
+
+
+def publication_message(publication: Publication) -> Caption | TranslationFinal | TranslationFailed:
+    """An entry of the log as it goes over the wire."""
+    match publication.event:
+        case Said(utterance=said):
+            return Caption(
+                participant=said.participant,
+                utterance=said.id,
+                speaker=said.speaker,
+                lang=said.lang,
+                rev=said.rev,
+                text=said.text,
+                final=True,
+                offset=publication.offset,
+            )
+        case Translated() as done:
+            return TranslationFinal(
+                participant=done.participant,
+                utterance=done.utterance,
+                speaker=done.speaker,
+                lang=done.lang,
+                rev=done.rev,
+                text=done.text,
+                offset=publication.offset,
+                timings=done.timings,
+                tokens=done.tokens,
+                truncated=done.truncated,
+            )
+        case Untranslated() as failed:
+            return TranslationFailed(
+                participant=failed.participant,
+                utterance=failed.utterance,
+                speaker=failed.speaker,
+                lang=failed.lang,
+                rev=failed.rev,
+                code=failed.code,
+                message=failed.message,
+                offset=publication.offset,
+            )
 
 
 def client_messages() -> tuple[type[ClientStruct], ...]:

@@ -12,18 +12,27 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 __all__ = [
     "CONTENT_TYPE_LATEST",
     "ENGINE_READY",
+    "ENGINE_RESTARTS",
+    "ENGINE_RESTART_S",
+    "ENGINE_START_FAILURES",
     "ERRORS",
     "FIRST_TOKEN_S",
+    "LOG_BYTES",
+    "LOG_PUBLICATIONS",
+    "MEETINGS",
     "OUTBOX_MERGED",
     "PROMPT_TOKENS",
     "PROMPT_TOKENS_CACHED",
     "QUEUE_S",
     "SESSIONS",
+    "SESSIONS_AWAY",
+    "SESSIONS_RESUMED",
     "SESSIONS_STARTED",
     "SUPERSEDED",
     "TOKENS",
     "TOKEN_INTERVAL_S",
     "TRANSLATIONS",
+    "TRANSLATIONS_AGAIN",
     "TRANSLATIONS_RUNNING",
     "TRANSLATIONS_WAITING",
     "TRANSLATION_S",
@@ -37,12 +46,22 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 _SECONDS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 3, 5, 10, 30, 60)
 _STEP_SECONDS = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1)
 
-SESSIONS = Gauge("gateway_sessions", "Sessions open now.")
+SESSIONS = Gauge("gateway_sessions", "Sessions connected now.")
+SESSIONS_AWAY = Gauge("gateway_sessions_away", "Sessions without connection that are kept to be resumed.")
+SESSIONS_RESUMED = Counter(
+    "gateway_sessions_resumed", "Sessions resumed: with all that was missed, or with a new start.", ["outcome"]
+)
+MEETINGS = Gauge("gateway_meetings", "Meetings with somebody in them, or something being translated.")
+LOG_PUBLICATIONS = Gauge("gateway_log_publications", "Publications held in the event log.")
+LOG_BYTES = Gauge("gateway_log_bytes", "Bytes of the event log, estimated from above.")
 SESSIONS_STARTED = Counter("gateway_sessions_started", "Sessions started.")
 UTTERANCES = Counter("gateway_utterances", "Final utterances, by what became of them.", ["outcome"])
 TRANSLATIONS = Counter("gateway_translations", "Translations ended, by outcome and language.", ["outcome", "lang"])
 TRANSLATIONS_WAITING = Gauge("gateway_translations_waiting", "Translations admitted and waiting for their turn.")
 TRANSLATIONS_RUNNING = Gauge("gateway_translations_running", "Translations handed to the engine.")
+TRANSLATIONS_AGAIN = Counter(
+    "gateway_translations_again", "Translations put back into the queue because the engine died."
+)
 QUEUE_S = Histogram(
     "gateway_queue_seconds", "From acceptance of an utterance to its turn in the engine.", buckets=_SECONDS
 )
@@ -66,6 +85,15 @@ ERRORS = Counter("gateway_errors", "Errors sent to clients, by code.", ["code"])
 SUPERSEDED = Counter("gateway_revisions_superseded", "Revisions that a newer one replaced before translation.")
 OUTBOX_MERGED = Counter("gateway_deltas_merged", "Deltas merged into an unsent one because the reader lagged.")
 ENGINE_READY = Gauge("gateway_engine_ready", "1 while the engine takes requests.")
+ENGINE_RESTARTS = Counter("gateway_engine_restarts", "Engines replaced, by what was wrong with them.", ["reason"])
+ENGINE_START_FAILURES = Counter("gateway_engine_start_failures", "Engines that could not be started again.")
+ENGINE_RESTART_S = Histogram(
+    "gateway_engine_restart_seconds",
+    "From the death of an engine to the readiness of the next.",
+    buckets=(1, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1_800),
+)
+for _reason in ("crash", "stall"):
+    ENGINE_RESTARTS.labels(_reason)  # an alert on growth needs the series before the first one
 
 
 def exposition() -> bytes:

@@ -1,10 +1,10 @@
-"""What waits to be written to one connection: bounded in bytes, deltas merged while unsent.
+"""What waits to be written to one connection: bounded in bytes, merged while unsent.
 
 Knows: messages and their order. Must not know: encodings, sockets.
 
 A reader that lags costs the gateway at most `max_bytes`: translation deltas of one utterance and language fold
-into one, the final translation replaces them, and past the bound the outbox reports `overflowed`, upon which the
-connection is closed with 4008.
+into one, the final translation replaces them, a newer partial caption replaces the older one, and past the bound
+the outbox reports `overflowed`, upon which the connection is closed with 4008.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from gateway import metrics
-from gateway.messages import ServerMessage, TranslationDelta, TranslationFinal
+from gateway.messages import Caption, ServerMessage, TranslationDelta, TranslationFailed, TranslationFinal
+from gateway.payload import Payload
 
 __all__ = ["Outbox"]
 
-# What a message costs beyond its texts: field names, numbers, and Python's own overhead. Generous on purpose.
-_OVERHEAD_BYTES = 256
+# Handed to the writer at once; what it holds is no longer merged, nor counted.
+_BATCH = 64
 
-_Key = tuple[str, str]
+# (participant, utterance, language), or the language left empty for a caption.
+_Key = tuple[str, str, str]
 
 
 class Outbox:
@@ -33,9 +35,11 @@ class Outbox:
         self._max_bytes = max_bytes
         self._bytes = 0
         self._serial = 0
-        self._queue: OrderedDict[int, ServerMessage] = OrderedDict()
-        self._deltas: dict[_Key, int] = {}
+        self._queue: OrderedDict[int, Payload] = OrderedDict()
+        self._unsettled: dict[_Key, int] = {}
         self._filled = asyncio.Event()
+        self._roomy = asyncio.Event()
+        self._roomy.set()
         self._closed = False
 
     @property
@@ -44,71 +48,98 @@ class Outbox:
         return self._bytes
 
     def put(self, message: ServerMessage) -> None:
+        """Append a message for this reader alone; see `put_shared`."""
+        self.put_shared(Payload(message))
+
+    def put_shared(self, payload: Payload) -> None:
         """Append a message, or merge it with what is unsent. Dropped once closed or overflowed."""
         if self._closed or self.overflowed:
             return
-        match message:
-            case TranslationDelta():
-                self._put_delta(message)
-            case TranslationFinal():
-                self._drop_delta((message.utterance, message.lang))
-                self._append(message)
+        match payload.message:
+            case TranslationDelta() as delta:
+                self._put_delta(delta, payload)
+            case TranslationFinal() | TranslationFailed() as end:
+                self._drop((end.participant, end.utterance, end.lang))
+                self._append(payload)
+            case Caption() as caption:
+                key = (caption.participant, caption.utterance, "")
+                self._drop(key)
+                serial = self._append(payload)
+                if not caption.final:
+                    self._unsettled[key] = serial
             case _:
-                self._append(message)
+                self._append(payload)
         if self._bytes > self._max_bytes:
             self.overflowed = True
             self._queue.clear()
-            self._deltas.clear()
+            self._unsettled.clear()
             self._bytes = 0
             self._on_overflow()
+        self._settle_room()
         self._filled.set()
 
     def close(self) -> None:
         """Nothing more will be put; `get` hands out the rest and then ends."""
         self._closed = True
+        self._roomy.set()
         self._filled.set()
 
-    async def get(self) -> list[ServerMessage]:
-        """Everything waiting, in order; waits until there is something. Empty: closed or overflowed."""
+    async def get(self) -> list[Payload]:
+        """What waits, in order, some at a time; waits until there is something. Empty: closed or overflowed."""
         while not self._queue and not self._closed and not self.overflowed:
             self._filled.clear()
             await self._filled.wait()
-        messages = list(self._queue.values())
-        self._queue.clear()
-        self._deltas.clear()
-        self._bytes = 0
-        return messages
+        batch: list[Payload] = []
+        while self._queue and len(batch) < _BATCH:
+            _, payload = self._queue.popitem(last=False)
+            self._bytes -= payload.cost
+            batch.append(payload)
+        if not self._queue:
+            self._unsettled.clear()
+        self._settle_room()
+        return batch
+
+    async def room(self) -> None:
+        """Wait until at most half of the bound is taken, or nothing more can be put."""
+        await self._roomy.wait()
+
+    def _settle_room(self) -> None:
+        if self._closed or self.overflowed or self._bytes <= self._max_bytes // 2:
+            self._roomy.set()
+        else:
+            self._roomy.clear()
 
     # ------------------------------------------------------------ merging
 
-    def _append(self, message: ServerMessage) -> int:
+    def _append(self, payload: Payload) -> int:
         self._serial += 1
-        self._queue[self._serial] = message
-        self._bytes += _cost(message)
+        self._queue[self._serial] = payload
+        self._bytes += payload.cost
         return self._serial
 
-    def _put_delta(self, delta: TranslationDelta) -> None:
-        key = (delta.utterance, delta.lang)
-        serial = self._deltas.get(key)
+    def _put_delta(self, delta: TranslationDelta, payload: Payload) -> None:
+        key = (delta.participant, delta.utterance, delta.lang)
+        serial = self._unsettled.get(key)
         unsent = self._queue.get(serial) if serial is not None else None
-        if serial is None or not isinstance(unsent, TranslationDelta):
-            self._deltas[key] = self._append(delta)
+        if serial is None or unsent is None or not isinstance(unsent.message, TranslationDelta):
+            self._unsettled[key] = self._append(payload)
             return
-        merged = TranslationDelta(
-            delta.utterance, delta.lang, delta.rev, unsent.committed + delta.committed, delta.tentative
+        merged = Payload(
+            TranslationDelta(
+                participant=delta.participant,
+                utterance=delta.utterance,
+                lang=delta.lang,
+                rev=delta.rev,
+                committed=unsent.message.committed + delta.committed,
+                tentative=delta.tentative,
+            )
         )
-        self._bytes += _cost(merged) - _cost(unsent)
+        self._bytes += merged.cost - unsent.cost
         self._queue[serial] = merged
         metrics.OUTBOX_MERGED.inc()
 
-    def _drop_delta(self, key: _Key) -> None:
-        serial = self._deltas.pop(key, None)
+    def _drop(self, key: _Key) -> None:
+        serial = self._unsettled.pop(key, None)
         if serial is not None and (unsent := self._queue.pop(serial, None)) is not None:
-            self._bytes -= _cost(unsent)
+            self._bytes -= unsent.cost
             metrics.OUTBOX_MERGED.inc()
-
-
-def _cost(message: ServerMessage) -> int:
-    texts = (value for name in message.__struct_fields__ if isinstance(value := getattr(message, name), str))
-    # At most 4 bytes a character in UTF-8, and as many in Python's own strings.
-    return _OVERHEAD_BYTES + 4 * sum(map(len, texts))

@@ -1,27 +1,38 @@
-"""Whose turn it is: bounded, fair admission in front of the engine.
+"""Whose turn it is: bounded, fair admission in front of the engine, and another turn after the engine died.
 
-Knows: which translations wait and which run, per meeting; the engine's capacity.
-Must not know: the wire, meetings' members, what is done with the tokens.
+Knows: which translations wait and which run, per meeting; the engine's capacity and health.
+Must not know: the wire, meetings' members, what is done with the tokens, how an engine is built again.
 
-The engine batches by itself, so nothing is batched or timed here. This queue exists for three reasons only:
-to say `overloaded` at once instead of late, to let meetings take turns, and to let a waiting request be
-withdrawn for nothing. It hands the engine a little more than it runs together, so that a sequence that ends is
-replaced at the very next step.
+The engine batches by itself, so nothing is batched or timed here. This queue exists for four reasons only:
+to say `overloaded` at once instead of late, to let meetings take turns, to let a waiting request be withdrawn
+for nothing, and to hold work while the engine is built again. It hands the engine a little more than it runs
+together, so that a sequence that ends is replaced at the very next step.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import time
+from bisect import insort
 from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from enum import Enum
 
 from msgspec import Struct
 
 from gateway import metrics
-from gateway.errors import Draining, EngineFailed, EngineUnavailable, GatewayError, Overloaded
+from gateway.errors import (
+    Cancelled,
+    DeadlineExceeded,
+    Draining,
+    EngineFailed,
+    EngineUnavailable,
+    GatewayError,
+    Overloaded,
+)
 from gateway.events import EngineState, FinishReason, TokenEvent, TranslationRequest
 from gateway.ports import Engine
 
@@ -29,67 +40,11 @@ __all__ = ["Generated", "Scheduler", "Ticket"]
 
 _log = logging.getLogger(__name__)
 
-
-class Ticket:
-    """One admitted translation. Stream it at most once; whoever holds it calls `withdraw` in the end.
-
-    admitted_s, started_s, first_token_s, finished_s: readings of the scheduler's clock; null until then.
-    """
-
-    def __init__(self, scheduler: Scheduler, queue: str, request: TranslationRequest, admitted_s: float) -> None:
-        self.request = request
-        self.queue = queue
-        self.admitted_s = admitted_s
-        self.started_s: float | None = None
-        self.first_token_s: float | None = None
-        self.finished_s: float | None = None
-        self.tokens = 0
-        # No future: cancelling a task cancels the future it awaits, and a turn may be given just then.
-        self.turn = asyncio.Event()
-        self._scheduler = scheduler
-        self._given_up = False
-        self._until: asyncio.Timeout | None = None
-
-    def give_up(self) -> None:
-        """The gateway leaves before this is done: `collect` raises `Draining`, now or when it is called."""
-        self._given_up = True
-        if self._until is not None:
-            self._until.reschedule(asyncio.get_running_loop().time())
-
-    def withdraw(self) -> None:
-        """Give the place back, waiting or running. Does nothing the second time, or once streamed to the end."""
-        self._scheduler.release(self)
-
-    def stream(self) -> AsyncGenerator[TokenEvent, None]:
-        """Wait for the turn, then generate. Raises what the engine raises; closing it aborts in the engine."""
-        return self._scheduler.stream(self)
-
-    async def collect(self, show: Callable[[str], None]) -> Generated:
-        """Stream to the end; `show` gets every new piece of text. Raises `GatewayError` and nothing else."""
-        text: list[str] = []
-        truncated = False
-        try:
-            async with (
-                asyncio.timeout(0 if self._given_up else None) as self._until,
-                aclosing(self.stream()) as events,
-            ):
-                async for event in events:
-                    truncated = event.finish is FinishReason.LENGTH
-                    # Some tokenizers begin with a space that is no part of the translation.
-                    if fresh := event.text if text else event.text.lstrip():
-                        text.append(fresh)
-                        show(fresh)
-        except GatewayError:
-            raise
-        except Exception as error:
-            if isinstance(error, TimeoutError) and self._given_up:
-                raise Draining(
-                    "The gateway stopped before this was translated; send it again.", retry_after_ms=1_000
-                ) from None
-            # The text itself is never logged; the type and the place of the failure are.
-            _log.exception("translation %s failed unexpectedly", self.request.id)
-            raise EngineFailed("The engine failed on this text for an unknown reason.") from None
-        return Generated("".join(text).rstrip(), truncated)
+# A translation that ran in so many crashes may be their cause, so it runs alone from then on; when the engine dies
+# again, it was the cause. A text that kills the engine thus costs three crashes, and each further one among the
+# same suspects costs one more. The supervisor's default of five restarts in a row lets three such texts be found
+# among all that ran together; with more of them the engine is called failed, and is tried again later.
+_SUSPECT_CRASHES = 2
 
 
 class Generated(Struct, frozen=True):
@@ -99,11 +54,92 @@ class Generated(Struct, frozen=True):
     truncated: bool
 
 
+class _Stage(Enum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+class Ticket:
+    """One admitted translation. Collect it at most once; whoever holds it calls `withdraw` in the end.
+
+    admitted_s, started_s, first_token_s, finished_s: readings of the scheduler's clock; null until then. After a
+    crash of the engine `started_s` and `first_token_s` stay those of the first attempt, which readers saw.
+    tokens: of the last attempt. crashes: how often the engine died while this ran.
+    shown: all text that readers saw; it is never taken back while this is generated.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, serial: int, queue: str, request: TranslationRequest, admitted_s: float
+    ) -> None:
+        self.serial = serial
+        self.request = request
+        self.queue = queue
+        self.admitted_s = admitted_s
+        self.started_s: float | None = None
+        self.first_token_s: float | None = None
+        self.finished_s: float | None = None
+        self.tokens = 0
+        self.crashes = 0
+        self.shown = ""
+        self.stage = _Stage.WAITING
+        # No future: cancelling a task cancels the future it awaits, and a turn may be given just then.
+        self.turn = asyncio.Event()
+        self.expiry: asyncio.TimerHandle | None = None
+        self._scheduler = scheduler
+        self._given_up: GatewayError | None = None
+        self._until: asyncio.Timeout | None = None
+
+    @property
+    def suspect(self) -> bool:
+        """Whether its text may be what kills the engine."""
+        return self.crashes >= _SUSPECT_CRASHES
+
+    def give_up(self, error: GatewayError) -> None:
+        """End this with `error`: `collect` raises it, now or when it is called. The first reason counts."""
+        if self._given_up is not None or self.stage is _Stage.ENDED:
+            return
+        self._given_up = error
+        if self._until is not None:
+            self._until.reschedule(asyncio.get_running_loop().time())
+        else:
+            self._scheduler.release(self)
+
+    def withdraw(self) -> None:
+        """Nobody wants this any more: give the place back, waiting or running. Does nothing once it has ended."""
+        self.give_up(Cancelled("The translation was withdrawn."))
+
+    async def collect(self, show: Callable[[str], None]) -> Generated:
+        """Wait for the turn and generate to the end, again after each crash of the engine.
+
+        `show` gets every new piece of text; after a crash only what goes beyond the text shown before and agrees
+        with it. Raises `GatewayError` and nothing else, but for the cancellation of its task.
+        """
+        try:
+            if self._given_up is not None:
+                raise self._given_up
+            async with asyncio.timeout(None) as self._until:
+                return await self._scheduler.run(self, show)
+        except GatewayError as error:
+            # An engine may turn the interruption into an error of its own.
+            raise self._given_up or error from None
+        except Exception as error:
+            if self._given_up is not None:
+                raise self._given_up from None
+            # The text itself is never logged; the type and the place of the failure are.
+            _log.exception("translation %s failed unexpectedly", self.request.id, exc_info=error)
+            raise EngineFailed("The engine failed on this text for an unknown reason.") from None
+        finally:
+            self._until = None
+            self._scheduler.release(self)
+
+
 class Scheduler:
     """Admits translations into the engine.
 
     max_waiting: translations that may wait for their turn; one more is refused with `overloaded`.
     lookahead: sequences handed to the engine beyond what it runs together.
+    deadline_s: how long after its admission a translation is given up, crashes of the engine included.
     """
 
     def __init__(
@@ -112,13 +148,18 @@ class Scheduler:
         *,
         max_waiting: int,
         lookahead: int = 2,
+        deadline_s: float = 300.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine = engine
         self._max_waiting = max_waiting
         self._lookahead = lookahead
+        self._deadline_s = deadline_s
         self._clock = clock
-        self._queues: OrderedDict[str, deque[Ticket]] = OrderedDict()
+        self._serials = itertools.count(1)
+        # By priority; in each, meetings in the order of their turns; in each, tickets in the order of admission.
+        self._queues: dict[int, OrderedDict[str, deque[Ticket]]] = {}
+        self._suspects: list[Ticket] = []
         self._waiting = 0
         self._running: set[Ticket] = set()
         self._draining = False
@@ -142,49 +183,41 @@ class Scheduler:
     def admit(self, queue: str, requests: Sequence[TranslationRequest]) -> list[Ticket]:
         """Take on all of `requests` or none; requests of one `queue` (a meeting) take turns with other queues.
 
+        All have one priority: 0 comes before everything; what is above it is best effort. While the engine is
+        being built again, translations are admitted and wait.
         Raises `Draining`, `EngineUnavailable` or `Overloaded`; all retryable, none admitted.
         """
         if self._draining:
             raise Draining("The gateway is shutting down; reconnect and send this again.", retry_after_ms=1_000)
         health = self._engine.health()
-        if health.state is not EngineState.READY:
+        if health.state not in (EngineState.READY, EngineState.RESTARTING):
             raise EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=2_000)
-        free = max(0, self._free())
-        if self._waiting + len(requests) > self._max_waiting + free:
-            raise Overloaded(
-                f"{self._waiting} translations are waiting already; the limit is {self._max_waiting}.",
-                retry_after_ms=1_000,
-            )
-        # Half at most, so that nobody's backlog can shut the others out.
-        own, share = len(self._queues.get(queue, ())), (self._max_waiting + 1) // 2
-        if own + len(requests) > share + free:
-            raise Overloaded(
-                f"{own} translations of this meeting are waiting already; its share is {share}.",
-                retry_after_ms=1_000,
-            )
+        if not requests:
+            return []
+        priority = requests[0].priority
+        self._check_room(queue, priority, len(requests))
         now_s = self._clock()
-        tickets = [Ticket(self, queue, request, now_s) for request in requests]
-        if tickets:
-            self._queues.setdefault(queue, deque()).extend(tickets)
-            self._waiting += len(tickets)
-            self._idle.clear()
-            self._give_turns()
+        loop = asyncio.get_running_loop()
+        tickets = [Ticket(self, next(self._serials), queue, request, now_s) for request in requests]
+        for ticket in tickets:
+            ticket.expiry = loop.call_later(self._deadline_s, self._expire, ticket)
+        self._queues.setdefault(priority, OrderedDict()).setdefault(queue, deque()).extend(tickets)
+        self._waiting += len(tickets)
+        self._idle.clear()
+        self._give_turns()
         return tickets
 
-    async def stream(self, ticket: Ticket) -> AsyncGenerator[TokenEvent, None]:
-        """See `Ticket.stream`."""
-        try:
-            await ticket.turn.wait()
-            async with aclosing(self._engine.generate(ticket.request)) as events:
-                async for event in events:
-                    if ticket.first_token_s is None and event.tokens:
-                        ticket.first_token_s = self._clock()
-                    ticket.tokens += event.tokens
-                    if event.finish is not None:
-                        self._finished(ticket, event)
-                    yield event
-        finally:
-            self.release(ticket)
+    def engine_changed(self) -> None:
+        """Whoever watches the engine says that its health is another now."""
+        match self._engine.health().state:
+            case EngineState.READY:
+                self._give_turns()
+            case EngineState.FAILED:
+                for ticket in self._all():
+                    ticket.give_up(_failed())
+            case EngineState.STOPPED:
+                for ticket in self._all():
+                    ticket.give_up(_stopped())
 
     async def drain(self, deadline_s: float) -> bool:
         """Admit nothing more; wait until all is done, at most `deadline_s`. True when all was done.
@@ -198,56 +231,197 @@ class Scheduler:
         except TimeoutError:
             return False
         finally:
-            for ticket in [*self._running, *(ticket for queue in self._queues.values() for ticket in queue)]:
-                ticket.give_up()
+            for ticket in self._all():
+                ticket.give_up(
+                    Draining(
+                        "The gateway stopped before this was translated; send it again.", retry_after_ms=1_000
+                    )
+                )
         return True
 
-    # ------------------------------------------------------------ turns
+    # ------------------------------------------------------------ one translation
 
-    def _free(self) -> int:
-        return self._engine.capacity().max_running + self._lookahead - len(self._running)
+    async def run(self, ticket: Ticket, show: Callable[[str], None]) -> Generated:
+        """See `Ticket.collect`."""
+        while True:
+            await ticket.turn.wait()
+            # The turn may be older than the crash.
+            if self._engine.health().state is EngineState.READY:
+                try:
+                    return await self._generate(ticket, show)
+                except EngineUnavailable:
+                    ticket.crashes += 1
+            self._again(ticket)
 
-    def _give_turns(self) -> None:
-        free = self._free()
-        while free > 0 and self._queues:
-            name, queue = self._queues.popitem(last=False)
-            ticket = queue.popleft()
-            if queue:
-                self._queues[name] = queue  # to the back: the other meetings come first
-            self._waiting -= 1
-            free -= 1
-            ticket.started_s = self._clock()
-            metrics.QUEUE_S.observe(ticket.started_s - ticket.admitted_s)
-            self._running.add(ticket)
-            ticket.turn.set()
-        self._publish_load()
+    async def _generate(self, ticket: Ticket, show: Callable[[str], None]) -> Generated:
+        text = ""
+        truncated = False
+        ticket.tokens = 0
+        async with aclosing(self._engine.generate(ticket.request)) as events:
+            async for event in events:
+                if ticket.first_token_s is None and event.tokens:
+                    ticket.first_token_s = self._clock()
+                ticket.tokens += event.tokens
+                if event.finish is not None:
+                    truncated = event.finish is FinishReason.LENGTH
+                    self._finished(ticket, event)
+                # Some tokenizers begin with a space that is no part of the translation.
+                if fresh := event.text if text else event.text.lstrip():
+                    text += fresh
+                    shown = ticket.shown
+                    if len(text) > len(shown) and text.startswith(shown):
+                        ticket.shown = text
+                        show(text[len(shown) :])
+        return Generated(text.rstrip(), truncated)
 
     def _finished(self, ticket: Ticket, event: TokenEvent) -> None:
         ticket.finished_s = self._clock()
         metrics.TRANSLATION_S.observe(ticket.finished_s - ticket.admitted_s)
         if ticket.first_token_s is not None:
             metrics.FIRST_TOKEN_S.observe(ticket.first_token_s - ticket.admitted_s)
-            if ticket.tokens > 1:
+            # The time of a crash is not that of a token.
+            if ticket.tokens > 1 and not ticket.crashes:
                 metrics.TOKEN_INTERVAL_S.observe((ticket.finished_s - ticket.first_token_s) / (ticket.tokens - 1))
         metrics.TOKENS.inc(ticket.tokens)
         metrics.PROMPT_TOKENS.inc(event.prompt_tokens)
         metrics.PROMPT_TOKENS_CACHED.inc(event.cached_tokens)
 
-    def release(self, ticket: Ticket) -> None:
-        """See `Ticket.withdraw`."""
-        if ticket in self._running:
-            self._running.discard(ticket)
-        elif ticket.started_s is None and (queue := self._queues.get(ticket.queue)) and ticket in queue:
-            queue.remove(ticket)
-            self._waiting -= 1
-            if not queue:
-                del self._queues[ticket.queue]
+    def _again(self, ticket: Ticket) -> None:
+        """Put a ticket whose engine died back where it was in its queue. Raises where that is its end."""
+        state = self._engine.health().state
+        if state is EngineState.STOPPED:
+            raise _stopped()
+        if ticket.crashes > _SUSPECT_CRASHES:
+            _log.error("the engine died on translation %s, which ran alone; it is given up", ticket.request.id)
+            raise EngineFailed("The engine died on this text several times; it was not translated.")
+        if state is EngineState.FAILED:
+            raise _failed()
+        metrics.TRANSLATIONS_AGAIN.inc()
+        self._running.discard(ticket)
+        ticket.stage = _Stage.WAITING
+        ticket.turn.clear()
+        self._waiting += 1
+        if ticket.suspect:
+            insort(self._suspects, ticket, key=lambda suspect: (suspect.request.priority, suspect.serial))
         else:
+            queues = self._queues.setdefault(ticket.request.priority, OrderedDict())
+            queue = queues.setdefault(ticket.queue, deque())
+            queues.move_to_end(ticket.queue, last=False)
+            # Before all that never ran, and in order of admission among those that did.
+            place = next((n for n, other in enumerate(queue) if other.serial > ticket.serial), len(queue))
+            queue.insert(place, ticket)
+        # Usually nothing: the engine is being built again.
+        self._give_turns()
+
+    def _expire(self, ticket: Ticket) -> None:
+        ticket.give_up(
+            DeadlineExceeded(f"The translation was not done within {self._deadline_s:g} s of its acceptance.")
+        )
+
+    # ------------------------------------------------------------ turns
+
+    def _check_room(self, queue: str, priority: int, count: int) -> None:
+        """Raises `Overloaded`."""
+        # Best effort leaves half of the room, in all and of each meeting, to what comes before it.
+        part = 1 if priority == 0 else 2
+        free = max(0, self._free())
+        limit = self._max_waiting // part
+        if self._waiting + count > limit + free:
+            raise Overloaded(
+                f"{self._waiting} translations are waiting already; the limit is {limit}.", retry_after_ms=1_000
+            )
+        # Half at most, so that nobody's backlog can shut the others out.
+        share = (self._max_waiting + 1) // 2 // part
+        own = sum(len(queues.get(queue, ())) for queues in self._queues.values())
+        own += sum(ticket.queue == queue for ticket in self._suspects)
+        if own + count > share + free:
+            raise Overloaded(
+                f"{own} translations of this meeting are waiting already; its share is {share}.",
+                retry_after_ms=1_000,
+            )
+
+    def _free(self) -> int:
+        """How many turns may be given now."""
+        if self._engine.health().state is not EngineState.READY:
+            return 0
+        # Suspects come first: the sooner the text that kills the engine is found, the better for everybody. Each
+        # runs alone once at most, at the pace of a lone sequence, so all of them are through within seconds.
+        if self._suspects:
+            return 0 if self._running else 1
+        if len(self._running) == 1 and next(iter(self._running)).suspect:
+            return 0
+        return self._engine.capacity().max_running + self._lookahead - len(self._running)
+
+    def _give_turns(self) -> None:
+        if self._waiting:
+            for _ in range(self._free()):
+                ticket = self._next()
+                if ticket is None:
+                    break
+                self._waiting -= 1
+                ticket.stage = _Stage.RUNNING
+                self._running.add(ticket)
+                if ticket.started_s is None:
+                    ticket.started_s = self._clock()
+                    metrics.QUEUE_S.observe(ticket.started_s - ticket.admitted_s)
+                ticket.turn.set()
+        metrics.TRANSLATIONS_WAITING.set(self._waiting)
+        metrics.TRANSLATIONS_RUNNING.set(len(self._running))
+
+    def _next(self) -> Ticket | None:
+        """Take the ticket out whose turn it is."""
+        if self._suspects:
+            return self._suspects.pop(0)
+        if not self._queues:
+            return None
+        priority = min(self._queues)
+        queues = self._queues[priority]
+        name, queue = queues.popitem(last=False)
+        ticket = queue.popleft()
+        if queue:
+            queues[name] = queue  # to the back: the other meetings come first
+        elif not queues:
+            del self._queues[priority]
+        return ticket
+
+    def release(self, ticket: Ticket) -> None:
+        """The ticket has ended, however it did."""
+        if ticket.stage is _Stage.ENDED:
             return
+        if ticket.stage is _Stage.RUNNING:
+            self._running.discard(ticket)
+        else:
+            self._take_out(ticket)
+            self._waiting -= 1
+        ticket.stage = _Stage.ENDED
+        if ticket.expiry is not None:
+            ticket.expiry.cancel()
+            ticket.expiry = None
         self._give_turns()
         if not self._running and not self._waiting:
             self._idle.set()
 
-    def _publish_load(self) -> None:
-        metrics.TRANSLATIONS_WAITING.set(self._waiting)
-        metrics.TRANSLATIONS_RUNNING.set(len(self._running))
+    def _take_out(self, ticket: Ticket) -> None:
+        if ticket.suspect:
+            self._suspects.remove(ticket)
+            return
+        queues = self._queues[ticket.request.priority]
+        queue = queues[ticket.queue]
+        queue.remove(ticket)
+        if not queue:
+            del queues[ticket.queue]
+        if not queues:
+            del self._queues[ticket.request.priority]
+
+    def _all(self) -> list[Ticket]:
+        """Those that wait come first, so that ending them in this order gives none of them a turn."""
+        queues = [queue for queues in self._queues.values() for queue in queues.values()]
+        return [*self._suspects, *itertools.chain.from_iterable(queues), *self._running]
+
+
+def _failed() -> EngineFailed:
+    return EngineFailed("The engine failed repeatedly; this was not translated.")
+
+
+def _stopped() -> EngineUnavailable:
+    return EngineUnavailable("The engine was stopped before this was translated.", retry_after_ms=2_000)

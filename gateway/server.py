@@ -21,6 +21,8 @@ __all__ = ["DrainingServer", "listen"]
 
 _log = logging.getLogger(__name__)
 
+_USER_TIMEOUT_MS = 60_000
+
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket, bound before anything slow starts. Raises `StartupError` in one sentence."""
@@ -30,6 +32,10 @@ def listen(host: str, port: int) -> socket.socket:
         # with it on, a token waits up to 40 ms for the client's delayed acknowledgement of the frame before it.
         sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            # Inherited by every connection: a peer that takes nothing for so long is gone, and what waits for it
+            # in the kernel and in the event loop is freed.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)
         sock.bind((host, port))
         sock.listen(2_048)
     except UnicodeError:

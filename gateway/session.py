@@ -4,6 +4,9 @@ Knows: which message is legal when, every limit, and what each message asks for.
 Must not know: clocks (the time is an argument), tasks, sockets, the engine. It does not know either whether
 an effect was carried out: whoever does that reports back through `refused` and `settled`.
 
+A session outlives its connection. A new connection has a `Session` of its own, which reads `session.start` as
+any other; where that resumes a session that was kept, it takes over what the earlier one knew (`inherit`).
+
 State            session.start  update / partial / final / cancel / ping  session.end     all settled
 AWAITING_START   → OPEN         error session_not_started                 → CLOSED        —
 OPEN             error          handled                                   → ENDING        stays OPEN
@@ -14,7 +17,7 @@ CLOSED           ignored        ignored                                   ignore
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from hashlib import blake2b
 from typing import cast
@@ -23,10 +26,7 @@ from msgspec import Struct
 
 from gateway.errors import (
     CloseCode,
-    EngineUnavailable,
     GatewayError,
-    InvalidValue,
-    LimitExceeded,
     RateLimited,
     SessionAlreadyStarted,
     SessionEnding,
@@ -34,18 +34,15 @@ from gateway.errors import (
     StaleRevision,
     TooManyInFlight,
     UnknownUtterance,
-    UnsupportedLanguage,
-    UnsupportedOption,
     UtteranceFinished,
 )
 from gateway.events import EngineProfile, Formality, Utterance
-from gateway.languages import normalise
 from gateway.messages import (
-    Caption,
     ClientMessage,
     Limits,
     Ping,
     Pong,
+    Resume,
     ServerMessage,
     SessionEnd,
     SessionStart,
@@ -57,8 +54,21 @@ from gateway.messages import (
     error_message,
 )
 from gateway.rate_limit import TokenBucket
+from gateway.session_rules import SessionRules, Terms
 
-__all__ = ["Accept", "Acknowledge", "Cancel", "Close", "Effect", "Join", "Reply", "Session", "State"]
+__all__ = [
+    "Accept",
+    "Acknowledge",
+    "Cancel",
+    "Close",
+    "Effect",
+    "Join",
+    "Reply",
+    "Session",
+    "Show",
+    "State",
+    "Update",
+]
 
 # Context grows to twice this many utterances and is then cut back to it: a window that slid by one on
 # every utterance would change the start of the prompt each time and defeat the engine's prefix cache.
@@ -82,16 +92,36 @@ class Reply(Struct, frozen=True):
 
 
 class Join(Struct, frozen=True):
-    """Enter a meeting and send `session.started`."""
+    """Enter a meeting, a private one where it is null, or come back to one; send `session.started`."""
 
+    meeting: str | None
     name: str
+    speaks: str | None
+    reads: tuple[str, ...]
+    resume: Resume | None = None
+
+
+class Update(Struct, frozen=True):
+    """Other languages are spoken or read from now on."""
+
+    speaks: str | None
     reads: tuple[str, ...]
 
 
-class Accept(Struct, frozen=True):
-    """Take on a final utterance: admit its translations, acknowledge it, show its caption."""
+class Show(Struct, frozen=True):
+    """Show a partial utterance to whoever reads its language."""
 
     utterance: Utterance
+
+
+class Accept(Struct, frozen=True):
+    """Take on a final utterance: log it, acknowledge it, show its caption, translate it.
+
+    again: it was accepted before and some translation of it failed; only what is missing is to be done.
+    """
+
+    utterance: Utterance
+    again: bool = False
 
 
 class Acknowledge(Struct, frozen=True):
@@ -113,7 +143,7 @@ class Close(Struct, frozen=True):
     code: CloseCode
 
 
-Effect = Reply | Join | Accept | Acknowledge | Cancel | Close
+Effect = Reply | Join | Update | Show | Accept | Acknowledge | Cancel | Close
 
 
 class _Known(Struct):
@@ -121,6 +151,7 @@ class _Known(Struct):
 
     rev: int
     final: bytes | None = None  # a digest: a thousand long texts a session would be megabytes
+    failed: bool = False
 
 
 class Session:
@@ -129,12 +160,13 @@ class Session:
     def __init__(self, limits: Limits) -> None:
         self.state = State.AWAITING_START
         self.name = ""
+        self.participant = ""  # given by the meeting, once joined
         self.reads: tuple[str, ...] = ()
         self.speaks: str | None = None
         self._limits = limits
-        self._profile: EngineProfile | None = None
+        self._rules = SessionRules(limits)
         self._bucket = TokenBucket(limits.messages_per_s, limits.messages_burst)
-        self._glossary: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+        self._glossary: Terms = ()
         self._context = ""
         self._formality: Formality | None = None
         self._history: list[str] = []
@@ -145,6 +177,15 @@ class Session:
     def in_flight(self) -> int:
         """Accepted final utterances that are not settled yet."""
         return len(self._in_flight)
+
+    def inherit(self, earlier: Session) -> None:
+        """Go on where the session of an earlier connection was: nothing it accepted is taken twice."""
+        self._known, self._in_flight, self._history = earlier._known, earlier._in_flight, earlier._history
+
+    def recall(self, said: Iterable[Utterance]) -> None:
+        """Remember what this session said and got accepted in another process, oldest first."""
+        for utterance in said:
+            self._remember(utterance.id, _Known(rev=utterance.rev, final=_digest(utterance.text)))
 
     # ------------------------------------------------------------ what may happen
 
@@ -167,7 +208,7 @@ class Session:
         )
         try:
             self._pace(now_s)
-            self._profile = profile
+            self._rules.profile = profile
             rule = _TABLE[self.state].get(type(message), _REFUSAL[self.state])
             return rule(self, message)
         except GatewayError as error:
@@ -175,71 +216,81 @@ class Session:
                 error.about(utterance)
             return [Reply(error_message(error))]
 
-    def refused(self, utterance_id: str) -> list[Effect]:
+    def not_joined(self) -> None:
+        """A `Join` could not be carried out: the client may try again."""
+        self.state = State.AWAITING_START
+
+    def refused(self, accept: Accept) -> list[Effect]:
         """An `Accept` could not be carried out: the client keeps the utterance and may send it again."""
-        self._known.pop(utterance_id, None)
+        if accept.again:
+            self._known[accept.utterance.id].failed = True
+        else:
+            self._known.pop(accept.utterance.id, None)
         if self._history:
             self._history.pop()
-        return self.settled(utterance_id)
+        return self.settled(accept.utterance.id)
 
     def settled(self, utterance_id: str, *, failed: bool = False) -> list[Effect]:
         """Every language of an accepted utterance has ended; where one failed, the client may send it again."""
         self._in_flight.discard(utterance_id)
-        if failed:
-            self._known.pop(utterance_id, None)
+        if failed and (known := self._known.get(utterance_id)) is not None:
+            known.failed = True
         if self.state is State.ENDING and not self._in_flight:
             return self._close()
         return []
 
     def disconnected(self) -> None:
-        """The client is gone; nothing more will be received or sent."""
+        """The client is gone; nothing more will be received or sent on this connection."""
         self.state = State.CLOSED
-        self._in_flight.clear()
 
     # ------------------------------------------------------------ one method per message
 
     def _on_start(self, message: SessionStart) -> list[Effect]:
-        if message.meeting is not None:
-            raise InvalidValue(
-                "Named meetings are not served yet: leave `meeting` out for a private one.", field="meeting"
-            )
+        rules = self._rules
+        meeting = rules.meeting(message.meeting) if message.meeting is not None else None
         name = message.name or ""
-        self._bound(name, self._limits.name_chars, "name")
-        reads = self._languages(message.reads)
-        speaks = self._language(message.speaks, "speaks") if message.speaks is not None else None
+        rules.bound(name, self._limits.name_chars, "name")
+        if message.resume is not None:
+            for field, value in (("session", message.resume.session), ("epoch", message.resume.epoch)):
+                rules.bound(value, self._limits.id_chars, f"resume.{field}")
+        reads = rules.languages(message.reads)
+        speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else None
         notes = self._take_options(message.glossary, message.context, message.formality)
         self.name, self.reads, self.speaks = name, reads, speaks
         self.state = State.OPEN
-        return [Join(name, reads), *notes]
+        return [Join(meeting, name, speaks, reads, message.resume), *notes]
 
     def _on_update(self, message: SessionUpdate) -> list[Effect]:
-        reads = self._languages(message.reads) if message.reads is not None else self.reads
-        speaks = self._language(message.speaks, "speaks") if message.speaks is not None else self.speaks
+        rules = self._rules
+        reads = rules.languages(message.reads) if message.reads is not None else self.reads
+        speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else self.speaks
         notes = self._take_options(message.glossary, message.context, message.formality)
         self.reads, self.speaks = reads, speaks
-        return [Reply(SessionUpdated(reads=list(reads), speaks=speaks)), *notes]
+        return [Update(speaks, reads), Reply(SessionUpdated(reads=list(reads), speaks=speaks)), *notes]
 
     def _on_partial(self, message: UtterancePartial) -> list[Effect]:
-        lang = self._check_utterance(message)
+        lang = self._rules.utterance(message, self.speaks)
         known = self._known.get(message.id)
         if known is not None and known.final is not None:
             raise StaleRevision("This utterance is final already; the partial was dropped.", field="rev")
         if known is not None and message.rev <= known.rev:
             raise StaleRevision(f"Revision {known.rev} was received before; this one was dropped.", field="rev")
         self._remember(message.id, _Known(rev=message.rev))
-        caption = Caption(message.id, self.name, lang, message.rev, message.text, final=False)
-        return [Reply(caption)]
+        return [Show(self._utterance(message, lang, final=False))]
 
     def _on_final(self, message: UtteranceFinal) -> list[Effect]:
-        lang = self._check_utterance(message)
+        lang = self._rules.utterance(message, self.speaks)
         known = self._known.get(message.id)
+        again = False
         if known is not None and known.final is not None:
-            if known.final == _digest(message.text):
+            if known.final != _digest(message.text):
+                raise UtteranceFinished(
+                    "This utterance is final already, with another text; use a new id.", field="id"
+                )
+            if not known.failed:
                 return [Acknowledge(message.id, known.rev)]
-            raise UtteranceFinished(
-                "This utterance is final already, with another text; use a new id.", field="id"
-            )
-        if known is not None and message.rev < known.rev:
+            again = True
+        elif known is not None and message.rev < known.rev:
             raise StaleRevision(f"Revision {known.rev} was received before.", field="rev")
         if len(self._in_flight) >= self._limits.utterances_in_flight:
             raise TooManyInFlight(
@@ -247,23 +298,11 @@ class Session:
             )
         if len(self._history) >= 2 * CONTEXT_UTTERANCES:
             del self._history[:-CONTEXT_UTTERANCES]
-        utterance = Utterance(
-            id=message.id,
-            rev=message.rev,
-            text=message.text,
-            lang=lang,
-            speaker=self.name,
-            final=True,
-            start_ms=message.start_ms,
-            end_ms=message.end_ms,
-            glossary=self._glossary,
-            context=self._preceding(),
-            formality=self._formality,
-        )
+        utterance = self._utterance(message, lang, final=True)
         self._remember(message.id, _Known(rev=message.rev, final=_digest(message.text)))
         self._in_flight.add(message.id)
         self._history.append(message.text)
-        return [Accept(utterance)]
+        return [Accept(utterance, again)]
 
     def _on_cancel(self, message: UtteranceCancel) -> list[Effect]:
         if message.id not in self._in_flight:
@@ -271,7 +310,7 @@ class Session:
         return [Cancel(message.id)]
 
     def _on_ping(self, message: Ping) -> list[Effect]:
-        self._bound(message.nonce, self._limits.id_chars, "nonce")
+        self._rules.bound(message.nonce, self._limits.id_chars, "nonce")
         return [Reply(Pong(nonce=message.nonce))]
 
     def _on_end(self, _message: SessionEnd) -> list[Effect]:
@@ -307,95 +346,40 @@ class Session:
             # The oldest that is settled; those in flight are few, by the limit on them.
             del self._known[next(known_id for known_id in self._known if known_id not in self._in_flight)]
 
+    def _utterance(self, message: UtterancePartial | UtteranceFinal, lang: str, *, final: bool) -> Utterance:
+        return Utterance(
+            id=message.id,
+            rev=message.rev,
+            text=message.text,
+            lang=lang,
+            participant=self.participant,
+            speaker=self.name,
+            final=final,
+            start_ms=message.start_ms,
+            end_ms=message.end_ms,
+            glossary=self._glossary,
+            context=self._preceding(),
+            formality=self._formality,
+        )
+
     def _preceding(self) -> tuple[str, ...]:
-        if "context" not in self._supported().options:
+        if "context" not in self._rules.supported().options:
             return ()
         return (self._context, *self._history) if self._context else tuple(self._history)
-
-    def _supported(self) -> EngineProfile:
-        if self._profile is None:
-            raise EngineUnavailable("The engine is still loading; send this again.", retry_after_ms=2_000)
-        return self._profile
-
-    def _check_utterance(self, message: UtterancePartial | UtteranceFinal) -> str:
-        """Every rule that partials and finals share; the utterance's language."""
-        if not message.id:
-            raise InvalidValue("An utterance needs an id.", field="id")
-        self._bound(message.id, self._limits.id_chars, "id")
-        if len(message.text) > self._limits.text_chars:
-            raise LimitExceeded(
-                f"The text has {len(message.text)} characters; the limit is {self._limits.text_chars}.",
-                field="text",
-            )
-        if not message.text.strip():
-            raise InvalidValue("The text is empty.", field="text")
-        if message.end_ms is not None and message.start_ms is not None and message.end_ms < message.start_ms:
-            raise InvalidValue("end_ms is before start_ms.", field="end_ms")
-        if message.lang is not None:
-            return self._language(message.lang, "lang")
-        if self.speaks is None:
-            raise InvalidValue("Neither the utterance's lang nor the session's speaks is set.", field="lang")
-        return self.speaks
-
-    def _bound(self, value: str, limit: int, field: str) -> None:
-        if len(value) > limit:
-            raise LimitExceeded(f"{field} has {len(value)} characters; the limit is {limit}.", field=field)
-
-    def _language(self, tag: str, field: str) -> str:
-        lang = normalise(tag)
-        known = self._supported().languages
-        if lang not in known:
-            raise UnsupportedLanguage(
-                f"The model does not know the language {tag[:20]!r}; it knows {', '.join(known)}.",
-                field=field,
-            )
-        return lang
-
-    def _languages(self, tags: list[str]) -> tuple[str, ...]:
-        langs = tuple(dict.fromkeys(self._language(tag, f"reads[{n}]") for n, tag in enumerate(tags)))
-        if len(langs) > self._limits.languages:
-            raise LimitExceeded(f"{len(langs)} languages; the limit is {self._limits.languages}.", field="reads")
-        return langs
 
     def _take_options(
         self, glossary: dict[str, dict[str, str]] | None, context: str | None, formality: Formality | None
     ) -> list[Effect]:
         """Check all, then take all; returns a note for each option that the model cannot take."""
-        terms = self._checked_glossary(glossary) if glossary is not None else self._glossary
+        terms = self._rules.glossary(glossary) if glossary is not None else self._glossary
         if context is not None:
-            self._bound(context, self._limits.context_chars, "context")
+            self._rules.bound(context, self._limits.context_chars, "context")
         given = {"glossary": bool(glossary), "context": bool(context), "formality": formality is not None}
+        notes: list[Effect] = [Reply(error_message(error)) for error in self._rules.left_out(given)]
         self._glossary = terms
         self._context = self._context if context is None else context
         self._formality = self._formality if formality is None else formality
-        profile = self._supported()
-        return [
-            Reply(
-                error_message(
-                    UnsupportedOption(
-                        f"The model {profile.model} takes no {option}; it is left out.", field=option
-                    )
-                )
-            )
-            for option, is_given in given.items()
-            if is_given and option not in profile.options
-        ]
-
-    def _checked_glossary(
-        self, glossary: dict[str, dict[str, str]]
-    ) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-        if (count := sum(map(len, glossary.values()))) > self._limits.glossary_terms:
-            raise LimitExceeded(f"{count} terms; the limit is {self._limits.glossary_terms}.", field="glossary")
-        checked = []
-        for tag, terms in glossary.items():
-            lang = self._language(tag, f"glossary.{tag[:20]}")
-            for source, target in terms.items():
-                if not source.strip() or not target.strip():
-                    raise InvalidValue("A glossary term is empty.", field=f"glossary.{lang}")
-                for term in (source, target):
-                    self._bound(term, self._limits.term_chars, f"glossary.{lang}")
-            checked.append((lang, tuple(terms.items())))
-        return tuple(checked)
+        return notes
 
 
 def _digest(text: str) -> bytes:

@@ -32,12 +32,22 @@ SCRIPT = Script(
 
 
 class Running:
-    """A gateway that serves: `port`, and `gateway` to look inside."""
+    """A gateway that serves: `port`, and `gateway` to look inside.
 
-    def __init__(self, gateway: Gateway, server: uvicorn.Server, port: int) -> None:
+    engines: every engine that was built, the newest last.
+    """
+
+    def __init__(self, gateway: Gateway, server: uvicorn.Server, port: int, engines: list[Engine]) -> None:
         self.gateway = gateway
         self.server = server
         self.port = port
+        self.engines = engines
+
+    def kill_engine(self, reason: str = "the test says so") -> None:
+        """The simulated engine dies as if its process had been killed."""
+        engine = self.engines[-1]
+        assert isinstance(engine, SimulatedEngine)
+        engine.fail(reason)
 
     @property
     def url(self) -> str:
@@ -76,18 +86,24 @@ class Peer:
 
 @contextlib.asynccontextmanager
 async def running(
-    settings: Settings | None = None, engine: Engine | None = None, script: Script = SCRIPT
+    settings: Settings | None = None, engine: Engine | None = None, script: Script = SCRIPT, port: int = 0
 ) -> AsyncIterator[Running]:
-    """Serve on a free port until the block ends. The engine is simulated unless given."""
+    """Serve on a free port, any unless given, until the block ends. The engine is simulated unless given."""
     settings = settings or Settings()
-    gateway = Gateway(settings, engine or SimulatedEngine(script))
-    sock: socket.socket = listen("127.0.0.1", 0)
+    engines: list[Engine] = []
+
+    def build() -> Engine:
+        engines.append(engine if engine is not None and not engines else SimulatedEngine(script))
+        return engines[-1]
+
+    gateway = Gateway(settings, build)
+    sock: socket.socket = listen("127.0.0.1", port)
     server = _Quiet(server_config(gateway))
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         while not server.started:
             await asyncio.sleep(0.005)
-        yield Running(gateway, server, sock.getsockname()[1])
+        yield Running(gateway, server, sock.getsockname()[1], engines)
     finally:
         server.should_exit = True
         await serving

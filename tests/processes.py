@@ -101,3 +101,30 @@ def gateway_process(
     finally:
         if gateway.process.poll() is None:
             gateway.end()
+
+
+def descendants(pid: int) -> list[int]:
+    """Every process below a process."""
+    found = [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+    return found + [grandchild for child in found for grandchild in descendants(child)]
+
+
+def engine_processes(gateway: GatewayProcess) -> list[int]:
+    named = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in descendants(gateway.process.pid)}
+    return [pid for pid, name in named.items() if name.startswith("VLLM")]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def resident_bytes(pid: int) -> int:
+    """Memory of one process that is in RAM."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -38,7 +38,7 @@ def test_a_message_survives_the_round_trip(codec: Codec) -> None:
 
 @BOTH
 def test_a_server_message_survives_the_round_trip(codec: Codec) -> None:
-    message = TranslationDelta("u", "ja", 1, "やあ", "!")
+    message = TranslationDelta("p", "u", "ja", 1, "やあ", "!")
     assert codec.decode_server(codec.encode(message)) == message
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from collections import defaultdict
@@ -21,21 +22,30 @@ PAGE = (Path(__file__).parent.parent / "docs" / "protocol.md").read_text()
 BLOCKS = re.findall(r"^```transcript ?(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-def matches(expected: Any, actual: Any) -> bool:
-    """Equal, with `…` in place of anything."""
+LINE = re.compile(r"(?P<side>[CSX])(?: (?P<name>\w+))?(?:: (?P<rest>.*))?")
+
+
+def matches(expected: Any, actual: Any, names: dict[str, Any]) -> bool:
+    """Equal, with `…` in place of anything, and `$name` in place of what it stood for first."""
     if expected == "…":
         return True
+    if isinstance(expected, str) and expected.startswith("$"):
+        return bool(names.setdefault(expected, actual) == actual)
     if isinstance(expected, dict) and isinstance(actual, dict):
-        return expected.keys() == actual.keys() and all(matches(expected[k], actual[k]) for k in expected)
+        return expected.keys() == actual.keys() and all(matches(expected[k], actual[k], names) for k in expected)
+    if isinstance(expected, list) and isinstance(actual, list):
+        pairs = zip(expected, actual, strict=False)
+        return len(expected) == len(actual) and all(matches(e, a, names) for e, a in pairs)
     return bool(expected == actual)
 
 
 class Transcript:
-    """Plays the client's lines and checks the gateway's. Deltas may arrive merged or not at all before their
-    final, and finals of several languages in any order; everything else is in the order of the page."""
+    """Plays one client's lines and checks the gateway's. Deltas may arrive merged, and the last ones not at all
+    before their final; finals of several languages come in any order; all else is in the order of the page."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, names: dict[str, Any]) -> None:
         self.connection = connection
+        self.names = names
         self.deltas: dict[tuple[str, str], str] = defaultdict(str)
         self.expected_deltas: dict[tuple[str, str], str] = defaultdict(str)
         self.early: list[Any] = []
@@ -48,6 +58,11 @@ class Transcript:
             if message["type"] != "translation.delta":
                 return message
             self.deltas[message["utterance"], message["lang"]] += message["committed"]
+
+    async def send(self, line: str) -> None:
+        for name, value in self.names.items():
+            line = line.replace(f'"{name}"', json.dumps(value))
+        await self.connection.send(line)
 
     async def expect(self, line: str) -> None:
         if line.startswith("close "):
@@ -62,34 +77,48 @@ class Transcript:
             return
         if expected["type"] == "translation.final":
             skipped = []
-            while not matches(expected, message := await self.next()):
+            while not matches(expected, message := await self.next(), self.names):
                 assert message["type"] == "translation.final", f"{line}\n{message}"
                 skipped.append(message)
             self.early += skipped
             return
         message = await self.next()
-        assert matches(expected, message), f"expected {line}\ngot      {json.dumps(message, ensure_ascii=False)}"
+        assert matches(expected, message, self.names), (
+            f"expected {line}\ngot      {json.dumps(message, ensure_ascii=False)}"
+        )
 
     def check_deltas(self) -> None:
         for key, text in self.expected_deltas.items():
-            assert self.deltas[key] == text
+            assert self.deltas[key]
+            assert text.startswith(self.deltas[key])
 
 
 @pytest.mark.parametrize(("variant", "block"), BLOCKS, ids=[f"block{n}" for n in range(len(BLOCKS))])
 async def test_transcript(variant: str, block: str) -> None:
-    async with running(script=SCRIPT) as gateway, connect(gateway.url) as connection:
-        transcript = Transcript(connection)
+    async with running(script=SCRIPT) as gateway, contextlib.AsyncExitStack() as connections:
+        names: dict[str, Any] = {}
+        clients: dict[str | None, Transcript] = {}
         draining = None
         for line in block.strip().splitlines():
-            side, _, rest = line.partition(": ")
-            if side == "C":
-                await connection.send(rest)
+            match = LINE.fullmatch(line)
+            assert match is not None, line
+            name = match["name"]
+            if match["side"] == "X":
+                clients.pop(name).connection.transport.abort()
                 continue
-            assert side == "S", line
+            if name not in clients:
+                connection = await connections.enter_async_context(connect(gateway.url))
+                clients[name] = Transcript(connection, names)
+            if match["side"] == "C":
+                await clients[name].send(match["rest"])
+                continue
             if variant == "draining" and '"session.draining"' in line:
                 draining = asyncio.create_task(gateway.gateway.drain())
-            await transcript.expect(rest)
-        transcript.check_deltas()
+            if variant == "crash" and '"engine_restarting"' in line:
+                gateway.kill_engine()
+            await clients[name].expect(match["rest"])
+        for client in clients.values():
+            client.check_deltas()
         if draining is not None:
             await draining
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from gateway.errors import CloseCode, InvalidMessage, error_classes
 from gateway.events import EngineProfile
 from gateway.messages import (
-    Caption,
     Error,
     Limits,
     Ping,
     Pong,
+    Resume,
     SessionEnd,
     SessionStart,
     SessionUpdate,
@@ -34,7 +34,9 @@ from gateway.session import (
     Join,
     Reply,
     Session,
+    Show,
     State,
+    Update,
 )
 
 PROFILE = EngineProfile(model="m", family="f", languages=("en", "ja", "de"))
@@ -87,7 +89,7 @@ class TestBeforeTheStart:
     def test_start_joins_with_normalised_languages(self) -> None:
         talk = Talk()
         assert talk.send(SessionStart(reads=["ja-JP", "de", "ja"], speaks="en-US", name="Ana")) == [
-            Join("Ana", ("ja", "de"))
+            Join(None, "Ana", "en", ("ja", "de"))
         ]
         assert talk.session.speaks == "en"
 
@@ -98,8 +100,35 @@ class TestBeforeTheStart:
         assert "en, ja, de" in error.message
         talk.started()
 
-    def test_a_named_meeting_is_refused_by_name(self) -> None:
-        assert error_of(Talk().send(SessionStart(reads=["ja"], meeting="weekly"))).field == "meeting"
+    def test_a_named_meeting_is_joined_by_its_name(self) -> None:
+        (join,) = Talk().send(SessionStart(reads=["ja"], meeting="weekly-42_b.~"))
+        assert isinstance(join, Join)
+        assert join.meeting == "weekly-42_b.~"
+
+    @pytest.mark.parametrize(
+        ("meeting", "code"),
+        [
+            *((text, "invalid_value") for text in ("", "..", "a/b", "a b", "wöchentlich", "a\n")),
+            ("x" * 65, "limit_exceeded"),
+        ],
+    )
+    def test_a_meeting_that_is_no_part_of_an_address_is_refused(self, meeting: str, code: str) -> None:
+        error = error_of(Talk().send(SessionStart(reads=["ja"], meeting=meeting)))
+        assert (error.code, error.field) == (code, "meeting")
+
+    def test_what_is_to_be_resumed_is_passed_on_and_bounded(self) -> None:
+        resume = Resume("s" * 32, "epoch", 7)
+        (join,) = Talk().send(SessionStart(reads=["ja"], resume=resume))
+        assert isinstance(join, Join)
+        assert join.resume == resume
+        error = error_of(Talk().send(SessionStart(reads=["ja"], resume=Resume("s" * 65, "epoch", 7))))
+        assert (error.code, error.field) == ("limit_exceeded", "resume.session")
+
+    def test_a_start_that_could_not_be_carried_out_may_be_sent_again(self) -> None:
+        talk = Talk().started()
+        talk.session.not_joined()
+        assert error_of(talk.send(Ping())).code == "session_not_started"
+        talk.started()
 
     def test_while_the_engine_loads_the_client_is_told_to_retry(self) -> None:
         talk = Talk(profile=None)
@@ -126,11 +155,12 @@ class TestUtterances:
         assert isinstance(effect, Accept)
         assert effect.utterance.lang == "de"
 
-    def test_a_partial_is_shown_as_a_caption(self) -> None:
-        talk = Talk().started(name="Ana")
-        assert talk.send(UtterancePartial("u1", 1, "hel")) == [
-            Reply(Caption("u1", "Ana", "en", 1, "hel", final=False))
-        ]
+    def test_a_partial_is_shown(self) -> None:
+        (effect,) = Talk().started(name="Ana").send(UtterancePartial("u1", 1, "hel"))
+        assert isinstance(effect, Show)
+        shown = effect.utterance
+        assert (shown.id, shown.speaker, shown.lang, shown.rev) == ("u1", "Ana", "en", 1)
+        assert (shown.text, shown.final) == ("hel", False)
 
     @pytest.mark.parametrize(
         ("message", "code", "field"),
@@ -188,10 +218,11 @@ class TestUtterances:
 
     def test_a_refused_utterance_may_be_sent_again(self) -> None:
         talk = Talk().started()
-        talk.send(final())
-        assert talk.session.refused("u1") == []
+        (accept,) = talk.send(final())
+        assert isinstance(accept, Accept)
+        assert talk.session.refused(accept) == []
         assert talk.session.in_flight == 0
-        assert isinstance(talk.send(final())[0], Accept)
+        assert talk.send(final()) == [accept]
 
     def test_cancel_asks_for_the_cancellation_of_what_is_in_flight(self) -> None:
         talk = Talk().started()
@@ -217,7 +248,52 @@ class TestUtterances:
         talk = Talk().started()
         talk.send(final())
         assert talk.session.settled("u1", failed=True) == []
-        assert isinstance(talk.send(final())[0], Accept)
+        assert error_of(talk.send(final(text="another text"))).code == "utterance_finished"
+        (accept,) = talk.send(final())
+        assert isinstance(accept, Accept)
+        assert accept.again, "what is in the log already is not logged once more"
+        assert talk.send(final()) == [Acknowledge("u1", 1)]
+        assert talk.session.settled("u1") == []
+        assert talk.send(final()) == [Acknowledge("u1", 1)]
+
+    def test_a_refused_second_attempt_is_still_a_second_attempt(self) -> None:
+        talk = Talk().started()
+        talk.send(final())
+        talk.session.settled("u1", failed=True)
+        (accept,) = talk.send(final())
+        assert isinstance(accept, Accept)
+        talk.session.refused(accept)
+        assert talk.send(final()) == [accept]
+
+
+class TestResuming:
+    def resumed(self, earlier: Talk) -> Talk:
+        talk = Talk().started()
+        talk.session.inherit(earlier.session)
+        return talk
+
+    def test_what_was_accepted_is_recognised(self) -> None:
+        earlier = Talk().started()
+        earlier.send(final("u1"))
+        earlier.session.disconnected()
+        talk = self.resumed(earlier)
+        assert talk.send(final("u1")) == [Acknowledge("u1", 1)]
+        assert talk.session.in_flight == 1
+        assert talk.session.settled("u1") == []
+        assert talk.session.in_flight == 0
+
+    def test_what_was_never_received_is_new(self) -> None:
+        earlier = Talk().started()
+        earlier.send(final("u1"))
+        assert isinstance(self.resumed(earlier).send(final("u2"))[0], Accept)
+
+    def test_what_another_process_logged_is_recognised(self) -> None:
+        (accept,) = Talk().started().send(final("u1", "said before"))
+        assert isinstance(accept, Accept)
+        talk = Talk().started()
+        talk.session.recall([accept.utterance])
+        assert talk.send(final("u1", "said before")) == [Acknowledge("u1", 1)]
+        assert error_of(talk.send(final("u1", "never said"))).code == "utterance_finished"
 
 
 class TestOptions:
@@ -253,8 +329,9 @@ class TestOptions:
         talk = Talk(Limits(utterances_in_flight=100), ALL_OPTIONS).started()
         for n in range(7):
             talk.send(final(f"u{n}", f"text {n}"))
-        talk.send(final("refused", "refused"))
-        talk.session.refused("refused")
+        (refused,) = talk.send(final("refused", "refused"))
+        assert isinstance(refused, Accept)
+        talk.session.refused(refused)
         (effect,) = talk.send(final("next", "next"))
         assert isinstance(effect, Accept)
         assert effect.utterance.context == tuple(f"text {n}" for n in range(7))
@@ -262,7 +339,8 @@ class TestOptions:
     def test_update_holds_from_the_next_utterance(self) -> None:
         talk = Talk(profile=ALL_OPTIONS).started()
         assert talk.send(SessionUpdate(reads=["de"], speaks="ja", formality="informal")) == [
-            Reply(SessionUpdated(["de"], "ja"))
+            Update("ja", ("de",)),
+            Reply(SessionUpdated(["de"], "ja")),
         ]
         (effect,) = talk.send(final())
         assert isinstance(effect, Accept)
@@ -398,15 +476,15 @@ def test_any_sequence_gives_documented_errors_or_a_legal_transcript(
                 case Join():
                     assert not joined
                     joined = True
-                case Accept(utterance=utterance):
+                case Accept(utterance=utterance) as accept:
                     assert joined
                     assert utterance.lang in PROFILE.languages
                     assert utterance.text.strip()
                     if outcome == "refuse":
-                        assert talk.session.refused(utterance.id) == []
+                        assert talk.session.refused(accept) == []
                     else:
                         accepted.append(utterance.id)
-                case Acknowledge() | Cancel():
+                case Acknowledge() | Cancel() | Show() | Update():
                     assert joined
                 case Reply(message=reply):
                     if isinstance(reply, Error):

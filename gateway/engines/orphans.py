@@ -1,7 +1,9 @@
-"""No engine process outlives the gateway, however the gateway ends.
+"""An engine process ends with its gateway, however the gateway ends, and not before.
 
 vLLM calls `exit_with_parent` in each of its processes, because it is named as a plugin in `pyproject.toml`
-(group `vllm.general_plugins`). Without it, a gateway that is killed leaves a process that holds the GPU's memory.
+(group `vllm.general_plugins`). Without it, a gateway that is killed leaves a process that holds the GPU's memory,
+and Ctrl-C, which a terminal sends to every process it started, ends the engine under the work that the gateway
+is about to finish.
 Knows: processes. Must not know: vLLM.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 from multiprocessing import connection
 
@@ -20,6 +23,8 @@ def exit_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is None:
         return
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         connection.wait([parent.sentinel])

@@ -7,11 +7,12 @@ Its "translation" is the source text word by word behind the target language's t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
 
 from msgspec import Struct
 
-from gateway.errors import EngineFailed, EngineUnavailable
+from gateway.errors import EngineFailed, EngineUnavailable, StartupError
 from gateway.events import (
     EngineCapacity,
     EngineHealth,
@@ -21,21 +22,25 @@ from gateway.events import (
     TokenEvent,
     TranslationRequest,
 )
+from gateway.generations import Generation, Generations
 
-__all__ = ["Rule", "Script", "SimulatedEngine"]
+__all__ = ["Rule", "Script", "SimulatedEngine", "simulated_engines"]
 
 
 class Rule(Struct, frozen=True):
     """What happens to a text that contains `match`.
 
     fail_after: raise `EngineFailed` after so many tokens. stall_after: say nothing more after so many tokens,
-    until aborted. repeat: say the text so many times, for a long generation. token_s: another pace than the
+    until aborted. crash_after: the engine dies after so many tokens, `crashes` times in all, however often it is
+    built again. repeat: say the text so many times, for a long generation. token_s: another pace than the
     script's.
     """
 
     match: str
     fail_after: int | None = None
     stall_after: int | None = None
+    crash_after: int | None = None
+    crashes: int = 1
     repeat: int = 1
     token_s: float | None = None
 
@@ -57,58 +62,80 @@ _NO_RULE = Rule(match="")
 
 
 class SimulatedEngine:
-    """Engine port, played from a script. Units: seconds and words."""
+    """Engine port, played from a script. Units: seconds and words.
 
-    def __init__(self, script: Script | None = None) -> None:
+    crashed: how often each rule has killed an engine, kept over the engines of one factory.
+    """
+
+    def __init__(self, script: Script | None = None, crashed: Counter[Rule] | None = None) -> None:
         self._script = script or Script()
+        self._crashed = Counter() if crashed is None else crashed
         self._slots = asyncio.Semaphore(self._script.max_running)
         self._health = EngineHealth(EngineState.STARTING, "starting")
+        self._generations = Generations()
         self._waiting = 0
         self._running = 0
 
     async def start(self) -> None:
         self._health = EngineHealth(EngineState.STARTING, "the simulated engine is loading")
         await asyncio.sleep(self._script.load_s)
+        if self._health.state is not EngineState.STARTING:
+            raise StartupError(f"The simulated engine was not started: {self._health.reason}.")
         self._health = EngineHealth(EngineState.READY)
 
     async def stop(self) -> None:
         self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
+        self._generations.end("The engine was stopped.")
 
     def fail(self, reason: str) -> None:
         """The engine dies: for fault tests."""
         self._health = EngineHealth(EngineState.FAILED, reason)
+        self._generations.end(f"The engine died: {reason}.")
 
     async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         script, rule = self._script, self._rule(request.text)
         self._check()
-        token_s = script.token_s if rule.token_s is None else rule.token_s
         words = f"[{request.target}] {request.text}".split() * rule.repeat
         if len(words) > script.max_text_tokens * rule.repeat:
             raise EngineFailed(f"The text is longer than {script.max_text_tokens} tokens.")
-        self._waiting += 1
+        generation = self._generations.open()
         try:
-            await self._slots.acquire()
+            self._waiting += 1
+            try:
+                with generation:
+                    await self._slots.acquire()
+            finally:
+                self._waiting -= 1
+            self._running += 1
+            try:
+                for index, word in enumerate(words):
+                    await self._step(generation, rule, index)
+                    last = index == len(words) - 1
+                    yield TokenEvent(
+                        text=word if index == 0 else f" {word}",
+                        tokens=1,
+                        finish=FinishReason.STOP if last else None,
+                        prompt_tokens=len(words) if last else 0,
+                    )
+            finally:
+                self._running -= 1
+                self._slots.release()
         finally:
-            self._waiting -= 1
-        self._running += 1
-        try:
-            for index, word in enumerate(words):
-                await asyncio.sleep(token_s if index else script.first_token_s)
-                self._check()
-                if index == rule.fail_after:
-                    raise EngineFailed("The script says that this text fails.")
-                if index == rule.stall_after:
-                    await asyncio.Event().wait()
-                last = index == len(words) - 1
-                yield TokenEvent(
-                    text=word if index == 0 else f" {word}",
-                    tokens=1,
-                    finish=FinishReason.STOP if last else None,
-                    prompt_tokens=len(words) if last else 0,
-                )
-        finally:
-            self._running -= 1
-            self._slots.release()
+            generation.close()
+
+    async def _step(self, generation: Generation, rule: Rule, index: int) -> None:
+        """Take the time of one token; what is to go wrong with it goes wrong here."""
+        token_s = self._script.token_s if rule.token_s is None else rule.token_s
+        with generation:
+            await asyncio.sleep(token_s if index else self._script.first_token_s)
+            if index == rule.stall_after:
+                await asyncio.Event().wait()
+        if index == rule.fail_after:
+            raise EngineFailed("The script says that this text fails.")
+        if index == rule.crash_after and self._crashed[rule] < rule.crashes:
+            self._crashed[rule] += 1
+            self.fail("the script says that this text kills it")
+            self._check()
 
     def health(self) -> EngineHealth:
         return self._health
@@ -133,3 +160,9 @@ class SimulatedEngine:
 
     def _rule(self, text: str) -> Rule:
         return next((rule for rule in self._script.rules if rule.match in text), _NO_RULE)
+
+
+def simulated_engines(script: Script) -> Callable[[], SimulatedEngine]:
+    """A factory of engines that play one script between them: what one did, the next does not do again."""
+    crashed: Counter[Rule] = Counter()
+    return lambda: SimulatedEngine(script, crashed)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
 from gateway.config import BUNDLED_MODEL
-from gateway.engines.simulated import Script, SimulatedEngine
+from gateway.engines import processes
+from gateway.engines.processes import Process
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.vllm import VllmEngine, VllmOptions
 from gateway.errors import EngineFailed, EngineUnavailable
 from gateway.events import EngineState, FinishReason, TokenEvent, TranslationRequest
@@ -18,11 +22,21 @@ from gateway.ports import Engine
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest.fixture(scope="module", params=["simulated", pytest.param("vllm", marks=pytest.mark.engine)])
+# A text that takes longer than any test lasts.
+ENDLESS = "one two three four five six seven eight nine " * 10
+KINDS = ["simulated", pytest.param("vllm", marks=pytest.mark.engine)]
+
+
+def new_engine(kind: str) -> Engine:
+    if kind == "vllm":
+        return VllmEngine(VllmOptions(model=str(BUNDLED_MODEL), max_num_seqs=4))
+    rules = (Rule(match=ENDLESS, repeat=1_000),)
+    return SimulatedEngine(Script(first_token_s=0.001, token_s=0.001, max_running=4, rules=rules))
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def unstarted(request: pytest.FixtureRequest) -> Engine:
-    if request.param == "simulated":
-        return SimulatedEngine(Script(first_token_s=0.001, token_s=0.001, max_running=4))
-    return VllmEngine(VllmOptions(model=str(BUNDLED_MODEL), max_num_seqs=4))
+    return new_engine(request.param)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -77,7 +91,7 @@ async def test_text_does_not_depend_on_company(engine: Engine) -> None:
 
 
 async def test_closing_the_generator_ends_the_generation(engine: Engine) -> None:
-    generation = engine.generate(request("close", "one two three four five six seven eight nine " * 10))
+    generation = engine.generate(request("close", ENDLESS))
     await anext(generation)
     await generation.aclose()
     await until_idle(engine)
@@ -87,7 +101,7 @@ async def test_cancelling_the_reader_ends_the_generation(engine: Engine) -> None
     first = asyncio.Event()
 
     async def read() -> None:
-        async for _ in engine.generate(request("cancel", "one two three four five six seven eight nine " * 10)):
+        async for _ in engine.generate(request("cancel", ENDLESS)):
             first.set()
 
     reader = asyncio.create_task(read())
@@ -121,3 +135,86 @@ async def test_before_start_nothing_is_taken() -> None:
             await generate(engine, request("early"))
     with pytest.raises(EngineUnavailable):
         VllmEngine(VllmOptions(model="/nowhere")).profile()
+
+
+# ---------------------------------------------------------------- death
+
+
+async def begin(engine: Engine, count: int) -> list[asyncio.Task[list[TokenEvent]]]:
+    """So many generations, each past its first token or waiting in the engine."""
+    running = [asyncio.create_task(generate(engine, request(f"endless-{n}", ENDLESS))) for n in range(count)]
+    while engine.capacity().running < min(count, 4):
+        await asyncio.sleep(0.01)
+    return running
+
+
+async def all_unavailable(running: list[asyncio.Task[list[TokenEvent]]]) -> None:
+    for outcome in await asyncio.gather(*running, return_exceptions=True):
+        assert isinstance(outcome, EngineUnavailable), outcome
+
+
+async def until_failed(engine: Engine) -> None:
+    """The suite's timeout is the bound."""
+    while engine.health().state is not EngineState.FAILED:
+        await asyncio.sleep(0.01)
+
+
+def kill(engine: Engine, started: frozenset[Process], number: int) -> None:
+    if isinstance(engine, SimulatedEngine):
+        engine.fail("killed")
+    for process in started:
+        os.kill(process.pid, number)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_engines_die_hang_and_stop_in_one_process(kind: str) -> None:
+    """One test for three engines, because each takes half a minute to start."""
+    others = processes.children()  # the engine of the tests above may still run
+    # It dies.
+    dead = new_engine(kind)
+    await dead.start()
+    started = processes.children() - others
+    assert len(started) == (kind == "vllm")
+    tree = processes.descendants(started)
+    running = await begin(dead, 6)
+    kill(dead, started, signal.SIGKILL)
+    await all_unavailable(running)
+    await until_failed(dead)
+    with pytest.raises(EngineUnavailable):
+        await generate(dead, request("late"))
+    await dead.stop()
+    assert processes.children() == others
+    assert not processes.descendants(tree)
+
+    # The next one in this process works, and hangs.
+    hung = new_engine(kind)
+    await hung.start()
+    assert joined(await generate(hung, request("good")))
+    running = await begin(hung, 6)
+    started = processes.children() - others
+    tree = processes.descendants(started)
+    if kind == "vllm":
+        kill(hung, started, signal.SIGSTOP)
+    await hung.stop()
+    await all_unavailable(running)
+    assert processes.children() == others
+    assert not processes.descendants(tree)
+
+    # Stopping while it loads.
+    loading = new_engine(kind) if kind == "vllm" else SimulatedEngine(Script(load_s=3_600))
+    starting = asyncio.create_task(loading.start())
+    while kind == "vllm" and processes.children() == others:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0)
+    starting.cancel()
+    await loading.stop()
+    await asyncio.wait([starting])
+    assert starting.cancelled()
+    assert processes.children() == others
+    engines = (dead, hung, loading)
+    for engine in engines:
+        await engine.stop()
+        assert engine.health().state is EngineState.STOPPED
+    # The log of the newest that failed is kept, and no other.
+    logs = [engine.log_path for engine in engines if isinstance(engine, VllmEngine)]
+    assert [log is not None and log.exists() for log in logs] == ([False, True, False] if logs else [])

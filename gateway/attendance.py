@@ -1,0 +1,295 @@
+"""Who is here: every session of this process, connected or kept, and the meetings they are in.
+
+Knows: how sessions begin, are resumed, kept and end, and how many there may be.
+Must not know: sockets, the order of messages (`session`), how translations are made (`publisher`).
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from gateway import metrics
+from gateway.errors import CloseCode, GatewayError, InvalidValue, SessionReplaced, TooManySessions
+from gateway.feed import Feed
+from gateway.kept import KeptSession
+from gateway.meetings import Meeting, Member
+from gateway.messages import Limits, ServerMessage
+from gateway.outbox import Outbox
+from gateway.payload import Payload
+from gateway.ports import EventLog
+from gateway.publisher import Publisher
+from gateway.session import Accept, Close, Join, Session
+
+__all__ = ["Attendance", "Entry", "Finish"]
+
+_log = logging.getLogger(__name__)
+
+# Closes a connection after what is in its outbox, with the reason.
+Finish = Callable[[CloseCode, GatewayError | None], None]
+
+
+class Entry(Struct, frozen=True):
+    """A session as it begins or goes on, with a feed that is not live yet: see `Meeting.stream_to`.
+
+    recovered: whether everything missed will follow; null where nothing was to be resumed.
+    """
+
+    member: Member
+    feed: Feed
+    recovered: bool | None
+
+
+class Attendance:
+    """The register.
+
+    max_sessions: connected and kept together; a newcomer ends the kept session that is away for longest.
+    snapshot: utterances that a newcomer is shown.
+    """
+
+    def __init__(
+        self,
+        *,
+        log: EventLog,
+        publisher: Publisher,
+        limits: Limits,
+        max_sessions: int,
+        snapshot: int,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._event_log = log
+        self._publisher = publisher
+        self._limits = limits
+        self._max_sessions = max_sessions
+        self._snapshot = snapshot
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._meetings: dict[str, Meeting] = {}
+        self._entering: dict[Meeting, int] = {}
+        self._members: dict[str, Member] = {}
+
+    @property
+    def sessions(self) -> int:
+        """Connected and kept."""
+        return len(self._members)
+
+    @property
+    def meetings(self) -> int:
+        """Meetings with a session or with a translation that runs."""
+        return len(self._meetings)
+
+    # ------------------------------------------------------------ coming and going
+
+    async def join(self, join: Join, state: Session, outbox: Outbox, finish: Finish) -> Entry:
+        """A session begins, or goes on with this connection.
+
+        Raises `InvalidValue`, `TooManySessions` or `LogUnavailable`; then nothing has changed.
+        """
+        resume = join.resume
+        if resume is not None and (member := self._members.get(resume.session)) is not None:
+            meeting = member.meeting
+            if join.meeting is not None and join.meeting != meeting.id:
+                raise InvalidValue("This session belongs to another meeting.", field="resume.session")
+            page = await meeting.log.read(meeting.id, resume.offset, 1)
+            if self._members.get(resume.session) is member:
+                recovered = page.epoch == resume.epoch and page.first - 1 <= resume.offset <= page.last
+                after = resume.offset if recovered else meeting.snapshot_position()
+                return self._go_on(member, join, state, outbox, finish, after, recovered=recovered)
+        return await self._begin(join, state, outbox, finish)
+
+    def away(self, member: Member, feed: Feed) -> None:
+        """The connection that `feed` went to is lost; the session is kept for a while."""
+        if member.feed is feed:
+            member.feed = member.finish = None
+            member.away_since_s = self._clock()
+            metrics.SESSIONS.dec()
+            _log.info("session %s… is away", member.participant)
+
+    def end(self, member: Member) -> None:
+        """The session ends for good. Does nothing the second time."""
+        if self._members.pop(member.session, None) is None:
+            return
+        meeting = member.meeting
+        if member.feed is not None:
+            metrics.SESSIONS.dec()
+            member.feed = member.finish = None
+        meeting.leave(member)
+        if meeting.private and not meeting.members:
+            self._publisher.abandon(meeting)
+        _log.info("session %s… ended", member.participant)
+
+    async def accept(self, member: Member, accept: Accept) -> None:
+        """Take on a final utterance of a member. Raises what `Publisher.accept` raises; then nothing was."""
+        utterance = accept.utterance
+
+        def settled(failed: bool) -> None:
+            # By then the member may be away, or here with another connection, whose state took over.
+            for effect in member.state.settled(utterance.id, failed=failed):
+                if isinstance(effect, Close) and member.finish is not None:
+                    member.finish(effect.code, None)
+
+        await self._publisher.accept(member.meeting, utterance, settled, again=accept.again)
+
+    def tell(self, message: ServerMessage) -> None:
+        """Something that concerns every session that is connected."""
+        payload = Payload(message)
+        for member in self._members.values():
+            if member.feed is not None:
+                member.feed.tell(payload)
+
+    def catch_up(self) -> None:
+        """Translate what was accepted and is missing: after a restart, or once the engine works again."""
+        for meeting in self._meetings.values():
+            self._publisher.fill(meeting, meeting.languages(), everything=True)
+
+    async def sweep(self) -> None:
+        """End sessions that were away for too long, let go of meetings that nobody is in."""
+        longest_s = self._clock() - self._limits.keep_s
+        for member in list(self._members.values()):
+            if member.away_since_s is not None and member.away_since_s <= longest_s:
+                self.end(member)
+        for meeting in list(self._meetings.values()):
+            if not meeting.members and not meeting.running and meeting not in self._entering:
+                del self._meetings[meeting.id]
+                await meeting.close()
+        metrics.MEETINGS.set(len(self._meetings))
+        metrics.SESSIONS_AWAY.set(sum(member.feed is None for member in self._members.values()))
+
+    # ------------------------------------------------------------ restarts
+
+    def kept(self) -> tuple[KeptSession, ...]:
+        """What another process needs to let every session go on."""
+        now_ms = round(self._wall_clock() * 1000)
+        now_s = self._clock()
+        return tuple(
+            KeptSession(
+                session=member.session,
+                participant=member.participant,
+                meeting=member.meeting.id,
+                private=member.meeting.private,
+                name=member.name,
+                speaks=member.speaks,
+                reads=member.reads,
+                offset=member.meeting.offset,
+                keep_until_ms=now_ms
+                + round((self._limits.keep_s - (now_s - (member.away_since_s or now_s))) * 1000),
+            )
+            for member in self._members.values()
+        )
+
+    async def restore(self, sessions: Iterable[KeptSession]) -> None:
+        """Keep the sessions of an earlier process; their meetings are in the log already."""
+        for kept in sessions:
+            left_s = min(kept.keep_until_ms / 1000 - self._wall_clock(), self._limits.keep_s)
+            if left_s <= 0:
+                continue
+            meeting = await self._enter(kept.meeting, private=kept.private)
+            state = Session(self._limits)
+            state.participant = kept.participant
+            state.recall(
+                recent.utterance for recent in meeting.recent() if recent.utterance.participant == kept.participant
+            )
+            member = Member(
+                meeting=meeting,
+                session=kept.session,
+                participant=kept.participant,
+                name=kept.name,
+                speaks=kept.speaks,
+                reads=kept.reads,
+                state=state,
+                away_since_s=self._clock() - self._limits.keep_s + left_s,
+            )
+            self._members[member.session] = member
+            meeting.join(member, self._limits.participants_shown)
+            self._entered(meeting)
+
+    # ------------------------------------------------------------ details
+
+    async def _begin(self, join: Join, state: Session, outbox: Outbox, finish: Finish) -> Entry:
+        meeting = await self._enter(join.meeting or secrets.token_hex(8), private=join.meeting is None)
+        try:
+            self._make_room()
+            participant = secrets.token_hex(4)
+            member = Member(
+                meeting=meeting,
+                session=secrets.token_hex(16),
+                participant=participant,
+                name=join.name,
+                speaks=join.speaks,
+                reads=join.reads,
+                state=state,
+                finish=finish,
+            )
+            state.participant = participant
+            after = meeting.snapshot_position()
+            member.since = after + 1
+            member.feed = feed = Feed(outbox, after, participant=participant, wants=member.wants)
+            self._members[member.session] = member
+            meeting.join(member, self._limits.participants_shown)
+        finally:
+            self._entered(meeting)
+        metrics.SESSIONS.inc()
+        metrics.SESSIONS_STARTED.inc()
+        _log.info("session %s… started", participant)
+        self._publisher.fill(meeting, member.reads)
+        return Entry(member, feed, None if join.resume is None else False)
+
+    def _go_on(
+        self,
+        member: Member,
+        join: Join,
+        state: Session,
+        outbox: Outbox,
+        finish: Finish,
+        after: int,
+        *,
+        recovered: bool,
+    ) -> Entry:
+        meeting = member.meeting
+        if member.finish is not None:
+            member.finish(CloseCode.REPLACED, SessionReplaced("Another connection goes on with this session."))
+        else:
+            metrics.SESSIONS.inc()
+        state.inherit(member.state)
+        state.participant = member.participant
+        member.state, member.finish, member.away_since_s = state, finish, None
+        if not recovered:
+            member.since = after + 1
+        member.feed = feed = Feed(outbox, after, participant=member.participant, wants=member.wants)
+        meeting.update(member, name=join.name, speaks=join.speaks, reads=join.reads)
+        metrics.SESSIONS_RESUMED.labels("recovered" if recovered else "lost").inc()
+        _log.info("session %s… goes on", member.participant)
+        self._publisher.fill(meeting, member.reads)
+        return Entry(member, feed, recovered)
+
+    async def _enter(self, meeting_id: str, *, private: bool) -> Meeting:
+        """The meeting, open; call `_entered` once somebody is in it."""
+        meeting = self._meetings.get(meeting_id)
+        if meeting is None:
+            meeting = Meeting(meeting_id, self._event_log, private=private, snapshot=self._snapshot)
+            self._meetings[meeting_id] = meeting
+        self._entering[meeting] = self._entering.get(meeting, 0) + 1
+        try:
+            await meeting.open()
+        except BaseException:
+            self._entered(meeting)
+            raise
+        return meeting
+
+    def _entered(self, meeting: Meeting) -> None:
+        self._entering[meeting] -= 1
+        if not self._entering[meeting]:
+            del self._entering[meeting]
+
+    def _make_room(self) -> None:
+        if len(self._members) < self._max_sessions:
+            return
+        away = [member for member in self._members.values() if member.away_since_s is not None]
+        if not away:
+            raise TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
+        self.end(min(away, key=lambda member: member.away_since_s or 0.0))

@@ -1,0 +1,218 @@
+"""What breaks in production, done to real processes: engines killed and stopped, readers stopped, restarts.
+
+Nothing that was accepted is lost, nobody else notices, and it is over by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.client import ClientSession, Reconnected, connect
+from gateway.messages import Error, TranslationFailed, TranslationFinal, UtteranceAccepted
+from tests.e2e.test_real_engine import SENTENCES
+from tests.processes import COMMAND, GatewayProcess, engine_processes, gateway_process, resident_bytes
+
+engine = pytest.mark.engine
+
+
+class Reader:
+    """Somebody who reads until told to stop, and everything they got."""
+
+    def __init__(self, session: ClientSession) -> None:
+        self.session = session
+        self.events: list[Any] = []
+        self._more = asyncio.Event()
+
+    async def run(self) -> None:
+        async for event in self.session:
+            self.events.append(event)
+            self._more.set()
+
+    async def until(self, kind: type[Any], count: int, code: str | None = None) -> None:
+        """Until so many of a kind have come; the suite's timeout is the bound."""
+        while len(self.of(kind, code)) < count:
+            self._more.clear()
+            await self._more.wait()
+
+    def of(self, kind: type[Any], code: str | None = None) -> list[Any]:
+        """What came of a kind; errors and failures by their code where one is given."""
+        return [e for e in self.events if isinstance(e, kind) and (code is None or e.code == code)]
+
+    async def finals(self, count: int) -> list[TranslationFinal]:
+        await self.until(TranslationFinal, count)
+        return self.of(TranslationFinal)
+
+
+@contextlib.asynccontextmanager
+async def somebody(url: str, **options: Any) -> AsyncIterator[Reader]:
+    async with connect(url, **{"reads": [], **options}) as session, asyncio.TaskGroup() as tasks:
+        reader = Reader(session)
+        reading = tasks.create_task(reader.run())
+        yield reader
+        reading.cancel()
+
+
+async def transcript(gateway: GatewayProcess, meeting: str, lang: str) -> list[dict[str, Any]]:
+    text = await asyncio.to_thread(gateway.get, f"/v1/meetings/{meeting}/transcript.json?lang={lang}")
+    utterances: list[dict[str, Any]] = json.loads(text)["utterances"]
+    return utterances
+
+
+async def engine_process(gateway: GatewayProcess) -> int:
+    """The engine's process, once there is one."""
+    while not (found := engine_processes(gateway)):
+        await asyncio.sleep(0.2)
+    return found[0]
+
+
+@engine
+async def test_no_accepted_utterance_is_lost_when_the_engine_is_killed_or_hangs() -> None:
+    with gateway_process(
+        env={"GATEWAY__ENGINE__STALL_S": "8", "GATEWAY__LIMITS__UTTERANCES_IN_FLIGHT": "100"}
+    ) as (gateway):
+        gateway.ready()
+        async with (
+            somebody(gateway.url, meeting="faults", name="Bo", reads=["ja"]) as bo,
+            somebody(gateway.url, meeting="faults", name="Ana", speaks="en") as ana,
+        ):
+            for number in (signal.SIGKILL, signal.SIGSTOP):
+                before = len(bo.of(TranslationFinal))
+                told = len(bo.of(Error, "engine_restarting"))
+                victim = await engine_process(gateway)
+                if number is signal.SIGSTOP:
+                    os.kill(victim, number)  # before anything is generated: all of it hangs
+                for n in range(50):
+                    await ana.session.final(SENTENCES[n % len(SENTENCES)])
+                await ana.until(UtteranceAccepted, before + 50)
+                if number is signal.SIGKILL:
+                    assert len(bo.of(TranslationFinal)) < before + 50, "there is work in flight"
+                    os.kill(victim, number)
+                await bo.until(Error, told + 1, "engine_restarting")
+                finals = await bo.finals(before + 50)
+                assert not bo.of(TranslationFailed)
+                assert max(Counter((f.utterance, f.lang) for f in finals).values()) == 1
+                assert victim not in engine_processes(gateway)
+            said = await transcript(gateway, "faults", "ja")
+            assert len(said) == 100, "each is in the log, once"
+            # One text has one translation, whether its engine died on the way or not.
+            assert len({f.text for f in bo.of(TranslationFinal)}) == len(SENTENCES)
+        assert gateway.end() == 0
+    assert "Traceback" not in gateway.said
+
+
+@engine
+async def test_an_engine_that_keeps_dying_ends_in_not_ready_and_comes_back_by_itself() -> None:
+    settings = {"GATEWAY__ENGINE__MAX_RESTARTS": "0", "GATEWAY__ENGINE__RESTART_BACKOFF_MAX_S": "1"}
+    with gateway_process(env=settings) as gateway:
+        gateway.ready()
+        async with somebody(gateway.url, speaks="en", reads=["ja"]) as ana:
+            for n in range(20):
+                await ana.session.final(SENTENCES[n % len(SENTENCES)])
+            await ana.until(UtteranceAccepted, 20)
+            os.kill(await engine_process(gateway), signal.SIGKILL)
+            await ana.until(TranslationFailed, 1)
+            # Every one that was accepted has its outcome: none waits for an engine that will not come.
+            while len(ana.of(TranslationFinal)) + len(ana.of(TranslationFailed)) < 20:
+                await asyncio.sleep(0.05)
+            assert {e.code for e in ana.of(TranslationFailed)} == {"engine_failed"}
+            while gateway.metric("gateway_engine_ready") != 1:
+                await asyncio.sleep(0.5)
+            done = len(ana.of(TranslationFinal))
+            await ana.session.final("Good morning, everyone.")
+            await ana.finals(done + 1)
+        assert gateway.end() == 0
+
+
+@engine
+async def test_a_restart_during_a_meeting_loses_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "handover"
+    async with contextlib.AsyncExitStack() as meeting:
+        with gateway_process("--handover-file", str(file)) as gateway:
+            gateway.ready()
+            url, port = gateway.url, str(gateway.port)
+            bo = await meeting.enter_async_context(somebody(url, meeting="m", name="Bo", reads=["de"]))
+            ana = await meeting.enter_async_context(somebody(url, meeting="m", name="Ana", speaks="en"))
+            for sentence in SENTENCES:
+                await ana.session.final(sentence)
+            await bo.finals(2)
+            assert await asyncio.to_thread(gateway.end) == 0
+        for sentence in SENTENCES:
+            await ana.session.final(f"{sentence} {sentence}")  # while there is no gateway
+        with gateway_process("--handover-file", str(file), "--port", port) as gateway:
+            gateway.ready()
+            finals = await bo.finals(2 * len(SENTENCES))
+            assert not file.exists(), "used once"
+            assert max(Counter(f.utterance for f in finals).values()) == 1
+            assert [e.started.recovered for e in bo.of(Reconnected)] == [True]
+            assert [e.started.recovered for e in ana.of(Reconnected)] == [True]
+            said = await transcript(gateway, "m", "de")
+            assert [u["text"] for u in said] == [*SENTENCES, *(f"{s} {s}" for s in SENTENCES)]
+            await meeting.aclose()
+            assert gateway.end() == 0
+
+
+async def test_a_reader_that_is_stopped_costs_its_bound_and_gets_everything_later(tmp_path: Path) -> None:
+    settings = {
+        "GATEWAY__LIMITS__UTTERANCES_IN_FLIGHT": "1000",
+        "GATEWAY__LIMITS__MESSAGES_PER_S": "100000",
+        "GATEWAY__LIMITS__MESSAGES_BURST": "100000",
+        "GATEWAY__ENGINE__SCRIPT__FIRST_TOKEN_S": "0",
+        "GATEWAY__ENGINE__SCRIPT__TOKEN_S": "0",
+        "GATEWAY__PING_INTERVAL_S": "1",
+        "GATEWAY__PING_TIMEOUT_S": "2",
+        "GATEWAY__EVENT_LOG__MAX_PUBLICATIONS": "100000",
+    }
+    words = "word " * 380
+    with gateway_process("--engine", "simulated", env=settings) as gateway:
+        gateway.ready()
+        async with contextlib.AsyncExitStack() as stack:
+            ana = await stack.enter_async_context(somebody(gateway.url, meeting="m", speaks="en"))
+            bo = await stack.enter_async_context(somebody(gateway.url, meeting="m", reads=["ja"]))
+            with (tmp_path / "read").open("w") as output:
+                stopped = subprocess.Popen(  # noqa: ASYNC220 -- signals go to its own pid
+                    [COMMAND, "read", "--url", gateway.url, "--meeting", "m", "--json", "ja"], stdout=output
+                )
+            try:
+                await ana.session.final("first")
+                while (
+                    '"first"' not in (tmp_path / "read").read_text()
+                    and "[ja] first" not in (tmp_path / "read").read_text()
+                ):
+                    await asyncio.sleep(0.05)
+                stopped.send_signal(signal.SIGSTOP)
+                base = resident_bytes(gateway.process.pid)
+                count = 1
+                while gateway.metric("gateway_sessions_away") < 1:
+                    for _ in range(100):
+                        await ana.session.final(words)
+                    count += 100
+                    await bo.finals(count)
+                grown = resident_bytes(gateway.process.pid) - base
+                logged = gateway.metric("gateway_log_bytes")
+                # The log keeps what was said, for everybody; the stopped reader has its outbox and the kernel's
+                # buffers. Python's allocator is given as much again.
+                assert grown < 2 * logged + 32 * 2**20, (grown, logged)
+                stopped.send_signal(signal.SIGCONT)
+                while sum('"translation.final"' in line for line in (tmp_path / "read").open()) < count:
+                    assert stopped.poll() is None
+                    await asyncio.sleep(0.1)
+                lines = [json.loads(line) for line in (tmp_path / "read").open()]
+                offsets = [m["offset"] for m in lines if m["type"] == "translation.final"]
+                assert offsets == sorted(set(offsets))
+                assert len(offsets) == count
+            finally:
+                stopped.send_signal(signal.SIGCONT)
+                stopped.send_signal(signal.SIGINT)
+                assert stopped.wait(30) == 0
+        assert gateway.end() == 0
