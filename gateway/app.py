@@ -27,7 +27,7 @@ from gateway import config, handover, http_api, metrics, web
 from gateway.attendance import Attendance
 from gateway.config import Settings
 from gateway.connection import Stream
-from gateway.engines.simulated import SimulatedEngine
+from gateway.engines.simulated import simulated_engines
 from gateway.engines.vllm import VllmEngine, VllmOptions
 from gateway.errors import EngineRestarting, EngineUnavailable, StartupError, error_classes
 from gateway.event_logs.memory import MemoryEventLog
@@ -214,7 +214,7 @@ def _middleware(settings: Settings) -> list[Middleware]:
 def _engine_factory(settings: Settings) -> Callable[[], Engine]:
     engine = settings.engine
     if engine.kind == "simulated":
-        return partial(SimulatedEngine, engine.script)
+        return simulated_engines(engine.script)
     options = VllmOptions(
         model=engine.model,
         family=engine.family,

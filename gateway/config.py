@@ -339,10 +339,12 @@ def _check(settings: Settings, sources: list[_Source]) -> None:
         ("engine.script.token_s", script.token_s, 0, 86_400),
         ("engine.script.max_running", script.max_running, 1, None),
     ]
-    bounds += [
-        (f"engine.script.rules[{index}].token_s", rule.token_s, 0, 86_400)
-        for index, rule in enumerate(script.rules)
-    ]
+    for index, rule in enumerate(script.rules):
+        bounds += [
+            (f"engine.script.rules[{index}].token_s", rule.token_s, 0, 86_400),
+            (f"engine.script.rules[{index}].crash_after", rule.crash_after, 0, None),
+            (f"engine.script.rules[{index}].crashes", rule.crashes, 0, None),
+        ]
     bounds += [
         (f"limits.{name}", getattr(limits, name), 1_024 if name == "message_bytes" else 1, 2**30)
         for name in Limits.__struct_fields__

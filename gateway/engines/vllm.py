@@ -14,21 +14,20 @@ import contextlib
 import gc
 import json
 import logging
-import multiprocessing
 import os
 import re
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
 from gateway import prompts
-from gateway.engines import hardware
+from gateway.engines import hardware, processes
 from gateway.engines.encoding import PromptEncoder
-from gateway.errors import EngineFailed, EngineUnavailable, InvalidValue, StartupError
+from gateway.errors import EngineFailed, EngineUnavailable, GatewayError, InvalidValue, StartupError
 from gateway.events import (
     EngineCapacity,
     EngineHealth,
@@ -38,6 +37,7 @@ from gateway.events import (
     TokenEvent,
     TranslationRequest,
 )
+from gateway.generations import Generations
 
 __all__ = ["VllmEngine", "VllmOptions"]
 
@@ -71,7 +71,10 @@ class VllmOptions(Struct, frozen=True, kw_only=True):
 
 
 class VllmEngine:
-    """Engine port over `AsyncLLMEngine`."""
+    """Engine port over `AsyncLLMEngine`. Of those in one process, one is started at a time."""
+
+    # The log of the newest engine that failed is kept for the operator; those before it are not.
+    _kept_log: ClassVar[Path | None] = None
 
     def __init__(self, options: VllmOptions) -> None:
         self._options = options
@@ -82,6 +85,10 @@ class VllmEngine:
         self._encoder: PromptEncoder | None = None
         self._load = _Load()
         self._api: _Api | None = None
+        self._generations = Generations()
+        self._others: frozenset[processes.Process] = frozenset()
+        self._processes: frozenset[processes.Process] = frozenset()
+        self._building: asyncio.Future[None] | None = None
         self.log_path: Path | None = None
 
     # ------------------------------------------------------------ life
@@ -93,6 +100,7 @@ class VllmEngine:
             refusal = error if isinstance(error, StartupError) else StartupError(self._explain(error))
             self._health = EngineHealth(EngineState.FAILED, refusal.message)
             raise refusal from error
+        self._find_processes()
         self._health = EngineHealth(EngineState.READY)
 
     async def _start(self) -> None:
@@ -106,7 +114,10 @@ class VllmEngine:
         self._say("importing vLLM (about 10 s)")
         handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
         self.log_path = Path(name)
-        await asyncio.to_thread(self._build, handle)
+        self._others = processes.children()
+        # The thread cannot be cancelled; `stop` waits for it.
+        self._building = asyncio.ensure_future(asyncio.to_thread(self._build, handle))
+        await asyncio.shield(self._building)
         window = int(self._engine.model_config.max_model_len)
         if self._family is None:
             self._family = _family(self._engine.model_config.hf_config.to_dict(), options)
@@ -134,19 +145,46 @@ class VllmEngine:
     async def stop(self) -> None:
         failed = self.health().state is EngineState.FAILED
         self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
+        self._generations.end("The engine was stopped.")
+        while self._building is not None and not self._building.done():
+            # Without its process, the thread that waits for it ends at once; while it imports, there is none yet.
+            await asyncio.to_thread(self._kill)
+            await asyncio.wait([self._building], timeout=_LOOK_S)
+        self._find_processes()
         if self._engine is not None:
             # vLLM reports the end of its process as an error, whoever ended it.
             logging.getLogger("vllm").setLevel(logging.CRITICAL)
-            await asyncio.to_thread(self._engine.shutdown, 5.0)
+            # It ends the process politely, then not, and waits for it; but what it does has changed before.
+            shutdown = asyncio.ensure_future(asyncio.to_thread(self._engine.shutdown, _GRACE_S))
+            began_s = asyncio.get_running_loop().time()
+            await asyncio.wait([shutdown], timeout=2 * _GRACE_S)
+            failed |= asyncio.get_running_loop().time() - began_s > _GRACE_S
+            if shutdown.done() and (error := shutdown.exception()) is not None:
+                _log.warning("vLLM could not shut its engine down: %r", error)
             self._engine = None
             gc.collect()
-        else:
-            # Still starting: without its process, the thread that waits for it ends at once.
-            for child in multiprocessing.active_children():
-                child.terminate()
-        # After a failure the log is what the operator was pointed to.
-        if self.log_path is not None and not failed:
+        await asyncio.to_thread(self._kill)
+        self._discard_log(failed)
+
+    def _find_processes(self) -> None:
+        self._processes |= processes.descendants(self._processes | (processes.children() - self._others))
+
+    def _kill(self) -> None:
+        """Leave no process of this engine; blocks for a moment."""
+        self._find_processes()
+        if left := processes.kill(self._processes, _KILL_S):
+            _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
+
+    def _discard_log(self, failed: bool) -> None:
+        if self.log_path is None or self.log_path == VllmEngine._kept_log:
+            return
+        if not failed:
             self.log_path.unlink(missing_ok=True)
+            return
+        # After a failure the log is what the operator was pointed to.
+        if VllmEngine._kept_log is not None:
+            VllmEngine._kept_log.unlink(missing_ok=True)
+        VllmEngine._kept_log = self.log_path
 
     def _say(self, reason: str) -> None:
         if self._health.state is EngineState.STARTING:
@@ -243,15 +281,21 @@ class VllmEngine:
         assert self._api is not None  # noqa: S101 -- ready engines have it
         assert self._encoder is not None  # noqa: S101 -- ready engines have it
         prompt_ids, max_tokens = self._encoder.encode(request)
-        events = self._engine.generate(
-            self._api.tokens_input(prompt_ids),
-            self._sampling(max_tokens),
-            request.id,
-            priority=request.priority,
-        )
+        generation = self._generations.open()
         try:
+            events = self._engine.generate(
+                self._api.tokens_input(prompt_ids),
+                self._sampling(max_tokens),
+                request.id,
+                priority=request.priority,
+            )
             async with contextlib.aclosing(events):
-                async for output in events:
+                while True:
+                    with generation:
+                        try:
+                            output = await anext(events)
+                        except StopAsyncIteration:
+                            return
                     completion = output.outputs[0]
                     if completion.finish_reason not in _FINISH:
                         raise EngineFailed(f"The engine ended this text early ({completion.finish_reason}).")
@@ -263,11 +307,18 @@ class VllmEngine:
                         prompt_tokens=len(prompt_ids) if finish else 0,
                         cached_tokens=(output.num_cached_tokens or 0) if finish else 0,
                     )
-        except self._api.EngineDeadError as error:
-            self._check()
-            raise EngineUnavailable("The engine stopped.", retry_after_ms=2_000) from error
-        except (ValueError, self._api.EngineGenerateError) as error:
-            raise EngineFailed(f"The engine refused this text: {error}") from error
+        except GatewayError:
+            raise
+        except Exception as error:
+            # An engine that dies breaks its generations in more ways than one.
+            dead = self.health().state in (EngineState.FAILED, EngineState.STOPPED)
+            if dead or isinstance(error, self._api.EngineDeadError):
+                raise EngineUnavailable("The engine died.", retry_after_ms=2_000) from error
+            if isinstance(error, (ValueError, self._api.EngineGenerateError)):
+                raise EngineFailed(f"The engine refused this text: {error}") from error
+            raise
+        finally:
+            generation.close()
 
     def _sampling(self, max_tokens: int) -> Any:
         assert self._api is not None  # noqa: S101 -- ready engines have it
@@ -296,6 +347,7 @@ class VllmEngine:
     def health(self) -> EngineHealth:
         if self._health.state is EngineState.READY and self._engine is not None and self._engine.errored:
             self._health = EngineHealth(EngineState.FAILED, f"the engine process died (log: {self.log_path})")
+            self._generations.end("The engine process died.")
         return self._health
 
     def capacity(self) -> EngineCapacity:
@@ -307,6 +359,8 @@ class VllmEngine:
         return self._profile
 
 
+# For the engine process to end by itself; for a killed one to be gone; between looks at one that is starting.
+_GRACE_S, _KILL_S, _LOOK_S = 5.0, 5.0, 0.1
 # Two Python processes with torch.
 _PROCESSES_GIB = 2
 _FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
