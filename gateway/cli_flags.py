@@ -100,6 +100,11 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     general = serve.add_argument_group("general")
     general.add_argument("--config", type=Path, metavar="FILE", help="settings in TOML")
     general.add_argument(
+        "--handover-file",
+        metavar="FILE",
+        help="where meetings are left for the next gateway when this one is stopped (default: nowhere)",
+    )
+    general.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), help="how much to log (default: info)"
     )
     general.add_argument(
