@@ -3,6 +3,10 @@
 # The demo's port, the engine build (auto, cpu or cuda) and what else to pass to `gateway serve` or to pytest.
 PORT ?= 8000
 ARGS ?=
+# How long `make soak` takes, how many take part, and where its report goes.
+MINUTES ?= 30
+SESSIONS ?= 200
+SOAK_OUT ?= docs/benchmarks/soak
 export ENGINE
 
 BIN := .venv/bin
@@ -13,7 +17,7 @@ CODE := $(wildcard gateway loadtest tests demo_model scripts deploy)
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check lint types unit test format lock lock-upgrade clean clean-venv
+.PHONY: help install install-dev demo check lint types unit test soak format lock lock-upgrade clean clean-venv
 
 help: ## List what can be done (this)
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +50,9 @@ test: install-dev ## check, then the whole suite with a real engine and a real C
 	@scripts/system_packages.sh
 	@$(MAKE) --no-print-directory check
 	$(BIN)/pytest --cov $(ARGS)
+
+soak: install-dev ## Half an hour of lost connections, stopped clients, killed engines and restarts (MINUTES=30 SESSIONS=200)
+	$(BIN)/python -m loadtest soak --minutes $(MINUTES) --sessions $(SESSIONS) --out $(SOAK_OUT) $(ARGS)
 
 format: install-dev ## Rewrite the code as ruff wants it
 	$(BIN)/ruff check --fix $(CODE)
