@@ -666,8 +666,8 @@ async def test_what_a_restart_stopped_is_told_once() -> None:
 async def test_what_a_restart_does_not_take_is_told_once() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
-        for _ in range(2):
-            utterance = await peer.expect(UtteranceFinal)
+        # Both are on their way before the first is refused; afterwards the client would keep the second.
+        for utterance in [await peer.expect(UtteranceFinal) for _ in range(2)]:
             await peer.say(refused("draining", "Send it elsewhere.", utterance.id, retry_after_ms=0))
         await peer.leave(1012, RESTARTS)
 

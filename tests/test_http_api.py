@@ -525,7 +525,7 @@ async def test_when_the_engine_is_ready_has_died_or_was_stopped() -> None:
         )
         gateway.kill_engine("out of memory")
         ready = await client.get("/readyz")
-        assert (ready.status_code, ready.json()["status"]) == (200, "ready")
+        assert (ready.status_code, ready.json()["status"]) == (200, "restarting")
         assert "is being started again" in ready.json()["reason"]
         await gateway.gateway.engine.stop()
         assert (await client.get("/readyz")).json()["status"] == "draining"
