@@ -99,7 +99,7 @@ class Gateway:
         )
         self.failure: StartupError | None = None
         file = settings.event_log.handover_file
-        self._earlier = handover.take(Path(file)) if file is not None else None
+        self._earlier = handover.read(Path(file)) if file is not None else None
         for cls in error_classes():
             metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
         metrics.ENGINE_READY.set_function(lambda: self.engine.health().state is EngineState.READY)
@@ -130,6 +130,7 @@ class Gateway:
     def _engine_changed(self, health: EngineHealth) -> None:
         self.scheduler.engine_changed()
         if health.state is EngineState.READY:
+            self._taken_over()
             self.attendance.catch_up()
         elif health.state is EngineState.RESTARTING:
             self.attendance.tell(error_message(EngineRestarting(health.reason)))
@@ -152,18 +153,26 @@ class Gateway:
         """Go on where an earlier process left off."""
         if self._earlier is not None:
             self.log.restore(self._earlier.meetings)
-            await self.attendance.restore(self._earlier.sessions)
+            await self.attendance.restore(self._earlier)
             _log.info(
                 "took over %d meetings and %d sessions", len(self._earlier.meetings), len(self._earlier.sessions)
             )
-            self._earlier = None
 
-    async def _hand_over(self) -> None:
+    def _taken_over(self) -> None:
+        """From now on the file would be out of date; before, a start that fails leaves it as it was."""
+        if self._earlier is not None and (file := self.settings.event_log.handover_file) is not None:
+            self._earlier = None
+            try:
+                handover.discard(Path(file))
+            except OSError as error:
+                _log.error("%s cannot be deleted (%s): delete it", file, error.strerror or error)
+
+    def _hand_over(self) -> None:
         if (file := self.settings.event_log.handover_file) is None:
             return
         left = Handover(meetings=self.log.dump(), sessions=self.attendance.kept())
         try:
-            await asyncio.to_thread(handover.write, Path(file), left)
+            handover.write(Path(file), left)
         except OSError as error:
             _log.error("sessions and logs are lost: %s cannot be written (%s)", file, error.strerror or error)
         else:
@@ -189,15 +198,17 @@ class Gateway:
                 left = self.scheduler.running + self.scheduler.waiting
                 _log.warning("the drain deadline of %g s passed with %d translations left", deadline_s, left)
         finally:
-            # Cancelled by a second signal, it still says goodbye.
-            await self._say_goodbye()
+            # Cancelled by a second signal, it still says goodbye, and by a third leaves what it knows.
+            try:
+                await self._say_goodbye()
+            finally:
+                self._hand_over()
 
     async def _say_goodbye(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GOODBYE_S):
                 await self.publisher.quiet()
         await self.stream.close_all(_GOODBYE_S)
-        await self._hand_over()
 
 
 # The names under which a browser reaches a gateway that listens on loopback only.

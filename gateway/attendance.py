@@ -9,21 +9,29 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from msgspec import Struct
 
 from gateway import metrics
-from gateway.errors import CloseCode, GatewayError, InvalidValue, SessionReplaced, TooManySessions
+from gateway.errors import (
+    CloseCode,
+    GatewayError,
+    InvalidValue,
+    LimitExceeded,
+    SessionReplaced,
+    TooManySessions,
+)
+from gateway.events import Said
 from gateway.feed import Feed
-from gateway.kept import KeptSession
-from gateway.meetings import Meeting, Member
+from gateway.kept import Handover, KeptMeeting, KeptSession
+from gateway.meetings import Meeting, Member, Recent
 from gateway.messages import Limits, ServerMessage
 from gateway.outbox import Outbox
 from gateway.payload import Payload
 from gateway.ports import EventLog
-from gateway.publisher import Publisher
-from gateway.session import Accept, Close, Join, Session
+from gateway.publisher import Publisher, Settled
+from gateway.session import Accept, Close, Effect, Join, Session
 
 __all__ = ["Attendance", "Entry", "Finish"]
 
@@ -60,7 +68,6 @@ class Attendance:
         max_sessions: int,
         snapshot: int,
         clock: Callable[[], float] = time.monotonic,
-        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._event_log = log
         self._publisher = publisher
@@ -68,10 +75,11 @@ class Attendance:
         self._max_sessions = max_sessions
         self._snapshot = snapshot
         self._clock = clock
-        self._wall_clock = wall_clock
         self._meetings: dict[str, Meeting] = {}
         self._entering: dict[Meeting, int] = {}
         self._members: dict[str, Member] = {}
+        # Those of another process, with the seconds for which they can still be resumed once that is possible.
+        self._restored: dict[Member, float] = {}
 
     @property
     def sessions(self) -> int:
@@ -88,17 +96,19 @@ class Attendance:
     async def join(self, join: Join, state: Session, outbox: Outbox, finish: Finish) -> Entry:
         """A session begins, or goes on with this connection.
 
-        Raises `InvalidValue`, `TooManySessions` or `LogUnavailable`; then nothing has changed.
+        Raises `InvalidValue`, `LimitExceeded`, `TooManySessions` or `LogUnavailable`; then nothing has changed.
         """
         resume = join.resume
         if resume is not None and (member := self._members.get(resume.session)) is not None:
             meeting = member.meeting
             if join.meeting is not None and join.meeting != meeting.id:
                 raise InvalidValue("This session belongs to another meeting.", field="resume.session")
+            self._check_languages(meeting, member, join.reads)
             page = await meeting.log.read(meeting.id, resume.offset, 1)
+            newest = await meeting.snapshot_position()
             if self._members.get(resume.session) is member:
                 recovered = page.epoch == resume.epoch and page.first - 1 <= resume.offset <= page.last
-                after = resume.offset if recovered else meeting.snapshot_position()
+                after = resume.offset if recovered else newest
                 return self._go_on(member, join, state, outbox, finish, after, recovered=recovered)
         return await self._begin(join, state, outbox, finish)
 
@@ -107,6 +117,7 @@ class Attendance:
         if member.feed is feed:
             member.feed = member.finish = None
             member.away_since_s = self._clock()
+            member.meeting.forget_partials(member.participant)
             metrics.SESSIONS.dec()
             _log.info("session %s… is away", member.participant)
 
@@ -114,6 +125,7 @@ class Attendance:
         """The session ends for good. Does nothing the second time."""
         if self._members.pop(member.session, None) is None:
             return
+        self._restored.pop(member, None)
         meeting = member.meeting
         if member.feed is not None:
             metrics.SESSIONS.dec()
@@ -123,17 +135,22 @@ class Attendance:
             self._publisher.abandon(meeting)
         _log.info("session %s… ended", member.participant)
 
+    def update(self, member: Member, speaks: str | None, reads: tuple[str, ...]) -> None:
+        """Other languages, from the next utterance on. Raises `LimitExceeded`; then nothing has changed."""
+        self._check_languages(member.meeting, member, reads)
+        member.meeting.update(member, name=member.name, speaks=speaks, reads=reads)
+
     async def accept(self, member: Member, accept: Accept) -> None:
-        """Take on a final utterance of a member. Raises what `Publisher.accept` raises; then nothing was."""
-        utterance = accept.utterance
+        """Take on a final utterance of a member.
 
-        def settled(failed: bool) -> None:
-            # By then the member may be away, or here with another connection, whose state took over.
-            for effect in member.state.settled(utterance.id, failed=failed):
-                if isinstance(effect, Close) and member.finish is not None:
-                    member.finish(effect.code, None)
+        Raises what `Publisher.accept` raises; then nothing was accepted, and the session knows.
+        """
 
-        await self._publisher.accept(member.meeting, utterance, settled, again=accept.again)
+        def refused() -> None:
+            self._carry_out(member, member.state.refused(accept))
+
+        utterance, settled = accept.utterance, self._settled(member, accept.utterance.id)
+        await self._publisher.accept(member.meeting, utterance, settled, refused, again=accept.again)
 
     def tell(self, message: ServerMessage) -> None:
         """Something that concerns every session that is connected."""
@@ -143,29 +160,42 @@ class Attendance:
                 member.feed.tell(payload)
 
     def catch_up(self) -> None:
-        """Translate what was accepted and is missing: after a restart, or once the engine works again."""
-        for meeting in self._meetings.values():
-            self._publisher.fill(meeting, meeting.languages(), everything=True)
+        """The engine takes work: another process's sessions can be resumed, and what it left is gone on with."""
+        for member, left_s in self._restored.items():
+            if member.feed is None:
+                member.away_since_s = self._clock() - self._limits.keep_s + left_s
+        self._restored.clear()
+        self._pay()
 
     async def sweep(self) -> None:
         """End sessions that were away for too long, let go of meetings that nobody is in."""
+        self._pay()
         longest_s = self._clock() - self._limits.keep_s
         for member in list(self._members.values()):
             if member.away_since_s is not None and member.away_since_s <= longest_s:
                 self.end(member)
         for meeting in list(self._meetings.values()):
-            if not meeting.members and not meeting.running and meeting not in self._entering:
+            if not (meeting.members or meeting.running or meeting.debts or meeting in self._entering):
                 del self._meetings[meeting.id]
                 await meeting.close()
         metrics.MEETINGS.set(len(self._meetings))
         metrics.SESSIONS_AWAY.set(sum(member.feed is None for member in self._members.values()))
 
+    def _pay(self) -> None:
+        for meeting in self._meetings.values():
+            if meeting.debts:
+                speakers = {member.participant: member for member in meeting.members.values()}
+
+                def settled(debt: Recent, speakers: dict[str, Member] = speakers) -> Settled:
+                    speaker = speakers.get(debt.utterance.participant)
+                    return (lambda _: None) if speaker is None else self._settled(speaker, debt.utterance.id)
+
+                self._publisher.pay(meeting, settled)
+
     # ------------------------------------------------------------ restarts
 
     def kept(self) -> tuple[KeptSession, ...]:
         """What another process needs to let every session go on."""
-        now_ms = round(self._wall_clock() * 1000)
-        now_s = self._clock()
         return tuple(
             KeptSession(
                 session=member.session,
@@ -175,25 +205,35 @@ class Attendance:
                 name=member.name,
                 speaks=member.speaks,
                 reads=member.reads,
-                offset=member.meeting.offset,
-                keep_until_ms=now_ms
-                + round((self._limits.keep_s - (now_s - (member.away_since_s or now_s))) * 1000),
+                since=member.since,
+                stopped=member.stopped,
+                left_s=self._left_s(member),
             )
             for member in self._members.values()
         )
 
-    async def restore(self, sessions: Iterable[KeptSession]) -> None:
-        """Keep the sessions of an earlier process; their meetings are in the log already."""
-        for kept in sessions:
-            left_s = min(kept.keep_until_ms / 1000 - self._wall_clock(), self._limits.keep_s)
-            if left_s <= 0:
-                continue
+    def _left_s(self, member: Member) -> float:
+        if member in self._restored:
+            return self._restored[member]
+        away_s = 0.0 if member.away_since_s is None else self._clock() - member.away_since_s
+        return max(0.0, self._limits.keep_s - away_s)
+
+    async def restore(self, earlier: Handover) -> None:
+        """Keep the sessions of an earlier process, whose meetings are in the log already.
+
+        Raises `LogUnavailable`.
+        """
+        for unfinished in filter(_is_unfinished, earlier.meetings):
+            self._entered(await self._enter(unfinished.meeting, private=False))
+        for kept in earlier.sessions:
             meeting = await self._enter(kept.meeting, private=kept.private)
+            meeting.private = kept.private
             state = Session(self._limits)
             state.participant = kept.participant
-            state.recall(
-                recent.utterance for recent in meeting.recent() if recent.utterance.participant == kept.participant
-            )
+            for recent in await meeting.said_by(kept.participant):
+                missing = bool(recent.missing())
+                failed = not missing and not all(recent.ended.values())
+                state.recall(recent.utterance, failed=failed, in_flight=missing)
             member = Member(
                 meeting=meeting,
                 session=kept.session,
@@ -201,10 +241,12 @@ class Attendance:
                 name=kept.name,
                 speaks=kept.speaks,
                 reads=kept.reads,
+                since=kept.since,
+                stopped=dict(kept.stopped),
                 state=state,
-                away_since_s=self._clock() - self._limits.keep_s + left_s,
             )
             self._members[member.session] = member
+            self._restored[member] = min(kept.left_s, self._limits.keep_s)
             meeting.join(member, self._limits.participants_shown)
             self._entered(meeting)
 
@@ -213,6 +255,8 @@ class Attendance:
     async def _begin(self, join: Join, state: Session, outbox: Outbox, finish: Finish) -> Entry:
         meeting = await self._enter(join.meeting or secrets.token_hex(8), private=join.meeting is None)
         try:
+            self._check_languages(meeting, None, join.reads)
+            after = await meeting.snapshot_position()
             self._make_room()
             participant = secrets.token_hex(4)
             member = Member(
@@ -226,7 +270,6 @@ class Attendance:
                 finish=finish,
             )
             state.participant = participant
-            after = meeting.snapshot_position()
             member.since = after + 1
             member.feed = feed = Feed(outbox, after, participant=participant, wants=member.wants)
             self._members[member.session] = member
@@ -256,6 +299,9 @@ class Attendance:
         else:
             metrics.SESSIONS.inc()
         state.inherit(member.state)
+        # What is still on its way over the earlier connection is not this session's any more.
+        member.state.disconnected()
+        self._restored.pop(member, None)
         state.participant = member.participant
         member.state, member.finish, member.away_since_s = state, finish, None
         if not recovered:
@@ -266,6 +312,24 @@ class Attendance:
         _log.info("session %s… goes on", member.participant)
         self._publisher.fill(meeting, member.reads)
         return Entry(member, feed, recovered)
+
+    def _settled(self, member: Member, utterance: str) -> Settled:
+        # By then the member may be away, or here with another connection, whose state took over.
+        return lambda failed: self._carry_out(member, member.state.settled(utterance, failed=failed))
+
+    def _carry_out(self, member: Member, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Close) and member.finish is not None:
+                member.finish(effect.code, None)
+
+    def _check_languages(self, meeting: Meeting, member: Member | None, reads: tuple[str, ...]) -> None:
+        """Raises `LimitExceeded`: each language of a meeting is a translation of everything that is said."""
+        others = {lang for other in meeting.members.values() if other is not member for lang in other.reads}
+        if len(others.union(reads)) > max(self._limits.meeting_languages, len(others)):
+            raise LimitExceeded(
+                f"{len(others)} languages are read here already; the limit is {self._limits.meeting_languages}.",
+                field="reads",
+            )
 
     async def _enter(self, meeting_id: str, *, private: bool) -> Meeting:
         """The meeting, open; call `_entered` once somebody is in it."""
@@ -293,3 +357,15 @@ class Attendance:
         if not away:
             raise TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
         self.end(min(away, key=lambda member: member.away_since_s or 0.0))
+
+
+def _is_unfinished(meeting: KeptMeeting) -> bool:
+    """Whether something that was accepted has no outcome in some language."""
+    owed: set[tuple[int, str]] = set()
+    for publication in meeting.publications:
+        match publication.event:
+            case Said(languages=languages):
+                owed |= {(publication.offset, lang) for lang in languages}
+            case outcome:
+                owed.discard((outcome.said, outcome.lang))
+    return bool(owed)

@@ -67,6 +67,12 @@ _log = logging.getLogger(__name__)
 # How long a peer that may not be reading gets to take the last frames.
 _FAREWELL_S = 2.0
 
+# Pings that are answered once a client has what it missed; of more, the newest.
+_MOST_PONGS = 16
+
+# Connections that have not started a session yet.
+_MOST_UNSTARTED = 1_000
+
 
 class Stream:
     """Owns every open connection; `endpoint` is the route."""
@@ -108,10 +114,9 @@ class Stream:
         await websocket.accept(subprotocol=subprotocol)
         connection = _Connection(self, websocket, codec)
         if self.scheduler.draining:
-            await connection.turn_away(
-                Draining("The gateway is shutting down; reconnect.", retry_after_ms=1_000), CloseCode.DRAINING
-            )
-        elif len(self._connections) >= self.max_sessions:
+            await connection.turn_away(_leaving(), CloseCode.DRAINING)
+        elif len(self._connections) >= self.max_sessions + _MOST_UNSTARTED:
+            # Below that nobody is turned away before it is known whether they resume a session.
             await connection.turn_away(
                 TooManySessions(f"This gateway holds {self.max_sessions} sessions already."),
                 CloseCode.TOO_MANY_SESSIONS,
@@ -267,7 +272,7 @@ class _Connection:
                         metrics.ERRORS.labels(message.code).inc()
                     if isinstance(message, Pong) and self._entry is not None and not self._entry.feed.live:
                         # Behind everything that was missed, so that a client can find the end of it.
-                        self._pongs.append(message)
+                        self._pongs = [*self._pongs[1 - _MOST_PONGS :], message]
                     else:
                         self.outbox.put(message)
                 case Join():
@@ -275,7 +280,12 @@ class _Connection:
                         return  # what follows is about a session that did not begin
                 case Update(speaks=speaks, reads=reads):
                     member = self._member()
-                    member.meeting.update(member, name=member.name, speaks=speaks, reads=reads)
+                    try:
+                        self._stream.attendance.update(member, speaks, reads)
+                    except GatewayError as error:
+                        self._session.not_updated(member.speaks, member.reads)
+                        self.outbox.put(_counted(error))
+                        return  # what follows says that it was taken
                 case Show(utterance=utterance):
                     # A partial: shown, and not translated before a newer revision replaces it.
                     metrics.SUPERSEDED.inc()
@@ -286,16 +296,27 @@ class _Connection:
                     except GatewayError as error:
                         metrics.UTTERANCES.labels("refused").inc()
                         self.outbox.put(_counted(error.about(effect.utterance.id)))
-                        await self._carry_out(self._session.refused(effect))
+                    else:
+                        if effect.again:  # the log, which tells of what is new, has it already
+                            self._acknowledge(effect.utterance.id, effect.utterance.rev)
                 case Acknowledge(id=utterance_id, rev=rev):
-                    self.outbox.put(UtteranceAccepted(utterance_id, rev, self._member().meeting.offset))
+                    self._acknowledge(utterance_id, rev)
                 case Cancel(id=utterance_id):
                     member = self._member()
                     self._stream.publisher.cancel(member.meeting, member.participant, utterance_id)
                 case Close(code=code):
                     self.finish(code)
 
+    def _acknowledge(self, utterance_id: str, rev: int) -> None:
+        """Once more: at a position that this client has received everything up to."""
+        assert self._entry is not None  # noqa: S101 -- the session lets nothing through before its start
+        feed, meeting = self._entry.feed, self._entry.member.meeting
+        self.outbox.put(UtteranceAccepted(utterance_id, rev, meeting.offset if feed.live else feed.passed))
+
     async def _join(self, join: Join) -> bool:
+        if self._stream.scheduler.draining:
+            self.finish(CloseCode.DRAINING, _leaving())
+            return False
         try:
             entry = await self._stream.attendance.join(join, self._session, self.outbox, self.finish)
         except TooManySessions as error:
@@ -382,6 +403,10 @@ class _Connection:
                     await self._send(self._codec.encode(self._last_word))
                 reason = self._last_word.code if self._last_word is not None else ""
                 await self._websocket.close(self._close_code, reason)
+
+
+def _leaving() -> Draining:
+    return Draining("The gateway is shutting down; reconnect.", retry_after_ms=1_000)
 
 
 def _counted(error: GatewayError) -> Error:

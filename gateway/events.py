@@ -127,9 +127,10 @@ class Timings(Struct, frozen=True):
 
 
 class Said(Struct, frozen=True, tag="said"):
-    """A final utterance was accepted."""
+    """A final utterance was accepted. languages: those it is to be translated into, read then by somebody."""
 
     utterance: Utterance
+    languages: tuple[str, ...] = ()
 
 
 class Translated(Struct, frozen=True, tag="translated"):

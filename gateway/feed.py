@@ -18,7 +18,7 @@ __all__ = ["Feed"]
 
 
 class Feed:
-    """One connection's stream.
+    """One connection's stream. passed: the offset up to which everything is in the outbox, while not live.
 
     wants: whether a publication is this reader's business. participant: whose own utterances are acknowledged.
     """
@@ -27,6 +27,7 @@ class Feed:
         self, outbox: Outbox, after: int, *, participant: str, wants: Callable[[Publication], bool]
     ) -> None:
         self.outbox = outbox
+        self.passed = after
         self._seam = Seam(after)
         self._participant = participant
         self._wants = wants
@@ -38,7 +39,7 @@ class Feed:
 
     @property
     def position(self) -> int:
-        """The offset up to which everything was passed on."""
+        """The offset behind which the log is to be read next."""
         return self._seam.position
 
     def publish(self, publication: Publication, payload: Payload) -> None:
@@ -68,6 +69,7 @@ class Feed:
         self.outbox.put_shared(payload)
 
     def _pass(self, publication: Publication, payload: Payload | None) -> None:
+        self.passed = publication.offset
         if not self._wants(publication):
             return
         event = publication.event

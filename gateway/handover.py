@@ -2,7 +2,11 @@
 
 Knows: how that file is written so that it is whole or not there, and readable by this user alone: it holds
 transcripts, and the secrets with which sessions are resumed.
-Must not know: what is done with the values in it. Reading and writing block: call them outside the event loop.
+Must not know: what is done with the values in it, or when. Everything here blocks: call it outside the event loop.
+
+Reading leaves the file where it is, so that a start that fails costs nobody anything. Whoever has read it discards
+it once they can serve what is in it: from then on theirs is the newer state, and the file must not be used again.
+Nothing here keeps two processes from reading one file; something else must, such as a port that only one can bind.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import msgspec
 from gateway.errors import StartupError
 from gateway.kept import VERSION, Handover
 
-__all__ = ["take", "write"]
+__all__ = ["discard", "read", "write"]
 
 
 class _Versioned(msgspec.Struct):
@@ -42,10 +46,10 @@ def write(path: Path, handover: Handover) -> None:
         raise
 
 
-def take(path: Path) -> Handover | None:
-    """Read the file and delete it, so that it is used once at most; null where there is none.
+def read(path: Path) -> Handover | None:
+    """What is in the file, which stays where it is; null where there is none.
 
-    Raises `StartupError` for a file that is not this gateway's own or cannot be understood; it stays where it is.
+    Raises `StartupError` for a file that is not this gateway's own or cannot be understood.
     """
     try:
         content = _read(path)
@@ -59,16 +63,14 @@ def take(path: Path) -> Handover | None:
         version = msgspec.msgpack.decode(content, type=_Versioned).version
         if version != VERSION:
             raise _refused(path, f"is of version {version}, and this gateway reads version {VERSION}")
-        handover = msgspec.msgpack.decode(content, type=Handover)
+        return msgspec.msgpack.decode(content, type=Handover)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):  # whose words may be of the transcript
         raise _refused(path, "is damaged or no handover file") from None
-    try:
-        path.unlink()
-    except FileNotFoundError:  # another process was faster
-        return None
-    except OSError as error:
-        raise _refused(path, f"cannot be deleted after reading ({error.strerror})") from None
-    return handover
+
+
+def discard(path: Path) -> None:
+    """Delete the file, if it is there. Raises `OSError`."""
+    path.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> bytes:

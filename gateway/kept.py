@@ -41,8 +41,9 @@ class KeptMeeting(Struct, frozen=True):
 class KeptSession(Struct, frozen=True):
     """A session that a client may resume. `session` is the secret it is resumed with, `participant` is public.
 
-    private: its meeting is its own. offset: the position up to which everything was written to its connection.
-    keep_until_ms: Unix time in milliseconds after which it cannot be resumed any more.
+    private: its meeting is its own. left_s: seconds for which it could still be resumed when this was written; the
+    next process counts them from when it is ready. since: the offset from which on utterances are its business.
+    stopped: languages that it no longer reads → the offset up to which it is still owed them.
     """
 
     session: str
@@ -52,8 +53,9 @@ class KeptSession(Struct, frozen=True):
     name: str
     speaks: str | None
     reads: tuple[str, ...]
-    offset: int
-    keep_until_ms: int
+    left_s: float
+    since: int = 0
+    stopped: dict[str, int] = {}
 
 
 class Handover(Struct, frozen=True):

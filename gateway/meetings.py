@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
@@ -36,9 +36,6 @@ from gateway.session import Session
 __all__ = ["Meeting", "Member", "Recent", "Translation"]
 
 _Key = tuple[str, str]
-
-# Utterances whose translations a meeting keeps an eye on, so that what is missing can be made up for.
-_RECENT = 200
 
 # Partial utterances of one member that are shown to late joiners.
 _PARTIALS = 8
@@ -98,18 +95,28 @@ class Translation:
 
 @dataclass(eq=False)
 class Recent:
-    """An utterance of late. ended: the languages in which it has an outcome → whether that is a translation."""
+    """An utterance of late.
+
+    languages: those it was accepted for. ended: the languages in which it has an outcome → whether that is a
+    translation.
+    """
 
     utterance: Utterance
     said: int
+    languages: set[str] = field(default_factory=set)
     ended: dict[str, bool] = field(default_factory=dict)
+
+    def missing(self) -> list[str]:
+        """The languages that were promised and have no outcome."""
+        return sorted(self.languages - self.ended.keys())
 
 
 class Meeting:
     """Speakers publish into it, readers receive from it. `open` before anything else, `close` at the end.
 
     offset: of the newest publication. running: utterance → language → translation, kept by the publisher.
-    snapshot: utterances that a newcomer is shown.
+    debts: what another process accepted and did not finish, until the publisher takes it up. snapshot: utterances
+    that a newcomer is shown.
     """
 
     def __init__(self, meeting_id: str, log: EventLog, *, private: bool, snapshot: int) -> None:
@@ -119,11 +126,15 @@ class Meeting:
         self.epoch = ""
         self.offset = 0
         self.running: dict[_Key, dict[str, Translation]] = {}
+        self.debts: dict[_Key, Recent] = {}
         self.members: dict[str, Member] = {}
+        self._speakers: dict[str, Member] = {}
         self._snapshot = snapshot
         self._recent: OrderedDict[_Key, Recent] = OrderedDict()
         self._partials: dict[str, OrderedDict[str, Payload]] = {}
+        # Both made from the members when they are needed, and anew after a change.
         self._readers: dict[str, list[Member]] = {}
+        self._languages: tuple[str, ...] | None = None
         self._opening = asyncio.Lock()
         self._subscription = AsyncExitStack()
         self._is_open = False
@@ -135,14 +146,14 @@ class Meeting:
         async with self._opening:
             if self._is_open:
                 return
-            start = await self._subscription.enter_async_context(self.log.subscribe(self.id, self._deliver))
-            self.epoch, self.offset = start.epoch, start.last
-            # Publications that arrive meanwhile are noted twice, which changes nothing.
-            after = start.first - 1
-            while (page := await self.log.read(self.id, after)).publications:
-                for publication in page.publications:
+            async with AsyncExitStack() as subscription:
+                start = await subscription.enter_async_context(self.log.subscribe(self.id, self._deliver))
+                self.epoch, self.offset = start.epoch, start.last
+                # Publications that arrive meanwhile are noted twice, which changes nothing.
+                async for publication in self._logged(start.first - 1):
                     self._note(publication)
-                after = page.publications[-1].offset
+                self._subscription = subscription.pop_all()
+            self.debts = {key: recent for key, recent in self._recent.items() if recent.missing()}
             self._is_open = True
 
     async def close(self) -> None:
@@ -159,13 +170,15 @@ class Meeting:
         if member.announced:
             self._tell_others(member, ParticipantJoined(*_fields(member)))
         self.members[member.session] = member
-        self._readers.clear()
+        self._speakers[member.participant] = member
+        self._members_changed()
 
     def leave(self, member: Member) -> None:
         if self.members.pop(member.session, None) is None:
             return
-        self._readers.clear()
-        self._partials.pop(member.participant, None)
+        del self._speakers[member.participant]
+        self._members_changed()
+        self.forget_partials(member.participant)
         if member.announced:
             self._tell_others(member, ParticipantLeft(*_fields(member)))
 
@@ -174,16 +187,22 @@ class Meeting:
         before = (member.name, member.speaks, member.reads)
         if before == (name, speaks, reads):
             return
-        added = [lang for lang in reads if lang not in member.reads]
+        # A language that is still owed from before shows its deltas already.
+        added = [
+            payload
+            for lang in reads
+            if lang not in member.reads
+            for payload in self._live_translations(lang, member.stopped.get(lang, member.since - 1))
+        ]
         for lang in member.reads:
             if lang not in reads:
                 member.stopped[lang] = self.offset
-        for lang in added:
+        for lang in reads:
             member.stopped.pop(lang, None)
         member.name, member.speaks, member.reads = name, speaks, reads
-        self._readers.clear()
-        if member.feed is not None and member.feed.live:
-            for payload in self._live_translations(member, added):
+        self._members_changed()
+        if member.feed is not None:
+            for payload in added:
                 member.feed.show(payload)
         if member.announced:
             self._tell_others(member, ParticipantUpdated(*_fields(member)))
@@ -194,25 +213,51 @@ class Meeting:
 
     def languages(self) -> tuple[str, ...]:
         """Every language somebody reads, in the order of first mention; who is away still reads."""
-        return tuple(dict.fromkeys(lang for member in self.members.values() for lang in member.reads))
+        if self._languages is None:
+            reads = (lang for member in self.members.values() for lang in member.reads)
+            self._languages = tuple(dict.fromkeys(reads))
+        return self._languages
 
     # ------------------------------------------------------------ what was said
 
-    def recent(self) -> list[Recent]:
-        """The newest utterances that the log still holds, oldest first."""
-        return list(self._recent.values())
-
     def snapshot(self) -> list[Recent]:
-        """The newest utterances that a newcomer is shown."""
-        return self.recent()[-self._snapshot :]
+        """The newest utterances, those that a newcomer is shown, oldest first."""
+        recent = list(self._recent.values())
+        return recent[max(0, len(recent) - self._snapshot) :]
 
-    def said(self, key: _Key) -> Recent | None:
-        """An utterance of late, if it is one."""
-        return self._recent.get(key)
-
-    def snapshot_position(self) -> int:
-        """The position behind which a newcomer's stream begins."""
+    async def snapshot_position(self) -> int:
+        """The position behind which a newcomer's stream begins. Raises `LogUnavailable`."""
+        page = await self.log.read(self.id, self.offset, 1)
+        # What the log has trimmed nobody can be shown any more.
+        while self._recent and (oldest := next(iter(self._recent.values()))).said < page.first:
+            del self._recent[oldest.utterance.key]
         return snapshot[0].said - 1 if (snapshot := self.snapshot()) else self.offset
+
+    async def find(self, key: _Key) -> Recent | None:
+        """An utterance that was accepted, as far as the log goes back. Raises `LogUnavailable`."""
+        if (recent := self._recent.get(key)) is not None:
+            return recent
+        found: Recent | None = None
+        async for publication in self._logged(0):
+            match publication.event:
+                case Said(utterance=utterance, languages=languages) if utterance.key == key:
+                    found = Recent(utterance, publication.offset, set(languages))
+                case Translated() | Untranslated() as outcome if found is not None:
+                    if (outcome.participant, outcome.utterance) == key:
+                        _note_outcome(found, outcome)
+        return found
+
+    async def said_by(self, participant: str) -> list[Recent]:
+        """Every utterance of a participant that the log holds, oldest first. Raises `LogUnavailable`."""
+        found: dict[str, Recent] = {}
+        async for publication in self._logged(0):
+            match publication.event:
+                case Said(utterance=utterance, languages=languages) if utterance.participant == participant:
+                    found[utterance.id] = Recent(utterance, publication.offset, set(languages))
+                case Translated() | Untranslated() as outcome if outcome.participant == participant:
+                    if (recent := found.get(outcome.utterance)) is not None:
+                        _note_outcome(recent, outcome)
+        return list(found.values())
 
     async def stream_to(self, member: Member, feed: Feed) -> None:
         """Bring a member up to date and make its feed live: see `Feed`.
@@ -224,8 +269,11 @@ class Meeting:
             if page.epoch != self.epoch:
                 raise LogUnavailable("The meeting's log was begun anew; reconnect.", retry_after_ms=0)
             await feed.replay(page)
-        for payload in (*self._live_captions(member), *self._live_translations(member, member.reads)):
+        for payload in self._live_captions(member):
             feed.show(payload)
+        for lang in member.reads:
+            for payload in self._live_translations(lang, member.since - 1):
+                feed.show(payload)
 
     # ------------------------------------------------------------ what is being said
 
@@ -259,6 +307,10 @@ class Meeting:
             if not partials:
                 del self._partials[participant]
 
+    def forget_partials(self, participant: str) -> None:
+        """Who said them is away, or has left: what they were about to say nobody knows."""
+        self._partials.pop(participant, None)
+
     def show_delta(self, translation: Translation, fresh: str) -> None:
         """New text of a running translation."""
         utterance, lang = translation.utterance, translation.lang
@@ -284,23 +336,43 @@ class Meeting:
         self.offset = max(self.offset, publication.offset)
         self._note(publication)
         payload = Payload(publication_message(publication))
-        for member in self.members.values():
-            if member.feed is not None:
-                member.feed.publish(publication, payload)
+        event: LoggedEvent = publication.event
+        readers = self.readers(event.utterance.lang if isinstance(event, Said) else event.lang)
+        if isinstance(event, Said):
+            speaker = self._speakers.get(event.utterance.participant)
+            if speaker is not None and speaker not in readers:
+                readers = [speaker, *readers]
+        for reader in readers:
+            if reader.feed is not None:
+                reader.feed.publish(publication, payload)
 
     def _note(self, publication: Publication) -> None:
         event: LoggedEvent = publication.event
         match event:
-            case Said(utterance=utterance):
+            case Said(utterance=utterance, languages=languages):
                 self.forget_partial(utterance.participant, utterance.id)
                 if utterance.key not in self._recent:
-                    self._recent[utterance.key] = Recent(utterance, publication.offset)
-                if len(self._recent) > _RECENT:
-                    self._recent.popitem(last=False)
+                    self._recent[utterance.key] = Recent(utterance, publication.offset, set(languages))
+                # Those that are not finished are as few as may be in flight.
+                while len(self._recent) > self._snapshot:
+                    finished = next((key for key, recent in self._recent.items() if not recent.missing()), None)
+                    if finished is None or finished == utterance.key:
+                        break
+                    del self._recent[finished]
             case Translated() | Untranslated() as outcome:
                 if (recent := self._recent.get((outcome.participant, outcome.utterance))) is not None:
-                    done = isinstance(outcome, Translated)
-                    recent.ended[outcome.lang] = done or recent.ended.get(outcome.lang, False)
+                    _note_outcome(recent, outcome)
+
+    async def _logged(self, after: int) -> AsyncIterator[Publication]:
+        """Everything behind a position that the log holds when it is read. Raises `LogUnavailable`."""
+        while (page := await self.log.read(self.id, after)).publications:
+            for publication in page.publications:
+                yield publication
+            after = page.publications[-1].offset
+
+    def _members_changed(self) -> None:
+        self._readers.clear()
+        self._languages = None
 
     def _live_captions(self, member: Member) -> Iterator[Payload]:
         for participant, partials in self._partials.items():
@@ -310,26 +382,28 @@ class Meeting:
                 if participant == member.participant or caption.lang in member.reads:
                     yield payload
 
-    def _live_translations(self, member: Member, langs: Iterable[str]) -> Iterator[Payload]:
-        """All that was shown so far of every running translation."""
+    def _live_translations(self, lang: str, after: int) -> Iterator[Payload]:
+        """All that was shown so far of every running translation of what was said behind a position."""
         for by_lang in self.running.values():
-            for lang in langs:
-                translation = by_lang.get(lang)
-                if translation is None or not member.reads_of(lang, translation.said):
-                    continue
-                if translation.ticket.shown:
-                    utterance = translation.utterance
-                    yield Payload(
-                        TranslationDelta(
-                            utterance.participant, utterance.id, lang, utterance.rev, translation.ticket.shown
-                        )
+            translation = by_lang.get(lang)
+            if translation is not None and translation.said > after and translation.ticket.shown:
+                utterance = translation.utterance
+                yield Payload(
+                    TranslationDelta(
+                        utterance.participant, utterance.id, lang, utterance.rev, translation.ticket.shown
                     )
+                )
 
     def _tell_others(self, member: Member, message: ServerMessage) -> None:
         payload = Payload(message)
         for other in self.members.values():
             if other is not member and other.feed is not None:
                 other.feed.tell(payload)
+
+
+def _note_outcome(recent: Recent, outcome: Translated | Untranslated) -> None:
+    done = isinstance(outcome, Translated)
+    recent.ended[outcome.lang] = done or recent.ended.get(outcome.lang, False)
 
 
 def _fields(member: Member) -> tuple[str, str, str | None, list[str]]:

@@ -73,6 +73,7 @@ class Limits(Struct, frozen=True, omit_defaults=False):
     glossary_terms: Annotated[int, Meta(description="Glossary entries over all languages.")] = 200
     term_chars: Annotated[int, Meta(description="Longest glossary term.")] = 80
     context_chars: Annotated[int, Meta(description="Longest `context`.")] = 2_000
+    meeting_languages: Annotated[int, Meta(description="Languages that are read in one meeting.")] = 32
     participants_shown: Annotated[int, Meta(description="Participants of a meeting that are announced.")] = 100
     start_timeout_s: Annotated[int, Meta(description="Time to send `session.start`.")] = 15
     idle_s: Annotated[int, Meta(description="Silence in both directions before a connection is closed.")] = 1_800

@@ -14,7 +14,16 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from gateway import metrics
-from gateway.messages import Caption, ServerMessage, TranslationDelta, TranslationFailed, TranslationFinal
+from gateway.messages import (
+    Caption,
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
+    ServerMessage,
+    TranslationDelta,
+    TranslationFailed,
+    TranslationFinal,
+)
 from gateway.payload import Payload
 
 __all__ = ["Outbox"]
@@ -22,7 +31,7 @@ __all__ = ["Outbox"]
 # Handed to the writer at once; what it holds is no longer merged, nor counted.
 _BATCH = 64
 
-# (participant, utterance, language), or the language left empty for a caption.
+# (participant, utterance, language); for a caption the language is empty, for a participant the utterance too.
 _Key = tuple[str, str, str]
 
 
@@ -67,6 +76,11 @@ class Outbox:
                 serial = self._append(payload)
                 if not caption.final:
                     self._unsettled[key] = serial
+            case ParticipantJoined() | ParticipantUpdated() | ParticipantLeft() as change:
+                # The newest tells all that the earlier ones would have.
+                key = (change.participant, "", "")
+                self._drop(key)
+                self._unsettled[key] = self._append(payload)
             case _:
                 self._append(payload)
         if self._bytes > self._max_bytes:

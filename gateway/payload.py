@@ -6,7 +6,7 @@ Knows: how much a message weighs. Must not know: who reads it, sockets.
 from __future__ import annotations
 
 from gateway.codec import Codec
-from gateway.messages import ServerMessage
+from gateway.messages import ServerMessage, SessionStarted
 
 __all__ = ["Payload"]
 
@@ -24,6 +24,8 @@ class Payload:
         texts = (value for name in message.__struct_fields__ if isinstance(value := getattr(message, name), str))
         # At most 4 bytes a character in UTF-8, and as many in Python's own strings.
         self.cost = _OVERHEAD_BYTES + 4 * sum(map(len, texts))
+        if isinstance(message, SessionStarted):
+            self.cost += len(message.participants) * 2 * _OVERHEAD_BYTES
         self._frames: dict[str, str | bytes] = {}
 
     def frame(self, codec: Codec) -> str | bytes:

@@ -18,16 +18,19 @@ from msgspec import Struct
 from gateway import metrics
 from gateway.errors import Cancelled, Draining, GatewayError, LogUnavailable
 from gateway.events import LoggedEvent, Said, Timings, Translated, TranslationRequest, Untranslated, Utterance
-from gateway.meetings import Meeting, Translation
+from gateway.meetings import Meeting, Recent, Translation
 from gateway.scheduler import Scheduler, Ticket
 
-__all__ = ["BEST_EFFORT", "FINAL", "Publisher", "timings"]
+__all__ = ["BEST_EFFORT", "FINAL", "Publisher", "Settled", "timings"]
 
 _log = logging.getLogger(__name__)
 
 # Priorities, lower first: what was promised, and what a late joiner is shown of earlier.
 FINAL = 0
 BEST_EFFORT = 1
+
+# Stands for a language in an `_Outstanding` while its utterance is being accepted.
+_ACCEPTING = ""
 
 # An outcome that the log does not take is offered again, after so many seconds.
 _LOG_RETRIES_S = (0.1, 0.5, 2.0, 5.0)
@@ -73,43 +76,54 @@ class Publisher:
         await self._tasks.__aexit__(kind, error, trace)
 
     async def accept(
-        self, meeting: Meeting, utterance: Utterance, settled: Settled, *, again: bool = False
+        self,
+        meeting: Meeting,
+        utterance: Utterance,
+        settled: Settled,
+        refused: Callable[[], None],
+        *,
+        again: bool = False,
     ) -> None:
         """Log a final utterance and translate it into every language the meeting reads.
 
-        Raises what `Scheduler.admit` and `EventLog.append` raise; then nothing was accepted and nobody was told
-        anything. Whoever awaits this may be cancelled; what was begun is carried through.
+        again: it is in the log already, and only what is missing is to be done. Raises what `Scheduler.admit`
+        and `EventLog.append` raise; then nothing was accepted, nobody was told anything, and `refused` was called.
+        Whoever awaits this may be cancelled; what was begun is carried through.
         """
-        done: set[str] = set()
-        if again and (recent := meeting.said(utterance.key)) is not None:
-            done = {lang for lang, translated in recent.ended.items() if translated}
-        languages = [lang for lang in meeting.languages() if lang != utterance.lang and lang not in done]
-        tickets = self._admit(meeting, utterance, languages, FINAL)
-        accepting = self._tasks.create_task(self._accept(meeting, utterance, languages, tickets, settled, again))
+        accepting = self._tasks.create_task(self._accept(meeting, utterance, settled, refused, again))
         if (refusal := await asyncio.shield(accepting)) is not None:
             raise refusal
 
-    def fill(self, meeting: Meeting, languages: Iterable[str], *, everything: bool = False) -> None:
-        """Translate recent utterances into languages in which they are missing, as far as there is room.
-
-        everything: what was promised and not done, as after a restart, instead of what a newcomer is shown.
-        """
+    def fill(self, meeting: Meeting, languages: Iterable[str]) -> None:
+        """Translate what a newcomer is shown into languages in which it is missing, as far as there is room."""
         wanted = tuple(languages)
-        for recent in meeting.recent() if everything else meeting.snapshot():
-            utterance = recent.utterance
+        for recent in meeting.snapshot():
+            utterance, promised = recent.utterance, recent.missing()
             running = meeting.running.get(utterance.key, {})
-            missing = [
-                lang
-                for lang in wanted
-                if lang != utterance.lang and lang not in recent.ended and lang not in running
-            ]
+            missing = [lang for lang in wanted if lang not in (utterance.lang, *recent.ended, *running, *promised)]
             try:
-                tickets = self._admit(meeting, utterance, missing, FINAL if everything else BEST_EFFORT)
+                tickets = self._admit(meeting, utterance, missing, BEST_EFFORT)
             except GatewayError as error:
                 _log.info("recent utterances of a meeting are left untranslated: %s", error.code)
                 return
             for lang, ticket in zip(missing, tickets, strict=True):
                 self._begin(meeting, Translation(utterance, recent.said, lang, ticket))
+
+    def pay(self, meeting: Meeting, settled: Callable[[Recent], Settled]) -> None:
+        """Take up what another process promised and did not finish, as far as there is room now."""
+        for key, debt in list(meeting.debts.items()):
+            running = meeting.running.get(key, {})
+            missing = debt.missing()
+            try:
+                wanted = [lang for lang in missing if lang not in running]
+                tickets = self._admit(meeting, debt.utterance, wanted, FINAL)
+            except GatewayError:
+                return
+            del meeting.debts[key]
+            if missing:
+                self._outstanding[meeting, *key] = _Outstanding(settled(debt), set(missing))
+            for lang, ticket in zip(wanted, tickets, strict=True):
+                self._begin(meeting, Translation(debt.utterance, debt.said, lang, ticket))
 
     def cancel(self, meeting: Meeting, participant: str, utterance: str) -> None:
         """Stop what is left of an utterance; each language gets an `Untranslated` with code `cancelled`."""
@@ -129,7 +143,7 @@ class Publisher:
     def _admit(self, meeting: Meeting, utterance: Utterance, languages: list[str], priority: int) -> list[Ticket]:
         requests = [
             TranslationRequest(
-                id=f"{meeting.id}-{next(self._serial)}",
+                id=f"translation-{next(self._serial)}",
                 text=utterance.text,
                 source=utterance.lang,
                 target=lang,
@@ -145,32 +159,49 @@ class Publisher:
         self,
         meeting: Meeting,
         utterance: Utterance,
-        languages: list[str],
-        tickets: list[Ticket],
         settled: Settled,
+        refused: Callable[[], None],
         again: bool,
     ) -> GatewayError | None:
         """The error that it was refused with, if it was: a task that raised would end all the others."""
-        recent = meeting.said(utterance.key) if again else None
+        tickets: list[Ticket] = []
         try:
-            said = recent.said if recent is not None else await self._said(meeting, utterance)
-        except GatewayError as error:
+            recent = await meeting.find(utterance.key) if again else None
+            translated = {lang for lang, done in recent.ended.items() if done} if recent is not None else set()
+            languages = [lang for lang in meeting.languages() if lang not in (utterance.lang, *translated)]
+            # What is on its way for a late joiner is not done twice, and counts.
+            begun = set(meeting.running.get(utterance.key, {}))
+            wanted = [lang for lang in languages if lang not in begun]
+            tickets = self._admit(meeting, utterance, wanted, FINAL)
+            if recent is None:
+                publication = await meeting.log.append(meeting.id, Said(utterance, tuple(languages)))
+                said = publication.offset
+            else:
+                said = recent.said
+        except Exception as error:
             for ticket in tickets:
                 ticket.withdraw()
-            return error
+            refused()
+            if isinstance(error, GatewayError):
+                return error
+            _log.exception("an utterance could not be accepted")
+            return GatewayError("The gateway failed; this is a bug of the gateway.")
         metrics.UTTERANCES.labels("accepted").inc()
-        # Somebody may have come while the log was written to.
-        late = [
-            lang
-            for lang in meeting.languages()
-            if lang not in languages and lang != utterance.lang and recent is None
-        ]
-        outstanding = _Outstanding(settled, {*languages, *late})
-        if outstanding.languages:
-            self._outstanding[meeting, *utterance.key] = outstanding
-        for lang, ticket in zip(languages, tickets, strict=True):
+        # Not settled before this is through, whatever ends meanwhile.
+        self._outstanding[meeting, *utterance.key] = _Outstanding(settled, {_ACCEPTING, *languages})
+        for lang, ticket in zip(wanted, tickets, strict=True):
             self._begin(meeting, Translation(utterance, said, lang, ticket))
-        for lang in late:
+        if recent is None:
+            await self._join_in(meeting, utterance, said, languages)
+        self._settle(meeting, utterance.key, _ACCEPTING, failed=False)
+        return None
+
+    async def _join_in(self, meeting: Meeting, utterance: Utterance, said: int, languages: list[str]) -> None:
+        """Somebody may have come with another language while the log was written to."""
+        for lang in meeting.languages():
+            if lang in (utterance.lang, *languages, *meeting.running.get(utterance.key, {})):
+                continue
+            self._outstanding[meeting, *utterance.key].languages.add(lang)
             try:
                 (ticket,) = self._admit(meeting, utterance, [lang], FINAL)
             except GatewayError as error:
@@ -178,17 +209,15 @@ class Publisher:
                 self._settle(meeting, utterance.key, lang, failed=True)
             else:
                 self._begin(meeting, Translation(utterance, said, lang, ticket))
-        if not outstanding.languages:
-            settled(False)
-        return None
-
-    async def _said(self, meeting: Meeting, utterance: Utterance) -> int:
-        return (await meeting.log.append(meeting.id, Said(utterance))).offset
 
     # ------------------------------------------------------------ one translation
 
     def _begin(self, meeting: Meeting, translation: Translation) -> None:
-        meeting.running.setdefault(translation.utterance.key, {})[translation.lang] = translation
+        running = meeting.running.setdefault(translation.utterance.key, {})
+        if translation.lang in running:
+            translation.ticket.withdraw()
+            return
+        running[translation.lang] = translation
         self._meetings[meeting] = self._meetings.get(meeting, 0) + 1
         self._quiet.clear()
         self._tasks.create_task(self._translate(meeting, translation))
@@ -225,34 +254,36 @@ class Publisher:
             if outcome is not None:
                 await self._publish(meeting, outcome)
         finally:
-            self._ended(meeting, translation, failed=not isinstance(outcome, Translated))
+            self._ended(meeting, translation, outcome)
 
     async def _publish(self, meeting: Meeting, outcome: LoggedEvent) -> None:
         for wait_s in (*_LOG_RETRIES_S, None):
             try:
                 await meeting.log.append(meeting.id, outcome)
-            except LogUnavailable:
-                if wait_s is None:
-                    _log.error("the log of a meeting took no outcome; its readers will not see it")
+            except Exception as error:
+                if wait_s is None or not isinstance(error, LogUnavailable):
+                    _log.exception("the log of a meeting took no outcome; its readers will not see it")
                     return
                 await asyncio.sleep(wait_s)
             else:
                 return
 
-    def _ended(self, meeting: Meeting, translation: Translation, *, failed: bool) -> None:
+    def _ended(
+        self, meeting: Meeting, translation: Translation, outcome: Translated | Untranslated | None
+    ) -> None:
         translation.ticket.withdraw()
         key, lang = translation.utterance.key, translation.lang
         running = meeting.running[key]
-        if running.get(lang) is translation:
-            del running[lang]
-            if not running:
-                del meeting.running[key]
+        del running[lang]
+        if not running:
+            del meeting.running[key]
         self._meetings[meeting] -= 1
         if not self._meetings[meeting]:
             del self._meetings[meeting]
         if not self._meetings:
             self._quiet.set()
-        self._settle(meeting, key, lang, failed=failed)
+        if outcome is not None:  # what is left to another process is not settled here
+            self._settle(meeting, key, lang, failed=isinstance(outcome, Untranslated))
 
     def _settle(self, meeting: Meeting, key: tuple[str, str], lang: str, *, failed: bool) -> None:
         if (outstanding := self._outstanding.get((meeting, *key))) is not None:

@@ -17,13 +17,14 @@ class TokenBucket:
         self._tokens = burst
         self._at_s: float | None = None
 
-    def take(self, now_s: float) -> float:
-        """Take one; 0 when admitted, else the seconds until one is there."""
+    def take(self, now_s: float, cost: float = 1) -> float:
+        """Take `cost`, at most the burst; 0 when admitted, else the seconds until so much is there."""
         if self._at_s is not None:
             elapsed_s = max(0.0, now_s - self._at_s)
             self._tokens = min(self._burst, self._tokens + elapsed_s * self._rate)
         self._at_s = now_s
-        if self._tokens >= 1:
-            self._tokens -= 1
+        cost = min(cost, self._burst)
+        if self._tokens >= cost:
+            self._tokens -= cost
             return 0.0
-        return (1 - self._tokens) / self._rate
+        return (cost - self._tokens) / self._rate

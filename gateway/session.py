@@ -17,7 +17,7 @@ CLOSED           ignored        ignored                                   ignore
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import Enum
 from hashlib import blake2b
 from typing import cast
@@ -73,6 +73,9 @@ __all__ = [
 # Context grows to twice this many utterances and is then cut back to it: a window that slid by one on
 # every utterance would change the start of the prompt each time and defeat the engine's prefix cache.
 CONTEXT_UTTERANCES = 4
+
+# Messages that a `session.update` counts as: everybody in the meeting is told of it.
+_UPDATE_COST = 10
 
 # Utterances that are remembered after they settled, so that a resent final is recognised.
 REMEMBERED_UTTERANCES = 1_000
@@ -182,10 +185,14 @@ class Session:
         """Go on where the session of an earlier connection was: nothing it accepted is taken twice."""
         self._known, self._in_flight, self._history = earlier._known, earlier._in_flight, earlier._history
 
-    def recall(self, said: Iterable[Utterance]) -> None:
-        """Remember what this session said and got accepted in another process, oldest first."""
-        for utterance in said:
-            self._remember(utterance.id, _Known(rev=utterance.rev, final=_digest(utterance.text)))
+    def recall(self, utterance: Utterance, *, failed: bool, in_flight: bool) -> None:
+        """Remember an utterance that another process accepted of this session; the oldest first.
+
+        failed: some translation of it failed, and none is still to come.
+        """
+        self._remember(utterance.id, _Known(utterance.rev, _digest(utterance.text), failed))
+        if in_flight:
+            self._in_flight.add(utterance.id)
 
     # ------------------------------------------------------------ what may happen
 
@@ -207,7 +214,7 @@ class Session:
             message.id if isinstance(message, UtterancePartial | UtteranceFinal | UtteranceCancel) else None
         )
         try:
-            self._pace(now_s)
+            self._pace(now_s, _UPDATE_COST if isinstance(message, SessionUpdate) else 1)
             self._rules.profile = profile
             rule = _TABLE[self.state].get(type(message), _REFUSAL[self.state])
             return rule(self, message)
@@ -215,6 +222,10 @@ class Session:
             if utterance is not None and len(utterance) <= self._limits.id_chars:
                 error.about(utterance)
             return [Reply(error_message(error))]
+
+    def not_updated(self, speaks: str | None, reads: tuple[str, ...]) -> None:
+        """An `Update` could not be carried out: what was in force still is."""
+        self.speaks, self.reads = speaks, reads
 
     def not_joined(self) -> None:
         """A `Join` could not be carried out: the client may try again."""
@@ -328,8 +339,8 @@ class Session:
 
     # ------------------------------------------------------------ rules
 
-    def _pace(self, now_s: float) -> None:
-        if (wait_s := self._bucket.take(now_s)) > 0:
+    def _pace(self, now_s: float, cost: int = 1) -> None:
+        if (wait_s := self._bucket.take(now_s, cost)) > 0:
             raise RateLimited(
                 f"More than {self._limits.messages_per_s} messages a second.",
                 retry_after_ms=max(1, round(wait_s * 1000)),
@@ -347,6 +358,7 @@ class Session:
             del self._known[next(known_id for known_id in self._known if known_id not in self._in_flight)]
 
     def _utterance(self, message: UtterancePartial | UtteranceFinal, lang: str, *, final: bool) -> Utterance:
+        options = self._rules.supported().options
         return Utterance(
             id=message.id,
             rev=message.rev,
@@ -357,14 +369,13 @@ class Session:
             final=final,
             start_ms=message.start_ms,
             end_ms=message.end_ms,
-            glossary=self._glossary,
-            context=self._preceding(),
-            formality=self._formality,
+            # What the model cannot take is not carried along: utterances are logged whole.
+            glossary=self._glossary if "glossary" in options else (),
+            context=self._preceding() if "context" in options else (),
+            formality=self._formality if "formality" in options else None,
         )
 
     def _preceding(self) -> tuple[str, ...]:
-        if "context" not in self._rules.supported().options:
-            return ()
         return (self._context, *self._history) if self._context else tuple(self._history)
 
     def _take_options(

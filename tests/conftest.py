@@ -14,12 +14,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import hypothesis
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, WebSocket, async_playwright
 
 from tests.processes import GatewayProcess, gateway_process
 
 ROOT = Path(__file__).parents[1]
+
+# How long an example takes says something about the machine, not about the code.
+hypothesis.settings.register_profile("without deadlines", deadline=None)
+hypothesis.settings.load_profile("without deadlines")
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _ARGS = (

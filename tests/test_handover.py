@@ -1,4 +1,4 @@
-"""The handover file: whole or not there, private, used once, and refused where anything about it is odd."""
+"""The handover file: whole or not there, private, there until discarded, refused where anything is odd."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ ANA = KeptSession(
     name="Ana 🎤",
     speaks="en",
     reads=("ja", "de"),
-    offset=3,
-    keep_until_ms=1_700_000_300_000,
+    left_s=271.5,
+    since=3,
+    stopped={"fr": 5, "pt-BR": 4},
 )
-BEN = KeptSession("t" * 32, "4e5f6a7b", "p-1", True, "Ben", None, (), 0, 1_700_000_300_000)
+BEN = KeptSession("t" * 32, "4e5f6a7b", "p-1", True, "Ben", None, (), 300.0)
 EVENTS: tuple[LoggedEvent, ...] = (
     Said(
         Utterance(
@@ -45,10 +46,11 @@ EVENTS: tuple[LoggedEvent, ...] = (
             glossary=(("ja", (("standup", "朝会"),)),),
             context=("Before.",),
             formality="informal",
-        )
+        ),
+        languages=("ja", "de"),
     ),
-    Translated("0a1b2c3d", "1", "Ana 🎤", "ja", 2, "おはよう。", Timings(0.5, 80.0, 412.5), tokens=7),
-    Untranslated("0a1b2c3d", "1", "Ana 🎤", "de", 2, "engine_failed", "The engine failed."),
+    Translated("0a1b2c3d", "1", "Ana 🎤", "ja", 2, "おはよう。", Timings(0.5, 80.0, 412.5), tokens=7, said=3),
+    Untranslated("0a1b2c3d", "1", "Ana 🎤", "de", 2, "engine_failed", "The engine failed.", said=3),
 )
 FULL = Handover(
     meetings=(
@@ -69,19 +71,29 @@ def place(path: Path, content: object, mode: int = 0o600) -> None:
     path.chmod(mode)
 
 
-def test_what_was_written_is_taken_once(path: Path) -> None:
+def test_what_was_written_is_read_until_it_is_discarded(path: Path) -> None:
     handover.write(path, FULL)
-    taken = handover.take(path)
-    assert taken == FULL
-    assert taken is not None
-    hash(taken)  # tuples all the way down
-    assert handover.take(path) is None
+    read = handover.read(path)
+    assert read == FULL
+    assert read is not None
+    hash(read.meetings)  # tuples all the way down
+    assert handover.read(path) == FULL, "a start that failed has not eaten it"
+    handover.discard(path)
+    assert handover.read(path) is None
     assert list(path.parent.iterdir()) == []
 
 
-def test_where_there_is_none_nothing_is_taken(path: Path) -> None:
-    assert handover.take(path) is None
-    assert handover.take(path / "in" / "no" / "folder") is None
+def test_a_session_needs_not_say_what_it_has_nothing_of(path: Path) -> None:
+    place(path, {"version": VERSION, "sessions": [{f: getattr(BEN, f) for f in BEN.__struct_fields__[:8]}]})
+    read = handover.read(path)
+    assert read == Handover(sessions=(BEN,))
+    assert read is not None
+    assert (read.sessions[0].since, read.sessions[0].stopped) == (0, {})
+
+
+def test_where_there_is_none_nothing_is_read(path: Path) -> None:
+    assert handover.read(path) is None
+    assert handover.read(path / "in" / "no" / "folder") is None
 
 
 def test_it_is_for_this_user_alone_whatever_the_umask(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +136,7 @@ def test_it_is_on_disk_before_it_has_its_name(path: Path, monkeypatch: pytest.Mo
 def test_a_newer_one_replaces_it(path: Path) -> None:
     handover.write(path, FULL)
     handover.write(path, Handover(sessions=(BEN,)))
-    assert handover.take(path) == Handover(sessions=(BEN,))
+    assert handover.read(path) == Handover(sessions=(BEN,))
 
 
 def test_one_that_cannot_be_written_leaves_everything_as_it_was(
@@ -140,7 +152,7 @@ def test_one_that_cannot_be_written_leaves_everything_as_it_was(
         with pytest.raises(OSError, match="No space"):
             handover.write(path, Handover())
     assert list(path.parent.iterdir()) == [path]
-    assert handover.take(path) == FULL
+    assert handover.read(path) == FULL
 
 
 def test_without_its_folder_it_cannot_be_written(path: Path) -> None:
@@ -154,13 +166,13 @@ def test_writing_does_not_follow_a_link(path: Path) -> None:
     path.symlink_to(other)
     handover.write(path, FULL)
     assert other.read_text() == "precious"
-    assert handover.take(path) == FULL
+    assert handover.read(path) == FULL
 
 
 def refused(path: Path, why: str) -> None:
     """It says why and what to do, in one sentence, and leaves the file for a look at it."""
     with pytest.raises(StartupError) as caught:
-        handover.take(path)
+        handover.read(path)
     assert why in caught.value.message
     assert f"{path}" in caught.value.message
     assert ": delete it to start without" in caught.value.message
@@ -231,7 +243,7 @@ def test_one_that_is_damaged_is_refused_without_a_word_of_it(path: Path, content
     place(path, content)
     refused(path, "is damaged or no handover file")
     with pytest.raises(StartupError) as caught:
-        handover.take(path)
+        handover.read(path)
     assert caught.value.__cause__ is None
     assert "secret" not in caught.value.message
 
@@ -247,31 +259,39 @@ def test_damage_is_refused_or_decodes(
     path = tmp_path_factory.getbasetemp() / "damaged"
     place(path, ENCODED[:at] + bytes([byte]) + ENCODED[at + 1 : len(ENCODED) - cut])
     try:
-        assert isinstance(handover.take(path), Handover)
+        assert isinstance(handover.read(path), Handover)
     except StartupError as error:
         assert "delete it" in error.message
 
 
-def test_one_that_cannot_be_deleted_is_not_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# Discarding
+
+
+def test_discarding_what_is_not_there_is_no_trouble(path: Path) -> None:
+    handover.discard(path)
     handover.write(path, FULL)
-
-    def denied(self: Path) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "unlink", denied)
-    refused(path, "cannot be deleted after reading (Permission denied)")
+    handover.discard(path)
+    handover.discard(path)
+    handover.discard(path / "in" / "no" / "folder")
 
 
-def test_of_two_processes_one_gets_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    handover.write(path, FULL)
-    unlink = Path.unlink
+def test_discarding_deletes_a_link_and_not_what_it_points_at(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_text("precious")
+    path.symlink_to(other)
+    handover.discard(path)
+    assert [*path.parent.iterdir()] == [other]
+    assert other.read_text() == "precious"
 
-    def too_late(self: Path) -> None:
-        unlink(self)
-        unlink(self)
 
-    monkeypatch.setattr(Path, "unlink", too_late)
-    assert handover.take(path) is None
+def test_what_cannot_be_discarded_is_heard_of(path: Path) -> None:
+    path.mkdir()
+    with pytest.raises(OSError, match="handover"):
+        handover.discard(path)
+    assert path.is_dir()
+
+
+# With the log
 
 
 async def test_a_memory_log_goes_through_the_file(path: Path) -> None:
@@ -281,9 +301,9 @@ async def test_a_memory_log_goes_through_the_file(path: Path) -> None:
     handover.write(path, Handover(meetings=log.dump(), sessions=(ANA,)))
     before = await log.read("standup", after=0)
 
-    taken = handover.take(path)
-    assert taken is not None
+    read = handover.read(path)
+    assert read is not None
     log = MemoryEventLog()
-    log.restore(taken.meetings)
+    log.restore(read.meetings)
     assert await log.read("standup", after=0) == before
     assert (await log.append("standup", EVENTS[0])).offset == 4

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from gateway.messages import (
     Ping,
     Pong,
     Resume,
+    SessionDraining,
     SessionEnd,
     SessionStart,
     SessionStarted,
@@ -33,6 +35,7 @@ from gateway.messages import (
     TranslationFailed,
     TranslationFinal,
     UtteranceAccepted,
+    UtteranceCancel,
     UtteranceFinal,
     UtterancePartial,
 )
@@ -594,6 +597,247 @@ async def test_without_a_handover_file_a_restart_begins_anew_and_says_so() -> No
     async with running() as gateway, joined(gateway, reads=["ja"], resume=bo.resume()) as again:
         assert again.started.recovered is False
         assert again.started.epoch != bo.started.epoch
+
+
+def restarted(tmp_path: Path, **fields: Any) -> Settings:
+    return Settings(event_log=EventLogSettings(handover_file=str(tmp_path / "handover")), **fields)
+
+
+async def test_a_start_that_fails_leaves_the_handover_file(tmp_path: Path) -> None:
+    settings = restarted(tmp_path)
+    async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(say("1"))
+        await ana.until(TranslationFinal)
+        await gateway.gateway.drain()
+    async with running(settings, script=Script(load_s=3_600)) as gateway:
+        assert (tmp_path / "handover").exists(), "until it is of no use any more"
+    async with running(settings) as gateway:
+        assert not (tmp_path / "handover").exists()
+        async with joined(gateway, speaks="en", reads=["ja"], resume=ana.resume()) as again:
+            assert again.started.recovered is True
+
+
+async def test_the_next_process_does_all_that_was_promised_and_nothing_else(tmp_path: Path) -> None:
+    limits = Limits(utterances_in_flight=500, messages_burst=1_000)
+    settings = restarted(tmp_path, drain_s=0.01, limits=limits)
+    slow = Script(token_s=3_600)
+    async with running(settings, script=slow) as gateway, joined(gateway, speaks="en") as ana:
+        await ana.peer.send(say("before"))
+        await ana.until(UtteranceAccepted)
+        async with joined(gateway, reads=["ja"]) as bo:
+            await ana.peer.send(*(say(str(n)) for n in range(300)), SessionEnd())
+            await ana.until(UtteranceAccepted, 301)
+            await bo.peer.send(SessionUpdate(reads=["de"]))
+            await bo.until(SessionUpdated)
+            await gateway.gateway.drain()
+            assert await ana.closed() == 1012, "it ended its session, which is not done"
+    async with running(settings) as gateway:
+        async with joined(gateway, reads=["de"], resume=bo.resume()) as again:
+            await again.until(TranslationFinal, 300)
+            assert {(u, lang) for _, u, lang in finals(again.received)} == {(str(n), "ja") for n in range(300)}
+        async with joined(gateway, speaks="en", resume=ana.resume()) as back:
+            await back.peer.send(*(say(str(n)) for n in range(300)))
+            await back.until(UtteranceAccepted, 300)
+        assert len([e for e in await logged(gateway) if isinstance(e, Said)]) == 301
+
+
+async def test_sessions_wait_for_an_engine_that_loads_longer_than_they_are_kept(tmp_path: Path) -> None:
+    settings = restarted(tmp_path, limits=Limits(keep_s=1))
+    async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
+        await gateway.gateway.drain()
+    async with running(settings, script=Script(load_s=2.5)) as gateway, gateway.peer() as peer:
+        start = SessionStart(reads=["ja"], resume=bo.resume())
+        while True:
+            await peer.send(start)
+            if isinstance(answer := await peer.receive(), SessionStarted):
+                break
+            await asyncio.sleep(0.1)
+        assert answer.recovered is True
+
+
+async def test_a_failure_is_remembered_across_a_restart(tmp_path: Path) -> None:
+    settings = restarted(tmp_path)
+    async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(say("1", "FAIL once"))
+        await ana.until(TranslationFailed)
+        await gateway.gateway.drain()
+    async with (
+        running(settings, script=Script()) as gateway,
+        joined(gateway, speaks="en", reads=["ja"], resume=ana.resume()) as again,
+    ):
+        await again.peer.send(say("1", "FAIL once"))
+        assert (await again.until(TranslationFinal))[0].text == "[ja] FAIL once"
+
+
+async def test_a_second_signal_does_not_lose_the_handover(tmp_path: Path) -> None:
+    settings = restarted(tmp_path)
+    async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
+        bo.peer.connection.transport.pause_reading()
+        draining = asyncio.create_task(gateway.gateway.drain())
+        while not gateway.gateway.scheduler.draining:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.05)
+        draining.cancel()
+        await asyncio.wait([draining])
+        assert (tmp_path / "handover").exists()
+
+
+# ---------------------------------------------------------------- what a review found
+
+
+async def test_a_resent_final_and_a_late_joiner_do_not_translate_twice() -> None:
+    """Both want the same language of the same utterance at the same time."""
+    script = Script(
+        first_token_s=0.001, token_s=0.001, max_running=1, rules=(Rule("HOLD", token_s=0.05), Rule("FAIL", 1))
+    )
+    async with running(script=script) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(say("1", "one two"))
+        await ana.until(TranslationFinal)
+        await ana.peer.send(say("2", "STAYS a while"), UtteranceCancel("2"))
+        await ana.until(TranslationFailed)
+        await ana.peer.send(*(say(f"busy{n}", "HOLD this for a moment") for n in range(4)))
+        await ana.until(UtteranceAccepted, 6)
+        async with joined(gateway, reads=["fr"]) as late:
+            await ana.peer.send(say("2", "STAYS a while"))
+            assert [m.id for m in await ana.until(UtteranceAccepted, 7)][-1] == "2", "told once more"
+            await late.until(TranslationFinal, 6)
+            await ana.until(TranslationFinal, 6)
+        done = Counter((e.utterance, e.lang) for e in await logged(gateway) if isinstance(e, Translated))
+        assert set(done.values()) == {1}
+        assert len([e for e in await logged(gateway) if isinstance(e, Said)]) == 6
+        await ana.peer.send(say("3"))
+        await ana.until(TranslationFinal, 7)
+
+
+async def test_newcomers_come_to_a_meeting_whose_log_was_trimmed() -> None:
+    settings = Settings(event_log=EventLogSettings(keep_s=1))
+    async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(*(say(str(n)) for n in range(5)))
+        await ana.until(TranslationFinal, 5)
+        while (await gateway.gateway.log.read("m", 0)).publications:
+            await asyncio.sleep(0.05)
+        async with joined(gateway, reads=["ja"]) as late:
+            assert late.started.offset == 10
+            assert await late.everything() == []
+            await ana.peer.send(say("5"))
+            await late.until(TranslationFinal)
+        resume = Resume(ana.started.session, ana.started.epoch, 0)
+        async with joined(gateway, speaks="en", reads=["ja"], resume=resume) as again:
+            assert again.started.recovered is False
+            await again.everything()
+
+
+async def test_an_engine_that_comes_back_is_not_asked_for_what_nobody_was_promised() -> None:
+    async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(*(say(str(n)) for n in range(30)))
+        await ana.until(TranslationFinal, 30)
+        await ana.peer.send(SessionUpdate(reads=["de"]))
+        await ana.until(SessionUpdated)
+        gateway.kill_engine()
+        await ana.until(Error)
+        await ana.peer.send(say("now"))
+        await ana.until(TranslationFinal, 31)
+        assert finals(ana.received)[-1][1:] == ("now", "de")
+        assert [e.utterance for e in await logged(gateway) if isinstance(e, Translated) and e.lang == "de"] == [
+            "now"
+        ]
+
+
+async def test_an_acknowledgement_during_the_replay_does_not_run_ahead_of_it() -> None:
+    limits = Limits(utterances_in_flight=1_000, messages_burst=10_000)
+    settings = Settings(limits=limits, outbox_bytes=200_000)
+    async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(*(say(str(n), "x" * 1_500) for n in range(100)))
+        await ana.until(TranslationFinal, 100)
+        resume = Resume(ana.started.session, ana.started.epoch, 0)
+        async with joined(gateway, speaks="en", reads=["ja"], resume=resume) as again:
+            await again.peer.send(say("0", "x" * 1_500))
+            await again.until(TranslationFinal, 100)
+            received = await again.everything()
+        for index, message in enumerate(received):
+            if isinstance(message, UtteranceAccepted):
+                passed = [m.offset or 0 for m in received[:index] if isinstance(m, Caption | TranslationFinal)]
+                assert message.offset <= max(passed, default=0) + 1
+        assert len([m for m in received if isinstance(m, UtteranceAccepted)]) == 101
+
+
+async def test_a_replaced_connection_has_no_say_any_more() -> None:
+    async with running() as gateway, joined(gateway, reads=["ja"]) as first:
+        first.peer.connection.transport.pause_reading()
+        async with joined(gateway, reads=["de"], resume=first.resume()) as second:
+            with contextlib.suppress(ConnectionClosed):
+                await first.peer.send(SessionUpdate(reads=["fr"]))
+            await second.everything()
+            assert gateway.gateway.attendance._members[second.started.session].reads == ("de",)
+
+
+async def test_a_language_given_up_and_taken_again_is_not_shown_twice() -> None:
+    async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(say("1", "LONG text"))
+        await ana.until(TranslationDelta, 3)
+        await ana.peer.send(SessionUpdate(reads=["de"]), SessionUpdate(reads=["ja"]))
+        final = (await ana.until(TranslationFinal))[0]
+        assert final.text.startswith(
+            "".join(m.committed for m in ana.received if isinstance(m, TranslationDelta) and m.lang == "ja")
+        )
+
+
+async def test_a_newcomer_is_shown_nothing_where_the_operator_wants_that() -> None:
+    async with running(Settings(snapshot_utterances=0)) as gateway, joined(gateway, speaks="en") as ana:
+        await ana.peer.send(say("1"), say("2"))
+        await ana.until(Caption, 2)
+        async with joined(gateway, reads=["en", "de"]) as late:
+            assert await late.everything() == []
+
+
+async def test_a_session_is_resumed_at_a_full_gateway() -> None:
+    async with running(Settings(max_sessions=1)) as gateway, joined(gateway, reads=["ja"]) as first:
+        async with joined(gateway, reads=["ja"], resume=first.resume()) as again:
+            assert again.started.recovered is True
+        async with gateway.peer() as newcomer:
+            await newcomer.send(SessionStart(reads=["ja"]))
+            assert isinstance(answer := await newcomer.receive(), SessionStarted | Error)
+            assert isinstance(answer, SessionStarted), "who left made room"
+
+
+async def test_no_session_begins_while_the_gateway_drains() -> None:
+    async with running() as gateway, gateway.peer() as early, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(say("1", "STALL"))
+        await ana.until(Caption)
+        draining = asyncio.create_task(gateway.gateway.drain())
+        assert (await early.until(SessionDraining))[-1].deadline_ms == 30_000
+        await early.send(SessionStart(reads=["ja"]))
+        assert (await early.receive()).code == "draining"  # type: ignore[union-attr]
+        await ana.peer.send(UtteranceCancel("1"))
+        await draining
+
+
+async def test_what_somebody_was_about_to_say_is_forgotten_when_they_are_away() -> None:
+    async with running() as gateway:
+        async with joined(gateway, speaks="en") as ana:
+            await ana.peer.send(UtterancePartial("1", 1, "I was going to"))
+            await ana.until(Caption)
+            ana.lose()
+        await away(gateway)
+        async with joined(gateway, reads=["en"]) as late:
+            assert await late.everything() == []
+
+
+async def test_a_meeting_reads_so_many_languages_and_no_more() -> None:
+    settings = Settings(limits=Limits(meeting_languages=2))
+    async with running(settings) as gateway, joined(gateway, reads=["ja", "de"]) as ana, gateway.peer() as peer:
+        await peer.send(SessionStart(reads=["fr"], meeting="m"))
+        error = await peer.receive()
+        assert isinstance(error, Error)
+        assert (error.code, error.field) == ("limit_exceeded", "reads")
+        await peer.send(SessionStart(reads=["ja"], meeting="m"))
+        assert isinstance(await peer.receive(), SessionStarted)
+        await peer.send(SessionUpdate(reads=["fr"]), SessionUpdate(reads=["de"]))
+        answers = await peer.until(SessionUpdated)
+        assert [m.code for m in answers if isinstance(m, Error)] == ["limit_exceeded"]
+        assert answers[-1] == SessionUpdated(["de"], None)
+        await ana.peer.send(SessionUpdate(reads=["fr", "de"]))
+        await ana.until(SessionUpdated)
 
 
 def test_the_script_has_what_is_used_here() -> None:

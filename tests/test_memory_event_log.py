@@ -8,13 +8,15 @@ import sys
 import tracemalloc
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.event_logs.memory import MEETING_BYTES, MemoryEventLog, publication_bytes
+from gateway.event_logs import memory
+from gateway.event_logs.memory import MEETING_BYTES, MEETING_SHARE, MemoryEventLog, publication_bytes
 from gateway.events import LoggedEvent, Page, Publication, Said, Timings, Translated, Untranslated, Utterance
 from gateway.kept import KeptMeeting
 
@@ -29,13 +31,18 @@ class Clock:
         return self.now
 
 
-def said(text: str, **more: object) -> Said:
+def said(text: str, *, languages: tuple[str, ...] = (), **more: object) -> Said:
     values = {"id": "1", "rev": 1, "lang": "en", "participant": "0a1b2c3d", "speaker": "Ana", "final": True}
-    return Said(msgspec.convert({**values, "text": text, **more}, Utterance))
+    return Said(msgspec.convert({**values, "text": text, **more}, Utterance), languages)
 
 
 SIZE = publication_bytes(Publication(1, 0, said("1")))
 """Of any publication whose text has one character."""
+
+
+def size(chars: int) -> int:
+    """Of a publication whose text has so many characters."""
+    return publication_bytes(Publication(1, 0, said("x" * chars)))
 
 
 def room_for(publications: int, meetings: int) -> int:
@@ -50,9 +57,77 @@ def nothing(publication: Publication) -> None:
     pass
 
 
-# Bytes
+@pytest.fixture
+def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A meeting may take all there is, so that two of them are enough to see who loses what."""
+    monkeypatch.setattr(memory, "MEETING_SHARE", 1)
 
 
+# Bytes of one meeting
+
+
+@pytest.mark.parametrize("heard", [False, True])
+async def test_a_meeting_that_floods_costs_no_other_meeting_a_publication(heard: bool) -> None:
+    log = MemoryEventLog(max_bytes=MEETING_SHARE * room_for(4, meetings=1))
+    quiet = [f"quiet {n}" for n in range(MEETING_SHARE - 1)]
+    for meeting in quiet:
+        for text in ("1", "2", "3", "4"):
+            await log.append(meeting, said(text))
+    async with AsyncExitStack() as subscriptions:
+        if heard:
+            await subscriptions.enter_async_context(log.subscribe("flood", nothing))
+        for n in range(200):
+            publication = await log.append("flood", said("x" * (1 + 37 * n % 700)))
+            page = await log.read("flood", after=0)
+            assert page.publications[-1] == publication
+            assert sum(map(publication_bytes, page.publications)) + MEETING_BYTES <= room_for(4, meetings=1)
+            for meeting in quiet:
+                assert texts(await log.read(meeting, after=0)) == ["1", "2", "3", "4"]
+
+
+async def test_a_meeting_past_its_share_loses_its_own_oldest_publications() -> None:
+    log = MemoryEventLog(max_bytes=MEETING_SHARE * room_for(3, meetings=1))
+    for text in ("1", "2", "3"):
+        await log.append("standup", said(text))
+    assert texts(await log.read("standup", after=0)) == ["1", "2", "3"], "exactly its share"
+    await log.append("standup", said("4"))
+    page = await log.read("standup", after=0)
+    assert (page.first, page.last, texts(page)) == (2, 4, ["2", "3", "4"])
+    long = "x" * (1 + SIZE // 2)  # as much as three of the others
+    await log.append("standup", said(long))
+    assert texts(await log.read("standup", after=0)) == [long]
+    for text in ("6", "7"):
+        await log.append("standup", said(text))
+    assert texts(await log.read("standup", after=0)) == ["6", "7"]
+    assert log.bytes == room_for(2, meetings=1)
+
+
+async def test_one_byte_less_is_one_publication_less() -> None:
+    for max_bytes, held in ((MEETING_SHARE * room_for(3, 1), 3), (MEETING_SHARE * room_for(3, 1) - 1, 2)):
+        log = MemoryEventLog(max_bytes=max_bytes)
+        for _ in range(10):
+            await log.append("standup", said("x"))
+        assert log.publications == held
+
+
+async def test_a_publication_that_is_larger_than_the_share_is_held_until_the_next() -> None:
+    log = MemoryEventLog(max_bytes=MEETING_SHARE * room_for(3, meetings=1))
+    long = "x" * (2 * SIZE)
+    await log.append("retro", said("1"))
+    await log.append("standup", said("1"))
+    await log.append("standup", said(long))
+    assert texts(await log.read("standup", after=0)) == [long]
+    await log.append("retro", said("2"))
+    assert texts(await log.read("standup", after=0)) == [long], "nothing was appended to it"
+    await log.append("standup", said("2"))
+    assert texts(await log.read("standup", after=0)) == ["2"]
+    assert texts(await log.read("retro", after=0)) == ["1", "2"]
+
+
+# Bytes of all meetings
+
+
+@pytest.mark.usefixtures("without_shares")
 async def test_the_quietest_meeting_loses_its_oldest_publications_first() -> None:
     log = MemoryEventLog(max_bytes=room_for(5, meetings=2))
     for meeting, text in (("retro", "1"), ("retro", "2"), ("standup", "1"), ("retro", "3"), ("standup", "2")):
@@ -66,6 +141,7 @@ async def test_the_quietest_meeting_loses_its_oldest_publications_first() -> Non
     assert log.bytes == room_for(5, meetings=2)
 
 
+@pytest.mark.usefixtures("without_shares")
 async def test_a_meeting_with_subscribers_loses_something_only_when_nothing_else_is_left() -> None:
     log = MemoryEventLog(max_bytes=room_for(4, meetings=2))
     async with log.subscribe("heard", nothing):
@@ -123,6 +199,7 @@ def test_the_widest_characters_are_counted_in_full() -> None:
     assert publication_bytes(Publication(1, 0, said(text))) > sys.getsizeof(text)
     assert publication_bytes(Publication(1, 0, said("x", context=[text]))) > sys.getsizeof(text)
     assert publication_bytes(Publication(1, 0, said("x", glossary=[["ja", [["x", text]]]]))) > sys.getsizeof(text)
+    assert publication_bytes(Publication(1, 0, said("x", languages=(text,)))) > sys.getsizeof(text)
 
 
 def costly(kind: str, n: int) -> LoggedEvent:
@@ -130,18 +207,26 @@ def costly(kind: str, n: int) -> LoggedEvent:
     unique = [f"{place}{n:06x}" for place in range(30)]
     participant, utterance, speaker, lang, text, more = unique[:6]
     rev = n + 1_000
-    who = {"participant": participant, "id": utterance, "speaker": speaker, "lang": lang, "rev": rev}
+    who: dict[str, Any] = {
+        "participant": participant,
+        "id": utterance,
+        "speaker": speaker,
+        "lang": lang,
+        "rev": rev,
+    }
     match kind:
         case "said":
             return said(text, **who, start_ms=n * 1_000 + 500, end_ms=n * 1_001 + 999)
         case "said with everything":
             glossary = [[unique[place], [[unique[place + 5], f"語{n}"]]] for place in range(5, 10)]
-            return said(text, **who, context=unique[15:20], glossary=glossary)
+            return said(text, **who, context=unique[15:20], glossary=glossary, languages=tuple(unique[20:]))
         case "translated":
             timings = Timings(n / 7, n / 3, n / 2)
-            return Translated(participant, utterance, speaker, lang, rev, f"🎤{n}", timings, n + 300)
+            return Translated(
+                participant, utterance, speaker, lang, rev, f"🎤{n}", timings, n + 300, said=n + 2_000
+            )
         case _:
-            return Untranslated(participant, utterance, speaker, lang, rev, text, more)
+            return Untranslated(participant, utterance, speaker, lang, rev, text, more, said=n + 2_000)
 
 
 @pytest.mark.parametrize("meetings", [1, 200, 1_500])
@@ -308,6 +393,25 @@ async def test_what_expired_between_the_processes_is_not_taken_over_but_the_posi
     assert log.meetings == 1, "nobody came back to the other"
 
 
+async def test_a_meeting_that_flooded_is_taken_over_within_its_share() -> None:
+    clock = Clock()
+    log = MemoryEventLog(wall_clock=clock)
+    for text in ("1", "2", "3"):
+        await log.append("standup", said(text))
+    clock.now += 1.0
+    for _ in range(100):
+        await log.append("flood", said("x"))
+    flooded = await log.read("flood", after=0)
+    dumped = log.dump()
+    log = MemoryEventLog(max_bytes=MEETING_SHARE * room_for(3, meetings=1), wall_clock=clock)
+    log.restore(dumped)
+    page = await log.read("flood", after=0)
+    assert (page.epoch, page.first, page.last) == (flooded.epoch, 98, 100)
+    assert texts(await log.read("standup", after=0)) == ["1", "2", "3"]
+    assert log.bytes == room_for(6, meetings=2)
+
+
+@pytest.mark.usefixtures("without_shares")
 async def test_a_log_with_narrower_bounds_takes_over_the_newest() -> None:
     clock = Clock()
     log = MemoryEventLog(wall_clock=clock)
@@ -351,6 +455,10 @@ class Model:
     newest: int = 0
     subscribers: int = 0
     times: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+
+    def bytes(self) -> int:
+        return sum(self.sizes) + (MEETING_BYTES if self.sizes else 0)
 
 
 class Models:
@@ -360,9 +468,9 @@ class Models:
         self._appended = 0
 
     def bytes(self) -> int:
-        return sum(room_for(len(each.times), 1) for each in self.meetings.values() if each.times)
+        return sum(each.bytes() for each in self.meetings.values())
 
-    def append(self, name: str, now_ms: int) -> None:
+    def append(self, name: str, chars: int, now_ms: int) -> None:
         max_publications, _, room = self._bounds
         self.expire(name, now_ms)
         model = self.meetings.setdefault(name, Model())
@@ -370,7 +478,10 @@ class Models:
         self._appended += 1
         model.newest = self._appended
         model.times.append(now_ms)
+        model.sizes.append(size(chars))
         while len(model.times) > max_publications:
+            self._trim(model)
+        while len(model.times) > 1 and MEETING_SHARE * model.bytes() > room:
             self._trim(model)
         while self.bytes() > room:
             droppable = [each for each in self.meetings.values() if len(each.times) > (each is model)]
@@ -389,35 +500,35 @@ class Models:
         self.meetings = {n: each for n, each in self.meetings.items() if each.times or each.subscribers}
 
     def _trim(self, model: Model) -> None:
-        del model.times[0]
+        del model.times[0], model.sizes[0]
         model.first += 1
 
 
 STEPS = st.one_of(
-    st.tuples(st.just("append"), st.sampled_from("abcde")),
-    st.tuples(st.just("subscribe"), st.sampled_from("abcde")),
-    st.tuples(st.just("leave"), st.sampled_from("abcde")),
-    st.tuples(st.just("read"), st.sampled_from("abcde")),
-    st.tuples(st.just("wait"), st.just("")),
-    st.tuples(st.just("sweep"), st.just("")),
+    st.tuples(st.just("append"), st.sampled_from("abcde"), st.sampled_from([1, 300, 3_000])),
+    st.tuples(st.sampled_from(["subscribe", "leave", "read"]), st.sampled_from("abcde"), st.just(0)),
+    st.tuples(st.sampled_from(["wait", "sweep"]), st.just(""), st.just(0)),
 )
+"""(what, in which meeting, characters)"""
 
 
 @settings(deadline=None, max_examples=300)
-@given(steps=st.lists(STEPS, max_size=120), room=st.integers(0, 12))
-def test_it_holds_what_the_bounds_say_whatever_happened(steps: list[tuple[str, str]], room: int) -> None:
+@given(steps=st.lists(STEPS, max_size=120), room=st.integers(0, 50))
+def test_it_holds_what_the_bounds_say_whatever_happened(steps: list[tuple[str, str, int]], room: int) -> None:
+    """Some publications are larger than a share, so that five meetings can be too much for the log."""
     clock = Clock()
-    log = MemoryEventLog(max_publications=4, keep_s=3.0, max_bytes=room_for(room, meetings=3), wall_clock=clock)
-    models = Models(max_publications=4, keep_ms=3_000, room=room_for(room, meetings=3))
+    max_bytes = room_for(room, meetings=8)
+    log = MemoryEventLog(max_publications=4, keep_s=3.0, max_bytes=max_bytes, wall_clock=clock)
+    models = Models(max_publications=4, keep_ms=3_000, room=max_bytes)
 
     async def take_steps() -> None:
         async with AsyncExitStack() as stack:
             subscribed: dict[str, list[AsyncExitStack]] = {name: [] for name in "abcde"}
-            for step, name in steps:
+            for step, name, chars in steps:
                 match step:
                     case "append":
-                        models.append(name, int(clock.now * 1_000))
-                        publication = await log.append(name, said("x"))
+                        models.append(name, chars, int(clock.now * 1_000))
+                        publication = await log.append(name, said("x" * chars))
                         assert publication.offset == models.meetings[name].last
                     case "subscribe":
                         models.expire(name, int(clock.now * 1_000))

@@ -8,7 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.codec import JSON, MSGPACK
-from gateway.messages import Caption, Error, Pong, ServerMessage, Timings, TranslationDelta, TranslationFinal
+from gateway.messages import (
+    Caption,
+    Error,
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
+    Pong,
+    ServerMessage,
+    Timings,
+    TranslationDelta,
+    TranslationFinal,
+)
 from gateway.outbox import Outbox
 from gateway.payload import Payload
 
@@ -76,6 +87,15 @@ async def test_a_final_caption_is_never_replaced() -> None:
     outbox.put(caption(1, final=True))
     outbox.put(caption(1, final=True))
     assert await taken(outbox) == [caption(1, final=True)] * 2
+
+
+async def test_only_the_newest_about_a_participant_waits() -> None:
+    outbox = Outbox(10_000)
+    outbox.put(ParticipantJoined("p", "Ana", None, []))
+    outbox.put(ParticipantUpdated("p", "Ana", "en", []))
+    outbox.put(ParticipantJoined("q", "Bo", None, []))
+    outbox.put(ParticipantLeft("p", "Ana", "en", []))
+    assert await taken(outbox) == [ParticipantJoined("q", "Bo", None, []), ParticipantLeft("p", "Ana", "en", [])]
 
 
 async def test_there_is_room_again_once_half_is_taken() -> None:

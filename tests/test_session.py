@@ -291,9 +291,25 @@ class TestResuming:
         (accept,) = Talk().started().send(final("u1", "said before"))
         assert isinstance(accept, Accept)
         talk = Talk().started()
-        talk.session.recall([accept.utterance])
+        talk.session.recall(accept.utterance, failed=False, in_flight=True)
+        assert talk.session.in_flight == 1
         assert talk.send(final("u1", "said before")) == [Acknowledge("u1", 1)]
         assert error_of(talk.send(final("u1", "never said"))).code == "utterance_finished"
+
+    def test_what_failed_in_another_process_may_be_sent_again(self) -> None:
+        (accept,) = Talk().started().send(final("u1"))
+        assert isinstance(accept, Accept)
+        talk = Talk().started()
+        talk.session.recall(accept.utterance, failed=True, in_flight=False)
+        (again,) = talk.send(final("u1"))
+        assert isinstance(again, Accept)
+        assert again.again
+
+    def test_an_update_that_could_not_be_carried_out_changes_nothing(self) -> None:
+        talk = Talk().started()
+        talk.send(SessionUpdate(reads=["de"]))
+        talk.session.not_updated("en", ("ja",))
+        assert (talk.session.speaks, talk.session.reads) == ("en", ("ja",))
 
 
 class TestOptions:
@@ -398,6 +414,12 @@ class TestRate:
         error = error_of(talk.send(Ping()))
         assert (error.code, error.retry_after_ms) == ("rate_limited", 100)
         talk.now_s += 0.1
+        assert talk.send(Ping()) == [Reply(Pong())]
+
+    def test_an_update_counts_as_ten(self) -> None:
+        talk = Talk(Limits(messages_per_s=10, messages_burst=12)).started()
+        assert isinstance(talk.send(SessionUpdate())[0], Update)
+        assert error_of(talk.send(SessionUpdate())).retry_after_ms == 900
         assert talk.send(Ping()) == [Reply(Pong())]
 
     def test_frames_that_are_no_messages_count_as_well(self) -> None:

@@ -234,6 +234,7 @@ async def test_a_full_gateway_turns_sessions_away() -> None:
         await first.send(START)
         await first.until(SessionStarted)
         async with gateway.peer() as second:
+            await second.send(START)
             code, error = await close_of(second)
         assert code == 4509
         assert error is not None

@@ -19,12 +19,14 @@ from typing import assert_never
 from gateway.events import LoggedEvent, Page, Publication, Said, Translated, Untranslated
 from gateway.kept import KeptMeeting
 
-__all__ = ["MEETING_BYTES", "MemoryEventLog", "publication_bytes"]
+__all__ = ["MEETING_BYTES", "MEETING_SHARE", "MemoryEventLog", "publication_bytes"]
 
 _log = logging.getLogger(__name__)
 
 MEETING_BYTES = 1_024
 """What a meeting that holds anything is counted with, besides its publications."""
+MEETING_SHARE = 8
+"""No meeting holds more than `max_bytes` divided by this, so that one alone cannot push out all others."""
 _PUBLICATION_BYTES = 512
 _TEXT_BYTES = 80
 _CHAR_BYTES = 4  # the widest that CPython stores
@@ -42,8 +44,8 @@ def publication_bytes(publication: Publication) -> int:
 
 def _texts(event: LoggedEvent) -> Iterator[str]:
     match event:
-        case Said(utterance=said):
-            yield from (said.id, said.text, said.lang, said.participant, said.speaker, *said.context)
+        case Said(utterance=said, languages=languages):
+            yield from (said.id, said.text, said.lang, said.participant, said.speaker, *said.context, *languages)
             for lang, terms in said.glossary:
                 yield lang
                 for term in terms:
@@ -60,10 +62,11 @@ class _Ring:
     """One meeting's log.
 
     publications: by offset, from `first` to `last` without gap: the oldest goes, and any stretch is read, without
-    walking over the others. newest: when it was last appended to, as a count of all appends.
+    walking over the others. newest: when it was last appended to, as a count of all appends. bytes: its part of
+    what the log holds, `MEETING_BYTES` included.
     """
 
-    __slots__ = ("epoch", "first", "last", "meeting", "newest", "publications", "subscribers")
+    __slots__ = ("bytes", "epoch", "first", "last", "meeting", "newest", "publications", "subscribers")
 
     def __init__(self, meeting: str, epoch: str, first: int = 1) -> None:
         self.meeting = meeting
@@ -71,6 +74,7 @@ class _Ring:
         self.first = first
         self.last = first - 1
         self.newest = 0
+        self.bytes = 0
         self.publications: dict[int, Publication] = {}
         self.subscribers: dict[object, Callable[[Publication], None]] = {}
 
@@ -86,12 +90,14 @@ class _Ring:
 
 
 class MemoryEventLog:
-    """An EventLog bounded per meeting by count and age, and over all meetings by an estimate of bytes.
+    """An EventLog bounded per meeting by count, age and bytes, and over all by bytes, which are estimates.
 
     max_publications: of one meeting. keep_s: seconds after which a publication is trimmed; a meeting that holds
-    nothing any more and has no subscribers is forgotten, and begins with a new epoch. max_bytes: past it, the
-    meeting whose newest append is longest ago loses its oldest publications first; meetings with subscribers
-    come after all others, and what was appended just now is never dropped.
+    nothing any more and has no subscribers is forgotten, and begins with a new epoch. max_bytes: of all meetings
+    together. A meeting that comes to hold more than its share, one `MEETING_SHARE`th of that, loses its own oldest
+    publications, but keeps the newest however large that is. Past `max_bytes`, the meeting whose newest append is
+    longest ago loses its oldest publications first; meetings with subscribers come after all others, and what was
+    appended just now is never dropped.
     wall_clock: Unix time in seconds. Within a meeting, `at_ms` does not go backwards even where that does.
 
     Age is looked at when a meeting is used, and by `sweep`, which somebody must call now and then.
@@ -108,6 +114,7 @@ class MemoryEventLog:
         self._max_publications = max_publications
         self._keep_ms = round(keep_s * 1_000)
         self._max_bytes = max_bytes
+        self._share_bytes = max_bytes // MEETING_SHARE
         self._wall_clock = wall_clock
         self._rings: dict[str, _Ring] = {}
         # A heap of ranks. A rank that its meeting has no longer stays in it until it comes up, or until there
@@ -141,6 +148,7 @@ class MemoryEventLog:
         self._hold(ring, publication)
         if len(ring.publications) > self._max_publications:
             self._drop_oldest(ring)
+        self._fit_share(ring)
         self._rank(ring)
         self._fit(ring)
         self._deliver(ring, publication)
@@ -196,6 +204,7 @@ class MemoryEventLog:
             ring = self._rings[kept.meeting] = _Ring(kept.meeting, kept.epoch, first)
             for publication in kept.publications[first - kept.first :]:
                 self._hold(ring, publication)
+            self._fit_share(ring)
             self._rank(ring)
         if ring is not None:
             self._fit(ring)
@@ -225,22 +234,22 @@ class MemoryEventLog:
             del self._rings[ring.meeting]
 
     def _hold(self, ring: _Ring, publication: Publication) -> None:
-        if not ring.publications:
-            self._bytes += MEETING_BYTES
+        taken = publication_bytes(publication) + (0 if ring.publications else MEETING_BYTES)
         ring.publications[publication.offset] = publication
         ring.last = publication.offset
         self._appended += 1
         ring.newest = self._appended
         self._publications += 1
-        self._bytes += publication_bytes(publication)
+        ring.bytes += taken
+        self._bytes += taken
 
     def _drop_oldest(self, ring: _Ring) -> None:
         publication = ring.publications.pop(ring.first)
         ring.first += 1
         self._publications -= 1
-        self._bytes -= publication_bytes(publication)
-        if not ring.publications:
-            self._bytes -= MEETING_BYTES
+        freed = publication_bytes(publication) + (0 if ring.publications else MEETING_BYTES)
+        ring.bytes -= freed
+        self._bytes -= freed
 
     def _rank(self, ring: _Ring) -> None:
         """Note its rank, which has changed."""
@@ -248,6 +257,11 @@ class MemoryEventLog:
         if len(self._ranks) > 2 * len(self._rings) + 64:
             self._ranks = [each.rank() for each in self._rings.values()]
             heapify(self._ranks)
+
+    def _fit_share(self, ring: _Ring) -> None:
+        """Drop its oldest publications until it holds no more than its share, but not its newest."""
+        while ring.bytes > self._share_bytes and len(ring.publications) > 1:
+            self._drop_oldest(ring)
 
     def _fit(self, newest: _Ring) -> None:
         """Drop publications until they are within bounds, but not the newest of all, which is in `newest`."""

@@ -112,16 +112,19 @@ def said(text: str) -> Said:
             glossary=(("ja", (("standup", "朝会"), ("sprint", "スプリント"))), ("de", ())),
             context=("What came before.",),
             formality="formal",
-        )
+        ),
+        languages=("ja", "de"),
     )
 
 
 def translated(text: str) -> Translated:
-    return Translated("0a1b2c3d", "1", "Ana", "ja", 3, text, Timings(0.5, 80.25, 412.0), tokens=12, truncated=True)
+    return Translated(
+        "0a1b2c3d", "1", "Ana", "ja", 3, text, Timings(0.5, 80.25, 412.0), tokens=12, truncated=True, said=1
+    )
 
 
 def untranslated(message: str) -> Untranslated:
-    return Untranslated("0a1b2c3d", "1", "Ana", "ja", 3, code="engine_failed", message=message)
+    return Untranslated("0a1b2c3d", "1", "Ana", "ja", 3, code="engine_failed", message=message, said=1)
 
 
 def texts(publications: list[Publication] | tuple[Publication, ...]) -> list[str]:
@@ -190,7 +193,7 @@ async def test_a_publication_survives_being_written_down(log: EventLog) -> None:
             copy = codec.decode(codec.encode(publication), type=Publication)
             assert copy == publication
             if isinstance(copy.event, Said):
-                hash(copy.event.utterance)  # tuples all the way down
+                hash(copy.event)  # tuples all the way down
 
 
 # Reading
