@@ -381,10 +381,12 @@ class _Connection:
                 self.active_s = time.monotonic()
 
     async def _send(self, frame: str | bytes) -> None:
-        if isinstance(frame, str):
-            await self._websocket.send({"type": "websocket.send", "text": frame})
-        else:
-            await self._websocket.send({"type": "websocket.send", "bytes": frame})
+        kind = "text" if isinstance(frame, str) else "bytes"
+        try:
+            await self._websocket.send({"type": "websocket.send", kind: frame})
+        except RuntimeError:
+            # The server has closed the connection meanwhile, because a ping went unanswered.
+            raise WebSocketDisconnect(1006) from None
 
     def _overflowed(self) -> None:
         """The writer hangs in a send that the client does not read: nothing more can reach it in order."""

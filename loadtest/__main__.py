@@ -11,17 +11,21 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import uvloop
 
-from loadtest import report
-from loadtest.direct import DirectResult, Plan, measure
+from loadtest import report, soak, soak_report
+from loadtest.direct import Plan, measure
 from loadtest.machine import command_line
 from loadtest.results import LoadtestError
+from loadtest.soak_result import SoakPlan
 from loadtest.terminal import Progress, terminal
 from loadtest.workload import Workload
 
 __all__ = ["main"]
+
+_Result = TypeVar("_Result")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,8 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             # The loop that `gateway serve` runs on.
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                measuring = measure(_plan(options), command_line("loadtest", given), progress)
-                result = runner.run(_until_told(measuring))
+                command = command_line("loadtest", given)
+                if options.test == "soak":
+                    soaked = runner.run(
+                        _until_told(soak.run(_soak_plan(options), command, progress, keep=options.keep))
+                    )
+                else:
+                    measured = runner.run(_until_told(measure(_plan(options), command, progress)))
         except LoadtestError as error:
             progress.clear()
             stream.write(f"loadtest: {error}\n")
@@ -47,13 +56,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.write("loadtest: interrupted; nothing was written.\n")
             return 130
         progress.clear()
-    report.write(result, options.out)
-    sys.stdout.write(report.table(result))
+    if options.test == "soak":
+        soak_report.write(soaked, options.out)
+        sys.stdout.write(soak_report.table(soaked))
+        kept = not any(soaked.failures())
+    else:
+        report.write(measured, options.out)
+        sys.stdout.write(report.table(measured))
+        kept = all(level.direct.failed == level.websocket.failed == 0 for level in measured.levels)
     sys.stdout.write(f"\nWritten to {options.out}: result.json, table.md, plot.png\n")
-    return 0 if all(level.direct.failed == level.websocket.failed == 0 for level in result.levels) else 1
+    return 0 if kept else 1
 
 
-async def _until_told(measuring: Coroutine[None, None, DirectResult]) -> DirectResult:
+async def _until_told(measuring: Coroutine[None, None, _Result]) -> _Result:
     """Run it; SIGTERM cancels it as Ctrl-C does."""
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 -- we run in one
@@ -76,11 +91,31 @@ def _plan(options: argparse.Namespace) -> Plan:
     )
 
 
+def _soak_plan(options: argparse.Namespace) -> SoakPlan:
+    return SoakPlan(
+        engine=options.engine,
+        minutes=options.minutes,
+        sessions=options.sessions,
+        utterances_per_minute=options.utterances_per_minute,
+        stay_minutes=options.stay_minutes,
+        fault_every_s=options.fault_every_s,
+        keep_s=options.keep_s,
+        log_keep_s=options.log_keep_s,
+        seed=options.seed,
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m loadtest", description="Load tests of the gateway on this machine."
     )
     tests = parser.add_subparsers(dest="test", required=True, metavar="TEST")
+    _add_direct(tests)
+    _add_soak(tests)
+    return parser
+
+
+def _add_direct(tests: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     direct = tests.add_parser(
         "direct",
         help="the WebSocket beside the same engine called directly",
@@ -125,7 +160,43 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--time-limit-s", type=_between(1, 86_400), default=round(plan.time_limit_s), metavar="S", help="stop then"
     )
-    return parser
+
+
+def _add_soak(tests: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    soaking = tests.add_parser(
+        "soak",
+        help="faults under load, and the proof that nothing accepted was lost",
+        description="A gateway with its engine in processes of their own, meetings full of clients, and faults: "
+        "lost and silent connections, clients that are stopped, an engine that is killed or hangs, restarts. A "
+        "checker that knows every accepted utterance counts what each reader ended up with. Exit status 1 unless "
+        "nothing was lost or came twice and everything was given back.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    plan = SoakPlan()
+    add = soaking.add_argument
+    add("--out", type=Path, required=True, metavar="FOLDER", help="where result.json, table.md and plot.png go")
+    add("--engine", choices=("vllm", "simulated"), default=plan.engine, help="which engine")
+    add("--minutes", type=_from(0.5, 1_440), default=plan.minutes, metavar="M", help="of load; the rest is extra")
+    add("--sessions", type=_between(12, 5_000), default=plan.sessions, metavar="N", help="held at the same time")
+    add(
+        "--utterances-per-minute",
+        type=_from(1, 100_000),
+        default=plan.utterances_per_minute,
+        metavar="N",
+        help="said in all meetings together, whether the gateway keeps up or not",
+    )
+    add("--stay-minutes", type=_from(0.1, 1_440), default=plan.stay_minutes, metavar="M", help="mean stay")
+    add(
+        "--fault-every-s",
+        type=_from(0.1, 3_600),
+        default=plan.fault_every_s,
+        metavar="S",
+        help="mean time between faults of single clients",
+    )
+    add("--keep-s", type=_between(5, 3_600), default=plan.keep_s, metavar="S", help="`limits.keep_s`")
+    add("--log-keep-s", type=_between(30, 86_400), default=plan.log_keep_s, metavar="S", help="`event_log.keep_s`")
+    add("--seed", type=int, default=plan.seed, help="who is there, what is said, what breaks when")
+    add("--keep", type=Path, metavar="FOLDER", help="where every record and the gateway's logs stay")
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -138,6 +209,16 @@ def _between(low: int, high: int) -> Callable[[str], int]:
         value = int(text)
         if not low <= value <= high:
             raise argparse.ArgumentTypeError(f"has to be between {low} and {high}")
+        return value
+
+    return number
+
+
+def _from(low: float, high: float) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        value = float(text)
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"has to be between {low:g} and {high:g}")
         return value
 
     return number

@@ -1,0 +1,93 @@
+"""Who is there and what breaks when: the same for the same seed, and within its bounds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from demo_model import LANGUAGES
+from loadtest.soak_faults import FaultKind, schedule
+from loadtest.soak_population import Client, population
+
+EVERYBODY = {FaultKind.ENGINE_KILL, FaultKind.ENGINE_STOP, FaultKind.RESTART, FaultKind.CLIENT_STOP}
+
+
+@pytest.mark.parametrize("sessions", [12, 20, 57, 200])
+def test_there_is_a_seat_for_every_session(sessions: int) -> None:
+    seats = population(sessions, 240, 1)
+    assert [seat.number for seat in seats] == list(range(sessions))
+    assert sum(seat.utterances_per_s for seat in seats) * 60 == pytest.approx(240)
+    for seat in seats:
+        assert set(seat.reads) <= set(LANGUAGES)
+        assert 1 <= len(set(seat.reads)) == len(seat.reads) <= 2
+        assert (seat.speaks is None) == (seat.utterances_per_s == 0)
+
+
+def test_meetings_are_of_different_sizes() -> None:
+    seats = population(200, 240, 1)
+    sizes = Counter(seat.meeting for seat in seats)
+    assert {2, 6} < set(sizes.values())
+    assert sizes["plenum"] > 50
+    assert {seat.client for seat in seats} == set(Client)
+
+
+def test_the_speakers_of_the_large_meeting_are_never_stopped() -> None:
+    seats = population(200, 240, 1)
+    assert {seat.process for seat in seats} == {0, 1, 2}
+    assert all(seat.process == 0 for seat in seats if seat.meeting == "plenum" and seat.speaks)
+    for process in (1, 2):
+        kinds = {seat.client for seat in seats if seat.process == process}
+        assert kinds == {Client.RAW, Client.PRODUCT}
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    runs = []
+    for seed in (1, 1, 2):
+        seats = population(50, 100, seed)
+        runs.append((seats, schedule(seats, 600, seed, keep_s=60, light_every_s=4)))
+    assert runs[0] == runs[1] != runs[2]
+
+
+def test_half_an_hour_has_every_kind_of_fault() -> None:
+    faults = schedule(population(200, 240, 1), 1_800, 1, keep_s=60, light_every_s=4)
+    counts = Counter(fault.kind for fault in faults)
+    assert set(counts) == set(FaultKind)
+    assert counts[FaultKind.ENGINE_KILL] >= 4
+    assert (counts[FaultKind.RESTART], counts[FaultKind.ENGINE_STOP], counts[FaultKind.CLIENT_STOP]) == (2, 1, 3)
+    assert [fault.at_s for fault in faults] == sorted(fault.at_s for fault in faults)
+
+
+def test_what_happens_to_everybody_is_far_apart_and_not_at_the_end() -> None:
+    faults = schedule(population(200, 240, 1), 1_800, 1, keep_s=60, light_every_s=4)
+    times = [fault.at_s for fault in faults if fault.kind in EVERYBODY]
+    assert min(after - before for before, after in pairwise(times)) > 100
+    assert times[-1] < 1_800 - 90
+
+
+def test_a_short_run_has_one_of_each_that_matters() -> None:
+    faults = schedule(population(20, 240, 1), 120, 1, keep_s=60, light_every_s=4)
+    times = {fault.kind: fault.at_s for fault in faults if fault.kind in EVERYBODY}
+    assert list(times) == [FaultKind.ENGINE_KILL, FaultKind.CLIENT_STOP, FaultKind.RESTART]
+    assert all(at_s < 120 for at_s in times.values())
+
+
+def test_absences_are_clearly_shorter_or_longer_than_the_keep_time() -> None:
+    seats = population(200, 240, 1)
+    clients = {seat.number: seat for seat in seats}
+    for fault in schedule(seats, 1_800, 1, keep_s=60, light_every_s=4):
+        if fault.kind in EVERYBODY:
+            continue
+        seat = clients[fault.target]
+        assert seat.process == 0
+        if fault.kind is FaultKind.ABORT:
+            assert fault.pause_s == 0
+            continue
+        assert seat.client is not Client.PRODUCT
+        assert fault.pause_s > 65 if fault.kind is FaultKind.LONG_ABSENCE else 0 < fault.pause_s < 40
+
+
+def test_an_engine_that_is_no_process_is_not_broken() -> None:
+    faults = schedule(population(20, 240, 1), 1_800, 1, keep_s=60, light_every_s=4, engine=False)
+    assert not {fault.kind for fault in faults} & {FaultKind.ENGINE_KILL, FaultKind.ENGINE_STOP}
