@@ -25,12 +25,13 @@ from gateway.errors import (
 from gateway.events import Said
 from gateway.feed import Feed
 from gateway.kept import Handover, KeptMeeting, KeptSession
-from gateway.meetings import Meeting, Member, Recent
+from gateway.meetings import Meeting, Member
 from gateway.messages import Limits, ServerMessage
 from gateway.outbox import Outbox
 from gateway.payload import Payload
 from gateway.ports import EventLog
 from gateway.publisher import Publisher, Settled
+from gateway.recent import Recent
 from gateway.session import Accept, Close, Effect, Join, Session
 
 __all__ = ["Attendance", "Entry", "Finish"]
@@ -105,7 +106,7 @@ class Attendance:
                 raise InvalidValue("This session belongs to another meeting.", field="resume.session")
             self._check_languages(meeting, member, join.reads)
             page = await meeting.log.read(meeting.id, resume.offset, 1)
-            newest = await meeting.snapshot_position()
+            newest = await meeting.newcomers_position()
             if self._members.get(resume.session) is member:
                 recovered = page.epoch == resume.epoch and page.first - 1 <= resume.offset <= page.last
                 after = resume.offset if recovered else newest
@@ -256,7 +257,7 @@ class Attendance:
         meeting = await self._enter(join.meeting or secrets.token_hex(8), private=join.meeting is None)
         try:
             self._check_languages(meeting, None, join.reads)
-            after = await meeting.snapshot_position()
+            after = await meeting.newcomers_position()
             self._make_room()
             participant = secrets.token_hex(4)
             member = Member(

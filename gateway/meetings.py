@@ -30,10 +30,11 @@ from gateway.messages import (
 )
 from gateway.payload import Payload
 from gateway.ports import EventLog
+from gateway.recent import Recent, RecentUtterances
 from gateway.scheduler import Ticket
 from gateway.session import Session
 
-__all__ = ["Meeting", "Member", "Recent", "Translation"]
+__all__ = ["Meeting", "Member", "Translation"]
 
 _Key = tuple[str, str]
 
@@ -93,30 +94,12 @@ class Translation:
     ticket: Ticket
 
 
-@dataclass(eq=False)
-class Recent:
-    """An utterance of late.
-
-    languages: those it was accepted for. ended: the languages in which it has an outcome → whether that is a
-    translation.
-    """
-
-    utterance: Utterance
-    said: int
-    languages: set[str] = field(default_factory=set)
-    ended: dict[str, bool] = field(default_factory=dict)
-
-    def missing(self) -> list[str]:
-        """The languages that were promised and have no outcome."""
-        return sorted(self.languages - self.ended.keys())
-
-
 class Meeting:
     """Speakers publish into it, readers receive from it. `open` before anything else, `close` at the end.
 
     offset: of the newest publication. running: utterance → language → translation, kept by the publisher.
     debts: what another process accepted and did not finish, until the publisher takes it up. snapshot: utterances
-    that a newcomer is shown.
+    that a newcomer is shown; recent: these, and those that are not finished.
     """
 
     def __init__(self, meeting_id: str, log: EventLog, *, private: bool, snapshot: int) -> None:
@@ -129,8 +112,7 @@ class Meeting:
         self.debts: dict[_Key, Recent] = {}
         self.members: dict[str, Member] = {}
         self._speakers: dict[str, Member] = {}
-        self._snapshot = snapshot
-        self._recent: OrderedDict[_Key, Recent] = OrderedDict()
+        self.recent = RecentUtterances(snapshot)
         self._partials: dict[str, OrderedDict[str, Payload]] = {}
         # Both made from the members when they are needed, and anew after a change.
         self._readers: dict[str, list[Member]] = {}
@@ -151,9 +133,9 @@ class Meeting:
                 self.epoch, self.offset = start.epoch, start.last
                 # Publications that arrive meanwhile are noted twice, which changes nothing.
                 async for publication in self._logged(start.first - 1):
-                    self._note(publication)
+                    self.recent.note(publication)
                 self._subscription = subscription.pop_all()
-            self.debts = {key: recent for key, recent in self._recent.items() if recent.missing()}
+            self.debts = self.recent.unfinished()
             self._is_open = True
 
     async def close(self) -> None:
@@ -220,22 +202,15 @@ class Meeting:
 
     # ------------------------------------------------------------ what was said
 
-    def snapshot(self) -> list[Recent]:
-        """The newest utterances, those that a newcomer is shown, oldest first."""
-        recent = list(self._recent.values())
-        return recent[max(0, len(recent) - self._snapshot) :]
-
-    async def snapshot_position(self) -> int:
+    async def newcomers_position(self) -> int:
         """The position behind which a newcomer's stream begins. Raises `LogUnavailable`."""
         page = await self.log.read(self.id, self.offset, 1)
-        # What the log has trimmed nobody can be shown any more.
-        while self._recent and (oldest := next(iter(self._recent.values()))).said < page.first:
-            del self._recent[oldest.utterance.key]
-        return snapshot[0].said - 1 if (snapshot := self.snapshot()) else self.offset
+        self.recent.trim(page.first)
+        return newest[0].said - 1 if (newest := self.recent.newest()) else self.offset
 
     async def find(self, key: _Key) -> Recent | None:
         """An utterance that was accepted, as far as the log goes back. Raises `LogUnavailable`."""
-        if (recent := self._recent.get(key)) is not None:
+        if (recent := self.recent.get(key)) is not None:
             return recent
         found: Recent | None = None
         async for publication in self._logged(0):
@@ -244,7 +219,7 @@ class Meeting:
                     found = Recent(utterance, publication.offset, set(languages))
                 case Translated() | Untranslated() as outcome if found is not None:
                     if (outcome.participant, outcome.utterance) == key:
-                        _note_outcome(found, outcome)
+                        found.note(outcome)
         return found
 
     async def said_by(self, participant: str) -> list[Recent]:
@@ -256,7 +231,7 @@ class Meeting:
                     found[utterance.id] = Recent(utterance, publication.offset, set(languages))
                 case Translated() | Untranslated() as outcome if outcome.participant == participant:
                     if (recent := found.get(outcome.utterance)) is not None:
-                        _note_outcome(recent, outcome)
+                        recent.note(outcome)
         return list(found.values())
 
     async def stream_to(self, member: Member, feed: Feed) -> None:
@@ -334,34 +309,18 @@ class Meeting:
     def _deliver(self, publication: Publication) -> None:
         """Called by the log for every publication, in order."""
         self.offset = max(self.offset, publication.offset)
-        self._note(publication)
+        self.recent.note(publication)
         payload = Payload(publication_message(publication))
         event: LoggedEvent = publication.event
         readers = self.readers(event.utterance.lang if isinstance(event, Said) else event.lang)
         if isinstance(event, Said):
+            self.forget_partial(*event.utterance.key)
             speaker = self._speakers.get(event.utterance.participant)
             if speaker is not None and speaker not in readers:
                 readers = [speaker, *readers]
         for reader in readers:
             if reader.feed is not None:
                 reader.feed.publish(publication, payload)
-
-    def _note(self, publication: Publication) -> None:
-        event: LoggedEvent = publication.event
-        match event:
-            case Said(utterance=utterance, languages=languages):
-                self.forget_partial(utterance.participant, utterance.id)
-                if utterance.key not in self._recent:
-                    self._recent[utterance.key] = Recent(utterance, publication.offset, set(languages))
-                # Those that are not finished are as few as may be in flight.
-                while len(self._recent) > self._snapshot:
-                    finished = next((key for key, recent in self._recent.items() if not recent.missing()), None)
-                    if finished is None or finished == utterance.key:
-                        break
-                    del self._recent[finished]
-            case Translated() | Untranslated() as outcome:
-                if (recent := self._recent.get((outcome.participant, outcome.utterance))) is not None:
-                    _note_outcome(recent, outcome)
 
     async def _logged(self, after: int) -> AsyncIterator[Publication]:
         """Everything behind a position that the log holds when it is read. Raises `LogUnavailable`."""
@@ -399,11 +358,6 @@ class Meeting:
         for other in self.members.values():
             if other is not member and other.feed is not None:
                 other.feed.tell(payload)
-
-
-def _note_outcome(recent: Recent, outcome: Translated | Untranslated) -> None:
-    done = isinstance(outcome, Translated)
-    recent.ended[outcome.lang] = done or recent.ended.get(outcome.lang, False)
 
 
 def _fields(member: Member) -> tuple[str, str, str | None, list[str]]:

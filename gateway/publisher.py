@@ -18,7 +18,8 @@ from msgspec import Struct
 from gateway import metrics
 from gateway.errors import Cancelled, Draining, GatewayError, LogUnavailable
 from gateway.events import LoggedEvent, Said, Timings, Translated, TranslationRequest, Untranslated, Utterance
-from gateway.meetings import Meeting, Recent, Translation
+from gateway.meetings import Meeting, Translation
+from gateway.recent import Recent
 from gateway.scheduler import Scheduler, Ticket
 
 __all__ = ["BEST_EFFORT", "FINAL", "Publisher", "Settled", "timings"]
@@ -97,7 +98,7 @@ class Publisher:
     def fill(self, meeting: Meeting, languages: Iterable[str]) -> None:
         """Translate what a newcomer is shown into languages in which it is missing, as far as there is room."""
         wanted = tuple(languages)
-        for recent in meeting.snapshot():
+        for recent in meeting.recent.newest():
             utterance, promised = recent.utterance, recent.missing()
             running = meeting.running.get(utterance.key, {})
             missing = [lang for lang in wanted if lang not in (utterance.lang, *recent.ended, *running, *promised)]

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent / "gateway"
 LAYERS: list[set[str]] = [
     {"errors", "languages", "events", "kept"},
     {"messages", "http_messages", "codec", "payload", "rate_limit", "schemas"}
-    | {"session", "session_rules", "resume", "transcripts"}
+    | {"session", "session_rules", "resume", "recent", "transcripts"}
     | {"prompts", "prompt_templates", "prompt_safety"},
     {"ports"},
     {"generations", "supervisor", "scheduler", "publisher", "meetings", "feed", "attendance", "outbox"},
