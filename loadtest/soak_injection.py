@@ -27,7 +27,8 @@ _NOTICED_S = {FaultKind.ENGINE_KILL: 15.0, FaultKind.ENGINE_STOP: 60.0}
 _MENDED_S = 240.0
 
 # A client that reads nothing overflows its outbox, or answers no ping.
-_CLOSED_S = 75.0
+_CLOSED_S = 130.0
+_MORE_S = 20.0
 _FIND_OUT_S = 5.0
 
 # An engine is killed while it has something to do, if that is to be had.
@@ -112,11 +113,12 @@ class Injection:
             crowd.stop()
             # Slow readers are closed one after the other as their outboxes overflow; whose pipe is wider is found
             # dead by a ping.
-            while self._now_s() < began_s + _CLOSED_S:
+            closed, grew_s = 0.0, began_s
+            while self._now_s() < began_s + _CLOSED_S and (not closed or self._now_s() < grew_s + _MORE_S):
                 await asyncio.sleep(_LOOK_S)
-                if await self._watch.slow_readers() - closed_before >= clients:
-                    break
-            closed = await self._watch.slow_readers() - closed_before
+                more = await self._watch.slow_readers() - closed_before
+                if more > closed:
+                    closed, grew_s = more, self._now_s()
             await asyncio.sleep(fault.pause_s)
             stopped_s = self._now_s() - began_s
             crowd.go_on()

@@ -348,7 +348,10 @@ class Ledger:
             if offset > session.joined.offset and reached and session.wants(entry):
                 item = _item(session.joined.meeting, entry)
                 # A newcomer is not shown how what was said before its time is translated.
-                if item[4] or self._said_at.get((session.joined.epoch, *item[:3]), 0) > session.joined.offset:
+                if (
+                    item[4]
+                    or self._said_at.get((session.joined.epoch, *item[:3]), math.inf) > session.joined.offset
+                ):
                     yield item
 
     def _by_acceptance(

@@ -7,6 +7,7 @@ sockets, clocks, what becomes of a client.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 
@@ -77,6 +78,9 @@ def population(
     drafts: list[tuple[str, tuple[str, ...], str | None]] = []
     for meeting, size in sizes:
         drafts += [(meeting, *who) for who in _members(rng, size)]
+    most_read = [
+        lang for lang, _ in Counter(lang for _, reads, _ in drafts[: sizes[0][1]] for lang in reads).most_common(3)
+    ]
     processes = _processes(rng, [draft[0] for draft in drafts], stoppable, each)
     speaking = {name: sum(draft[0] == name and draft[2] is not None for draft in drafts) for name, _ in sizes}
     elsewhere = sum(count for name, count in speaking.items() if name != "plenum")
@@ -90,7 +94,8 @@ def population(
                 meeting=meeting,
                 client=_client(rng, processes[number], processes[:number].count(processes[number])),
                 process=processes[number],
-                reads=reads,
+                # Who is to overflow has much to read.
+                reads=tuple(most_read) if processes[number] and meeting == "plenum" else reads,
                 speaks=speaks,
                 utterances_per_s=per_s * share if speaks is not None else 0.0,
                 stays=rng.random() < _STAYING,

@@ -5,6 +5,7 @@ Knows: records and times. Must not know: promises (`soak_ledger`), where records
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from loadtest.results import nearest_rank
 from loadtest.soak_faults import FaultKind, Suffered
-from loadtest.soak_records import Got, Joined, Kind, Lost, Record, Said, seat_of
+from loadtest.soak_records import Accepted, Got, Joined, Kind, Lost, Record, Said, seat_of
 from loadtest.soak_result import LatencyRow
 
 __all__ = ["Reading", "latency_rows", "readings", "with_returns"]
@@ -33,7 +34,8 @@ _BEFORE_S = 60.0
 
 
 class Reading(Struct, frozen=True):
-    """A translation that reached a reader who was connected from when it was said until then.
+    """A translation that reached a reader who was connected from when it was said until then, as its speaker was
+    until it was accepted.
 
     said_s: after the load began. first_ms: to its first text; null where the final came at once.
     """
@@ -48,6 +50,7 @@ class Reading(Struct, frozen=True):
 def readings(records: Iterable[Record], began_at: float) -> list[Reading]:
     """Every translation that went straight through. Ids of utterances are unique over all clients."""
     said: dict[str, Said] = {}
+    accepted: dict[str, float] = {}
     got: list[Got] = []
     # Since when a client is connected, and until when it was, in the order of time.
     connected: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -56,15 +59,19 @@ def readings(records: Iterable[Record], began_at: float) -> list[Reading]:
             case Said(utterance=utterance):
                 said[utterance] = record
             case Joined(at=at, client=client):
-                connected[client].append((at, float("inf")))
+                connected[client].append((at, math.inf))
             case Lost(at=at, client=client) if connected[client]:
                 connected[client][-1] = (connected[client][-1][0], at)
+            case Accepted(at=at, utterance=utterance):
+                accepted.setdefault(utterance, at)
             case Got(kind=Kind.FINAL):
                 got.append(record)
     found: list[Reading] = []
     for each in got:
         word = said.get(each.utterance)
         if word is None or not _throughout(connected[each.client], word.at, each.at):
+            continue
+        if not _throughout(connected[word.client], word.at, accepted.get(each.utterance, math.inf)):
             continue
         first_ms = round((each.first_at - word.at) * 1000, 1) if each.first_at else None
         total_ms = round((each.at - word.at) * 1000, 1)

@@ -13,7 +13,7 @@ from loadtest.machine import Machine
 from loadtest.soak_faults import FaultKind, Suffered
 from loadtest.soak_gateway import metric
 from loadtest.soak_ledger import Ledger
-from loadtest.soak_records import Got, Joined, Kind, Lost, Record, Said
+from loadtest.soak_records import Accepted, Got, Joined, Kind, Lost, Record, Said
 from loadtest.soak_result import Incarnation, LatencyRow, Sample, SoakPlan, SoakResult
 from loadtest.soak_timeline import Reading, latency_rows, readings, with_returns
 from loadtest.soak_verdict import Rules
@@ -43,19 +43,36 @@ def said(at: float, utterance: str) -> Said:
     return Said(at, "1.1", "p1.1", utterance, "en", 5)
 
 
+def accepted(at: float, utterance: str) -> Accepted:
+    return Accepted(at, "1.1", "p1.1", utterance, 1, 1)
+
+
 def test_a_reading_counts_from_when_it_was_said() -> None:
     records: list[Record] = [joined("1.1", 100), joined("2.1", 100), said(101, "1.1-1")]
+    records.append(accepted(101.001, "1.1-1"))
     records.append(final("2.1", 101.5, "1.1-1", first_at=101.125))
     assert readings(records, 100) == [Reading(1.0, "1.1", "2.1", 125.0, 500.0)]
 
 
 def test_who_was_away_or_came_later_has_no_reading() -> None:
     records: list[Record] = [
+        *(accepted(101.1, "1.1-1"), accepted(104.1, "1.1-2")),
         *(joined("1.1", 100), joined("2.1", 100), said(101, "1.1-1"), Lost(101.2, "2.1", "broken")),
         *(joined("2.1", 102, recovered=True), final("2.1", 102.5, "1.1-1"), joined("3.1", 103)),
         *(final("3.1", 103.5, "1.1-1"), said(104, "1.1-2"), final("2.1", 104.5, "1.1-2")),
     ]
     assert [(each.reader, each.total_ms) for each in readings(records, 100)] == [("2.1", 500.0)]
+
+
+def test_what_was_kept_while_its_speaker_was_away_has_no_reading() -> None:
+    records: list[Record] = [
+        joined("1.1", 100),
+        joined("2.1", 100),
+        said(101, "1.1-1"),
+        Lost(101.1, "1.1", "broken"),
+    ]
+    records += [joined("1.1", 110, recovered=True), accepted(110.1, "1.1-1"), final("2.1", 110.5, "1.1-1")]
+    assert readings(records, 100) == []
 
 
 def test_the_return_of_a_client_counts_from_the_end_of_its_pause() -> None:
