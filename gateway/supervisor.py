@@ -39,7 +39,7 @@ _POLL_S = 0.25
 # Adapters bound their own `stop`; this is for one that does not keep its word.
 _STOP_S = 60.0
 # A later start that takes so much longer than the first hangs. The first may download and compile.
-_START_FACTOR, _START_LEAST_S = 10.0, 120.0
+_START_FACTOR, _START_LEAST_S = 4.0, 120.0
 
 
 class Supervisor:

@@ -3,7 +3,8 @@
     workload ─┐
     results ──┼─ speakers (the client process) ─┐
     machine ──┤  serving (gateway + engine) ────┼─ direct ─ __main__
-              └─ report ────────────────────────┘
+              └─ report ────────────────────────┤
+                 soak (a package of its own) ───┘
 
 Everything runs on this machine: the gateway listens on the loopback interface, and nothing else is called.
 """

@@ -15,11 +15,13 @@ from typing import TypeVar
 
 import uvloop
 
-from loadtest import report, soak, soak_report
+from loadtest import report
 from loadtest.direct import Plan, measure
 from loadtest.machine import command_line
 from loadtest.results import LoadtestError
-from loadtest.soak_result import SoakPlan
+from loadtest.soak import report as soak_report
+from loadtest.soak.result import SoakPlan
+from loadtest.soak.run import run as soak_run
 from loadtest.terminal import Progress, terminal
 from loadtest.workload import Workload
 
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 command = command_line("loadtest", given)
                 if options.test == "soak":
                     soaked = runner.run(
-                        _until_told(soak.run(_soak_plan(options), command, progress, keep=options.keep))
+                        _until_told(soak_run(_soak_plan(options), command, progress, keep=options.keep))
                     )
                 else:
                     measured = runner.run(_until_told(measure(_plan(options), command, progress)))

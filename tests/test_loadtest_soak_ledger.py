@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from loadtest.soak_ledger import Ledger
-from loadtest.soak_records import (
+from loadtest.soak.ledger import Ledger
+from loadtest.soak.records import (
     Accepted,
     Cancelled,
     Flushed,
@@ -23,7 +23,7 @@ from loadtest.soak_records import (
     decode,
     encode,
 )
-from loadtest.soak_verdict import Rules, Verdict
+from loadtest.soak.verdict import Rules, Verdict
 
 RULES = Rules(keep_s=20, snapshot=10, log_keep_s=120)
 

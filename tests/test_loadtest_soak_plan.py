@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from demo_model import LANGUAGES
-from loadtest.soak_faults import FaultKind, schedule
-from loadtest.soak_population import Client, population
+from loadtest.soak.faults import FaultKind, schedule
+from loadtest.soak.population import Client, population
 
 EVERYBODY = {FaultKind.ENGINE_KILL, FaultKind.ENGINE_STOP, FaultKind.RESTART, FaultKind.CLIENT_STOP}
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from loadtest.soak_relay import Relay
+from loadtest.soak.relay import Relay
 
 
 class Echo:

@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from loadtest import soak_report
 from loadtest.machine import Machine
-from loadtest.soak_faults import FaultKind, Suffered
-from loadtest.soak_gateway import metric
-from loadtest.soak_ledger import Ledger
-from loadtest.soak_records import Accepted, Got, Joined, Kind, Lost, Record, Said
-from loadtest.soak_result import Incarnation, LatencyRow, Sample, SoakPlan, SoakResult
-from loadtest.soak_timeline import Reading, latency_rows, readings, with_returns
-from loadtest.soak_verdict import Rules
+from loadtest.soak import report
+from loadtest.soak.faults import FaultKind, Suffered
+from loadtest.soak.gateway import metric
+from loadtest.soak.ledger import Ledger
+from loadtest.soak.records import Accepted, Got, Joined, Kind, Lost, Record, Said
+from loadtest.soak.result import Incarnation, LatencyRow, Sample, SoakPlan, SoakResult
+from loadtest.soak.timeline import Reading, latency_rows, readings, with_returns
+from loadtest.soak.verdict import Rules
 
 MACHINE = Machine(
     cpu="A CPU",
@@ -152,7 +152,7 @@ def result() -> SoakResult:
 
 
 def test_a_run_that_went_well_says_so() -> None:
-    text = soak_report.table(result())
+    text = report.table(result())
     assert text.startswith("**Every promise was kept.**")
     for line in (
         "| accepted | 1,200 |",
@@ -186,7 +186,7 @@ def test_a_run_that_did_not_says_what_is_wrong() -> None:
         "the gateway ended with status -9",
         "nobody was settled",
     ]
-    text = soak_report.table(bad)
+    text = report.table(bad)
     assert text.startswith("**Not every promise was kept:** lost: 2; duplicates: 1;")
     assert "- lost: ben never got it" in text
 
@@ -197,13 +197,13 @@ def test_a_run_without_a_word_proves_nothing() -> None:
 
 
 def test_the_json_gives_the_result_back() -> None:
-    text = soak_report.as_json(result())
+    text = report.as_json(result())
     assert msgspec.convert(json.loads(text), SoakResult) == result()
     assert '{ "at_s": 0.0, "gateway_mib": 140.0' in text
 
 
 def test_everything_is_written(tmp_path: Path) -> None:
-    soak_report.write(result(), tmp_path / "made" / "here")
+    report.write(result(), tmp_path / "made" / "here")
     written = {file.name: file.stat().st_size for file in (tmp_path / "made" / "here").iterdir()}
     assert set(written) == {"result.json", "table.md", "plot.png"}
     assert all(written.values())

@@ -11,13 +11,13 @@ import pytest
 
 from gateway.config import Settings
 from gateway.messages import Limits
-from loadtest import soak_visitor
-from loadtest.soak_faults import FaultKind
-from loadtest.soak_ledger import Ledger
-from loadtest.soak_population import Client, Seat
-from loadtest.soak_records import Accepted, Flushed, Got, Joined, Kind, Left, Lost, Record
-from loadtest.soak_verdict import Rules, Verdict
-from loadtest.soak_visitor import Visitor
+from loadtest.soak import visitor
+from loadtest.soak.faults import FaultKind
+from loadtest.soak.ledger import Ledger
+from loadtest.soak.population import Client, Seat
+from loadtest.soak.records import Accepted, Flushed, Got, Joined, Kind, Left, Lost, Record
+from loadtest.soak.verdict import Rules, Verdict
+from loadtest.soak.visitor import Visitor
 from tests.gateways import Running, running
 
 RULES = Rules(keep_s=1, snapshot=30, log_keep_s=600)
@@ -25,7 +25,7 @@ RULES = Rules(keep_s=1, snapshot=30, log_keep_s=600)
 
 @pytest.fixture(autouse=True)
 def _quick_talkers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soak_visitor, "_PARTIAL_S", (0.0, 0.01))
+    monkeypatch.setattr(visitor, "_PARTIAL_S", (0.0, 0.01))
 
 
 class Room:

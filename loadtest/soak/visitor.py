@@ -25,10 +25,10 @@ from gateway.messages import (
     UtteranceAccepted,
 )
 from loadtest.results import LoadtestError
-from loadtest.soak_faults import FaultKind
-from loadtest.soak_population import Client, Seat
-from loadtest.soak_raw import RawSession
-from loadtest.soak_records import (
+from loadtest.soak.faults import FaultKind
+from loadtest.soak.population import Client, Seat
+from loadtest.soak.raw import RawSession
+from loadtest.soak.records import (
     Accepted,
     Cancelled,
     Flushed,
@@ -42,7 +42,7 @@ from loadtest.soak_records import (
     Said,
     Told,
 )
-from loadtest.soak_relay import Relay
+from loadtest.soak.relay import Relay
 
 __all__ = ["Visitor"]
 

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from loadtest.soak_gateway import ServedGateway, metric
-from loadtest.soak_ledger import Ledger
-from loadtest.soak_result import Incarnation, Sample
+from loadtest.soak.gateway import ServedGateway, metric
+from loadtest.soak.ledger import Ledger
+from loadtest.soak.result import Incarnation, Sample
 
 __all__ = ["GAUGES", "Watch"]
 

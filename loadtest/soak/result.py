@@ -1,6 +1,6 @@
 """What a soak brings home, as values.
 
-Knows: numbers and their names. Must not know: how they were found, or how they look (`soak_report`).
+Knows: numbers and their names. Must not know: how they were found, or how they look (`report`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Literal
 from msgspec import Struct
 
 from loadtest.machine import Machine
-from loadtest.soak_faults import Suffered
-from loadtest.soak_verdict import Verdict
+from loadtest.soak.faults import Suffered
+from loadtest.soak.verdict import Verdict
 
 __all__ = ["Incarnation", "LatencyRow", "Sample", "SoakPlan", "SoakResult"]
 

@@ -1,7 +1,7 @@
 """`python -m loadtest soak`: faults for half an hour, and the proof that nothing accepted was lost.
 
 Knows: the order of things: start, load with faults, calm, leave, expire. Must not know: how a fault is made below
-(`soak_gateway`, `soak_crowd`), what is a loss (`soak_ledger`), how the result looks (`soak_report`).
+(`gateway`, `crowd`), what is a loss (`ledger`), how the result looks (`report`).
 
 The gateway is the product's own command with its own engine; the clients are in processes of their own, of which
 only the first is never stopped. Everything is on this machine and ends with the soak.
@@ -19,18 +19,18 @@ from typing import BinaryIO
 
 from loadtest.machine import describe
 from loadtest.results import LoadtestError
-from loadtest.soak_clients import Crowd, Flush, Hush, Leave
-from loadtest.soak_crowd import CrowdProcess
-from loadtest.soak_faults import schedule
-from loadtest.soak_gateway import ServedGateway, free_port
-from loadtest.soak_injection import Injection
-from loadtest.soak_ledger import Ledger
-from loadtest.soak_population import population
-from loadtest.soak_records import Record, encode
-from loadtest.soak_result import SoakPlan, SoakResult
-from loadtest.soak_timeline import latency_rows, readings, with_returns
-from loadtest.soak_verdict import Rules
-from loadtest.soak_watch import Watch
+from loadtest.soak.clients import Crowd, Flush, Hush, Leave
+from loadtest.soak.crowd import CrowdProcess
+from loadtest.soak.faults import schedule
+from loadtest.soak.gateway import ServedGateway, free_port
+from loadtest.soak.injection import Injection
+from loadtest.soak.ledger import Ledger
+from loadtest.soak.population import population
+from loadtest.soak.records import Record, encode
+from loadtest.soak.result import SoakPlan, SoakResult
+from loadtest.soak.timeline import latency_rows, readings, with_returns
+from loadtest.soak.verdict import Rules
+from loadtest.soak.watch import Watch
 
 __all__ = ["run", "settings_for"]
 

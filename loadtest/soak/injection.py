@@ -1,6 +1,6 @@
 """Makes the planned faults, one after the other or at the same time, and notes how long each took to mend.
 
-Knows: processes to signal and clients to break. Must not know: when what is planned (`soak_faults`), what is lost.
+Knows: processes to signal and clients to break. Must not know: when what is planned (`faults`), what is lost.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from loadtest.results import LoadtestError
-from loadtest.soak_clients import Break
-from loadtest.soak_crowd import CrowdProcess
-from loadtest.soak_faults import FaultKind, Planned, Suffered
-from loadtest.soak_gateway import ServedGateway
-from loadtest.soak_records import Record, Stopped
-from loadtest.soak_watch import Watch
+from loadtest.soak.clients import Break
+from loadtest.soak.crowd import CrowdProcess
+from loadtest.soak.faults import FaultKind, Planned, Suffered
+from loadtest.soak.gateway import ServedGateway
+from loadtest.soak.records import Record, Stopped
+from loadtest.soak.watch import Watch
 
 __all__ = ["Injection"]
 

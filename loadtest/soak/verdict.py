@@ -1,6 +1,6 @@
 """What the soak's checker was told to expect, and what it found.
 
-Knows: names of findings. Must not know: how they are found (`soak_ledger`) or shown (`soak_report`).
+Knows: names of findings. Must not know: how they are found (`ledger`) or shown (`report`).
 """
 
 from __future__ import annotations

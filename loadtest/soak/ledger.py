@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from loadtest.soak_records import (
+from loadtest.soak.records import (
     Accepted,
     Cancelled,
     Flushed,
@@ -40,7 +40,7 @@ from loadtest.soak_records import (
     Told,
     seat_of,
 )
-from loadtest.soak_verdict import Rules, Verdict
+from loadtest.soak.verdict import Rules, Verdict
 
 __all__ = ["Ledger"]
 

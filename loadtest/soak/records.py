@@ -1,6 +1,6 @@
 """What the soak's clients saw, one record each, and how records travel from process to process.
 
-Knows: names and encodings of records. Must not know: who makes them, or what follows from them (`soak_ledger`).
+Knows: names and encodings of records. Must not know: who makes them, or what follows from them (`ledger`).
 
 `at` is seconds on CLOCK_MONOTONIC, which all processes of a machine share. `client` names one program that a
 person runs: it may have several sessions one after the other, where one could not be resumed.

@@ -14,8 +14,8 @@ from contextlib import suppress
 import msgspec
 
 from loadtest.results import LoadtestError
-from loadtest.soak_clients import Command, Crowd
-from loadtest.soak_records import Done, Record, Status, decode
+from loadtest.soak.clients import Command, Crowd
+from loadtest.soak.records import Done, Record, Status, decode
 
 __all__ = ["CrowdProcess"]
 
@@ -37,7 +37,7 @@ class CrowdProcess:
 
     async def start(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "loadtest.soak_clients"),
+            *(sys.executable, "-m", "loadtest.soak.clients"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=_LINE_BYTES,

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from loadtest.soak_faults import FaultKind, Suffered
-from loadtest.soak_result import SoakResult
+from loadtest.soak.faults import FaultKind, Suffered
+from loadtest.soak.result import SoakResult
 
 __all__ = ["as_json", "plot", "table", "write"]
 

@@ -12,7 +12,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from loadtest.soak_population import Client, Seat
+from loadtest.soak.population import Client, Seat
 
 __all__ = ["FaultKind", "Planned", "Suffered", "schedule"]
 

@@ -41,7 +41,7 @@ from gateway.messages import (
     UtterancePartial,
 )
 from loadtest.results import LoadtestError
-from loadtest.soak_relay import reset
+from loadtest.soak.relay import reset
 
 __all__ = ["RawSession"]
 

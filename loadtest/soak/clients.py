@@ -1,9 +1,9 @@
 """A client process of the soak: all clients of some seats, one after the other in each.
 
 Knows: when clients come and go, and the lines exchanged with the process that started it. Must not know: what a
-client does (`soak_visitor`), what follows from what it saw.
+client does (`visitor`), what follows from what it saw.
 
-    python -m loadtest.soak_clients
+    python -m loadtest.soak.clients
 
 The first line on its standard input is a `Crowd`, the others are commands. On its standard output are records, one
 a line. It leaves when its standard input ends.
@@ -23,10 +23,10 @@ import uvloop
 from msgspec import Struct
 
 from demo_model import LANGUAGES
-from loadtest.soak_faults import FaultKind
-from loadtest.soak_population import Seat
-from loadtest.soak_records import Done, Record, Status, encode
-from loadtest.soak_visitor import Visitor
+from loadtest.soak.faults import FaultKind
+from loadtest.soak.population import Seat
+from loadtest.soak.records import Done, Record, Status, encode
+from loadtest.soak.visitor import Visitor
 from loadtest.workload import Workload, utterances
 
 __all__ = ["Break", "Command", "Crowd", "Flush", "Hush", "Leave"]

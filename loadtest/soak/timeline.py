@@ -1,6 +1,6 @@
 """How long things took: from a word to its readers, and from a fault to the client's return.
 
-Knows: records and times. Must not know: promises (`soak_ledger`), where records come from.
+Knows: records and times. Must not know: promises (`ledger`), where records come from.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from loadtest.results import nearest_rank
-from loadtest.soak_faults import FaultKind, Suffered
-from loadtest.soak_records import Accepted, Got, Joined, Kind, Lost, Record, Said, seat_of
-from loadtest.soak_result import LatencyRow
+from loadtest.soak.faults import FaultKind, Suffered
+from loadtest.soak.records import Accepted, Got, Joined, Kind, Lost, Record, Said, seat_of
+from loadtest.soak.result import LatencyRow
 
 __all__ = ["Reading", "latency_rows", "readings", "with_returns"]
 
