@@ -98,8 +98,10 @@ class Gateway:
             allowed_origins=frozenset(settings.allowed_origins),
         )
         self.failure: StartupError | None = None
-        file = settings.event_log.handover_file
-        self._earlier = handover.read(Path(file)) if file is not None else None
+        self._earlier: Handover | None = None
+        if (file := settings.event_log.handover_file) is not None:
+            handover.check(Path(file))
+            self._earlier = handover.read(Path(file))
         for cls in error_classes():
             metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
         metrics.ENGINE_READY.set_function(lambda: self.engine.health().state is EngineState.READY)

@@ -305,10 +305,11 @@ class Attendance:
         self._restored.pop(member, None)
         state.participant = member.participant
         member.state, member.finish, member.away_since_s = state, finish, None
-        if not recovered:
-            member.since = after + 1
         member.feed = feed = Feed(outbox, after, participant=member.participant, wants=member.wants)
         meeting.update(member, name=join.name, speaks=join.speaks, reads=join.reads)
+        if not recovered:  # as for anybody who comes late
+            member.since = after + 1
+            member.stopped.clear()
         metrics.SESSIONS_RESUMED.labels("recovered" if recovered else "lost").inc()
         _log.info("session %s… goes on", member.participant)
         self._publisher.fill(meeting, member.reads)
@@ -328,7 +329,8 @@ class Attendance:
         others = {lang for other in meeting.members.values() if other is not member for lang in other.reads}
         if len(others.union(reads)) > max(self._limits.meeting_languages, len(others)):
             raise LimitExceeded(
-                f"{len(others)} languages are read here already; the limit is {self._limits.meeting_languages}.",
+                f"{len(others)} languages are read in this meeting already; the limit meeting_languages is "
+                f"{self._limits.meeting_languages}.",
                 field="reads",
             )
 

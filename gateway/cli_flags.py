@@ -173,8 +173,8 @@ ends it, after everything is accepted and translated; Ctrl-C ends it at once."""
   gateway speak --meeting standup --lang de --name Ben < minutes.txt
   gateway speak --meeting standup --words-per-minute 150 < minutes.txt     like somebody who talks
 
-Exit statuses: 0 all of it was accepted, 1 some of it was not, or no gateway is there or it went away,
-2 wrong usage, 3 the meeting or the language was refused.""",
+Exit statuses: 0 all of it was accepted, 1 some of it had no answer, or no gateway is there or it went away,
+2 wrong usage, 3 the meeting, the language or some of it was refused.""",
         formatter_class=_Help,
     )
     who = speak.add_argument_group("who speaks")

@@ -27,7 +27,10 @@ _LAST_WORDS = LAST_WORDS | {SessionIdle.code, SessionReplaced.code}
 
 
 class Seat(Struct, frozen=True):
-    """What the flags say about where to sit. wait_s: patience with an engine that is loading, seconds."""
+    """What the flags say about where to sit.
+
+    wait_s: patience with an engine that is loading and with a connection that is lost, seconds; 0: none.
+    """
 
     url: str
     meeting: str
@@ -47,6 +50,8 @@ async def sit_down(
         meeting=seat.meeting,
         name=seat.name,
         ready_timeout_s=seat.wait_s,
+        reconnect=seat.wait_s > 0,
+        give_up_s=seat.wait_s,
         on_waiting=Patience(seat.wait_s).begins,
     ) as session:
         yield session

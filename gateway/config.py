@@ -365,7 +365,16 @@ def _check(settings: Settings, sources: list[_Source]) -> None:
 
 
 def _check_together(settings: Settings, sources: list[_Source]) -> None:
-    """Bounds that depend on other settings."""
+    """Bounds that depend on other settings, and what no bound says."""
+    if settings.event_log.handover_file == "":
+        raise StartupError(
+            f"{_said('event_log.handover_file', 'empty', sources)}: leave it out to have none, or name a file."
+        )
+    if settings.engine.restart_backoff_max_s < settings.engine.restart_backoff_s:
+        raise StartupError(
+            f"{_said('engine.restart_backoff_max_s', settings.engine.restart_backoff_max_s, sources)}: "
+            f"it has to be at least engine.restart_backoff_s = {settings.engine.restart_backoff_s}."
+        )
     limits = settings.limits
     # The caption of the longest text, and its final in every language, wait for one client at the same time.
     least = _OUTBOX_BESIDES_BYTES + _CHAR_BYTES * limits.text_chars * (1 + limits.languages)

@@ -155,7 +155,11 @@ class Stream:
         for connection in self._connections:
             if connection.active_s <= since_s:
                 connection.finish(
-                    CloseCode.IDLE, SessionIdle(f"Nothing was said here for {self.limits.idle_s} s.")
+                    CloseCode.IDLE,
+                    SessionIdle(
+                        f"Nothing was sent on this connection for {self.limits.idle_s} s; reconnect to go on.",
+                        retry_after_ms=0,
+                    ),
                 )
 
     async def close_all(self, deadline_s: float) -> None:

@@ -226,9 +226,10 @@ class StartTimeout(StateError):
 
 
 class SessionIdle(StateError):
-    """Nothing was said on this connection, in either direction, for `limits.idle_s`; it is closed."""
+    """Nothing was sent on this connection, in either direction, for `limits.idle_s`; it is closed."""
 
     code = "session_idle"
+    retryable = True
 
 
 class SessionReplaced(StateError):

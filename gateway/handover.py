@@ -23,11 +23,21 @@ import msgspec
 from gateway.errors import StartupError
 from gateway.kept import VERSION, Handover
 
-__all__ = ["discard", "read", "write"]
+__all__ = ["check", "discard", "read", "write"]
 
 
 class _Versioned(msgspec.Struct):
     version: int
+
+
+def check(path: Path) -> None:
+    """Raises `StartupError` where nothing could be left at the end, so that this is known at the beginning."""
+    if path.is_dir():
+        raise StartupError(f"The handover file {path} is a folder: name a file in it.")
+    if not path.parent.is_dir():
+        raise StartupError(f"There is no folder {path.parent} for the handover file {path.name}.")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise StartupError(f"The folder {path.parent} of the handover file cannot be written to.")
 
 
 def write(path: Path, handover: Handover) -> None:

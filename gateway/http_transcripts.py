@@ -127,6 +127,9 @@ def languages(values: Sequence[str], *, known: Collection[str] | None, most: int
 
 
 def _json(meeting: str, page: Page, langs: Sequence[str]) -> bytes:
+    spoken = transcript(page.publications).utterances
+    if not langs:  # everything there is
+        langs = sorted({lang for each in spoken for lang in (*each.translations, *each.failures)})
     return msgspec.json.encode(
         TranscriptAnswer(
             meeting=meeting,
@@ -135,7 +138,7 @@ def _json(meeting: str, page: Page, langs: Sequence[str]) -> bytes:
             to_offset=page.last,
             complete=page.first == 1,
             languages=list(langs),
-            utterances=[_utterance(spoken, langs) for spoken in transcript(page.publications).utterances],
+            utterances=[_utterance(each, langs) for each in spoken],
         )
     )
 

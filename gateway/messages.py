@@ -94,6 +94,9 @@ class Resume(Struct, frozen=True):
     epoch: str
     offset: Annotated[int, Meta(ge=0)]
 
+    def __repr__(self) -> str:
+        return f"Resume(session=…, epoch={self.epoch!r}, offset={self.offset})"  # a secret in no log
+
 
 class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     """The first message: who is here, what they speak and which languages they read."""
@@ -196,6 +199,10 @@ class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
     participants: Annotated[list[Participant], Meta(description="Who else is here, as far as announced.")]
     options: Annotated[list[str], Meta(description="Which of glossary, context, formality the model takes.")]
     limits: Limits
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "session")
+        return f"SessionStarted(session=…, {', '.join(shown)})"  # a secret in no log
 
 
 class SessionUpdated(ServerStruct, frozen=True, tag="session.updated"):

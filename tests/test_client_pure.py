@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gateway.client import connect
 from gateway.client.errors import SessionClosed
 from gateway.client.received import Received
 from gateway.client.reconnecting import BASE_S, CAP_S, RESTART_CAP_S, Outage, may_reconnect
@@ -169,3 +170,9 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     received.restarted(ANOTHER)
     again = [translated(UtteranceFinal(id, 1, "Hello"), "ja", "はい", offset=n) for n, id in enumerate("bca", 1)]
     assert [received.is_new(message) for message in again] == [False, False, True]
+
+
+async def test_a_string_is_no_list_of_languages() -> None:
+    with pytest.raises(TypeError, match="list of languages"):
+        async with connect("http://127.0.0.1:9", reads="ja"):
+            pass

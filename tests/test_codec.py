@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from gateway.codec import CODECS, JSON, MSGPACK, Codec, negotiate
 from gateway.errors import GatewayError, InvalidMessage, MessageTooLarge, UnknownType
-from gateway.messages import Ping, TranslationDelta, UtteranceFinal, client_messages, server_messages
+from gateway.messages import (
+    Limits,
+    Ping,
+    Resume,
+    SessionStarted,
+    TranslationDelta,
+    UtteranceFinal,
+    client_messages,
+    server_messages,
+)
 
 BOTH = pytest.mark.parametrize("codec", CODECS.values(), ids=["json", "msgpack"])
 MAX = 10_000
@@ -162,3 +171,10 @@ class TestNegotiation:
     def test_only_unknown_offers_are_refused_with_the_known_ones(self) -> None:
         with pytest.raises(InvalidMessage, match=r"translation\.v1\.json"):
             negotiate(["chat"])
+
+
+def test_what_a_program_prints_of_a_session_does_not_let_others_take_it_over() -> None:
+    started = SessionStarted("secret", "p", "m", "e", 0, None, ["en"], [], [], Limits())
+    for shown in (repr(started), repr(Resume("secret", "e", 7))):
+        assert "secret" not in shown
+        assert "e" in shown

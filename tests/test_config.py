@@ -171,3 +171,17 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: bytes) -> None
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(StartupError, match=r"no configuration file nowhere\.toml"):
         load(Path("nowhere.toml"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("GATEWAY__EVENT_LOG__HANDOVER_FILE", "", "leave it out to have none"),
+        ("GATEWAY__ENGINE__RESTART_BACKOFF_MAX_S", "0.5", "at least engine.restart_backoff_s = 1.0"),
+        ("GATEWAY__EVENT_LOG__MAX_PUBLICATIONS", "99", "between 100 and"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_by_their_source(variable: str, value: str, words: str) -> None:
+    with pytest.raises(StartupError, match=words) as caught:
+        load(environment={variable: value})
+    assert variable in caught.value.message

@@ -307,3 +307,17 @@ async def test_a_memory_log_goes_through_the_file(path: Path) -> None:
     log.restore(read.meetings)
     assert await log.read("standup", after=0) == before
     assert (await log.append("standup", EVENTS[0])).offset == 4
+
+
+def test_a_file_that_could_not_be_written_is_refused_at_the_beginning(tmp_path: Path) -> None:
+    handover.check(tmp_path / "handover")
+    with pytest.raises(StartupError, match="is a folder: name a file in it"):
+        handover.check(tmp_path)
+    with pytest.raises(StartupError, match="There is no folder"):
+        handover.check(tmp_path / "nowhere" / "handover")
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(StartupError, match="cannot be written to"):
+        handover.check(tmp_path / "handover")

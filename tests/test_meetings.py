@@ -790,6 +790,22 @@ async def test_a_newcomer_is_shown_nothing_where_the_operator_wants_that() -> No
             assert await late.everything() == []
 
 
+async def test_a_new_start_of_a_session_owes_it_nothing_in_its_earlier_languages() -> None:
+    async with running() as gateway, joined(gateway, speaks="en", name="Ana") as ana:
+        async with joined(gateway, reads=["de"]) as bo:
+            await ana.peer.send(say("1"))
+            await bo.until(TranslationFinal)
+            bo.lose()
+        await away(gateway)
+        await ana.peer.send(say("2"))
+        await ana.until(UtteranceAccepted, 2)
+        resume = Resume(bo.started.session, "another epoch", 1)
+        async with joined(gateway, reads=["fr"], resume=resume) as again:
+            assert again.started.recovered is False
+            await again.until(TranslationFinal, 2)
+            assert {lang for _, _, lang in finals(await again.everything())} == {"fr"}
+
+
 async def test_a_session_is_resumed_at_a_full_gateway() -> None:
     async with running(Settings(max_sessions=1)) as gateway, joined(gateway, reads=["ja"]) as first:
         async with joined(gateway, reads=["ja"], resume=first.resume()) as again:

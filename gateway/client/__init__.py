@@ -93,6 +93,8 @@ async def connect(
 
     Raises every class of the tree in `gateway.client.errors`.
     """
+    if isinstance(reads, str):
+        raise TypeError("reads is a list of languages, as in ['ja']")
     start = SessionStart(
         reads=list(reads),
         speaks=speaks,
