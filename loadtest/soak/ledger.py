@@ -189,8 +189,8 @@ class Ledger:
                 pass  # what it says of the gateway is in other records
         if isinstance(record, (Joined, Got, Accepted, Flushed, Told)):
             client.heard_at = record.at
-        if isinstance(record, (Joined, Got)):
-            client.moved_at = record.at
+        if isinstance(record, Got) or (isinstance(record, Joined) and not record.recovered):
+            client.moved_at = record.at  # a session that goes on is where it was
 
     def transcript(self, meeting: str, utterances: Iterable[tuple[str, str]]) -> None:
         """What a transcript of the meeting held when it was asked for: (participant, utterance) each."""
