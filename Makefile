@@ -42,15 +42,15 @@ lint: install-dev ## ruff: rules and formatting
 types: install-dev ## mypy --strict
 	$(BIN)/mypy $(CODE)
 
-unit: install-dev ## Tests that need neither the engine nor a browser, on every core
-	$(BIN)/pytest -n auto -m "not engine and not browser" $(ARGS)
+unit: install-dev ## Tests that need neither the engine nor a browser nor much time, on every core
+	$(BIN)/pytest -n auto -m "not engine and not browser and not slow" $(ARGS)
 
-# Recipes run in order, also under -j: first what fails fast, then what needs a real engine and a browser, which have
-# the machine to themselves.
-test: install-dev ## check, then the tests with a real engine and a real Chromium
+# Recipes run in order, also under -j: first what fails fast, then what takes its time or needs a real engine and a
+# browser, which have the machine to themselves.
+test: install-dev ## check, then the slow tests and those with a real engine and a real Chromium
 	@scripts/system_packages.sh
 	@$(MAKE) --no-print-directory check ARGS="--cov --cov-report= $(ARGS)"
-	$(BIN)/pytest -m "engine or browser" --cov --cov-append $(ARGS)
+	$(BIN)/pytest -m "engine or browser or slow" --cov --cov-append $(ARGS)
 
 soak: install-dev ## Half an hour of lost connections, stopped clients, killed engines and restarts (MINUTES=30 SESSIONS=200)
 	$(BIN)/python -m loadtest soak --minutes $(MINUTES) --sessions $(SESSIONS) --out $(SOAK_OUT) $(ARGS)

@@ -24,6 +24,8 @@ from gateway.messages import (
 )
 from tests.gateways import running
 
+pytestmark = pytest.mark.slow
+
 
 async def until(session: ClientSession, kind: type[SessionEvent], count: int = 1) -> list[SessionEvent]:
     """Everything up to the `count`-th event of a kind."""

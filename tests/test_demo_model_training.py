@@ -15,6 +15,8 @@ from demo_model import DIRECTIONS, LANGUAGES
 from demo_model.generate import PairSource
 from demo_model.layout import IDS, MARKER, SPECIAL_TOKENS, answer_limit, prompt_ids
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 

@@ -17,6 +17,8 @@ from loadtest.direct import Plan, measure
 from loadtest.results import LoadtestError, Route
 from loadtest.speakers import speakers
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 SMALL = Plan(engine="simulated", in_flight=(2,), utterances=4, repetitions=3)
 

@@ -20,6 +20,8 @@ from loadtest.soak.verdict import Rules, Verdict
 from loadtest.soak.visitor import Visitor
 from tests.gateways import Running, running
 
+pytestmark = pytest.mark.slow
+
 RULES = Rules(keep_s=1, snapshot=30, log_keep_s=600)
 
 

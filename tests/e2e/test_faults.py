@@ -168,6 +168,7 @@ def finals_in(file: Path) -> list[dict[str, Any]]:
     return [message for message in map(json.loads, lines) if message["type"] == "translation.final"]
 
 
+@pytest.mark.slow
 async def test_a_reader_that_is_stopped_costs_its_bound_and_gets_everything_later(tmp_path: Path) -> None:
     settings = {
         "GATEWAY__LIMITS__UTTERANCES_IN_FLIGHT": "1000",
