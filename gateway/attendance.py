@@ -22,7 +22,6 @@ from gateway.errors import (
     SessionReplaced,
     TooManySessions,
 )
-from gateway.events import Said
 from gateway.feed import Feed
 from gateway.kept import Handover, KeptMeeting, KeptSession
 from gateway.meetings import Meeting, Member
@@ -31,7 +30,7 @@ from gateway.outbox import Outbox
 from gateway.payload import Payload
 from gateway.ports import EventLog
 from gateway.publisher import Publisher, Settled
-from gateway.recent import Recent
+from gateway.recent import Recent, RecentUtterances
 from gateway.session import Accept, Close, Effect, Join, Session
 
 __all__ = ["Attendance", "Entry", "Finish"]
@@ -364,11 +363,7 @@ class Attendance:
 
 def _is_unfinished(meeting: KeptMeeting) -> bool:
     """Whether something that was accepted has no outcome in some language."""
-    owed: set[tuple[int, str]] = set()
+    recent = RecentUtterances(0)
     for publication in meeting.publications:
-        match publication.event:
-            case Said(languages=languages):
-                owed |= {(publication.offset, lang) for lang in languages}
-            case outcome:
-                owed.discard((outcome.said, outcome.lang))
-    return bool(owed)
+        recent.note(publication)
+    return bool(recent.unfinished())

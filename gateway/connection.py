@@ -313,8 +313,8 @@ class _Connection:
 
     def _acknowledge(self, utterance_id: str, rev: int) -> None:
         """Once more: at a position that this client has received everything up to."""
-        assert self._entry is not None  # noqa: S101 -- the session lets nothing through before its start
-        feed, meeting = self._entry.feed, self._entry.member.meeting
+        entry = self._present()
+        feed, meeting = entry.feed, entry.member.meeting
         self.outbox.put(UtteranceAccepted(utterance_id, rev, meeting.offset if feed.live else feed.passed))
 
     async def _join(self, join: Join) -> bool:
@@ -362,9 +362,12 @@ class _Connection:
         except GatewayError as error:
             self.finish(CloseCode.INTERNAL, error)
 
-    def _member(self) -> Member:
+    def _present(self) -> Entry:
         assert self._entry is not None  # noqa: S101 -- the session lets nothing through before its start
-        return self._entry.member
+        return self._entry
+
+    def _member(self) -> Member:
+        return self._present().member
 
     def _leave(self) -> None:
         self._session.disconnected()

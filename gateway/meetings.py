@@ -81,7 +81,7 @@ class Member:
                 return self.reads_of(outcome.lang, outcome.said)
 
     def described(self) -> Participant:
-        return Participant(self.participant, self.name, self.speaks, list(self.reads))
+        return Participant(*_fields(self))
 
 
 @dataclass(eq=False)
@@ -212,15 +212,9 @@ class Meeting:
         """An utterance that was accepted, as far as the log goes back. Raises `LogUnavailable`."""
         if (recent := self.recent.get(key)) is not None:
             return recent
-        found: Recent | None = None
-        async for publication in self._logged(0):
-            match publication.event:
-                case Said(utterance=utterance, languages=languages) if utterance.key == key:
-                    found = Recent(utterance, publication.offset, set(languages))
-                case Translated() | Untranslated() as outcome if found is not None:
-                    if (outcome.participant, outcome.utterance) == key:
-                        found.note(outcome)
-        return found
+        participant, utterance = key
+        said = await self.said_by(participant)
+        return next((recent for recent in said if recent.utterance.id == utterance), None)
 
     async def said_by(self, participant: str) -> list[Recent]:
         """Every utterance of a participant that the log holds, oldest first. Raises `LogUnavailable`."""

@@ -59,7 +59,8 @@ class Publisher:
         self._scheduler = scheduler
         self._leaves_unfinished = leaves_unfinished
         self._tasks = asyncio.TaskGroup()
-        self._meetings: dict[Meeting, int] = {}
+        # Meetings in which something runs.
+        self._busy: set[Meeting] = set()
         self._outstanding: dict[tuple[Meeting, str, str], _Outstanding] = {}
         self._serial = itertools.count(1)
         self._quiet = asyncio.Event()
@@ -72,7 +73,7 @@ class Publisher:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for meeting in list(self._meetings):
+        for meeting in self._busy:
             self._stop(meeting, Draining("The gateway stopped before this was translated; send it again."))
         await self._tasks.__aexit__(kind, error, trace)
 
@@ -107,8 +108,7 @@ class Publisher:
             except GatewayError as error:
                 _log.info("recent utterances of a meeting are left untranslated: %s", error.code)
                 return
-            for lang, ticket in zip(missing, tickets, strict=True):
-                self._begin(meeting, Translation(utterance, recent.said, lang, ticket))
+            self._begin(meeting, utterance, recent.said, missing, tickets)
 
     def pay(self, meeting: Meeting, settled: Callable[[Recent], Settled]) -> None:
         """Take up what another process promised and did not finish, as far as there is room now."""
@@ -123,8 +123,7 @@ class Publisher:
             del meeting.debts[key]
             if missing:
                 self._outstanding[meeting, *key] = _Outstanding(settled(debt), set(missing))
-            for lang, ticket in zip(wanted, tickets, strict=True):
-                self._begin(meeting, Translation(debt.utterance, debt.said, lang, ticket))
+            self._begin(meeting, debt.utterance, debt.said, wanted, tickets)
 
     def cancel(self, meeting: Meeting, participant: str, utterance: str) -> None:
         """Stop what is left of an utterance; each language gets an `Untranslated` with code `cancelled`."""
@@ -190,8 +189,7 @@ class Publisher:
         metrics.UTTERANCES.labels("accepted").inc()
         # Not settled before this is through, whatever ends meanwhile.
         self._outstanding[meeting, *utterance.key] = _Outstanding(settled, {_ACCEPTING, *languages})
-        for lang, ticket in zip(wanted, tickets, strict=True):
-            self._begin(meeting, Translation(utterance, said, lang, ticket))
+        self._begin(meeting, utterance, said, wanted, tickets)
         if recent is None:
             await self._join_in(meeting, utterance, said, languages)
         self._settle(meeting, utterance.key, _ACCEPTING, failed=False)
@@ -204,24 +202,27 @@ class Publisher:
                 continue
             self._outstanding[meeting, *utterance.key].languages.add(lang)
             try:
-                (ticket,) = self._admit(meeting, utterance, [lang], FINAL)
+                tickets = self._admit(meeting, utterance, [lang], FINAL)
             except GatewayError as error:
                 await self._publish(meeting, _untranslated(utterance, said, lang, error))
                 self._settle(meeting, utterance.key, lang, failed=True)
             else:
-                self._begin(meeting, Translation(utterance, said, lang, ticket))
+                self._begin(meeting, utterance, said, [lang], tickets)
 
     # ------------------------------------------------------------ one translation
 
-    def _begin(self, meeting: Meeting, translation: Translation) -> None:
-        running = meeting.running.setdefault(translation.utterance.key, {})
-        if translation.lang in running:
-            translation.ticket.withdraw()
-            return
-        running[translation.lang] = translation
-        self._meetings[meeting] = self._meetings.get(meeting, 0) + 1
-        self._quiet.clear()
-        self._tasks.create_task(self._translate(meeting, translation))
+    def _begin(
+        self, meeting: Meeting, utterance: Utterance, said: int, languages: list[str], tickets: list[Ticket]
+    ) -> None:
+        for lang, ticket in zip(languages, tickets, strict=True):
+            running = meeting.running.setdefault(utterance.key, {})
+            if lang in running:
+                ticket.withdraw()
+                continue
+            running[lang] = translation = Translation(utterance, said, lang, ticket)
+            self._busy.add(meeting)
+            self._quiet.clear()
+            self._tasks.create_task(self._translate(meeting, translation))
 
     def _stop(self, meeting: Meeting, reason: GatewayError) -> None:
         for running in meeting.running.values():
@@ -278,10 +279,9 @@ class Publisher:
         del running[lang]
         if not running:
             del meeting.running[key]
-        self._meetings[meeting] -= 1
-        if not self._meetings[meeting]:
-            del self._meetings[meeting]
-        if not self._meetings:
+        if not meeting.running:
+            self._busy.discard(meeting)
+        if not self._busy:
             self._quiet.set()
         if outcome is not None:  # what is left to another process is not settled here
             self._settle(meeting, key, lang, failed=isinstance(outcome, Untranslated))
