@@ -32,6 +32,7 @@ from gateway.engines.vllm import VllmEngine, VllmOptions
 from gateway.errors import EngineRestarting, EngineUnavailable, StartupError, error_classes
 from gateway.event_logs.memory import MemoryEventLog
 from gateway.events import EngineHealth, EngineState
+from gateway.interpreter import Interpreter
 from gateway.kept import Handover
 from gateway.messages import error_message
 from gateway.ports import Engine
@@ -79,6 +80,7 @@ class Gateway:
         self.scheduler = Scheduler(
             self.engine, max_waiting=settings.max_waiting, deadline_s=settings.utterance_deadline_s
         )
+        self.interpreter = Interpreter(self.scheduler)
         self.publisher = Publisher(self.scheduler, leaves_unfinished=settings.event_log.handover_file is not None)
         self.attendance = Attendance(
             log=self.log,
@@ -91,6 +93,7 @@ class Gateway:
             engine=self.engine,
             scheduler=self.scheduler,
             publisher=self.publisher,
+            interpreter=self.interpreter,
             attendance=self.attendance,
             limits=settings.limits,
             outbox_bytes=settings.outbox_bytes,
@@ -120,7 +123,7 @@ class Gateway:
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         # Serving begins at once: health, readiness and the page answer while the engine loads.
-        async with asyncio.TaskGroup() as tasks, self.publisher:
+        async with asyncio.TaskGroup() as tasks, self.publisher, self.interpreter:
             await self._take_over()
             loading = tasks.create_task(self._load())
             sweeping = tasks.create_task(self._sweep())

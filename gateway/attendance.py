@@ -22,6 +22,7 @@ from gateway.errors import (
     SessionReplaced,
     TooManySessions,
 )
+from gateway.events import Stability
 from gateway.feed import Feed
 from gateway.kept import Handover, KeptMeeting, KeptSession
 from gateway.meetings import Meeting, Member
@@ -117,7 +118,7 @@ class Attendance:
         if member.feed is feed:
             member.feed = member.finish = None
             member.away_since_s = self._clock()
-            member.meeting.forget_partials(member.participant)
+            member.meeting.live.close_all(member.participant)
             metrics.SESSIONS.dec()
             _log.info("session %s… is away", member.participant)
 
@@ -135,10 +136,10 @@ class Attendance:
             self._publisher.abandon(meeting)
         _log.info("session %s… ended", member.participant)
 
-    def update(self, member: Member, speaks: str | None, reads: tuple[str, ...]) -> None:
+    def update(self, member: Member, speaks: str | None, reads: tuple[str, ...], stability: Stability) -> None:
         """Other languages, from the next utterance on. Raises `LimitExceeded`; then nothing has changed."""
         self._check_languages(member.meeting, member, reads)
-        member.meeting.update(member, name=member.name, speaks=speaks, reads=reads)
+        member.meeting.update(member, name=member.name, speaks=speaks, reads=reads, stability=stability)
 
     async def accept(self, member: Member, accept: Accept) -> None:
         """Take on a final utterance of a member.
@@ -205,6 +206,7 @@ class Attendance:
                 name=member.name,
                 speaks=member.speaks,
                 reads=member.reads,
+                stability=member.stability,
                 since=member.since,
                 stopped=member.stopped,
                 left_s=self._left_s(member),
@@ -241,6 +243,7 @@ class Attendance:
                 name=kept.name,
                 speaks=kept.speaks,
                 reads=kept.reads,
+                stability=kept.stability,
                 since=kept.since,
                 stopped=dict(kept.stopped),
                 state=state,
@@ -266,6 +269,7 @@ class Attendance:
                 name=join.name,
                 speaks=join.speaks,
                 reads=join.reads,
+                stability=join.stability,
                 state=state,
                 finish=finish,
             )
@@ -305,7 +309,7 @@ class Attendance:
         state.participant = member.participant
         member.state, member.finish, member.away_since_s = state, finish, None
         member.feed = feed = Feed(outbox, after, participant=member.participant, wants=member.wants)
-        meeting.update(member, name=join.name, speaks=join.speaks, reads=join.reads)
+        meeting.update(member, name=join.name, speaks=join.speaks, reads=join.reads, stability=join.stability)
         if not recovered:  # as for anybody who comes late
             member.since = after + 1
             member.stopped.clear()

@@ -31,6 +31,7 @@ from gateway.errors import (
     TooManySessions,
 )
 from gateway.events import EngineProfile, EngineState
+from gateway.interpreter import Interpreter
 from gateway.meetings import Member
 from gateway.messages import (
     ClientMessage,
@@ -83,6 +84,7 @@ class Stream:
         engine: Engine,
         scheduler: Scheduler,
         publisher: Publisher,
+        interpreter: Interpreter,
         attendance: Attendance,
         limits: Limits,
         outbox_bytes: int,
@@ -92,6 +94,7 @@ class Stream:
         self.engine = engine
         self.scheduler = scheduler
         self.publisher = publisher
+        self.interpreter = interpreter
         self.attendance = attendance
         self.limits = limits
         self.outbox_bytes = outbox_bytes
@@ -282,18 +285,16 @@ class _Connection:
                 case Join():
                     if not await self._join(effect):
                         return  # what follows is about a session that did not begin
-                case Update(speaks=speaks, reads=reads):
+                case Update(speaks=speaks, reads=reads, stability=stability):
                     member = self._member()
                     try:
-                        self._stream.attendance.update(member, speaks, reads)
+                        self._stream.attendance.update(member, speaks, reads, stability)
                     except GatewayError as error:
-                        self._session.not_updated(member.speaks, member.reads)
+                        self._session.not_updated(member.speaks, member.reads, member.stability)
                         self.outbox.put(_counted(error))
                         return  # what follows says that it was taken
                 case Show(utterance=utterance):
-                    # A partial: shown, and not translated before a newer revision replaces it.
-                    metrics.SUPERSEDED.inc()
-                    self._member().meeting.show_partial(self._member(), utterance)
+                    self._stream.interpreter.hear(self._member().meeting, utterance)
                 case Accept():
                     try:
                         await self._stream.attendance.accept(self._member(), effect)

@@ -22,6 +22,7 @@ __all__ = [
     "Page",
     "Publication",
     "Said",
+    "Stability",
     "Timings",
     "TokenEvent",
     "Translated",
@@ -32,6 +33,10 @@ __all__ = [
 ]
 
 Formality = Literal["formal", "informal"]
+
+# What a reader is shown of an utterance that is still being said: the earliest words, whose tail may change; only
+# what is never taken back; or nothing before the whole sentence.
+Stability = Literal["live", "stable", "final"]
 
 
 class TranslationOptions(Struct, frozen=True):
@@ -84,7 +89,12 @@ class TranslationRequest(Struct, frozen=True):
 
     id: unique within the gateway; the engine's own request id.
     final: false while the speaker is still talking; models that were told how to treat that are told.
-    priority: lower first, as in vLLM's priority scheduling: 0 a final, 1 a recent final for a late joiner.
+    priority: lower first, as in vLLM's priority scheduling.
+    prefix: what readers were shown for good; the translation begins with it.
+    draft: a guess at what follows `prefix`. It changes what the translation costs, never the translation.
+    tolerance: the prefix is dropped where the model finds one of its tokens less likely than its own choice by
+    more than so many nats (natural logarithm of the ratio of the probabilities); null always keeps it. What
+    follows is up to `final`: the generation goes on from there, or ends as `REJECTED`.
     """
 
     id: str
@@ -94,21 +104,27 @@ class TranslationRequest(Struct, frozen=True):
     options: TranslationOptions = TranslationOptions()
     final: bool = True
     priority: int = 0
+    prefix: str = ""
+    draft: str = ""
+    tolerance: float | None = None
 
 
 class FinishReason(Enum):
-    """Why a generation ended: the model ended it, or the output limit did."""
+    """Why a generation ended: the model ended it, the output limit did, or the model would not have `prefix`."""
 
     STOP = "stop"
     LENGTH = "length"
+    REJECTED = "rejected"
 
 
 class TokenEvent(Struct, frozen=True):
     """New output of one generation: `text` to append (may be empty while a character is incomplete).
 
-    tokens: how many tokens this event stands for (an engine may merge several while its reader lags).
+    tokens: how many tokens were generated for this event (an engine may merge several while its reader lags).
     finish: set on the last event only.
-    cached_tokens: prompt tokens served from the prefix cache, known on the last event.
+    reused: how many tokens of `text` were taken over from the request's prefix and draft, not generated.
+    prompt_tokens: what the engine was asked with, prefix and draft included; cached_tokens: how many of them its
+    prefix cache held. Both are known on the last event.
     """
 
     text: str
@@ -116,6 +132,7 @@ class TokenEvent(Struct, frozen=True):
     finish: FinishReason | None = None
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    reused: int = 0
 
 
 class Timings(Struct, frozen=True):

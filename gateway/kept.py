@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from gateway.events import Publication
+from gateway.events import Publication, Stability
 
 __all__ = ["VERSION", "Handover", "KeptMeeting", "KeptSession"]
 
@@ -56,6 +56,7 @@ class KeptSession(Struct, frozen=True):
     left_s: float
     since: int = 0
     stopped: dict[str, int] = {}
+    stability: Stability = "live"
 
 
 class Handover(Struct, frozen=True):

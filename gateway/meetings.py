@@ -10,16 +10,17 @@ subscription delivers. What is not logged (deltas, partial captions, participant
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from gateway.errors import CloseCode, GatewayError, LogUnavailable
-from gateway.events import LoggedEvent, Publication, Said, Translated, Untranslated, Utterance
+from gateway.events import LoggedEvent, Publication, Said, Stability, Translated, Untranslated, Utterance
 from gateway.feed import Feed
+from gateway.live_utterances import LiveTranslation, LiveUtterance, LiveUtterances
 from gateway.messages import (
-    Caption,
     Participant,
     ParticipantJoined,
     ParticipantLeft,
@@ -37,9 +38,6 @@ from gateway.session import Session
 __all__ = ["Meeting", "Member", "Translation"]
 
 _Key = tuple[str, str]
-
-# Partial utterances of one member that are shown to late joiners.
-_PARTIALS = 8
 
 
 @dataclass(eq=False, kw_only=True)
@@ -59,6 +57,7 @@ class Member:
     name: str
     speaks: str | None
     reads: tuple[str, ...]
+    stability: Stability
     state: Session
     since: int = 0
     feed: Feed | None = None
@@ -113,10 +112,11 @@ class Meeting:
         self.members: dict[str, Member] = {}
         self._speakers: dict[str, Member] = {}
         self.recent = RecentUtterances(snapshot)
-        self._partials: dict[str, OrderedDict[str, Payload]] = {}
-        # Both made from the members when they are needed, and anew after a change.
+        self.live = LiveUtterances()
+        # All made from the members when they are needed, and anew after a change.
         self._readers: dict[str, list[Member]] = {}
         self._languages: tuple[str, ...] | None = None
+        self._live_languages: tuple[str, ...] | None = None
         self._opening = asyncio.Lock()
         self._subscription = AsyncExitStack()
         self._is_open = False
@@ -160,13 +160,16 @@ class Meeting:
             return
         del self._speakers[member.participant]
         self._members_changed()
-        self.forget_partials(member.participant)
+        self.live.forget(member.participant)
         if member.announced:
             self._tell_others(member, ParticipantLeft(*_fields(member)))
 
-    def update(self, member: Member, *, name: str, speaks: str | None, reads: tuple[str, ...]) -> None:
-        """Other languages, or another name, in force from the next utterance on."""
+    def update(
+        self, member: Member, *, name: str, speaks: str | None, reads: tuple[str, ...], stability: Stability
+    ) -> None:
+        """Another name or other languages, from the next utterance on; another stability, from now on."""
         before = (member.name, member.speaks, member.reads)
+        self._show_as(member, stability)
         if before == (name, speaks, reads):
             return
         # A language that is still owed from before shows its deltas already.
@@ -174,7 +177,7 @@ class Meeting:
             payload
             for lang in reads
             if lang not in member.reads
-            for payload in self._live_translations(lang, member.stopped.get(lang, member.since - 1))
+            for payload in self._shown_so_far(member, lang, member.stopped.get(lang, member.since - 1))
         ]
         for lang in member.reads:
             if lang not in reads:
@@ -199,6 +202,13 @@ class Meeting:
             reads = (lang for member in self.members.values() for lang in member.reads)
             self._languages = tuple(dict.fromkeys(reads))
         return self._languages
+
+    def live_languages(self) -> tuple[str, ...]:
+        """Those of them that somebody reads while it is being said."""
+        if self._live_languages is None:
+            readers = (member for member in self.members.values() if member.stability != "final")
+            self._live_languages = tuple(dict.fromkeys(lang for member in readers for lang in member.reads))
+        return self._live_languages
 
     # ------------------------------------------------------------ what was said
 
@@ -241,53 +251,46 @@ class Meeting:
         for payload in self._live_captions(member):
             feed.show(payload)
         for lang in member.reads:
-            for payload in self._live_translations(lang, member.since - 1):
+            for payload in self._shown_so_far(member, lang, member.since - 1):
                 feed.show(payload)
 
     # ------------------------------------------------------------ what is being said
 
-    def show_partial(self, member: Member, utterance: Utterance) -> None:
-        """A partial: to its speaker and to readers of its language, and to late joiners while it is one."""
-        payload = Payload(
-            Caption(
-                participant=member.participant,
-                utterance=utterance.id,
-                speaker=utterance.speaker,
-                lang=utterance.lang,
-                rev=utterance.rev,
-                text=utterance.text,
-                final=False,
-            )
-        )
-        partials = self._partials.setdefault(member.participant, OrderedDict())
-        partials[utterance.id] = payload
-        partials.move_to_end(utterance.id)
-        if len(partials) > _PARTIALS:
-            partials.popitem(last=False)
-        readers = self.readers(utterance.lang)
-        for reader in readers if member in readers else (member, *readers):
-            if reader.feed is not None and (reader is member or utterance.lang in reader.reads):
+    def show_partial(self, utterance: Utterance) -> LiveUtterance | None:
+        """A partial: to its speaker and to readers of its language, and to late joiners while it is one.
+
+        Null where its live translation has ended already.
+        """
+        live = self.live.revise(utterance)
+        for reader in self._hearers(utterance):
+            if reader.feed is not None and (
+                reader.participant == utterance.participant or utterance.lang in reader.reads
+            ):
+                reader.feed.show(live.caption)
+        return None if self.live.is_closed(utterance.key) else live
+
+    def show_live(self, translation: LiveTranslation) -> None:
+        """What its policy lets readers see now of an utterance that is still being said."""
+        said, lang, policy = translation.revision, translation.lang, translation.policy
+        fresh = policy.committed[len(translation.committed) :]
+        if not fresh and policy.tentative == translation.tentative:
+            return
+        translation.committed, translation.tentative = policy.committed, policy.tentative
+        delta = TranslationDelta(said.participant, said.id, lang, said.rev, fresh, policy.tentative)
+        live, stable = Payload(delta), Payload(replace(delta, tentative="")) if fresh else None
+        for reader in self.readers(lang):
+            payload = live if reader.stability == "live" else stable if reader.stability == "stable" else None
+            if payload is not None and reader.feed is not None and lang in reader.reads:
                 reader.feed.show(payload)
 
-    def forget_partial(self, participant: str, utterance: str) -> None:
-        """It is final, or will never be."""
-        if (partials := self._partials.get(participant)) is not None:
-            partials.pop(utterance, None)
-            if not partials:
-                del self._partials[participant]
-
-    def forget_partials(self, participant: str) -> None:
-        """Who said them is away, or has left: what they were about to say nobody knows."""
-        self._partials.pop(participant, None)
-
     def show_delta(self, translation: Translation, fresh: str) -> None:
-        """New text of a running translation."""
+        """New text of the running translation of a final utterance."""
         utterance, lang = translation.utterance, translation.lang
         payload = Payload(
             TranslationDelta(utterance.participant, utterance.id, lang, utterance.rev, committed=fresh)
         )
         for reader in self.readers(lang):
-            if reader.feed is not None and reader.reads_of(lang, translation.said):
+            if reader.stability != "final" and reader.feed is not None and reader.reads_of(lang, translation.said):
                 reader.feed.show(payload)
 
     def readers(self, lang: str) -> list[Member]:
@@ -306,12 +309,11 @@ class Meeting:
         self.recent.note(publication)
         payload = Payload(publication_message(publication))
         event: LoggedEvent = publication.event
-        readers = self.readers(event.utterance.lang if isinstance(event, Said) else event.lang)
         if isinstance(event, Said):
-            self.forget_partial(*event.utterance.key)
-            speaker = self._speakers.get(event.utterance.participant)
-            if speaker is not None and speaker not in readers:
-                readers = [speaker, *readers]
+            self.live.end(event.utterance.key)
+            readers = self._hearers(event.utterance)
+        else:
+            readers = self.readers(event.lang)
         for reader in readers:
             if reader.feed is not None:
                 reader.feed.publish(publication, payload)
@@ -325,18 +327,23 @@ class Meeting:
 
     def _members_changed(self) -> None:
         self._readers.clear()
-        self._languages = None
+        self._languages = self._live_languages = None
+
+    def _hearers(self, utterance: Utterance) -> list[Member]:
+        """Readers of what was said, and who said it."""
+        readers = self.readers(utterance.lang)
+        speaker = self._speakers.get(utterance.participant)
+        return readers if speaker is None or speaker in readers else [speaker, *readers]
 
     def _live_captions(self, member: Member) -> Iterator[Payload]:
-        for participant, partials in self._partials.items():
-            for payload in partials.values():
-                caption = payload.message
-                assert isinstance(caption, Caption)  # noqa: S101 -- nothing else is put there
-                if participant == member.participant or caption.lang in member.reads:
-                    yield payload
+        for live in self.live:
+            if live.utterance.participant == member.participant or live.utterance.lang in member.reads:
+                yield live.caption
 
-    def _live_translations(self, lang: str, after: int) -> Iterator[Payload]:
-        """All that was shown so far of every running translation of what was said behind a position."""
+    def _shown_so_far(self, member: Member, lang: str, after: int) -> Iterator[Payload]:
+        """All that readers like this one saw of what is not translated yet and was said behind a position."""
+        if member.stability == "final":
+            return
         for by_lang in self.running.values():
             translation = by_lang.get(lang)
             if translation is not None and translation.said > after and translation.ticket.shown:
@@ -346,6 +353,34 @@ class Meeting:
                         utterance.participant, utterance.id, lang, utterance.rev, translation.ticket.shown
                     )
                 )
+        for live in self.live:
+            if (unfinished := live.translations.get(lang)) is not None:
+                delta = unfinished.delta(tentative=member.stability == "live")
+                if delta is not None:
+                    yield Payload(delta)
+
+    def _show_as(self, member: Member, stability: Stability) -> None:
+        """Another stability: what is being said is shown as it would have been all along."""
+        before, member.stability = member.stability, stability
+        if before == stability:
+            return
+        self._members_changed()
+        if member.feed is None:
+            return
+        for lang in member.reads:
+            if before == "final":
+                deltas = list(self._shown_so_far(member, lang, member.since - 1))
+            else:
+                deltas = list(self._tentative(lang, shown=stability == "live"))
+            for payload in deltas:
+                member.feed.show(payload)
+
+    def _tentative(self, lang: str, *, shown: bool) -> Iterator[Payload]:
+        """The tentative text of what is being said, or its end."""
+        for live in self.live:
+            if (unfinished := live.translations.get(lang)) is not None and unfinished.tentative:
+                said, tentative = unfinished.revision, unfinished.tentative if shown else ""
+                yield Payload(TranslationDelta(said.participant, said.id, lang, said.rev, "", tentative))
 
     def _tell_others(self, member: Member, message: ServerMessage) -> None:
         payload = Payload(message)

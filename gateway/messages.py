@@ -15,7 +15,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from gateway.errors import GatewayError
-from gateway.events import Formality, Publication, Said, Timings, Translated, Untranslated
+from gateway.events import Formality, Publication, Said, Stability, Timings, Translated, Untranslated
 
 __all__ = [
     "Caption",
@@ -53,6 +53,13 @@ __all__ = [
 Lang = Annotated[str, Meta(description="BCP 47 language tag; a region is ignored (`en-US` is `en`).")]
 Rev = Annotated[int, Meta(ge=0, description="Revision of the utterance, growing.")]
 Millis = Annotated[int, Meta(ge=0)]
+Stable = Annotated[
+    Stability,
+    Meta(
+        description="What is shown of an utterance that is still being said: `live` the earliest words, whose "
+        "tail may change; `stable` only text that is never taken back; `final` nothing before the whole sentence."
+    ),
+]
 Glossary = Annotated[
     dict[str, dict[str, str]],
     Meta(description="Target language → source term → target term."),
@@ -105,6 +112,7 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     speaks: Lang | None = None
     meeting: str | None = None
     name: str | None = None
+    stability: Stable = "live"
     glossary: Glossary | None = None
     context: str | None = None
     formality: Formality | None = None
@@ -116,6 +124,7 @@ class SessionUpdate(ClientStruct, frozen=True, tag="session.update"):
 
     reads: list[Lang] | None = None
     speaks: Lang | None = None
+    stability: Stable | None = None
     glossary: Glossary | None = None
     context: str | None = None
     formality: Formality | None = None
@@ -210,6 +219,7 @@ class SessionUpdated(ServerStruct, frozen=True, tag="session.updated"):
 
     reads: list[str]
     speaks: str | None
+    stability: Stable
 
 
 class UtteranceAccepted(ServerStruct, frozen=True, tag="utterance.accepted"):

@@ -16,11 +16,16 @@ __all__ = [
     "ENGINE_RESTART_S",
     "ENGINE_START_FAILURES",
     "ERRORS",
+    "FINAL_TOKENS",
     "FIRST_TOKEN_S",
+    "GENERATION_S",
     "LOG_BYTES",
     "LOG_PUBLICATIONS",
     "MEETINGS",
     "OUTBOX_MERGED",
+    "PARTIALS",
+    "PARTIAL_S",
+    "PARTIAL_TOKENS",
     "PROMPT_TOKENS",
     "PROMPT_TOKENS_CACHED",
     "QUEUE_S",
@@ -28,8 +33,8 @@ __all__ = [
     "SESSIONS_AWAY",
     "SESSIONS_RESUMED",
     "SESSIONS_STARTED",
-    "SUPERSEDED",
     "TOKENS",
+    "TOKENS_REUSED",
     "TOKEN_INTERVAL_S",
     "TRANSLATIONS",
     "TRANSLATIONS_AGAIN",
@@ -63,7 +68,7 @@ TRANSLATIONS_AGAIN = Counter(
     "gateway_translations_again", "Translations put back into the queue because the engine died."
 )
 QUEUE_S = Histogram(
-    "gateway_queue_seconds", "From acceptance of an utterance to its turn in the engine.", buckets=_SECONDS
+    "gateway_queue_seconds", "From acceptance of a final utterance to its turn in the engine.", buckets=_SECONDS
 )
 FIRST_TOKEN_S = Histogram(
     "gateway_first_token_seconds", "From acceptance of an utterance to its first token.", buckets=_SECONDS
@@ -76,13 +81,29 @@ TOKEN_INTERVAL_S = Histogram(
     "Time a token took after the first, mean per translation.",
     buckets=_STEP_SECONDS,
 )
+PARTIALS = Counter(
+    "gateway_partials",
+    "Revisions of unfinished utterances, by language and by what became of them: translated; superseded by a "
+    "newer one; preempted by finals; rejected, as what readers saw no longer fits; unchanged; refused; failed.",
+    ["outcome", "lang"],
+)
+PARTIAL_S = Histogram(
+    "gateway_partial_seconds", "From the arrival of a revision to its translation.", buckets=_SECONDS
+)
 TOKENS = Counter("gateway_tokens", "Tokens generated.")
+FINAL_TOKENS = Counter("gateway_final_tokens", "Tokens generated for final utterances.", ["lang"])
+PARTIAL_TOKENS = Counter("gateway_partial_tokens", "Tokens generated for unfinished utterances.", ["lang"])
+TOKENS_REUSED = Counter(
+    "gateway_tokens_reused", "Tokens taken over from an earlier translation of the same utterance, not generated."
+)
+GENERATION_S = Counter(
+    "gateway_generation_seconds", "Time that translations spent in the engine, all added up.", ["stage", "lang"]
+)
 PROMPT_TOKENS = Counter("gateway_prompt_tokens", "Prompt tokens of finished translations.")
 PROMPT_TOKENS_CACHED = Counter(
     "gateway_prompt_tokens_cached", "Prompt tokens of finished translations that the prefix cache held."
 )
 ERRORS = Counter("gateway_errors", "Errors sent to clients, by code.", ["code"])
-SUPERSEDED = Counter("gateway_revisions_superseded", "Revisions that a newer one replaced before translation.")
 OUTBOX_MERGED = Counter("gateway_deltas_merged", "Deltas merged into an unsent one because the reader lagged.")
 ENGINE_READY = Gauge("gateway_engine_ready", "1 while the engine takes requests.")
 ENGINE_RESTARTS = Counter("gateway_engine_restarts", "Engines replaced, by what was wrong with them.", ["reason"])

@@ -28,7 +28,10 @@ class Engine(Protocol):
 
     Duties of every adapter (`tests/contract/test_engine_contract.py` runs on each):
     - events of one generation come in order; exactly one, the last, has `finish` set;
-    - the joined `text` of a generation does not depend on what else is running;
+    - the joined `text` of a generation is the whole translation, prefix included, and does not depend on what else
+      is running, nor on the request's draft;
+    - it begins with the request's prefix unless the tolerance let the model drop it; a generation that ends as
+      `REJECTED` has no text;
     - closing or cancelling the iterator ends the generation inside the engine;
     - a request the model cannot take raises `EngineFailed` and harms no other generation;
     - an engine that is not ready raises `EngineUnavailable`, and so do generations that run when it dies;

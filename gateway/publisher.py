@@ -20,15 +20,12 @@ from gateway.errors import Cancelled, Draining, GatewayError, LogUnavailable
 from gateway.events import LoggedEvent, Said, Timings, Translated, TranslationRequest, Untranslated, Utterance
 from gateway.meetings import Meeting, Translation
 from gateway.recent import Recent
-from gateway.scheduler import Scheduler, Ticket
+from gateway.scheduler import CATCHING_UP, FINAL, Scheduler, Ticket
+from gateway.stability import TOLERANCE
 
-__all__ = ["BEST_EFFORT", "FINAL", "Publisher", "Settled", "timings"]
+__all__ = ["Publisher", "Settled", "timings"]
 
 _log = logging.getLogger(__name__)
-
-# Priorities, lower first: what was promised, and what a late joiner is shown of earlier.
-FINAL = 0
-BEST_EFFORT = 1
 
 # Stands for a language in an `_Outstanding` while its utterance is being accepted.
 _ACCEPTING = ""
@@ -104,7 +101,7 @@ class Publisher:
             running = meeting.running.get(utterance.key, {})
             missing = [lang for lang in wanted if lang not in (utterance.lang, *recent.ended, *running, *promised)]
             try:
-                tickets = self._admit(meeting, utterance, missing, BEST_EFFORT)
+                tickets = self._admit(meeting, utterance, missing, CATCHING_UP)
             except GatewayError as error:
                 _log.info("recent utterances of a meeting are left untranslated: %s", error.code)
                 return
@@ -141,6 +138,9 @@ class Publisher:
     # ------------------------------------------------------------ accepting
 
     def _admit(self, meeting: Meeting, utterance: Utterance, languages: list[str], priority: int) -> list[Ticket]:
+        # What readers have seen of it is gone on from, unless the whole text makes it implausible.
+        live = meeting.live.get(utterance.key)
+        seen = {} if live is None else live.translations
         requests = [
             TranslationRequest(
                 id=f"translation-{next(self._serial)}",
@@ -150,6 +150,9 @@ class Publisher:
                 options=utterance.options_for(lang),
                 final=utterance.final,
                 priority=priority,
+                prefix=seen[lang].committed if lang in seen else "",
+                draft=seen[lang].policy.draft if lang in seen else "",
+                tolerance=TOLERANCE,
             )
             for lang in languages
         ]
@@ -166,6 +169,8 @@ class Publisher:
         """The error that it was refused with, if it was: a task that raised would end all the others."""
         tickets: list[Ticket] = []
         try:
+            if (live := meeting.live.get(utterance.key)) is not None:
+                live.stop()
             recent = await meeting.find(utterance.key) if again else None
             translated = {lang for lang, done in recent.ended.items() if done} if recent is not None else set()
             languages = [lang for lang in meeting.languages() if lang not in (utterance.lang, *translated)]

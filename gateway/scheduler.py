@@ -36,9 +36,12 @@ from gateway.errors import (
 from gateway.events import EngineState, FinishReason, TokenEvent, TranslationRequest
 from gateway.ports import Engine
 
-__all__ = ["Generated", "Scheduler", "Ticket"]
+__all__ = ["CATCHING_UP", "FINAL", "PARTIAL", "Generated", "Scheduler", "Ticket"]
 
 _log = logging.getLogger(__name__)
+
+# Priorities, lower first: what was promised, what is still being said, what a late joiner is shown of earlier.
+FINAL, PARTIAL, CATCHING_UP = 0, 1, 2
 
 # A translation that ran in so many crashes may be their cause, so it runs alone from then on; when the engine dies
 # again, it was the cause. A text that kills the engine thus costs three crashes, and each further one among the
@@ -47,11 +50,20 @@ _log = logging.getLogger(__name__)
 _SUSPECT_CRASHES = 2
 
 
+# Of the sequences that the engine runs together, so many at most are best effort: what was promised finds room at
+# once, and the batch stays small enough for it to be fast.
+_BEST_EFFORT_SHARE = 0.5
+
+
 class Generated(Struct, frozen=True):
-    """A whole translation. `truncated`: the output limit cut it short."""
+    """A whole translation. `truncated`: the output limit cut it short.
+
+    rejected: there is none, because the model would not have gone on from the request's prefix.
+    """
 
     text: str
     truncated: bool
+    rejected: bool = False
 
 
 class _Stage(Enum):
@@ -65,8 +77,9 @@ class Ticket:
 
     admitted_s, started_s, first_token_s, finished_s: readings of the scheduler's clock; null until then. After a
     crash of the engine `started_s` and `first_token_s` stay those of the first attempt, which readers saw.
-    tokens: of the last attempt. crashes: how often the engine died while this ran.
-    shown: all text that readers saw; it is never taken back while this is generated.
+    tokens: of the text of the last attempt, taken over from the request's prefix and draft or generated; text:
+    what there is of it. crashes: how often the engine died while this ran. shown: all text that readers saw; it is
+    never taken back while this is generated. preempted: it gave its place to what was promised.
     """
 
     def __init__(
@@ -80,8 +93,10 @@ class Ticket:
         self.first_token_s: float | None = None
         self.finished_s: float | None = None
         self.tokens = 0
+        self.text = ""
         self.crashes = 0
-        self.shown = ""
+        self.shown = request.prefix
+        self.preempted = False
         self.stage = _Stage.WAITING
         # No future: cancelling a task cancels the future it awaits, and a turn may be given just then.
         self.turn = asyncio.Event()
@@ -95,9 +110,30 @@ class Ticket:
         """Whether its text may be what kills the engine."""
         return self.crashes >= _SUSPECT_CRASHES
 
+    @property
+    def best_effort(self) -> bool:
+        return self.request.priority > FINAL
+
+    @property
+    def ending(self) -> bool:
+        """Whether it has ended, or was given up and is about to."""
+        return self._given_up is not None or self.stage is _Stage.ENDED
+
+    def exchange(self, request: TranslationRequest) -> bool:
+        """Take another request of the same priority in place of this, while it waits. False: its turn has come."""
+        if self.stage is not _Stage.WAITING or self.ending:
+            return False
+        self.request, self.shown = request, request.prefix
+        return True
+
+    def preempt(self) -> None:
+        """What was promised needs the place."""
+        self.preempted = True
+        self.give_up(Cancelled("The place was needed for a final utterance."))
+
     def give_up(self, error: GatewayError) -> None:
         """End this with `error`: `collect` raises it, now or when it is called. The first reason counts."""
-        if self._given_up is not None or self.stage is _Stage.ENDED:
+        if self.ending:
             return
         self._given_up = error
         if self._until is not None:
@@ -183,8 +219,9 @@ class Scheduler:
     def admit(self, queue: str, requests: Sequence[TranslationRequest]) -> list[Ticket]:
         """Take on all of `requests` or none; requests of one `queue` (a meeting) take turns with other queues.
 
-        All have one priority: 0 comes before everything; what is above it is best effort. While the engine is
-        being built again, translations are admitted and wait.
+        All have one priority: `FINAL` is promised and comes before everything; the others are best effort, and
+        partials are preempted by what is promised. While the engine is being built again, translations
+        are admitted and wait.
         Raises `Draining`, `EngineUnavailable` or `Overloaded`; all retryable, none admitted.
         """
         if self._draining:
@@ -251,40 +288,47 @@ class Scheduler:
                     return await self._generate(ticket, show)
                 except EngineUnavailable:
                     ticket.crashes += 1
+                    if not ticket.request.final:
+                        raise  # a newer revision will come, and this may be what killed the engine
             self._again(ticket)
 
     async def _generate(self, ticket: Ticket, show: Callable[[str], None]) -> Generated:
-        text = ""
-        truncated = False
+        text = ticket.text = ""
+        finish: FinishReason | None = None
         ticket.tokens = 0
         async with aclosing(self._engine.generate(ticket.request)) as events:
             async for event in events:
                 if ticket.first_token_s is None and event.tokens:
                     ticket.first_token_s = self._clock()
-                ticket.tokens += event.tokens
+                ticket.tokens += event.tokens + event.reused
+                _count(ticket.request, event)
                 if event.finish is not None:
-                    truncated = event.finish is FinishReason.LENGTH
+                    finish = event.finish
                     self._finished(ticket, event)
                 # Some tokenizers begin with a space that is no part of the translation.
                 if fresh := event.text if text else event.text.lstrip():
-                    text += fresh
+                    ticket.text = text = text + fresh
                     shown = ticket.shown
                     if len(text) > len(shown) and text.startswith(shown):
                         ticket.shown = text
                         show(text[len(shown) :])
-        return Generated(text.rstrip(), truncated)
+        return Generated(
+            text.rstrip(), truncated=finish is FinishReason.LENGTH, rejected=finish is FinishReason.REJECTED
+        )
 
     def _finished(self, ticket: Ticket, event: TokenEvent) -> None:
         ticket.finished_s = self._clock()
+        metrics.PROMPT_TOKENS.inc(event.prompt_tokens)
+        metrics.PROMPT_TOKENS_CACHED.inc(event.cached_tokens)
+        if not ticket.request.final:
+            metrics.PARTIAL_S.observe(ticket.finished_s - ticket.admitted_s)
+            return
         metrics.TRANSLATION_S.observe(ticket.finished_s - ticket.admitted_s)
         if ticket.first_token_s is not None:
             metrics.FIRST_TOKEN_S.observe(ticket.first_token_s - ticket.admitted_s)
             # The time of a crash is not that of a token.
             if ticket.tokens > 1 and not ticket.crashes:
                 metrics.TOKEN_INTERVAL_S.observe((ticket.finished_s - ticket.first_token_s) / (ticket.tokens - 1))
-        metrics.TOKENS.inc(ticket.tokens)
-        metrics.PROMPT_TOKENS.inc(event.prompt_tokens)
-        metrics.PROMPT_TOKENS_CACHED.inc(event.cached_tokens)
 
     def _again(self, ticket: Ticket) -> None:
         """Put a ticket whose engine died back where it was in its queue. Raises where that is its end."""
@@ -322,17 +366,19 @@ class Scheduler:
 
     def _check_room(self, queue: str, priority: int, count: int) -> None:
         """Raises `Overloaded`."""
-        # Best effort leaves half of the room, in all and of each meeting, to what comes before it.
-        part = 1 if priority == 0 else 2
+        # Best effort takes half of the room, in all and of each meeting; what is promised does not see it.
+        part = 1 if priority == FINAL else 2
         free = max(0, self._free())
         limit = self._max_waiting // part
-        if self._waiting + count > limit + free:
+        ahead = [queues for number, queues in self._queues.items() if number == FINAL or priority > FINAL]
+        waiting = sum(len(tickets) for queues in ahead for tickets in queues.values()) + len(self._suspects)
+        if waiting + count > limit + free:
             raise Overloaded(
-                f"{self._waiting} translations are waiting already; the limit is {limit}.", retry_after_ms=1_000
+                f"{waiting} translations are waiting already; the limit is {limit}.", retry_after_ms=1_000
             )
         # Half at most, so that nobody's backlog can shut the others out.
         share = (self._max_waiting + 1) // 2 // part
-        own = sum(len(queues.get(queue, ())) for queues in self._queues.values())
+        own = sum(len(queues.get(queue, ())) for queues in ahead)
         own += sum(ticket.queue == queue for ticket in self._suspects)
         if own + count > share + free:
             raise Overloaded(
@@ -363,8 +409,10 @@ class Scheduler:
                 self._running.add(ticket)
                 if ticket.started_s is None:
                     ticket.started_s = self._clock()
-                    metrics.QUEUE_S.observe(ticket.started_s - ticket.admitted_s)
+                    if ticket.request.final:
+                        metrics.QUEUE_S.observe(ticket.started_s - ticket.admitted_s)
                 ticket.turn.set()
+            self._preempt()
         metrics.TRANSLATIONS_WAITING.set(self._waiting)
         metrics.TRANSLATIONS_RUNNING.set(len(self._running))
 
@@ -375,6 +423,8 @@ class Scheduler:
         if not self._queues:
             return None
         priority = min(self._queues)
+        if priority > FINAL and not self._room_for_best_effort():
+            return None
         queues = self._queues[priority]
         name, queue = queues.popitem(last=False)
         ticket = queue.popleft()
@@ -384,12 +434,32 @@ class Scheduler:
             del self._queues[priority]
         return ticket
 
+    def _room_for_best_effort(self) -> bool:
+        """Whether one more would run at once and leave the promised ones their share."""
+        most = self._engine.capacity().max_running
+        running = sum(ticket.best_effort for ticket in self._running)
+        return len(self._running) < most and running < max(1, int(most * _BEST_EFFORT_SHARE))
+
+    def _preempt(self) -> None:
+        """Take the places of partials for the finals that wait; nobody waits behind what may still change."""
+        promised = sum(map(len, self._queues.get(FINAL, {}).values()))
+        partials = [ticket for ticket in self._running if not ticket.request.final]
+        promised -= sum(ticket.ending for ticket in partials)
+        # The youngest have the least to lose.
+        for ticket in sorted(partials, key=lambda ticket: ticket.serial, reverse=True):
+            if promised <= 0:
+                return
+            if not ticket.ending:
+                promised -= 1
+                ticket.preempt()
+
     def release(self, ticket: Ticket) -> None:
         """The ticket has ended, however it did."""
         if ticket.stage is _Stage.ENDED:
             return
         if ticket.stage is _Stage.RUNNING:
             self._running.discard(ticket)
+            self._count_time(ticket)
         else:
             self._take_out(ticket)
             self._waiting -= 1
@@ -400,6 +470,11 @@ class Scheduler:
         self._give_turns()
         if not self._running and not self._waiting:
             self._idle.set()
+
+    def _count_time(self, ticket: Ticket) -> None:
+        if ticket.started_s is not None:
+            stage = "final" if ticket.request.final else "partial"
+            metrics.GENERATION_S.labels(stage, ticket.request.target).inc(self._clock() - ticket.started_s)
 
     def _take_out(self, ticket: Ticket) -> None:
         if ticket.suspect:
@@ -417,6 +492,12 @@ class Scheduler:
         """Those that wait come first, so that ending them in this order gives none of them a turn."""
         queues = [queue for queues in self._queues.values() for queue in queues.values()]
         return [*self._suspects, *itertools.chain.from_iterable(queues), *self._running]
+
+
+def _count(request: TranslationRequest, event: TokenEvent) -> None:
+    metrics.TOKENS.inc(event.tokens)
+    metrics.TOKENS_REUSED.inc(event.reused)
+    (metrics.FINAL_TOKENS if request.final else metrics.PARTIAL_TOKENS).labels(request.target).inc(event.tokens)
 
 
 def _failed() -> EngineFailed:

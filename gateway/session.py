@@ -36,7 +36,7 @@ from gateway.errors import (
     UnknownUtterance,
     UtteranceFinished,
 )
-from gateway.events import EngineProfile, Formality, Utterance
+from gateway.events import EngineProfile, Formality, Stability, Utterance
 from gateway.messages import (
     ClientMessage,
     Limits,
@@ -101,18 +101,20 @@ class Join(Struct, frozen=True):
     name: str
     speaks: str | None
     reads: tuple[str, ...]
+    stability: Stability = "live"
     resume: Resume | None = None
 
 
 class Update(Struct, frozen=True):
-    """Other languages are spoken or read from now on."""
+    """Other languages are spoken or read, or partials are read in another way, from now on."""
 
     speaks: str | None
     reads: tuple[str, ...]
+    stability: Stability = "live"
 
 
 class Show(Struct, frozen=True):
-    """Show a partial utterance to whoever reads its language."""
+    """Show a partial utterance to whoever reads its language, and translate it for the others."""
 
     utterance: Utterance
 
@@ -166,6 +168,7 @@ class Session:
         self.participant = ""  # given by the meeting, once joined
         self.reads: tuple[str, ...] = ()
         self.speaks: str | None = None
+        self.stability: Stability = "live"
         self._limits = limits
         self._rules = SessionRules(limits)
         self._bucket = TokenBucket(limits.messages_per_s, limits.messages_burst)
@@ -223,9 +226,9 @@ class Session:
                 error.about(utterance)
             return [Reply(error_message(error))]
 
-    def not_updated(self, speaks: str | None, reads: tuple[str, ...]) -> None:
+    def not_updated(self, speaks: str | None, reads: tuple[str, ...], stability: Stability) -> None:
         """An `Update` could not be carried out: what was in force still is."""
-        self.speaks, self.reads = speaks, reads
+        self.speaks, self.reads, self.stability = speaks, reads, stability
 
     def not_joined(self) -> None:
         """A `Join` could not be carried out: the client may try again."""
@@ -267,17 +270,19 @@ class Session:
         reads = rules.languages(message.reads)
         speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else None
         notes = self._take_options(message.glossary, message.context, message.formality)
-        self.name, self.reads, self.speaks = name, reads, speaks
+        self.name, self.reads, self.speaks, self.stability = name, reads, speaks, message.stability
         self.state = State.OPEN
-        return [Join(meeting, name, speaks, reads, message.resume), *notes]
+        return [Join(meeting, name, speaks, reads, message.stability, message.resume), *notes]
 
     def _on_update(self, message: SessionUpdate) -> list[Effect]:
         rules = self._rules
         reads = rules.languages(message.reads) if message.reads is not None else self.reads
         speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else self.speaks
         notes = self._take_options(message.glossary, message.context, message.formality)
-        self.reads, self.speaks = reads, speaks
-        return [Update(speaks, reads), Reply(SessionUpdated(reads=list(reads), speaks=speaks)), *notes]
+        stability = message.stability or self.stability
+        self.reads, self.speaks, self.stability = reads, speaks, stability
+        updated = SessionUpdated(reads=list(reads), speaks=speaks, stability=stability)
+        return [Update(speaks, reads, stability), Reply(updated), *notes]
 
     def _on_partial(self, message: UtterancePartial) -> list[Effect]:
         lang = self._rules.utterance(message, self.speaks)

@@ -13,10 +13,11 @@ ROOT = Path(__file__).parent.parent / "gateway"
 LAYERS: list[set[str]] = [
     {"errors", "languages", "events", "kept"},
     {"messages", "http_messages", "codec", "payload", "rate_limit", "schemas"}
-    | {"session", "session_rules", "resume", "recent", "transcripts"}
+    | {"session", "session_rules", "resume", "recent", "transcripts", "stability"}
     | {"prompts", "prompt_templates", "prompt_safety"},
     {"ports"},
-    {"generations", "supervisor", "scheduler", "publisher", "meetings", "feed", "attendance", "outbox"},
+    {"generations", "supervisor", "scheduler", "publisher", "interpreter", "meetings", "live_utterances"}
+    | {"feed", "attendance", "outbox"},
     {"connection", "http_api", "http_responses", "http_transcripts", "sse", "web", "server", "client"}
     | {"engines", "event_logs", "handover"},
     {"config"},

@@ -849,7 +849,7 @@ async def test_a_meeting_reads_so_many_languages_and_no_more() -> None:
         await peer.send(SessionUpdate(reads=["fr"]), SessionUpdate(reads=["de"]))
         answers = await peer.until(SessionUpdated)
         assert [m.code for m in answers if isinstance(m, Error)] == ["limit_exceeded"]
-        assert answers[-1] == SessionUpdated(["de"], None)
+        assert answers[-1] == SessionUpdated(["de"], None, "live")
         await ana.peer.send(SessionUpdate(reads=["fr", "de"]))
         await ana.until(SessionUpdated)
 

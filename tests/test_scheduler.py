@@ -307,11 +307,14 @@ async def test_best_effort_never_shuts_out_finals() -> None:
     scheduler.admit("n", requests("l3", "l4", priority=1))
     with pytest.raises(Overloaded, match="limit is 4"):
         scheduler.admit("o", requests("l5", priority=1))
-    scheduler.admit("m", requests("f1", "f2"))
+    # Finals have all of their room, whatever best effort waits.
+    scheduler.admit("m", requests("f1", "f2", "f3", "f4"))
     with pytest.raises(Overloaded, match="4 translations of this meeting are waiting already; its share is 4"):
-        scheduler.admit("m", requests("f3"))
-    scheduler.admit("o", requests("f3", "f4"))
-    assert scheduler.waiting == 8
+        scheduler.admit("m", requests("f5"))
+    scheduler.admit("o", requests("f5", "f6", "f7", "f8"))
+    with pytest.raises(Overloaded, match="8 translations are waiting already; the limit is 8"):
+        scheduler.admit("p", requests("f9"))
+    assert scheduler.waiting == 12
 
 
 # ---------------------------------------------------------------- giving up

@@ -308,7 +308,7 @@ class TestResuming:
     def test_an_update_that_could_not_be_carried_out_changes_nothing(self) -> None:
         talk = Talk().started()
         talk.send(SessionUpdate(reads=["de"]))
-        talk.session.not_updated("en", ("ja",))
+        talk.session.not_updated("en", ("ja",), "live")
         assert (talk.session.speaks, talk.session.reads) == ("en", ("ja",))
 
 
@@ -356,7 +356,7 @@ class TestOptions:
         talk = Talk(profile=ALL_OPTIONS).started()
         assert talk.send(SessionUpdate(reads=["de"], speaks="ja", formality="informal")) == [
             Update("ja", ("de",)),
-            Reply(SessionUpdated(["de"], "ja")),
+            Reply(SessionUpdated(["de"], "ja", "live")),
         ]
         (effect,) = talk.send(final())
         assert isinstance(effect, Accept)

@@ -1,0 +1,158 @@
+"""Translates what is being said while it is being said.
+
+Knows: that each open utterance has at most one generation in flight per language, which revision it is of, and
+what becomes of its outcome.
+Must not know: sockets, which engine it is, who reads, what may be shown of a hypothesis (`stability`).
+
+Everything here is best effort: a revision that finds no room is dropped without a word, because the next one says
+more. How many revisions are translated follows from how busy the engine is: while a translation waits for its
+turn, newer revisions take the place of the older one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from types import TracebackType
+from typing import Self
+
+from gateway import metrics
+from gateway.errors import EngineUnavailable, GatewayError
+from gateway.events import TranslationRequest, Utterance
+from gateway.live_utterances import LiveTranslation
+from gateway.meetings import Meeting
+from gateway.scheduler import PARTIAL, Generated, Scheduler, Ticket
+from gateway.stability import CommitPolicy
+
+__all__ = ["Interpreter"]
+
+_log = logging.getLogger(__name__)
+
+
+class Interpreter:
+    """Owns the tasks that translate partials; leaving the context ends them."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._tasks = asyncio.TaskGroup()
+        self._following: set[LiveTranslation] = set()
+        self._serial = itertools.count(1)
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for translation in self._following:
+            translation.stop()
+        await self._tasks.__aexit__(kind, error, trace)
+
+    def hear(self, meeting: Meeting, utterance: Utterance) -> None:
+        """A partial came: show it, and translate it into what is read while it is being said."""
+        live = meeting.show_partial(utterance)
+        if live is None:
+            return
+        for lang in meeting.live_languages():
+            if lang == utterance.lang:
+                continue
+            translation = live.translations.get(lang)
+            if translation is None:
+                policy = CommitPolicy(utterance.lang, lang)
+                translation = live.translations[lang] = LiveTranslation(lang, policy, utterance)
+            self._revise(meeting, translation, utterance)
+
+    def _revise(self, meeting: Meeting, translation: LiveTranslation, utterance: Utterance) -> None:
+        """Have the newest revision translated, and no older one any more."""
+        lang, ticket = translation.lang, translation.ticket
+        under_way = translation.pending or (ticket is not None and not ticket.ending)
+        known = translation.revision.text if under_way else translation.translated
+        translation.revision, translation.stopped = utterance, False
+        if translation.broken:
+            metrics.PARTIALS.labels("failed", lang).inc()
+            return
+        if known == utterance.text:
+            metrics.PARTIALS.labels("unchanged", lang).inc()
+            return
+        if ticket is not None and ticket.exchange(self._request(translation)):
+            translation.running = utterance
+            metrics.PARTIALS.labels("superseded", lang).inc()
+            return
+        if translation.pending:
+            metrics.PARTIALS.labels("superseded", lang).inc()
+        translation.pending = True
+        if ticket is not None:
+            ticket.withdraw()
+        if translation not in self._following:
+            self._following.add(translation)
+            self._tasks.create_task(self._follow(meeting, translation))
+
+    async def _follow(self, meeting: Meeting, translation: LiveTranslation) -> None:
+        """Translate the newest revision, until there is none that was not."""
+        try:
+            # One at a time: the next is not admitted before the last has given its place back.
+            while translation.pending:
+                translation.pending = False
+                try:
+                    [ticket] = self._scheduler.admit(meeting.id, [self._request(translation)])
+                except GatewayError:
+                    metrics.PARTIALS.labels("refused", translation.lang).inc()
+                    continue
+                translation.ticket, translation.running = ticket, translation.revision
+                try:
+                    await self._translate(meeting, translation, ticket)
+                finally:
+                    ticket.withdraw()
+                    translation.ticket = translation.running = None
+        except Exception:
+            _log.exception("an unfinished utterance is left to its final")
+            translation.broken = True
+        finally:
+            self._following.discard(translation)
+
+    async def _translate(self, meeting: Meeting, translation: LiveTranslation, ticket: Ticket) -> None:
+        policy = translation.policy
+        try:
+            generated = await ticket.collect(lambda _: None)
+        except GatewayError as error:
+            policy.interrupted(ticket.text)
+            if ticket.preempted:
+                outcome = "preempted"
+                translation.pending = not translation.stopped
+            elif ticket.crashes or isinstance(error, EngineUnavailable):
+                outcome, translation.broken = "failed", True
+            else:
+                outcome = "superseded" if translation.pending or translation.stopped else "failed"
+        else:
+            if translation.stopped:
+                return  # what readers saw is on its way to the final already
+            outcome = self._take(translation, generated)
+            meeting.show_live(translation)
+        metrics.PARTIALS.labels(outcome, translation.lang).inc()
+
+    def _take(self, translation: LiveTranslation, generated: Generated) -> str:
+        said = translation.running
+        assert said is not None  # noqa: S101 -- set by the caller
+        translation.translated = said.text
+        if generated.rejected:
+            translation.policy.reject()
+            return "rejected"
+        translation.policy.take(said.text, generated.text)
+        return "translated"
+
+    def _request(self, translation: LiveTranslation) -> TranslationRequest:
+        said, policy = translation.revision, translation.policy
+        return TranslationRequest(
+            id=f"partial-{next(self._serial)}",
+            text=said.text,
+            source=said.lang,
+            target=translation.lang,
+            options=said.options_for(translation.lang),
+            final=False,
+            priority=PARTIAL,
+            prefix=policy.committed,
+            draft=policy.draft,
+            tolerance=policy.tolerance,
+        )

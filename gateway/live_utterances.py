@@ -1,0 +1,154 @@
+"""What is being said in one meeting: utterances that are not final, and what was shown of their translations.
+
+Knows: which of them are open, what readers have seen of each. Must not know: how they are translated, who reads.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gateway.events import Utterance
+from gateway.messages import Caption, TranslationDelta
+from gateway.payload import Payload
+from gateway.scheduler import Ticket
+from gateway.stability import CommitPolicy
+
+__all__ = ["LiveTranslation", "LiveUtterance", "LiveUtterances"]
+
+_Key = tuple[str, str]
+
+# Open utterances of one participant: a recogniser has one, rarely two. One more ends the live translation of the
+# one that was revised least recently, which may have been forgotten by its client.
+_OPEN = 8
+
+# Utterances of one participant whose live translation has ended and that may still be revised: taken up again,
+# they would be shown from their beginning to readers who have a part of them.
+_CLOSED = 1_000
+
+
+@dataclass(eq=False)
+class LiveTranslation:
+    """One unfinished utterance in one language.
+
+    revision: the newest; translated: the text whose translation readers see. pending: whether the newest is still
+    to be translated; ticket: of the generation in flight, whose revision is `running`. committed, tentative: what
+    readers were shown. stopped: nothing happens to it until another revision comes. broken: the engine died of it
+    or with it, and it is left to the final.
+    """
+
+    lang: str
+    policy: CommitPolicy
+    revision: Utterance
+    translated: str | None = None
+    running: Utterance | None = None
+    pending: bool = False
+    stopped: bool = False
+    broken: bool = False
+    committed: str = ""
+    tentative: str = ""
+    ticket: Ticket | None = None
+
+    def delta(self, *, tentative: bool) -> TranslationDelta | None:
+        """All that was shown so far, for somebody who saw nothing of it."""
+        shown = self.tentative if tentative else ""
+        if not self.committed and not shown:
+            return None
+        said = self.revision
+        return TranslationDelta(said.participant, said.id, self.lang, said.rev, self.committed, shown)
+
+    def stop(self) -> None:
+        """Nothing more of it is translated or shown until another revision comes."""
+        self.pending, self.stopped = False, True
+        if self.ticket is not None:
+            self.ticket.withdraw()
+
+
+@dataclass(eq=False)
+class LiveUtterance:
+    """One utterance that is not final. caption: its newest revision as it is shown."""
+
+    utterance: Utterance
+    caption: Payload
+    translations: dict[str, LiveTranslation] = field(default_factory=dict)
+
+    def stop(self) -> None:
+        for translation in self.translations.values():
+            translation.stop()
+
+
+class LiveUtterances:
+    """The open utterances of a meeting, by participant."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, OrderedDict[str, LiveUtterance]] = {}
+        self._closed: dict[str, OrderedDict[str, None]] = {}
+
+    def __iter__(self) -> Iterator[LiveUtterance]:
+        for utterances in self._open.values():
+            yield from utterances.values()
+
+    def get(self, key: _Key) -> LiveUtterance | None:
+        participant, utterance = key
+        utterances = self._open.get(participant)
+        return None if utterances is None else utterances.get(utterance)
+
+    def revise(self, utterance: Utterance) -> LiveUtterance:
+        """A revision came."""
+        payload = Payload(
+            Caption(
+                participant=utterance.participant,
+                utterance=utterance.id,
+                speaker=utterance.speaker,
+                lang=utterance.lang,
+                rev=utterance.rev,
+                text=utterance.text,
+                final=False,
+            )
+        )
+        utterances = self._open.setdefault(utterance.participant, OrderedDict())
+        if (live := utterances.get(utterance.id)) is None:
+            live = utterances[utterance.id] = LiveUtterance(utterance, payload)
+        live.utterance, live.caption = utterance, payload
+        utterances.move_to_end(utterance.id)
+        if len(utterances) > _OPEN:
+            _, oldest = utterances.popitem(last=False)
+            oldest.stop()
+            self._close(*oldest.utterance.key)
+        return live
+
+    def is_closed(self, key: _Key) -> bool:
+        """Whether its live translation has ended before it became final."""
+        participant, utterance = key
+        return utterance in self._closed.get(participant, ())
+
+    def end(self, key: _Key) -> None:
+        """It is final."""
+        participant, utterance = key
+        if (closed := self._closed.get(participant)) is not None:
+            closed.pop(utterance, None)
+        if (utterances := self._open.get(participant)) is None:
+            return
+        if (live := utterances.pop(utterance, None)) is not None:
+            live.stop()
+        if not utterances:
+            del self._open[participant]
+
+    def close_all(self, participant: str) -> None:
+        """Who said them is away: what they were about to say nobody knows."""
+        for live in self._open.pop(participant, OrderedDict[str, LiveUtterance]()).values():
+            live.stop()
+            self._close(*live.utterance.key)
+
+    def forget(self, participant: str) -> None:
+        """Who said them has left, and will not come back."""
+        for live in self._open.pop(participant, OrderedDict[str, LiveUtterance]()).values():
+            live.stop()
+        self._closed.pop(participant, None)
+
+    def _close(self, participant: str, utterance: str) -> None:
+        closed = self._closed.setdefault(participant, OrderedDict())
+        closed[utterance] = None
+        if len(closed) > _CLOSED:
+            closed.popitem(last=False)
