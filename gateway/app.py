@@ -78,9 +78,12 @@ class Gateway:
             max_bytes=settings.event_log.max_bytes,
         )
         self.scheduler = Scheduler(
-            self.engine, max_waiting=settings.max_waiting, deadline_s=settings.utterance_deadline_s
+            self.engine,
+            max_waiting=settings.max_waiting,
+            best_effort_share=settings.partials_share,
+            deadline_s=settings.utterance_deadline_s,
         )
-        self.interpreter = Interpreter(self.scheduler)
+        self.interpreter = Interpreter(self.scheduler, translates=settings.partials_share > 0)
         self.publisher = Publisher(self.scheduler, leaves_unfinished=settings.event_log.handover_file is not None)
         self.attendance = Attendance(
             log=self.log,

@@ -96,6 +96,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_waiting: translations that may wait for the engine before `overloaded`. outbox_bytes: unread output
     of one client before it is closed as a slow reader. drain_s: time to finish accepted work after SIGTERM.
     utterance_deadline_s: time to translate an accepted utterance, waiting and engine restarts included.
+    partials_share: how much of the engine's batch best effort may take: what is still being said, and what late
+    joiners are shown of earlier; with 0 nothing is translated while it is being said.
     snapshot_utterances: recent utterances that a newcomer is shown. ping_interval_s, ping_timeout_s: how often a
     connection is asked for a sign of life, and how long it has for that.
     allowed_origins: web pages that may use the gateway besides its own, `https://meet.example.com`; `*` is any.
@@ -109,6 +111,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     outbox_bytes: int = 1_048_576
     drain_s: float = 30.0
     utterance_deadline_s: float = 300.0
+    partials_share: float = 0.5
     snapshot_utterances: int = 30
     ping_interval_s: float = 20.0
     ping_timeout_s: float = 20.0
@@ -319,6 +322,7 @@ def _check(settings: Settings, sources: list[_Source]) -> None:
         ("outbox_bytes", settings.outbox_bytes, 4_096, 2**32),
         ("drain_s", settings.drain_s, 0, 3_600),
         ("utterance_deadline_s", settings.utterance_deadline_s, 1, 86_400),
+        ("partials_share", settings.partials_share, 0, 1),
         ("snapshot_utterances", settings.snapshot_utterances, 0, 200),
         ("ping_interval_s", settings.ping_interval_s, 0.1, 3_600),
         ("ping_timeout_s", settings.ping_timeout_s, 0.1, 3_600),

@@ -31,10 +31,14 @@ _log = logging.getLogger(__name__)
 
 
 class Interpreter:
-    """Owns the tasks that translate partials; leaving the context ends them."""
+    """Owns the tasks that translate partials; leaving the context ends them.
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    translates: whether it does at all; otherwise partials are only shown in their own language.
+    """
+
+    def __init__(self, scheduler: Scheduler, *, translates: bool = True) -> None:
         self._scheduler = scheduler
+        self._translates = translates
         self._tasks = asyncio.TaskGroup()
         self._following: set[LiveTranslation] = set()
         self._serial = itertools.count(1)
@@ -53,7 +57,7 @@ class Interpreter:
     def hear(self, meeting: Meeting, utterance: Utterance) -> None:
         """A partial came: show it, and translate it into what is read while it is being said."""
         live = meeting.show_partial(utterance)
-        if live is None:
+        if live is None or not self._translates:
             return
         for lang in meeting.live_languages():
             if lang == utterance.lang:

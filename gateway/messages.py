@@ -56,8 +56,8 @@ Millis = Annotated[int, Meta(ge=0)]
 Stable = Annotated[
     Stability,
     Meta(
-        description="What is shown of an utterance that is still being said: `live` the earliest words, whose "
-        "tail may change; `stable` only text that is never taken back; `final` nothing before the whole sentence."
+        description="What is shown of the translation of an utterance that is still being said: `live` the "
+        "earliest words, whose tail may change; `stable` only text that is never taken back; `final` nothing."
     ),
 ]
 Glossary = Annotated[
@@ -120,7 +120,7 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
 
 
 class SessionUpdate(ClientStruct, frozen=True, tag="session.update"):
-    """Changes in force from the next utterance on; a field left out stays as it is."""
+    """Changes in force from the next utterance on, `stability` at once; a field left out stays as it is."""
 
     reads: list[Lang] | None = None
     speaks: Lang | None = None

@@ -50,11 +50,6 @@ FINAL, PARTIAL, CATCHING_UP = 0, 1, 2
 _SUSPECT_CRASHES = 2
 
 
-# Of the sequences that the engine runs together, so many at most are best effort: what was promised finds room at
-# once, and the batch stays small enough for it to be fast.
-_BEST_EFFORT_SHARE = 0.5
-
-
 class Generated(Struct, frozen=True):
     """A whole translation. `truncated`: the output limit cut it short.
 
@@ -175,6 +170,8 @@ class Scheduler:
 
     max_waiting: translations that may wait for their turn; one more is refused with `overloaded`.
     lookahead: sequences handed to the engine beyond what it runs together.
+    best_effort_share: of the sequences that the engine runs together, so much at most is best effort, but at least
+    one: what was promised finds room at once, and the batch stays small enough for it to be fast.
     deadline_s: how long after its admission a translation is given up, crashes of the engine included.
     """
 
@@ -184,12 +181,14 @@ class Scheduler:
         *,
         max_waiting: int,
         lookahead: int = 2,
+        best_effort_share: float = 0.5,
         deadline_s: float = 300.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine = engine
         self._max_waiting = max_waiting
         self._lookahead = lookahead
+        self._best_effort_share = best_effort_share
         self._deadline_s = deadline_s
         self._clock = clock
         self._serials = itertools.count(1)
@@ -438,7 +437,7 @@ class Scheduler:
         """Whether one more would run at once and leave the promised ones their share."""
         most = self._engine.capacity().max_running
         running = sum(ticket.best_effort for ticket in self._running)
-        return len(self._running) < most and running < max(1, int(most * _BEST_EFFORT_SHARE))
+        return len(self._running) < most and running < max(1, int(most * self._best_effort_share))
 
     def _preempt(self) -> None:
         """Take the places of partials for the finals that wait; nobody waits behind what may still change."""

@@ -22,6 +22,9 @@ PAGE = (Path(__file__).parent.parent / "docs" / "protocol.md").read_text()
 BLOCKS = re.findall(r"^```transcript ?(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
+# In a live transcript, of the final.
+LAST_REVISION = 4
+
 LINE = re.compile(r"(?P<side>[CSX])(?: (?P<name>\w+))?(?:: (?P<rest>.*))?")
 
 
@@ -41,9 +44,13 @@ def matches(expected: Any, actual: Any, names: dict[str, Any]) -> bool:
 
 class Transcript:
     """Plays one client's lines and checks the gateway's. Deltas may arrive merged, and the last ones not at all
-    before their final; finals of several languages come in any order; all else is in the order of the page."""
+    before their final; finals of several languages come in any order; all else is in the order of the page.
 
-    def __init__(self, connection: Any, names: dict[str, Any]) -> None:
+    live: deltas of what is not final are those of the page, one by one.
+    """
+
+    def __init__(self, connection: Any, names: dict[str, Any], *, live: bool = False) -> None:
+        self.live = live
         self.connection = connection
         self.names = names
         self.deltas: dict[tuple[str, str], str] = defaultdict(str)
@@ -55,9 +62,13 @@ class Transcript:
             return self.early.pop(0)
         while True:
             message = json.loads(await self.connection.recv())
-            if message["type"] != "translation.delta":
+            if message["type"] != "translation.delta" or (self.live and not self._of_final(message)):
                 return message
             self.deltas[message["utterance"], message["lang"]] += message["committed"]
+
+    def _of_final(self, delta: Any) -> bool:
+        """Whether it goes on where the page shows no tentative text any more."""
+        return bool(delta["rev"] == LAST_REVISION)
 
     async def send(self, line: str) -> None:
         for name, value in self.names.items():
@@ -72,7 +83,7 @@ class Transcript:
             assert caught.value.rcvd.code == int(line.removeprefix("close "))
             return
         expected = json.loads(line)
-        if expected["type"] == "translation.delta":
+        if expected["type"] == "translation.delta" and not (self.live and not self._of_final(expected)):
             self.expected_deltas[expected["utterance"], expected["lang"]] += expected["committed"]
             return
         if expected["type"] == "translation.final":
@@ -108,7 +119,7 @@ async def test_transcript(variant: str, block: str) -> None:
                 continue
             if name not in clients:
                 connection = await connections.enter_async_context(connect(gateway.url))
-                clients[name] = Transcript(connection, names)
+                clients[name] = Transcript(connection, names, live=variant == "live")
             if match["side"] == "C":
                 await clients[name].send(match["rest"])
                 continue
