@@ -7,6 +7,9 @@ ARGS ?=
 MINUTES ?= 30
 SESSIONS ?= 200
 SOAK_OUT ?= docs/benchmarks/soak
+# How many utterances `make eval-partials` says in English, and where its report goes.
+STREAMS ?= 32
+PARTIALS_OUT ?= docs/benchmarks/partials
 export ENGINE
 
 BIN := .venv/bin
@@ -17,7 +20,7 @@ CODE := $(wildcard gateway loadtest tests demo_model scripts deploy)
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check lint types unit test soak format lock lock-upgrade clean clean-venv
+.PHONY: help install install-dev demo check lint types unit test soak eval-partials format lock lock-upgrade clean clean-venv
 
 help: ## List what can be done (this)
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +57,9 @@ test: install-dev ## check, then the slow tests and those with a real engine and
 
 soak: install-dev ## Half an hour of lost connections, stopped clients, killed engines and restarts (MINUTES=30 SESSIONS=200)
 	$(BIN)/python -m loadtest soak --minutes $(MINUTES) --sessions $(SESSIONS) --out $(SOAK_OUT) $(ARGS)
+
+eval-partials: install-dev ## Translations of unfinished speech: flicker, lag, cost and quality, in about 8 minutes (STREAMS=32)
+	$(BIN)/python -m loadtest partials --streams $(STREAMS) --out $(PARTIALS_OUT) $(ARGS)
 
 format: install-dev ## Rewrite the code as ruff wants it
 	$(BIN)/ruff check --fix $(CODE)

@@ -80,7 +80,7 @@ class _Conversation:
 
     async def open(self) -> None:
         self._session, self._targets = await self._stack.enter_async_context(
-            open_session(self._options, Patience(self._options.wait_s))
+            open_session(self._options, Patience(self._options.wait_s), growing=can_redraw(sys.stdout, 1))
         )
 
     async def close(self) -> None:

@@ -23,6 +23,9 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 # What a meeting may be called: it is part of addresses.
 _MEETING = re.compile(r"[A-Za-z0-9._~-]+")
 
+# Words a minute of people who talk in meetings.
+_USUAL_PACE = 150.0
+
 
 class _Help(argparse.RawDescriptionHelpFormatter):
     """Examples stay as they are written, and the list of commands gets room for their names."""
@@ -56,13 +59,26 @@ def parser() -> argparse.ArgumentParser:
     _add_chat(commands)
     _add_speak(commands)
     _add_read(commands)
-    version = commands.add_parser("version", help="print the version", description="Prints the version.")
-    version.set_defaults(command="version", parser=version)
+    _add_command(commands, "version", help="print the version", description="Prints the version.")
     return gateway
 
 
+def _add_command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    *,
+    help: str,
+    description: str,
+    epilog: str | None = None,
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=help, description=description, epilog=epilog, formatter_class=_Help)
+    command.set_defaults(command=name, parser=command)
+    return command
+
+
 def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    serve = commands.add_parser(
+    serve = _add_command(
+        commands,
         "serve",
         help="start a gateway",
         description="Starts a gateway and serves until it is interrupted; accepted work is finished first.",
@@ -72,7 +88,6 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
   gateway serve --model tencent/Hunyuan-MT-7B --max-num-seqs 16
   gateway serve --config gateway.toml        settings from a file; flags win over it
   gateway serve --engine simulated           no model at all: repeats the words, to try out clients""",
-        formatter_class=_Help,
     )
     listen = serve.add_argument_group("where to listen")
     listen.add_argument("--host", help="address to listen on (default: 127.0.0.1; 0.0.0.0 for all)")
@@ -110,11 +125,11 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     general.add_argument(
         "--traceback", "--verbose", action="store_true", help="if it cannot start, show where that came from"
     )
-    serve.set_defaults(command="serve", parser=serve)
 
 
 def _add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    translate = commands.add_parser(
+    translate = _add_command(
+        commands,
         "translate",
         help="translate a text, or lines from a pipe",
         description="""\
@@ -130,7 +145,6 @@ elsewhere each finished one is a line: language, tab, text.""",
 
 Exit statuses: 0 all translated, 1 no gateway there or it went away, 2 wrong usage, 3 something was refused
 or not translated.""",
-        formatter_class=_Help,
     )
     translate.add_argument(
         "text", nargs="*", metavar="TEXT", help="what to translate; `-` or nothing: each line of stdin"
@@ -139,11 +153,11 @@ or not translated.""",
     output = translate.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="print the gateway's messages, one a line")
     output.add_argument("--timings", action="store_true", help="tell on stderr how long each translation took")
-    translate.set_defaults(command="translate", parser=translate)
 
 
 def _add_chat(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    chat = commands.add_parser(
+    chat = _add_command(
+        commands,
         "chat",
         help="type sentences and watch them being translated",
         description="Translates what you type, sentence by sentence, through a running gateway.",
@@ -155,14 +169,13 @@ inside:
   /from LANG     the language you type in         /to LANG,LANG  the languages you want to read
   /languages     what the gateway knows           /help          these commands
   /quit          leave, as does Ctrl-D""",
-        formatter_class=_Help,
     )
     _add_session_flags(chat)
-    chat.set_defaults(command="chat", parser=chat)
 
 
 def _add_speak(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    speak = commands.add_parser(
+    speak = _add_command(
+        commands,
         "speak",
         help="speak in a meeting: each line is something said",
         description="""\
@@ -171,28 +184,29 @@ ends it, after everything is accepted and translated; Ctrl-C ends it at once."""
         epilog="""examples:
   gateway speak --meeting standup --name Ana
   gateway speak --meeting standup --lang de --name Ben < minutes.txt
-  gateway speak --meeting standup --words-per-minute 150 < minutes.txt     like somebody who talks
+  gateway speak --meeting standup --words-per-minute       each line word by word, like somebody who talks
+  gateway speak --meeting standup --words-per-minute 200 < minutes.txt
 
 Exit statuses: 0 all of it was accepted, 1 some of it had no answer, or no gateway is there or it went away,
 2 wrong usage, 3 the meeting, the language or some of it was refused.""",
-        formatter_class=_Help,
     )
     who = speak.add_argument_group("who speaks")
-    who.add_argument("--meeting", type=_meeting, required=True, help="the meeting, as in standup")
+    _add_seat_flags(who, "speaker")
     who.add_argument("--lang", type=normalise, default="en", help="the language spoken (default: %(default)s)")
-    who.add_argument("--name", help="what the others see as the speaker (default: none)")
     who.add_argument(
         "--words-per-minute",
         type=_pace,
+        nargs="?",
+        const=_USUAL_PACE,
         metavar="N",
-        help="say each line word by word, as fast as this; 150 is usual (default: whole lines, at once)",
+        help="say each line word by word, as people talk: so fast, or %(const)g (default: whole lines, at once)",
     )
     _add_where_flags(speak.add_argument_group("where"))
-    speak.set_defaults(command="speak", parser=speak)
 
 
 def _add_read(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    read = commands.add_parser(
+    read = _add_command(
+        commands,
         "read",
         help="read a meeting in your languages, as it is spoken",
         description="""\
@@ -201,21 +215,27 @@ below the finished ones; elsewhere each finished one is a line: language, tab, s
         epilog="""examples:
   gateway read --meeting standup ja
   gateway read --meeting standup ja de
+  gateway read --meeting standup --stability stable ja       nothing that is taken back
   gateway read --meeting standup ja > captions.tsv
   gateway read --meeting standup --json ja | jq .
   gateway read --meeting standup --transcript srt ja > standup.srt
 
 Exit statuses: 0 left with Ctrl-C or the transcript printed, 1 no gateway there or it went away,
 2 wrong usage, 3 the meeting or a language was refused.""",
-        formatter_class=_Help,
     )
     read.add_argument(
         "langs", nargs="*", type=_languages, metavar="LANG", help="a language to read; or several: ja de, or ja,de"
     )
     what = read.add_argument_group("what to read")
-    what.add_argument("--meeting", type=_meeting, required=True, help="the meeting, as in standup")
+    _add_seat_flags(what, "reader")
     what.add_argument("--lang", type=_languages, default=(), metavar="LANG,…", help="the same as LANG")
-    what.add_argument("--name", help="what the others see as the reader (default: none)")
+    what.add_argument(
+        "--stability",
+        choices=("live", "stable", "final"),
+        default="live",
+        help="what to show of an utterance that is still being said: its earliest translation, whose dim end may "
+        "change; only what stays; or nothing (default: %(default)s)",
+    )
     output = read.add_argument_group("output").add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print the gateway's messages, one a line")
     output.add_argument(
@@ -224,7 +244,6 @@ Exit statuses: 0 left with Ctrl-C or the transcript printed, 1 no gateway there 
         help="print what was said so far in this format, and leave",
     )
     _add_where_flags(read.add_argument_group("where"))
-    read.set_defaults(command="read", parser=read)
 
 
 def _add_session_flags(command: argparse.ArgumentParser) -> None:
@@ -254,6 +273,11 @@ def _add_session_flags(command: argparse.ArgumentParser) -> None:
         help="how to address people (default: the model decides)",
     )
     _add_where_flags(command.add_argument_group("where"))
+
+
+def _add_seat_flags(group: argparse._ArgumentGroup, role: str) -> None:
+    group.add_argument("--meeting", type=_meeting, required=True, help="the meeting, as in standup")
+    group.add_argument("--name", help=f"what the others see as the {role} (default: none)")
 
 
 def _add_where_flags(where: argparse._ArgumentGroup) -> None:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from gateway.cli_translate import LAST_WORDS, Patience
 from gateway.client import ClientSession, Reconnected, Reconnecting, SessionEvent, connect
 from gateway.errors import SessionIdle, SessionReplaced
+from gateway.events import Stability
 from gateway.messages import Error, SessionDraining
 
 __all__ = ["Interruptible", "Seat", "sit_down", "told"]
@@ -40,7 +41,7 @@ class Seat(Struct, frozen=True):
 
 @asynccontextmanager
 async def sit_down(
-    seat: Seat, *, reads: Sequence[str] = (), speaks: str | None = None
+    seat: Seat, *, reads: Sequence[str] = (), speaks: str | None = None, stability: Stability = "live"
 ) -> AsyncGenerator[ClientSession, None]:
     """A started session in the meeting. Raises `ClientError`."""
     async with connect(
@@ -49,6 +50,7 @@ async def sit_down(
         speaks=speaks,
         meeting=seat.meeting,
         name=seat.name,
+        stability=stability,
         ready_timeout_s=seat.wait_s,
         reconnect=seat.wait_s > 0,
         give_up_s=seat.wait_s,

@@ -18,8 +18,9 @@ from msgspec import Struct
 
 from gateway.cli_meeting import Interruptible, Seat, sit_down, told
 from gateway.cli_translate import note
-from gateway.client import ClientSession, Reconnected, Reconnecting, SessionClosed, SessionEvent
+from gateway.client import Reconnected, Reconnecting, SessionClosed, SessionEvent
 from gateway.errors import CloseCode
+from gateway.events import Stability
 from gateway.messages import (
     Caption,
     ParticipantJoined,
@@ -46,10 +47,12 @@ _NAMES = 1_000
 _UNFINISHED = 200
 
 
-async def read(seat: Seat, langs: Sequence[str], *, as_json: bool) -> int:
+async def read(seat: Seat, langs: Sequence[str], *, stability: Stability, as_json: bool) -> int:
     """Show the meeting until Ctrl-C; the exit status. Raises `ClientError`."""
-    async with sit_down(seat, reads=langs) as session:
-        view = _view(session, langs, as_json=as_json)
+    view = _view(seat.meeting, langs, as_json=as_json)
+    if isinstance(view, _Lines):
+        stability = "final"  # no engine is to work on what nobody is shown
+    async with sit_down(seat, reads=langs, stability=stability) as session:
         with Interruptible() as ctrl_c:
             try:
                 view.show(session.started)
@@ -73,11 +76,11 @@ class _View(Protocol):
         """Nothing more is shown; leave the output as others expect it."""
 
 
-def _view(session: ClientSession, langs: Sequence[str], *, as_json: bool) -> _View:
+def _view(meeting: str, langs: Sequence[str], *, as_json: bool) -> _View:
     if as_json:
         return _JsonLines()
     if can_redraw(sys.stdout, 3):
-        return _Screen(sys.stdout, session.started.meeting, langs)
+        return _Screen(sys.stdout, meeting, langs)
     return _Lines()
 
 
@@ -85,30 +88,42 @@ def _view(session: ClientSession, langs: Sequence[str], *, as_json: bool) -> _Vi
 
 
 class _Unfinished(Struct):
-    """An utterance in one language while it is still coming in."""
+    """An utterance in one language while it is still coming in: what was said, or its translation so far.
+
+    began: the utterance, by when it was first heard of; place: its language among those that are read.
+    moved: when it changed last, as the board counts. shown: it was among the rows given out last.
+    left: its speaker has left, and it has not changed since.
+    """
 
     label: str
     colour: int
+    began: int
+    place: int
+    moved: int = 0
     committed: str = ""
     tentative: str = ""
     caption: bool = False
+    shown: bool = False
+    left: bool = False
 
 
 class Board:
     """What a terminal shows of a meeting: finished rows, given out once, and the unfinished ones as they are.
 
-    Until `live` everything is taken for what was said before.
+    Until `live` everything is taken for what was said before. Whether an utterance is final cannot be told from
+    its deltas: they come while it is being said as well as while its last word is translated.
     """
 
     def __init__(self, langs: Sequence[str]) -> None:
         self.live = False
+        self._langs = tuple(langs)
         self._several = len(langs) > 1
         self._width = max(map(len, langs), default=0)
         self._names: OrderedDict[str, str] = OrderedDict()
         # Participant, utterance, language; what changed last comes last.
         self._unfinished: OrderedDict[tuple[str, str, str], _Unfinished] = OrderedDict()
-        self._order: dict[tuple[str, str, str], int] = {}
-        self._serial = 0
+        self._began = 0
+        self._moves = 0
 
     def take(self, event: SessionEvent) -> list[Row]:
         """Note what happened; the rows that are finished by it."""
@@ -124,10 +139,10 @@ class Board:
                 return [self._row(event, event.text)]
             case Caption():
                 self._name(event.participant, event.speaker)
-                self._touch(event).tentative = printable(event.text)
-                self._touch(event).caption = True
+                row = self._touch(event, caption=True)
+                row.tentative = printable(event.text)
             case TranslationDelta():
-                row = self._touch(event)
+                row = self._touch(event, caption=False)
                 row.committed += printable(event.committed)
                 row.tentative = printable(event.tentative)
             case TranslationFailed():
@@ -144,39 +159,64 @@ class Board:
         return []
 
     def unfinished(self, most: int) -> list[Row]:
-        """The rows that changed last, at most so many, in the order in which they began."""
-        keys = sorted(list(self._unfinished)[-most:], key=self._order.__getitem__)
-        rows = (self._unfinished[key] for key in keys)
-        return [Row(row.label, row.committed, row.tentative, colour=row.colour) for row in rows]
+        """The rows that changed last, at most so many, in the order in which the utterances began.
+
+        A row that is shown gives way only when it has not changed for a while: where more of them grow than there
+        is room for, they would take turns with every word.
+        """
+        lately = self._moves - 2 * most
+        rows = [row for row in self._unfinished.values() if not row.left]
+        rows.sort(key=lambda row: (row.shown and row.moved > lately, row.moved))
+        for place, row in enumerate(reversed(rows)):
+            row.shown = place < most
+        shown = sorted((row for row in rows if row.shown), key=lambda row: (row.began, row.place))
+        return [Row(row.label, row.committed, row.tentative, colour=row.colour) for row in shown]
 
     def _start(self, started: SessionStarted) -> None:
         """What was unfinished is sent anew."""
         self._unfinished.clear()
-        self._order.clear()
         for participant in started.participants:
             self._name(participant.participant, participant.name)
 
-    def _touch(self, message: Caption | TranslationDelta) -> _Unfinished:
+    def _touch(self, message: Caption | TranslationDelta, *, caption: bool) -> _Unfinished:
+        """The row that a message changes, which is from now on what was said, or a translation of it."""
         key = (message.participant, message.utterance, message.lang)
         if (row := self._unfinished.get(key)) is None:
-            row = _Unfinished(self._label(message.participant, message.lang), _colour(message.participant))
+            label = self._label(message.participant, message.lang)
+            row = _Unfinished(label, _colour(message.participant), self._begin(key), self._place(message.lang))
             self._unfinished[key] = row
-            self._order[key] = self._serial = self._serial + 1
             if len(self._unfinished) > _UNFINISHED:
-                del self._order[self._unfinished.popitem(last=False)[0]]
+                self._unfinished.popitem(last=False)
+        if row.caption is not caption:
+            # A recogniser may find out late which language it hears: what was translated is then what was said.
+            row.caption, row.committed, row.tentative = caption, "", ""
+        row.left = False
+        row.moved = self._moves = self._moves + 1
         self._unfinished.move_to_end(key)
         return row
 
+    def _begin(self, key: tuple[str, str, str]) -> int:
+        """When the utterance of a new row began: rows of one utterance stay together."""
+        for other, row in self._unfinished.items():
+            if other[:2] == key[:2]:
+                return row.began
+        self._began += 1
+        return self._began
+
+    def _place(self, lang: str) -> int:
+        return self._langs.index(lang) if lang in self._langs else len(self._langs)
+
     def _drop(self, message: Caption | TranslationFinal | TranslationFailed) -> None:
-        key = (message.participant, message.utterance, message.lang)
-        if self._unfinished.pop(key, None) is not None:
-            del self._order[key]
+        self._unfinished.pop((message.participant, message.utterance, message.lang), None)
 
     def _forget(self, participant: str) -> None:
-        """Somebody left: a sentence they had not finished never will be; translations of finished ones go on."""
+        """Somebody left: a sentence they had not finished never will be, but translations of finished ones go on.
+
+        Which one a translation is shows when it grows again, and then it needs what it had committed.
+        """
         self._names.pop(participant, None)
-        for key in [key for key, row in self._unfinished.items() if key[0] == participant and row.caption]:
-            del self._unfinished[key], self._order[key]
+        for key in [key for key in self._unfinished if key[0] == participant]:
+            self._unfinished[key].left = True
 
     def _name(self, participant: str, name: str) -> None:
         self._names[participant] = name

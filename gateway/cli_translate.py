@@ -225,14 +225,18 @@ def note(sentence: str) -> None:
 
 @asynccontextmanager
 async def open_session(
-    options: SessionOptions, patience: Patience
+    options: SessionOptions, patience: Patience, *, growing: bool
 ) -> AsyncGenerator[tuple[ClientSession, tuple[str, ...]], None]:
-    """A started session and the languages it translates into. Raises `ClientError`."""
+    """A started session and the languages it translates into. Raises `ClientError`.
+
+    growing: whether anybody sees a translation before it is done; otherwise none is sent before.
+    """
     targets = tuple(lang for lang in options.targets if lang != options.source)
     async with connect(
         options.url,
         reads=targets,
         speaks=options.source,
+        stability="live" if growing else "final",
         glossary=_glossary(options.glossary, targets),
         context=options.context,
         formality=options.formality,
@@ -283,7 +287,8 @@ async def translate(
     """
     patience = Patience(options.wait_s)
     lines = _Lines(texts)
-    async with open_session(options, patience) as (session, targets):
+    growing = not as_json and can_redraw(sys.stdout, 1)
+    async with open_session(options, patience, growing=growing) as (session, targets):
         page = _Page(session, targets, lines, as_json=as_json, timings=timings, numbered=numbered)
         closed: ClientError | None = None
         try:

@@ -23,7 +23,7 @@ from gateway.events import TranslationRequest, Utterance
 from gateway.live_utterances import LiveTranslation
 from gateway.meetings import Meeting
 from gateway.scheduler import PARTIAL, Generated, Scheduler, Ticket
-from gateway.stability import CommitPolicy
+from gateway.stability import TOLERANCE, CommitPolicy
 
 __all__ = ["Interpreter"]
 
@@ -140,8 +140,8 @@ class Interpreter:
         said = translation.running
         assert said is not None  # noqa: S101 -- set by the caller
         translation.translated = said.text
-        if generated.rejected:
-            translation.policy.reject()
+        # One that ran into the output limit is a model that repeats itself.
+        if generated.rejected or generated.truncated:
             return "rejected"
         translation.policy.take(said.text, generated.text)
         return "translated"
@@ -158,5 +158,5 @@ class Interpreter:
             priority=PARTIAL,
             prefix=policy.committed,
             draft=policy.draft,
-            tolerance=policy.tolerance,
+            tolerance=TOLERANCE,
         )

@@ -62,6 +62,7 @@ class LiveTranslation:
         """Nothing more of it is translated or shown until another revision comes."""
         self.pending, self.stopped = False, True
         if self.ticket is not None:
+            self.policy.interrupted(self.ticket.text)
             self.ticket.withdraw()
 
 

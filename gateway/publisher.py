@@ -21,7 +21,7 @@ from gateway.events import LoggedEvent, Said, Timings, Translated, TranslationRe
 from gateway.meetings import Meeting, Translation
 from gateway.recent import Recent
 from gateway.scheduler import CATCHING_UP, FINAL, Scheduler, Ticket
-from gateway.stability import TOLERANCE
+from gateway.stability import FINAL_TOLERANCE
 
 __all__ = ["Publisher", "Settled", "timings"]
 
@@ -152,7 +152,7 @@ class Publisher:
                 priority=priority,
                 prefix=seen[lang].committed if lang in seen else "",
                 draft=seen[lang].policy.draft if lang in seen else "",
-                tolerance=TOLERANCE,
+                tolerance=FINAL_TOLERANCE,
             )
             for lang in languages
         ]

@@ -28,27 +28,34 @@ SPAN = (2, 4)
 # Units at the end of a hypothesis that `live` readers do not see while nothing agrees with them (mask-k).
 MASK = (4, 16)
 
-# How much less likely than its own choice, in nats, the model may find a token of the committed text before the
-# text is dropped. On the bundled model everything between 0.5 and 6 drops the same; at 10 some bad ones stay.
-TOLERANCE = 5.0
+# How much less likely than its own choice, in nats, the model may find a token of the committed text before it no
+# longer goes on from there: at a revision, which then changes nothing, and at the final, which then replaces what
+# was shown. By the time of the final a better sentence is worth a jump.
+TOLERANCE = 2.0
+FINAL_TOLERANCE = 0.5
 
-# Rejections in a row after which the committed text is continued whatever the model thinks of it: the rest of a
-# long utterance is worth more than a perfect joint.
-_PATIENCE = 8
+# Hypotheses kept within one span, which a recogniser that sends single letters would fill.
+_KEPT = 200
 
-# Hypotheses kept; many more than a span needs, unless the recogniser sends the same words again and again.
-_KEPT = 16
-
-# Digits in groups stay together, also with the spaces that French puts between them.
-_NUMBER = r"\p{N}+(?:(?:[.,:'’]|[ \u00a0\u202f](?=\p{N}{3}(?!\p{N})))\p{N}+)*"
-_WORD = r"[\p{L}\p{M}\p{N}]+(?:['’\-.][\p{L}\p{M}\p{N}]+)*"
-_SPACED = regex.compile(rf"\s*(?:{_NUMBER}(?![\p{{L}}\p{{M}}])|{_WORD}|(?=\S)\X)|\s+")
+# Of graphemes, so that what joins letters (in Persian, Hindi, Bengali) stays with them.
+_DIGITS = r"(?:(?=\p{N})\X)+"
+_PART = r"(?:(?=[\p{L}\p{M}\p{N}])\X)+"
+# Digits in groups stay together, also with the spaces that French puts between them, and also behind letters.
+_GROUPING = r"(?:[.,:'’٫٬]|[ \u00a0\u202f](?=\p{N}{3}(?!\p{N})))"
+_NUMBER = rf"{_DIGITS}(?:{_GROUPING}{_DIGITS})*"
+_WORD = rf"{_PART}(?:(?:['’\-.·׳״]|(?<=\p{{N}}){_GROUPING}(?=\p{{N}})){_PART})*"
+_SPACED = regex.compile(rf"\s*(?:{_NUMBER}(?:{_WORD})?|{_WORD}|(?=\S)\X)|\s+")
 # Latin words and numbers inside them are units too.
-_LATIN = r"[\p{Latin}\p{M}\p{N}]+(?:['’\-.,:][\p{Latin}\p{M}\p{N}]+)*"
-_GRAPHEMES = regex.compile(rf"\s*(?:{_LATIN}|(?=\S)\X)|\s+")
+_LATIN = r"(?:(?=[\p{Latin}\p{M}\p{N}])\X)+"
+_GRAPHEMES = regex.compile(rf"\s*(?:{_LATIN}(?:['’\-.,:٫٬]{_LATIN})*|(?=\S)\X)|\s+")
 
 # What a text is not cut behind: it belongs to what follows, or may be the beginning of something longer.
-_OPEN = regex.compile(r"(?:\p{N}|['’\-‐‑]|[\p{Ps}\p{Pi}¿¡]|\s)\Z")
+_OPEN = regex.compile(
+    r"(?:\p{N}[.,:/]?|[〇零一二三四五六七八九十百千万萬億亿兆]|['’\-‐‑\u200c\u200d]|[\p{Ps}\p{Pi}¿¡]|\s)\Z"
+)
+# Of these, what is attached to the unit before it, which is open too.
+_ATTACHED = frozenset("'’-‐‑.,:/")
+_SPOKEN = regex.compile(r"[\p{L}\p{N}]")
 
 
 def units(text: str, lang: str) -> list[str]:
@@ -74,8 +81,10 @@ def _shared(one: list[str], other: list[str]) -> list[str]:
 def _settled(pieces: list[str]) -> str:
     """The pieces joined, without those at the end behind which a text is not cut."""
     end = len(pieces)
-    while end and _OPEN.search(pieces[end - 1]):
+    while end and _OPEN.search("".join(pieces[max(0, end - 2) : end])):
         end -= 1
+        if end and pieces[end] in _ATTACHED:
+            end -= 1
     return "".join(pieces[:end])
 
 
@@ -95,44 +104,40 @@ class CommitPolicy:
         self._mask = MASK[target in UNSPACED]
         # Source units heard, and the hypothesis.
         self._hypotheses: deque[tuple[int, list[str]]] = deque(maxlen=_KEPT)
-        self._rejections = 0
-
-    @property
-    def tolerance(self) -> float | None:
-        """With which tolerance the next revision is to be translated."""
-        return TOLERANCE if self._rejections < _PATIENCE else None
 
     def take(self, source: str, hypothesis: str) -> None:
-        """The translation of the newest revision, whose text is `source`."""
+        """The translation of the newest revision, whose text is `source`.
+
+        One that does not go on from the committed text changes nothing: the source was revised behind it, and what
+        is shown stays until the recogniser comes back to it, or the final replaces it.
+        """
         if not hypothesis.startswith(self.committed):
-            self.reject()
             return
-        self._rejections = 0
-        heard, pieces = len(units(source, self._source)), units(hypothesis, self._target)
-        visible = shared = _shared(pieces, self._hypotheses[-1][1]) if self._hypotheses else []
+        heard = sum(_SPOKEN.search(unit) is not None for unit in units(source, self._source))
+        pieces = units(hypothesis, self._target)
+        before = self._hypotheses[-1][1] if self._hypotheses else []
+        shown, visible = self.committed + self.tentative, _shared(pieces, before)
+        shared = visible
         lasting: list[str] = []
         for earlier, others in reversed(self._hypotheses):
             shared = _shared(shared, others)
             if earlier <= heard - self._span:
                 lasting = shared
                 break
+        while len(self._hypotheses) > 1 and self._hypotheses[1][0] <= heard - self._span:
+            self._hypotheses.popleft()
         self._hypotheses.append((heard, pieces))
-        self._commit(_settled(lasting))
-        if len(unmasked := pieces[: -self._mask]) > len(visible):
-            visible = unmasked
+        self.committed = max(self.committed, _settled(lasting), key=len)
         self.draft = hypothesis[len(self.committed) :]
-        shown = _settled(visible)
-        self.tentative = shown[len(self.committed) :] if shown.startswith(self.committed) else ""
+        text, early = _settled(visible), _settled(pieces[: -self._mask])
+        if len(early) > len(text) and early.startswith(shown):
+            text = early
+        # A single hypothesis that says something else is mostly a misheard word: it takes two to take text back.
+        if len(shown) > len(text) and any(said.startswith(shown) for said in ("".join(before), hypothesis)):
+            text = max(shown, self.committed, key=len)
+        self.tentative = text[len(self.committed) :]
 
     def interrupted(self, hypothesis: str) -> None:
         """A translation that a newer revision ended: its beginning is a guess, and nothing is shown of it."""
         if hypothesis.startswith(self.committed) and len(hypothesis) > len(self.committed + self.draft):
             self.draft = hypothesis[len(self.committed) :]
-
-    def reject(self) -> None:
-        """The model would not go on from the committed text: the source was revised. What is shown stays."""
-        self._rejections += 1
-
-    def _commit(self, text: str) -> None:
-        if len(text) > len(self.committed) and text.startswith(self.committed):
-            self.committed = text

@@ -327,6 +327,7 @@ async def test_one_line_per_language() -> None:
         SessionStart(
             reads=["ja", "zh-hant"],
             speaks="en",
+            stability="final",
             glossary={
                 "ja": {"ticket": "Ticket", "a:b": "c=d", "x:y": "z"},
                 "zh-hant": {"ticket": "Ticket", "x:y": "z"},
@@ -345,7 +346,7 @@ async def test_without_to_every_other_language_is_read() -> None:
         update = await peer.expect(SessionUpdate)
         assert update.reads == ["en", "ja", "fr"]
         assert update.glossary == {lang: {"Haus": "house"} for lang in update.reads}
-        await peer.say(SessionUpdated(update.reads, "de"))
+        await peer.say(SessionUpdated(update.reads, "de", start.stability))
         utterance = await peer.take()
         await peer.say(*(translated(utterance, lang, lang.upper()) for lang in ("ja", "fr", "en")))
         await peer.expect(SessionEnd)
@@ -439,7 +440,7 @@ async def test_a_translation_is_one_line_whatever_is_in_it() -> None:
 
 async def test_json_is_the_gateways_own_messages() -> None:
     async def script(peer: Peer) -> None:
-        await peer.start()
+        assert (await peer.start()).stability == "final"
         utterance = await peer.take()
         await peer.say(delta(utterance, "ja", "は"), translated(utterance, "ja", "はい"))
         await peer.say(failed(utterance, "de", "The engine failed."))
@@ -988,7 +989,7 @@ async def test_translations_grow_in_place() -> None:
     shown, shown_more = asyncio.Event(), asyncio.Event()
 
     async def script(peer: Peer) -> None:
-        await peer.start()
+        assert (await peer.start()).stability == "live"
         utterance = await peer.take()
         await peer.say(delta(utterance, "ja", "おは"))
         await peer.say(delta(utterance, "de", "Guten ", "Tag"))
@@ -1033,7 +1034,7 @@ async def test_chat_on_a_terminal() -> None:
     pytest.importorskip("readline")
 
     async def script(peer: Peer) -> None:
-        await peer.start()
+        assert (await peer.start()).stability == "live"
         utterance = await peer.take()
         assert utterance.text == "Good morning"
         await peer.say(delta(utterance, "ja", "おは"), translated(utterance, "ja", "おはよう"))
@@ -1087,7 +1088,7 @@ async def updating(peer: Peer) -> None:
             case SessionUpdate() as update:
                 reads = reads if update.reads is None else update.reads
                 speaks = update.speaks or speaks
-                await peer.say(SessionUpdated(reads, speaks))
+                await peer.say(SessionUpdated(reads, speaks, start.stability))
             case UtteranceFinal() as utterance:
                 await peer.say(accepted(utterance))
                 await peer.say(*(translated(utterance, lang, f"{speaks}-{lang}") for lang in reads))
@@ -1165,7 +1166,8 @@ async def test_chat_tells_of_a_failure_and_goes_on() -> None:
 
 async def test_chat_goes_on_when_the_gateway_is_back() -> None:
     async def script(peer: Peer) -> None:
-        await peer.start(None if peer.visit < 3 else ANOTHER)
+        start = await peer.start(None if peer.visit < 3 else ANOTHER)
+        assert start.stability == "final"  # nobody sees a translation grow in a pipe
         if peer.visit == 1:
             await peer.take()
             peer.drop()
@@ -1175,7 +1177,7 @@ async def test_chat_goes_on_when_the_gateway_is_back() -> None:
             await peer.leave(4010)
         else:
             assert (await peer.expect(SessionUpdate)).reads == ["de"]
-            await peer.say(SessionUpdated(["de"], "en"))
+            await peer.say(SessionUpdated(["de"], "en", "final"))
             utterance = await peer.take()
             await peer.say(translated(utterance, "de", "ZWEI"))
             await peer.connection.wait_closed()

@@ -13,16 +13,18 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import cast
+from typing import cast, get_args
 
 import pytest
 
 from gateway.cli import main
+from gateway.cli_flags import parser
 from gateway.cli_meeting import Interruptible, Seat
 from gateway.cli_read import Board
 from gateway.cli_speak import _Speech, growing
 from gateway.cli_transcript import transcript_url
 from gateway.client import ClientSession, Reconnected
+from gateway.events import Stability
 from gateway.messages import (
     Caption,
     Error,
@@ -113,6 +115,7 @@ def failed(message: str, utterance: str = "1", *, by: str = ANA, lang: str = "ja
         (["read", "--meeting", "", "ja"], "'' is no meeting"),
         (["read", "--meeting", "m", "--json", "--transcript", "srt"], "not allowed with argument --json"),
         (["read", "--meeting", "m", "--transcript", "doc"], "invalid choice: 'doc'"),
+        (["read", "--meeting", "m", "ja", "--stability", "early"], "invalid choice: 'early'"),
         (["read", "--meeting", "m", "ja", "--url", "ftp://x"], "'ftp://x' is no address of a gateway"),
         (["read", "--meeting", "m", "--transcript", "srt", "--url", ""], "'' is no address of a gateway"),
     ],
@@ -297,6 +300,44 @@ async def test_a_refused_line_is_named_and_harms_no_other() -> None:
     async with scripted_gateway(script) as url:
         ran = await run("speak", "--meeting", "m", "--url", url, stdin="\nlong\nshort\n")
     assert ran == (3, "", "gateway: line 2: Too long.\n✓ short\ngateway: 2 said, 1 accepted, 1 refused.\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "pace"),
+    [
+        ([], None),
+        (["--words-per-minute"], 150.0),
+        (["--words-per-minute", "90.5"], 90.5),
+        (["--words-per-minute", "--name", "Ana"], 150.0),
+    ],
+)
+def test_the_pace_of_a_speech(flags: list[str], pace: float | None) -> None:
+    assert parser().parse_args(["speak", "--meeting", "m", *flags]).words_per_minute == pace
+
+
+async def test_lines_typed_on_a_terminal_are_said_word_by_word() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.expect(SessionStart)
+        await peer.say(started())
+        for id in ("1", "2"):
+            texts = [(await peer.expect(UtterancePartial)).text for _ in range(2)]
+            utterance = await peer.expect(UtteranceFinal)
+            assert (*texts, utterance.text) == ("Good", "Good morning,", "Good morning, all.")
+            assert (utterance.id, utterance.rev) == (id, 3)
+            await peer.say(UtteranceAccepted(utterance.id, utterance.rev, 1))
+        await peer.expect(SessionEnd)
+        await peer.leave(1000)
+
+    argv = ("speak", "--meeting", "m", "--words-per-minute", "6000", "--url")
+    async with scripted_gateway(script) as url, on_a_terminal(*argv, url) as terminal:
+        await terminal.until("en> ")
+        terminal.type("Good morning, all.\n")
+        await terminal.until("en ✓> ")
+        terminal.type("Good morning, all.\n")
+        await terminal.until("en ✓> ")
+        terminal.type("\x04")
+        assert await terminal.rest() == "\r\ngateway: 2 said, 2 accepted, 0 refused.\r\n"
+        assert await terminal.process.wait() == 0
 
 
 async def test_lines_are_said_word_by_word() -> None:
@@ -518,6 +559,51 @@ def test_a_caption_that_may_change_is_replaced() -> None:
     assert shown.unfinished(6) == []
 
 
+def test_a_translation_grows_while_its_utterance_is_being_said() -> None:
+    # One column for each language: what was said, and its translations, in the order in which they were asked for.
+    shown = board("en", "ja", "de", participants=[Participant(ANA, "Ana", "en", [])])
+    shown.take(caption("Good", final=False))
+    shown.take(delta("", "Gute", lang="de"))
+    shown.take(delta("", "いい"))
+    assert plain(shown.unfinished(6)) == ["en  Ana: [Good]", "ja  Ana: [いい]", "de  Ana: [Gute]"]
+    # The tentative text is replaced, the committed text stays; a delta may bring only one of them.
+    shown.take(caption("Good morning", final=False))
+    shown.take(delta("Gut", "en Mor", lang="de"))
+    shown.take(delta("", "おはよ"))
+    assert plain(shown.unfinished(6)) == [
+        "en  Ana: [Good morning]",
+        "ja  Ana: [おはよ]",
+        "de  Ana: Gut[en Mor]",
+    ]
+    # What was said is final; the translations go on where they were, and each is replaced once.
+    assert plain(shown.take(caption("Good morning, all."))) == ["en  Ana: Good morning, all."]
+    shown.take(delta("en Morgen", "", lang="de"))
+    assert plain(shown.unfinished(6)) == ["ja  Ana: [おはよ]", "de  Ana: Guten Morgen"]
+    assert plain(shown.take(final("Einen guten Morgen.", lang="de"))) == ["de  Ana: Einen guten Morgen."]
+    assert plain(shown.take(final("おはよう"))) == ["ja  Ana: おはよう"]
+    assert shown.unfinished(6) == []
+
+
+def test_only_committed_text_is_there_for_good() -> None:
+    shown = board()
+    shown.take(delta("", "Gute"))
+    shown.take(delta("", ""))
+    assert plain(shown.unfinished(6)) == [""]
+    shown.take(delta("Hallo", ""))
+    assert plain(shown.unfinished(6)) == ["Hallo"]
+
+
+def test_a_recogniser_that_finds_out_late_which_language_it_hears() -> None:
+    shown = board("en", "de")
+    shown.take(caption("Goo tin", lang="en", final=False))
+    shown.take(delta("Guh", "tin", lang="de"))
+    assert plain(shown.unfinished(6)) == ["en  Ana: [Goo tin]", "de  Ana: Guh[tin]"]
+    # What was a translation is what was said, and the other way round: neither is shown behind the other.
+    shown.take(caption("Guten Tag", lang="de", final=False))
+    shown.take(delta("Good ", "day", lang="en"))
+    assert plain(shown.unfinished(6)) == ["en  Ana: Good [day]", "de  Ana: [Guten Tag]"]
+
+
 def test_several_languages_have_tags_and_several_speakers_lines() -> None:
     shown = board("ja", "zh-hant")
     shown.take(ParticipantJoined(BEN, "Ben", "de", []))
@@ -539,6 +625,23 @@ def test_a_few_unfinished_lines_are_shown_those_that_moved_last() -> None:
     assert plain(shown.unfinished(3)) == ["2!", "6", "7"]
 
 
+def test_lines_that_grow_together_do_not_take_turns() -> None:
+    shown = board()
+    for number in range(4):
+        shown.take(delta(f"{number}", utterance=str(number)))
+    assert plain(shown.unfinished(3)) == ["1", "2", "3"]
+    for _ in range(5):
+        for number in range(4):
+            shown.take(delta("+", utterance=str(number)))
+            assert [row.label + row.text[:1] for row in shown.unfinished(3)] == ["1", "2", "3"]
+    # One that stands still gives way in the end, and a finished one at once.
+    for _ in range(6):
+        shown.take(delta("+", utterance="0"))
+    assert [row.text[:1] for row in shown.unfinished(3)] == ["0", "2", "3"]
+    shown.take(final("2", utterance="2"))
+    assert [row.text[:1] for row in shown.unfinished(3)] == ["0", "1", "3"]
+
+
 def test_what_is_never_finished_does_not_pile_up() -> None:
     shown = board()
     for number in range(10_000):
@@ -546,7 +649,6 @@ def test_what_is_never_finished_does_not_pile_up() -> None:
         shown.take(ParticipantJoined(f"{number:08x}", f"P{number}", None, []))
     assert len(shown.unfinished(10_000)) == 200
     assert len(shown._names) == 1_000
-    assert len(shown._order) == 200
 
 
 def test_what_was_said_before_is_dimmed() -> None:
@@ -579,10 +681,17 @@ def test_who_comes_and_goes() -> None:
     assert plain(shown.take(ParticipantJoined(ANA, "Ana", "en", ["de"]))) == ["— Ana joined, speaking en"]
     assert plain(shown.take(ParticipantJoined("d0", "", None, ["de"]))) == ["— Somebody joined"]
     shown.take(caption("I have to le", "1", final=False))
+    shown.take(delta("行か", "なけ", utterance="1"))
     shown.take(delta("こんにち", utterance="0"))
+    shown.take(delta("Ja", by=BEN))
     assert plain(shown.take(ParticipantLeft(ANA, "Ana", "en", ["de"]))) == ["— Ana left"]
-    # The sentence in the middle of which she left is never finished; what she had said is translated on.
-    assert plain(shown.unfinished(6)) == ["ja  Ana: こんにち"]
+    # The sentence in the middle of which she left is never finished, neither what was said nor its translation.
+    assert plain(shown.unfinished(6)) == ["ja  Ja"]
+    # What she had said before is translated on, and begins with what was shown of it.
+    shown.take(delta("は", utterance="0"))
+    assert plain(shown.unfinished(6)) == ["ja  Ana: こんにちは", "ja  Ja"]
+    assert plain(shown.take(final("こんにちは。", utterance="0"))) == ["ja  Ana: こんにちは。"]
+    assert plain(shown.unfinished(6)) == ["ja  Ja"]
 
 
 def test_a_new_name_is_used() -> None:
@@ -622,9 +731,10 @@ def test_nobody_drives_the_terminal_of_a_reader() -> None:
 # ---------------------------------------------------------------- read
 
 
-async def joined(peer: Peer, *before: ServerMessage) -> None:
+async def joined(peer: Peer, *before: ServerMessage, stability: Stability = "live") -> None:
     """The reader's start, with what was said before they came."""
-    assert await peer.expect(SessionStart) == SessionStart(reads=["ja", "de"], meeting="standup")
+    start = await peer.expect(SessionStart)
+    assert start == SessionStart(reads=["ja", "de"], meeting="standup", stability=stability)
     await peer.say(started(participants=[Participant(ANA, "Ana", "en", []), Participant("d0", "", None, ["de"])]))
     await peer.say(*before)
     ping = await peer.expect(Ping)
@@ -637,7 +747,8 @@ READ = ("read", "--meeting", "standup", "ja", "de", "--url")
 @pytest.mark.parametrize("langs", [["ja", "de"], ["ja,de-AT", "ja"], ["--lang", "ja,de"], ["ja", "--lang", "de"]])
 async def test_captions_in_a_pipe(langs: list[str]) -> None:
     async def script(peer: Peer) -> None:
-        await joined(peer, final("前", "0"))
+        # Where only finished texts are printed, none but those are asked for.
+        await joined(peer, final("前", "0"), stability="final")
         await peer.say(ParticipantJoined(BEN, "Ben", "de", []))
         await peer.say(
             delta("お", "は"), final("お\tは\nよう"), caption("Mo", "1", by=BEN, lang="de", final=False)
@@ -694,7 +805,7 @@ async def test_captions_as_json() -> None:
 @pytest.mark.parametrize("flags", [[], ["--json"]])
 async def test_a_reader_comes_back(recovered: bool, sentence: str, flags: list[str]) -> None:
     async def first(peer: Peer) -> None:
-        await joined(peer)
+        await joined(peer, stability="live" if flags else "final")
         await peer.say(final("一"))
         await seen.wait()
 
@@ -722,12 +833,63 @@ async def test_a_reader_comes_back(recovered: bool, sentence: str, flags: list[s
 
 async def test_a_gateway_that_sends_a_reader_away() -> None:
     async def script(peer: Peer) -> None:
-        await joined(peer)
+        await joined(peer, stability="final")
         await peer.leave(4510, Error("session_replaced", "Another connection took over."))
 
     async with scripted_gateway(script) as url:
         ran = await run(*READ, url)
     assert ran == (1, "", "gateway: The gateway closed the session: Another connection took over.\n")
+
+
+@pytest.mark.parametrize("stability", get_args(Stability))
+async def test_a_reader_chooses_what_they_see_of_the_unfinished(stability: Stability) -> None:
+    async def script(peer: Peer) -> None:
+        await joined(peer, stability=stability)
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url:
+        async with on_a_terminal(*READ, url, "--stability", stability) as terminal:
+            await terminal.until("Ctrl-C leaves")
+            terminal.process.send_signal(signal.SIGINT)
+            await terminal.rest()
+        async with command(*READ, url, "--stability", stability, "--json") as process:
+            assert process.stdout is not None
+            await process.stdout.readline()
+            assert await interrupted(process) == (0, "", "")
+
+
+async def test_a_sentence_that_is_being_said_on_a_terminal() -> None:
+    steps = {name: asyncio.Event() for name in ("grown", "committed", "final")}
+
+    async def script(peer: Peer) -> None:
+        await joined(peer)
+        await peer.say(caption("Guten", by=BEN, lang="de", final=False), delta("", "いい", by=BEN))
+        await steps["grown"].wait()
+        await peer.say(caption("Guten Tag", by=BEN, lang="de", final=False), delta("こん", "ばんは", by=BEN))
+        await steps["committed"].wait()
+        await peer.say(caption("Guten Tag.", by=BEN, lang="de"), delta("にちは", by=BEN))
+        await steps["final"].wait()
+        await peer.say(final("こんにちは。", by=BEN))
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url, on_a_terminal(*READ, url) as terminal:
+        dim, plain = "\x1b[2m", "\x1b[0m"
+        await terminal.until(f"ja  Ben: {plain}{dim}いい{plain}\r\n")
+        await terminal.until(f"de  Ben: {plain}{dim}Guten{plain}")
+        steps["grown"].set()
+        await terminal.until(f"ja  Ben: {plain}こん{dim}ばんは{plain}\r\n")
+        await terminal.until(f"de  Ben: {plain}{dim}Guten Tag{plain}")
+        steps["committed"].set()
+        await terminal.until("\r\x1b[1A\x1b[J")
+        await terminal.until(f"de  Ben: {plain}Guten Tag.\r\n")
+        await terminal.until(f"ja  Ben: {plain}こんにちは")
+        steps["final"].set()
+        shown = await terminal.until(f"ja  Ben: {plain}こんにちは。\r\n")
+        assert shown.count("\r\x1b[J") == 1
+        assert "ばんは" not in shown
+        terminal.process.send_signal(signal.SIGINT)
+        await terminal.rest()
+        assert await terminal.process.wait() == 0
 
 
 async def test_reading_on_a_terminal() -> None:
@@ -805,6 +967,21 @@ async def test_a_meeting_between_two_terminals() -> None:
     }
     assert ran.err == "gateway: ja: Ben: The script says that this text fails.\n"
     assert ran.status == 0
+
+
+async def test_a_sentence_in_the_middle_of_which_its_speaker_leaves() -> None:
+    async with running() as gateway:
+        seat = ("--meeting", "standup", "--url", f"http://127.0.0.1:{gateway.port}")
+        argv = ("speak", *seat, "--name", "Ana", "--words-per-minute", "1200")
+        async with on_a_terminal("read", *seat, "ja") as terminal, command(*argv) as speaker:
+            await terminal.until("Ctrl-C leaves")
+            assert speaker.stdin is not None
+            speaker.stdin.write(b"Good morning, " * 100 + b"\n")
+            await terminal.until("[ja] Good morning,")  # it is translated while it is being said
+            assert await interrupted(speaker) == (0, "", "gateway: 0 said, 0 accepted, 0 refused.\n")
+            await terminal.until("— Ana left")
+            terminal.process.send_signal(signal.SIGINT)
+            assert "morning" not in await terminal.rest()
 
 
 async def test_a_meeting_with_a_bad_language() -> None:

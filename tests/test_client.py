@@ -105,6 +105,7 @@ async def test_a_session_starts_with_what_it_was_given(codec: Codec) -> None:
             reads=("ja", "de"),
             speaks="en",
             name="Ada",
+            stability="stable",
             glossary={"de": {"ticket": "Ticket"}},
             context="A release meeting.",
             formality="formal",
@@ -118,6 +119,7 @@ async def test_a_session_starts_with_what_it_was_given(codec: Codec) -> None:
             reads=["ja", "de"],
             speaks="en",
             name="Ada",
+            stability="stable",
             glossary={"de": {"ticket": "Ticket"}},
             context="A release meeting.",
             formality="formal",
@@ -426,8 +428,8 @@ async def test_everything_else_a_session_may_say() -> None:
         await peer.start()
         assert await peer.receive() == UtteranceCancel("7")
         assert await peer.receive() == SessionUpdate(reads=["fr"], speaks="de", formality="informal")
-        await peer.say(SessionUpdated(["fr"], "de"))
-        assert await peer.receive() == SessionUpdate(context="Sales.")
+        await peer.say(SessionUpdated(["fr"], "de", "live"))
+        assert await peer.receive() == SessionUpdate(stability="final", context="Sales.")
         assert await peer.receive() == Ping("n")
         await peer.say(Pong("n"))
         assert await peer.receive() == SessionEnd()
@@ -436,10 +438,10 @@ async def test_everything_else_a_session_may_say() -> None:
     async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
         await session.cancel("7")
         await session.update(reads=("fr",), speaks="de", formality="informal")
-        await session.update(context="Sales.")
+        await session.update(stability="final", context="Sales.")
         await session.ping("n")
         await session.end()
-        assert await everything(session) == [SessionUpdated(["fr"], "de"), Pong("n")]
+        assert await everything(session) == [SessionUpdated(["fr"], "de", "live"), Pong("n")]
 
 
 async def test_any_message_may_be_sent_as_one() -> None:

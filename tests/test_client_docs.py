@@ -15,6 +15,7 @@ import pytest
 
 import gateway.client
 from gateway.client import ClientError, ClientSession, SessionEvent, connect
+from gateway.events import Stability
 from gateway.messages import SessionStarted
 from tests.gateways import running
 
@@ -41,6 +42,7 @@ def run(source: str, url: str) -> str:
     [
         ("Can you hear me?", "(ja \\[ja\\] Can you hear me\\?\nde \\[de\\] Can you hear me\\?\n|de.*\nja.*\n)"),
         ("def recogniser", ""),
+        ("def say", "(… .*\\(.*\\)\n)+\\[ja\\] Let us begin with the budget\\.\n"),
         ("def describe", ""),
         ("Said before the crash", "nothing missed: True\n\\[ja\\] Said before the crash\\.\n"),
         ("MSGPACK", "\\['en', 'ja', .*\\]\n"),
@@ -70,7 +72,15 @@ async def test_captions_are_shown_as_they_grow() -> None:
 
 
 def test_every_block_is_run() -> None:
-    words = {"Can you hear me?", "def recogniser", "def describe", "Said before", "MSGPACK", "def captions"}
+    words = {
+        "Can you hear me?",
+        "def recogniser",
+        "def describe",
+        "Said before",
+        "MSGPACK",
+        "def captions",
+        "def say",
+    }
     assert {block(each) for each in words} == set(BLOCKS)
 
 
@@ -89,6 +99,10 @@ def rows(heading: str) -> Iterator[list[str]]:
     lines = [line for line in section.splitlines() if line.startswith("|")][2:]
     for line in lines:
         yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_every_stability_is_explained() -> None:
+    assert tuple(name.strip("`") for name, _ in rows("While somebody is speaking")) == get_args(Stability)
 
 
 def test_every_error_is_listed() -> None:

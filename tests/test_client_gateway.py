@@ -86,6 +86,41 @@ async def test_an_update_holds_over_a_drop() -> None:
         assert texts(await until(session, TranslationFinal)) == ["[de] Hello"]
 
 
+async def say_more_and_more(session: ClientSession, id: str) -> None:
+    for count in range(1, 400):
+        await session.partial("word " * count, id)
+        await asyncio.sleep(0.05)
+
+
+async def test_what_is_being_said_is_translated_until_somebody_wants_to_read_finals_only() -> None:
+    async with (
+        running() as gateway,
+        connect(gateway.url, reads=["ja"], speaks="en", stability="stable", jitter=lambda: 0.0) as session,
+    ):
+        async with asyncio.TaskGroup() as tasks:
+            saying = tasks.create_task(say_more_and_more(session, "1"))
+            deltas = [
+                each for each in await until(session, TranslationDelta, 3) if isinstance(each, TranslationDelta)
+            ]
+            saying.cancel()
+        shown = "".join(each.committed for each in deltas)
+        assert shown
+        assert ("[ja] " + "word " * 400).startswith(shown)
+        assert [each.tentative for each in deltas] == ["", "", ""]
+        await session.final("word word", "1")
+        assert texts(await until(session, TranslationFinal)) == ["[ja] word word"]
+        await session.update(stability="final")
+        assert (await until(session, SessionUpdated))[-1] == SessionUpdated(["ja"], "en", "final")
+        await session.drop()
+        await until(session, Reconnected)
+        for count in range(1, 20):
+            await session.partial("word " * count, "2")
+        await session.final("word word", "2")
+        events = await until(session, TranslationFinal)
+        assert texts(events) == ["[ja] word word"]
+        assert [each for each in events if isinstance(each, TranslationDelta)] == []
+
+
 async def test_a_gateway_that_restarts_gets_what_it_had_not_accepted() -> None:
     async with AsyncExitStack() as stack:
         before = AsyncExitStack()

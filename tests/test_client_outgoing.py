@@ -139,6 +139,28 @@ def test_a_refused_update_does_not_hold() -> None:
     assert queue.start == SessionStart(reads=["ja"], speaks="de")
 
 
+def test_every_option_of_an_update_holds_once_taken() -> None:
+    update = SessionUpdate(["fr"], "de", "final", {"fr": {"Haus": "maison"}}, "Sales.", "formal")
+    names = SessionUpdate.__struct_fields__
+    assert None not in [getattr(update, name) for name in names]
+    queue = outgoing()
+    queue.keep(update)
+    sent(queue)
+    queue.updated()
+    assert [getattr(queue.start, name) for name in names] == [getattr(update, name) for name in names]
+
+
+@pytest.mark.parametrize("field", ["reads[0]", "speaks", "stability", "glossary.fr", "context", "formality"])
+def test_an_error_about_an_option_refuses_the_update(field: str) -> None:
+    queue = outgoing()
+    queue.keep(SessionUpdate(stability="final"))
+    sent(queue)
+    queue.refused(refusal(None, code="invalid_message", field=field), 0.0)
+    queue.updated()
+    assert queue.start.stability == "live"
+    assert queue.idle
+
+
 def test_an_update_that_came_too_fast_is_sent_again() -> None:
     queue = outgoing()
     queue.keep(SessionUpdate(speaks="de"))

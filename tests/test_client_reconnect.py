@@ -628,18 +628,21 @@ async def test_an_update_holds_when_the_session_is_resumed() -> None:
         starts.append(await peer.start())
         if peer.visit == 1:
             await peer.expect(SessionUpdate)
-            await peer.say(SessionUpdated(["fr"], "en"))
+            await peer.say(SessionUpdated(["fr"], "en", "final"))
             assert (await peer.expect(SessionUpdate)).speaks == "de"
             peer.drop()
             return
         # The one that was not answered is sent again; so is the one made meanwhile.
         for speaks in ("de", "fr"):
             assert await peer.receive() == SessionUpdate(speaks=speaks)
-            await peer.say(SessionUpdated(["fr"], speaks))
+            await peer.say(SessionUpdated(["fr"], speaks, "final"))
         await peer.leave(1000 if peer.visit == 3 else 4010)
 
-    async with scripted_gateway(script) as url, connect_at_once(url, speaks="en", context="Sales.") as session:
-        await session.update(reads=["fr"])
+    async with (
+        scripted_gateway(script) as url,
+        connect_at_once(url, speaks="en", stability="stable", context="Sales.") as session,
+    ):
+        await session.update(reads=["fr"], stability="final")
         await anext(session)
         await session.update(speaks="de")
         await until(session, Reconnecting)
@@ -647,10 +650,9 @@ async def test_an_update_holds_when_the_session_is_resumed() -> None:
         await until(session, Reconnected)
         assert kinds(await until(session, Reconnecting))[:2] == ["SessionUpdated"] * 2
         await until(session, Reconnected)
-    first, second, third = starts
-    assert (first.reads, first.speaks, first.context) == (["ja"], "en", "Sales.")
-    assert (second.reads, second.speaks, second.context) == (["fr"], "en", "Sales.")
-    assert (third.reads, third.speaks, third.context) == (["fr"], "fr", "Sales.")
+    changed = [(start.reads, start.speaks, start.stability) for start in starts]
+    assert changed == [(["ja"], "en", "stable"), (["fr"], "en", "final"), (["fr"], "fr", "final")]
+    assert {start.context for start in starts} == {"Sales."}
 
 
 async def test_an_end_that_was_lost_is_said_again() -> None:

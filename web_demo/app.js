@@ -2,11 +2,15 @@
 
 import { GatewayClient } from "./client.js";
 import { element, find } from "./elements.js";
+import { Playback } from "./playback.js";
 import { ReadinessWatch } from "./readiness.js";
 import { SpeakPanel } from "./speak_panel.js";
+import { StabilityChoice } from "./stability_choice.js";
 import { UtteranceCard } from "./utterance_card.js";
 
-/** @typedef {import("./client.js").ClientEvent} ClientEvent */
+/** @typedef {import("./client_events.js").ClientEvent} ClientEvent */
+/** @typedef {import("./client_events.js").UtteranceRefused} UtteranceRefused */
+/** @typedef {import("./messages.js").Stability} Stability */
 /** @typedef {import("./readiness.js").Readiness} Readiness */
 /** @typedef {import("./speak_panel.js").Language} Language */
 /** @typedef {import("./speak_panel.js").Said} Said */
@@ -22,6 +26,8 @@ const loadingHint = find("loading-hint", HTMLParagraphElement);
 const loadingElapsed = find("loading-elapsed", HTMLSpanElement);
 const transcript = find("transcript", HTMLElement);
 const empty = find("empty", HTMLParagraphElement);
+/** What is being typed stays beside the field: it is to be seen, also above a phone's keyboard. */
+const typed = find("draft", HTMLOListElement);
 const utterances = find("utterances", HTMLOListElement);
 const notice = find("notice", HTMLDivElement);
 const noticeText = find("notice-text", HTMLParagraphElement);
@@ -30,8 +36,15 @@ const announcements = find("announcements", HTMLDivElement);
 
 const streamUrl = new URL("./v1/stream", document.baseURI);
 streamUrl.protocol = streamUrl.protocol === "https:" ? "wss:" : "ws:";
-const client = new GatewayClient(streamUrl.href);
-const panel = new SpeakPanel({ say: onSay, read: (reads) => client.read(reads), object: showNotice });
+const choice = new StabilityChoice(onStability);
+const client = new GatewayClient(streamUrl.href, { stability: choice.mode });
+const panel = new SpeakPanel({
+  draft: onDraft,
+  say: onSay,
+  play: onPlay,
+  read: (reads) => client.read(reads),
+  object: showNotice,
+});
 const watch = new ReadinessWatch("./readyz", onReadiness);
 
 /** @type {Readiness} */
@@ -41,8 +54,12 @@ let languagesShown = false;
 let waitingSince = null;
 /** @type {Map<string, string>} */
 const names = new Map();
-/** @type {Map<string, UtteranceCard>} In the order in which they were said. */
+/** @type {Map<string, UtteranceCard>} In the order in which they were begun. */
 const cards = new Map();
+/** The utterance that is being typed. @type {{id: string, text: string} | undefined} */
+let draft;
+/** @type {Map<string, Playback>} Utterances that are being said word by word. */
+const playing = new Map();
 
 // -------------------------------------------------------------------- readiness and connection
 
@@ -157,25 +174,106 @@ async function loadLanguages() {
 
 // -------------------------------------------------------------------- saying something
 
+/** @param {Said | null} said What stands in the field. */
+function onDraft(said) {
+  if (said === null || (draft !== undefined && !goesOn(draft.text, said.text))) giveUpDraft();
+  if (said === null) return;
+  const { text, lang } = said;
+  const id = client.partial({ text, lang, id: draft?.id });
+  draft = { id, text };
+  show(id, said, "typed");
+}
+
+/**
+ * Whether a text is another revision of an earlier one. Translations go on from a beginning that is never taken back:
+ * of another sentence that would be nonsense.
+ * @param {string} earlier
+ * @param {string} text
+ */
+function goesOn(earlier, text) {
+  let same = 0;
+  while (same < earlier.length && earlier[same] === text[same]) same += 1;
+  return same >= earlier.length / 2;
+}
+
+/** It will never be said. A partial cannot be taken back: the gateway lets go of it by itself. */
+function giveUpDraft() {
+  if (draft !== undefined) client.cancel(draft.id);
+}
+
 /** @param {Said} said */
-function onSay({ text, lang, reads }) {
+function onSay(said) {
   hideNotice();
+  const { text, lang } = said;
+  if (draft !== undefined && !goesOn(draft.text, text)) giveUpDraft();
+  const id = client.final({ text, lang, id: draft?.id });
+  draft = undefined;
+  show(id, said, "said");
+  scrollTo(id, "nearest");
+}
+
+/** @param {Said} said */
+function onPlay({ text, lang }) {
+  hideNotice();
+  giveUpDraft();
+  const id = client.partial({ text: "", lang });
+  // Other languages may be chosen meanwhile.
+  const reads = () => panel.targets.filter((tag) => tag !== lang);
+  const playback = new Playback(text, lang, {
+    heard: (words) => {
+      client.partial({ text: words, lang, id });
+      show(id, { text: words, lang, reads: reads() }, "spoken");
+    },
+    over: () => {
+      playing.delete(id);
+      client.final({ text, lang, id });
+      show(id, { text, lang, reads: reads() }, "said");
+    },
+  });
+  playing.set(id, playback);
+  playback.start();
+  scrollTo(id, "center"); // it will grow
+}
+
+/**
+ * @param {string} id
+ * @param {Said} said
+ * @param {"typed" | "spoken" | "said"} how
+ */
+function show(id, said, how) {
+  const card = cards.get(id) ?? newCard(id);
+  const list = how === "typed" ? typed : utterances;
+  if (card.element.parentElement !== list) list.prepend(card.element);
+  empty.hidden = utterances.childElementCount > 0;
+  card.say(said, how);
+  if (client.state !== "open") card.wait("Waiting for the connection …");
+}
+
+/** @param {string} id */
+function newCard(id) {
   const card = new UtteranceCard({
-    text,
-    lang,
-    targets: reads,
+    stability: choice.mode,
     name: (tag) => names.get(tag) ?? tag,
     onCancel: () => client.cancel(id),
   });
-  if (client.state !== "open") card.wait("Waiting for the connection …");
-  empty.hidden = true;
-  utterances.prepend(card.element);
-  card.reserveRoom();
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  card.element.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
-  const id = client.final({ text, lang });
   cards.set(id, card);
   dropOldCards();
+  return card;
+}
+
+/**
+ * @param {string} id
+ * @param {ScrollLogicalPosition} block
+ */
+function scrollTo(id, block) {
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  cards.get(id)?.element.scrollIntoView({ block, behavior: calm ? "auto" : "smooth" });
+}
+
+/** @param {Stability} mode */
+function onStability(mode) {
+  client.setStability(mode);
+  for (const card of cards.values()) card.show(mode);
 }
 
 function dropOldCards() {
@@ -201,7 +299,9 @@ function onEvent(event) {
     case "session.draining":
       showNotice("The gateway is restarting. It finishes what was said; this page reconnects by itself.");
       break;
-    case "utterance.accepted":
+    case "session.updated":
+      // To such a reader the gateway has shown nothing: should the choice change again, it begins anew.
+      if (event.stability === "final") for (const card of cards.values()) card.forgetUnfinished();
       break;
     case "utterance.restarted":
       cards.get(event.id)?.wait("Reconnected; translating again …");
@@ -218,8 +318,7 @@ function onEvent(event) {
       if (event.code === "engine_unavailable") void watch.check();
       break;
     case "utterance.refused":
-      cards.get(event.id)?.settle(event.message);
-      if (event.code !== "cancelled") showNotice(event.message);
+      onRefused(event);
       break;
     case "utterance.settled":
       cards.get(event.id)?.settle();
@@ -228,6 +327,21 @@ function onEvent(event) {
       showNotice(event.message);
       break;
   }
+}
+
+/** @param {UtteranceRefused} event */
+function onRefused({ id, code, message }) {
+  if (id === draft?.id) {
+    // It was given up, or the session has ended, which is told in its own place.
+    draft = undefined;
+    cards.get(id)?.element.remove();
+    cards.delete(id);
+    return;
+  }
+  playing.get(id)?.stop();
+  playing.delete(id);
+  cards.get(id)?.settle(message);
+  if (code !== "cancelled") showNotice(message);
 }
 
 /**

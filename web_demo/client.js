@@ -4,12 +4,17 @@
 //   const client = new GatewayClient("wss://…/v1/stream", { reads: ["ja", "es"] });
 //   client.listen((event) => { if (event.type === "translation.final") show(event.lang, event.text); });
 //   client.connect();
-//   client.final({ text: "Let's move the launch to Friday.", lang: "en" });
+//   const id = client.partial({ text: "Let's move the", lang: "en" });
+//   client.final({ id, text: "Let's move the launch to Friday.", lang: "en" });
 
 import { Connection, jittered } from "./connection.js";
-import { Reads, equal } from "./reads.js";
+import { Setting, equal } from "./setting.js";
 import { Utterance } from "./utterance.js";
 
+/** @typedef {import("./client_events.js").ClientEvent} ClientEvent */
+/** @typedef {import("./client_events.js").ConnectionState} ConnectionState */
+/** @typedef {import("./client_events.js").SessionOptions} SessionOptions */
+/** @typedef {import("./messages.js").Caption} Caption */
 /** @typedef {import("./messages.js").Limits} Limits */
 /** @typedef {import("./messages.js").SessionStarted} SessionStarted */
 /** @typedef {import("./messages.js").SessionUpdated} SessionUpdated */
@@ -18,38 +23,13 @@ import { Utterance } from "./utterance.js";
 /** @typedef {import("./messages.js").TranslationFailed} TranslationFailed */
 /** @typedef {import("./messages.js").GatewayError} GatewayError */
 /** @typedef {import("./messages.js").ServerMessage} ServerMessage */
-
-/**
- * What a session starts with. Languages are tags as the gateway lists them.
- * @typedef {object} SessionOptions
- * @property {string[]} [reads] Languages to translate into.
- * @property {string | null} [speaks] The language of utterances that name none.
- * @property {string} [name] Who speaks.
- */
-
-/**
- * - `connecting`: the socket is being opened, or `session.start` is on its way
- * - `loading`: connected, and the engine still loads; `session.start` is sent again until it is taken
- * - `open`: there is a session; after `close`, until the gateway has finished it
- * - `reconnecting`: the connection is gone, a new one will be tried
- * - `closed`: it will not be tried again (until `connect` is called)
- * @typedef {"connecting" | "loading" | "open" | "reconnecting" | "closed"} ConnectionState
- */
-
-/**
- * What a listener hears: the gateway's messages, without those that repeat what it heard before, and
- * - `state`: the connection's state changed; `reason` is a sentence, or empty
- * - `utterance.restarted`: the connection was lost and the utterance is translated anew; forget unfinished text
- * - `utterance.refused`: the gateway will not take the utterance; nothing more will come for it
- * - `utterance.settled`: every language of the utterance is final or failed
- * @typedef {{type: "state", state: ConnectionState, reason: string}} StateChanged
- * @typedef {{type: "utterance.restarted", id: string}} UtteranceRestarted
- * @typedef {{type: "utterance.refused", id: string, code: string, message: string}} UtteranceRefused
- * @typedef {{type: "utterance.settled", id: string}} UtteranceSettled
- * @typedef {ServerMessage | StateChanged | UtteranceRestarted | UtteranceRefused | UtteranceSettled} ClientEvent
- */
+/** @typedef {import("./messages.js").Stability} Stability */
 
 const RETRY_MS = 1_000;
+// Between the partials of one utterance: more than four a second nobody reads.
+const PARTIAL_MS = 250;
+// Errors that name no utterance and answer nothing: a remark on an option that was left out, and news of the engine.
+const UNASKED = new Set(["unsupported_option", "engine_restarting"]);
 
 /**
  * How long to wait before sending again what was refused.
@@ -70,8 +50,9 @@ export class GatewayClient {
   #reason = "";
   /** @type {Limits | null} */
   #limits = null;
-  #reads = new Reads();
-  /** What is answered without naming an utterance, in the order of the answers. @type {("ping" | "update")[]} */
+  #reads = new Setting(/** @type {readonly string[]} */ ([]), equal);
+  #stability = new Setting(/** @type {Stability} */ ("live"));
+  /** What is answered without naming an utterance, in their order. @type {("ping" | "reads" | "stability")[]} */
   #unanswered = [];
   /** @type {Map<string, Utterance>} Those that are not settled, in the order in which they were said. */
   #utterances = new Map();
@@ -86,7 +67,8 @@ export class GatewayClient {
    * @param {SessionOptions} [options]
    */
   constructor(url, options = {}) {
-    this.#options = { ...options, reads: [...(options.reads ?? [])] };
+    /** @type {SessionOptions & {reads: readonly string[], stability: Stability}} */
+    this.#options = { ...options, reads: [...(options.reads ?? [])], stability: options.stability ?? "live" };
     this.#connection = new Connection(url, {
       opening: () => this.#onOpening(),
       opened: () => this.#sendStart(),
@@ -143,15 +125,43 @@ export class GatewayClient {
   }
 
   /**
-   * Say something. It is sent as soon as there is a session that reads its languages, and again until a gateway has
-   * accepted it.
-   * @param {{text: string, lang: string}} said
+   * What is to be shown of an utterance before it is final, from now on.
+   * @param {Stability} mode
+   */
+  setStability(mode) {
+    this.#options.stability = mode;
+    this.#flush();
+  }
+
+  /**
+   * What is believed to have been said so far. Of several that come fast, or while there is no connection, the newest
+   * alone is sent; one that the gateway refuses is dropped without a word. An empty text is not sent.
+   * @param {{text: string, lang: string, id?: string | undefined}} said `id`: of the utterance that this revises;
+   *   without one it begins.
    * @returns {string} The utterance's id.
    */
-  final({ text, lang }) {
-    const utterance = new Utterance(text, lang, this.#options.reads.filter((tag) => tag !== lang));
-    this.#utterances.set(utterance.id, utterance);
-    this.#flush();
+  partial({ text, lang, id }) {
+    const utterance = this.#known(id);
+    if (!utterance.final) {
+      utterance.revise(text, lang, this.#readsOf(lang));
+      this.#flush();
+    }
+    return utterance.id;
+  }
+
+  /**
+   * Say something. It is sent as soon as there is a session that reads its languages, and again until a gateway has
+   * accepted it.
+   * @param {{text: string, lang: string, id?: string | undefined}} said `id`: of the utterance that was begun with
+   *   `partial`.
+   * @returns {string} The utterance's id.
+   */
+  final({ text, lang, id }) {
+    const utterance = this.#known(id);
+    if (!utterance.final) {
+      utterance.conclude(text, lang, this.#readsOf(lang));
+      this.#flush();
+    }
     return utterance.id;
   }
 
@@ -172,39 +182,64 @@ export class GatewayClient {
 
   #sendStart() {
     this.#reads.ask(this.#options.reads);
+    this.#stability.ask(this.#options.stability);
     this.#connection.send({ type: "session.start", ...this.#options });
   }
 
   /** Send what is due, as far as the session reads its languages; the rest waits for `session.updated`. */
   #flush() {
     if (this.#state !== "open" || this.#draining || this.#connection.leaving) return;
+    this.#updateStability(this.#options.stability);
     for (const utterance of this.#utterances.values()) {
       if (!utterance.due) continue;
-      if (!this.#reads.areInForce(utterance.reads)) return this.#sendUpdate(utterance.reads);
-      this.#sendFinal(utterance);
+      if (!this.#reads.isInForce(utterance.reads)) return this.#updateReads(utterance.reads);
+      if (utterance.final) this.#sendFinal(utterance);
+      else this.#sendPartial(utterance);
     }
   }
 
+  /** @param {Stability} stability */
+  #updateStability(stability) {
+    if (this.#stability.isInForce(stability) || !this.#stability.mayAsk) return;
+    this.#stability.ask(stability);
+    this.#unanswered.push("stability");
+    this.#connection.send({ type: "session.update", stability });
+  }
+
   /** @param {readonly string[]} reads */
-  #sendUpdate(reads) {
+  #updateReads(reads) {
     if (!this.#reads.mayAsk) return;
     this.#reads.ask(reads);
-    this.#unanswered.push("update");
+    this.#unanswered.push("reads");
     this.#connection.send({ type: "session.update", reads });
   }
 
   /** @param {Utterance} utterance */
+  #sendPartial(utterance) {
+    const rev = utterance.sendPartial(PARTIAL_MS, () => this.#flush());
+    this.#sendRevision("utterance.partial", utterance, rev);
+  }
+
+  /** @param {Utterance} utterance */
   #sendFinal(utterance) {
-    const { id, text, lang } = utterance;
-    const message = { type: "utterance.final", id, rev: 1, text, lang };
-    const bytes = new TextEncoder().encode(JSON.stringify(message)).length;
     utterance.sent = true;
-    if (this.#limits !== null && bytes > this.#limits.message_bytes) {
-      // Not before `final` has returned the id that this is about.
-      queueMicrotask(() => this.#refuse(utterance, "message_too_large", "The text is too long to be sent."));
-      return;
-    }
+    if (this.#sendRevision("utterance.final", utterance, utterance.rev)) return;
+    // Not before `final` has returned the id that this is about.
+    queueMicrotask(() => this.#refuse(utterance, "message_too_large", "The text is too long to be sent."));
+  }
+
+  /**
+   * @param {"utterance.partial" | "utterance.final"} type
+   * @param {Utterance} utterance
+   * @param {number} rev
+   * @returns {boolean} Whether the gateway takes messages of this size.
+   */
+  #sendRevision(type, { id, text, lang }, rev) {
+    const message = { type, id, rev, text, lang };
+    const bytes = new TextEncoder().encode(JSON.stringify(message)).length;
+    if (this.#limits !== null && bytes > this.#limits.message_bytes) return false;
     this.#connection.send(message);
+    return true;
   }
 
   #ping() {
@@ -226,6 +261,9 @@ export class GatewayClient {
         return this.#emit(message);
       case "utterance.accepted":
         return this.#onAccepted(message);
+      case "caption":
+        this.#utterances.get(message.utterance)?.captioned(message.rev);
+        return this.#emit(message);
       case "translation.delta":
         if (this.#utterances.get(message.utterance)?.awaits(message.lang)) this.#emit(message);
         return;
@@ -235,10 +273,10 @@ export class GatewayClient {
       case "error":
         return this.#onError(message);
       case "pong":
-        this.#answered("ping");
+        this.#unanswered.splice(0, this.#unanswered.indexOf("ping") + 1);
         return this.#emit(message);
       default:
-        // Captions, and whatever a newer gateway may have to say.
+        // Whatever a newer gateway may have to say.
         return this.#emit(message);
     }
   }
@@ -247,14 +285,14 @@ export class GatewayClient {
   #onStarted(message) {
     this.#limits = message.limits;
     this.#reads.take();
+    this.#stability.take();
     this.#connection.proven();
     this.#emit(message);
     for (const utterance of this.#utterances.values()) {
+      if (!utterance.begun) continue;
       // A session that is not the old one recovered knows nothing of what the old one accepted.
-      if (utterance.accepted && message.recovered !== true) {
-        utterance.accepted = utterance.sent = false;
-        this.#emit({ type: "utterance.restarted", id: utterance.id });
-      }
+      if (message.recovered !== true) utterance.restart();
+      this.#emit({ type: "utterance.restarted", id: utterance.id });
     }
     this.#enter("open");
     this.#flush();
@@ -262,8 +300,11 @@ export class GatewayClient {
 
   /** @param {SessionUpdated} message */
   #onUpdated(message) {
-    this.#answered("update");
-    this.#reads.take();
+    // Answers come in order: what was sent before the update is answered, too.
+    const update = this.#unanswered.findIndex((what) => what !== "ping");
+    const [what] = this.#unanswered.splice(0, update + 1).slice(-1);
+    if (what === "reads") this.#reads.take();
+    if (what === "stability") this.#stability.take();
     this.#emit(message);
     this.#flush();
   }
@@ -271,9 +312,8 @@ export class GatewayClient {
   /** @param {UtteranceAccepted} message */
   #onAccepted(message) {
     const utterance = this.#utterances.get(message.id);
-    if (utterance === undefined) return;
-    utterance.accepted = true;
-    utterance.refusals = 0;
+    if (utterance === undefined || utterance.accepted) return;
+    utterance.accept();
     this.#emit(message);
     this.#settleIfDone(utterance);
   }
@@ -281,7 +321,7 @@ export class GatewayClient {
   /** @param {TranslationFinal | TranslationFailed} message */
   #onTranslated(message) {
     const utterance = this.#utterances.get(message.utterance);
-    if (!utterance?.awaits(message.lang)) return;
+    if (!utterance?.final || !utterance.awaits(message.lang)) return;
     utterance.settle(message.lang);
     this.#emit(message);
     this.#settleIfDone(utterance);
@@ -292,23 +332,39 @@ export class GatewayClient {
     this.#lastError = error;
     const utterance = error.utterance ? this.#utterances.get(error.utterance) : undefined;
     if (utterance !== undefined) return this.#onRefused(utterance, error);
+    // About one that is done with, such as a cancel that crossed the last translation on its way: no news to anybody.
+    if (error.utterance) return;
     if (this.#state === "connecting" || this.#state === "loading") return this.#onStartRefused(error);
-    // A cancel that crossed the last translation on its way is no news to anybody.
-    if (error.code === "unknown_utterance") return;
-    // An option left out is a remark on what was taken: it answers nothing.
-    const answers = !error.utterance && error.code !== "unsupported_option";
-    if (answers && this.#unanswered.shift() === "update") this.#onUpdateRefused(error);
-    else this.#emit(error);
+    switch (UNASKED.has(error.code) ? undefined : this.#unanswered.shift()) {
+      case "reads":
+        return this.#onReadsRefused(error);
+      case "stability":
+        return this.#onStabilityRefused(error);
+      default:
+        return this.#emit(error);
+    }
   }
 
   /** @param {GatewayError} error */
-  #onUpdateRefused(error) {
+  #onReadsRefused(error) {
     const reads = this.#reads.refuse();
     if (error.retryable) return this.#reads.postpone(delayMs(error, this.#reads.refusals), () => this.#flush());
     for (const utterance of this.#utterances.values()) {
-      if (utterance.due && equal(utterance.reads, reads)) this.#refuse(utterance, error.code, error.message);
+      if (!utterance.due || !equal(utterance.reads, reads)) continue;
+      if (utterance.final) this.#refuse(utterance, error.code, error.message);
+      else utterance.drop();
     }
     this.#flush();
+  }
+
+  /** @param {GatewayError} error */
+  #onStabilityRefused(error) {
+    this.#stability.refuse();
+    if (error.retryable) {
+      return this.#stability.postpone(delayMs(error, this.#stability.refusals), () => this.#flush());
+    }
+    this.#options.stability = this.#stability.inForce;
+    this.#emit(error);
   }
 
   /**
@@ -316,7 +372,15 @@ export class GatewayClient {
    * @param {GatewayError} error
    */
   #onRefused(utterance, error) {
-    if (utterance.accepted) {
+    if (utterance.refusePartial()) {
+      // Of a partial nobody needs to hear. Should it have been the final behind it, sending that again tells: it does
+      // no harm where it was taken.
+      if (!utterance.final || utterance.accepted || utterance.cancelled) return;
+      utterance.sent = false;
+      this.#flush();
+    } else if (!utterance.final) {
+      return;
+    } else if (utterance.accepted) {
       // About a cancel, then: the utterance itself was taken.
       utterance.cancelled = false;
       if (error.code !== "unknown_utterance") this.#emit(error);
@@ -356,13 +420,13 @@ export class GatewayClient {
   #onLost(mayReturn) {
     clearTimeout(this.#starting);
     this.#reads.forget();
+    this.#stability.forget();
     this.#unanswered = [];
     const words = this.#lastError?.message ?? "";
     for (const utterance of this.#utterances.values()) {
-      utterance.hurry();
+      utterance.lose();
       if (utterance.cancelled) this.#refuseCancelled(utterance);
       else if (!mayReturn) this.#refuse(utterance, "closed", words || "The session has ended.");
-      else if (!utterance.accepted) utterance.sent = false;
     }
     if (mayReturn) this.#connection.openLater(this.#lastError?.retry_after_ms ?? 0);
     this.#enter(mayReturn ? "reconnecting" : "closed", words);
@@ -370,9 +434,16 @@ export class GatewayClient {
 
   // ---------------------------------------------------------------- what is known
 
-  /** @param {"ping" | "update"} what Answers come in order: what was sent before it is answered too. */
-  #answered(what) {
-    this.#unanswered.splice(0, this.#unanswered.indexOf(what) + 1);
+  /** @param {string | undefined} id Of an utterance; one that is not known begins. */
+  #known(id) {
+    const utterance = (id === undefined ? undefined : this.#utterances.get(id)) ?? new Utterance(id);
+    this.#utterances.set(utterance.id, utterance);
+    return utterance;
+  }
+
+  /** @param {string} lang What is said in it is not translated into it. */
+  #readsOf(lang) {
+    return this.#options.reads.filter((tag) => tag !== lang);
   }
 
   /** @param {Utterance} utterance */

@@ -8,13 +8,20 @@
  * @property {number} languages
  */
 
+/**
+ * What is shown of an utterance that is still being said: the earliest words, whose tail may change; only text that is
+ * never taken back; or nothing before the whole sentence.
+ * @typedef {"live" | "stable" | "final"} Stability
+ */
+
 /** @typedef {{queue_ms: number, first_token_ms: number, total_ms: number}} Timings */
 
 /**
  * Gateway → client, as far as this client reads them.
  * @typedef {{type: "session.started", session: string, meeting: string, epoch: string, offset: number,
  *   recovered: boolean | null, languages: string[], options: string[], limits: Limits}} SessionStarted
- * @typedef {{type: "session.updated", reads: string[], speaks: string | null}} SessionUpdated
+ * @typedef {{type: "session.updated", reads: string[], speaks: string | null,
+ *   stability?: Stability}} SessionUpdated
  * @typedef {{type: "session.draining", deadline_ms: number}} SessionDraining
  * @typedef {{type: "utterance.accepted", id: string, rev: number, offset: number}} UtteranceAccepted
  * @typedef {{type: "caption", utterance: string, speaker: string, lang: string, rev: number, text: string,

@@ -10,16 +10,25 @@ import { sentencesIn } from "./sentences.js";
 
 /**
  * Who hears what people do in the panel.
+ * - `draft`: what stands in the field so far, after a word or a pause; null where that is nothing to be translated
  * - `say`: something is said
+ * - `play`: something is to be said word by word
  * - `read`: other languages are to be translated into, from the next utterance on
  * - `object`: a sentence for people: what is missing
  * @typedef {object} Owner
+ * @property {(said: Said | null) => void} draft
  * @property {(said: Said) => void} say
+ * @property {(said: Said) => void} play
  * @property {(reads: string[]) => void} read
  * @property {(words: string) => void} object
  */
 
 const PRESELECTED_TARGETS = 2;
+
+// Typing that pauses for so long may stop for longer.
+const PAUSE_MS = 250;
+// An apostrophe or a hyphen may be in the middle of one.
+const WORD_ENDS = /(?:\s|(?!['’-])\p{P})$/u;
 
 /**
  * What a language is called by those who speak it.
@@ -62,6 +71,9 @@ export class SpeakPanel {
   #sentences = find("sentences", HTMLDivElement);
   #targets = find("targets", HTMLDivElement);
   #send = find("send", HTMLButtonElement);
+  #play = find("play", HTMLButtonElement);
+  /** @type {number | undefined} */
+  #pausing;
   /** @type {Limits | null} */
   #limits = null;
 
@@ -70,9 +82,17 @@ export class SpeakPanel {
     this.#owner = owner;
     this.#form.addEventListener("submit", (event) => this.#onSubmit(event));
     this.#text.addEventListener("keydown", (event) => this.#onKey(event));
-    this.#text.addEventListener("input", () => this.#showCount());
-    this.#lang.addEventListener("change", () => this.#showSource());
-    this.#targets.addEventListener("change", () => this.#showTargets());
+    this.#text.addEventListener("input", (event) => this.#onInput(event));
+    this.#text.addEventListener("compositionend", () => this.#draft());
+    this.#play.addEventListener("click", () => this.#hand(this.#owner.play));
+    this.#lang.addEventListener("change", () => {
+      this.#showSource();
+      this.#draft();
+    });
+    this.#targets.addEventListener("change", () => {
+      this.#showTargets();
+      this.#draft();
+    });
   }
 
   /** What the gateway accepts; null while that is not known. @param {Limits | null} limits */
@@ -124,7 +144,8 @@ export class SpeakPanel {
     return [...this.#targets.querySelectorAll("input")];
   }
 
-  #chosen() {
+  /** Languages to translate into, besides the spoken one. */
+  get targets() {
     return this.#boxes()
       .filter((box) => box.checked && !box.disabled)
       .map((box) => box.value);
@@ -146,7 +167,7 @@ export class SpeakPanel {
     this.#sentences.scrollLeft = 0;
     this.#samples.hidden = this.#sentences.childElementCount === 0;
     this.#showTargets();
-    if (this.#chosen().length === 0) {
+    if (this.targets.length === 0) {
       const first = this.#boxes().find((box) => !box.disabled);
       if (first !== undefined) first.checked = true;
       this.#showTargets();
@@ -158,11 +179,14 @@ export class SpeakPanel {
     const chosen = boxes.filter((box) => box.checked && box.value !== this.#lang.value).length;
     const full = chosen >= (this.#limits?.languages ?? Infinity);
     for (const box of boxes) box.disabled = box.value === this.#lang.value || (full && !box.checked);
-    this.#owner.read(this.#chosen());
+    this.#owner.read(this.targets);
   }
 
   /** @param {string} sentence */
   #pick(sentence) {
+    // It is not said yet: that begins with a button.
+    this.#clear();
+    this.#owner.draft(null);
     this.#text.value = sentence;
     this.#showCount();
     this.#send.focus();
@@ -185,14 +209,45 @@ export class SpeakPanel {
     this.#count.classList.toggle("over", tooLong);
     this.#tooLong.textContent = tooLong ? "Too long to translate:" : "";
     this.#text.ariaInvalid = String(tooLong);
-    this.#send.disabled = tooLong;
+    this.#send.disabled = this.#play.disabled = tooLong;
   }
 
   // ---------------------------------------------------------------- saying something
 
   /** @param {Event} event */
+  #onInput(event) {
+    this.#showCount();
+    clearTimeout(this.#pausing);
+    // While an input method composes, what stands there is no text yet.
+    if (event instanceof InputEvent && event.isComposing) return;
+    if (this.#text.value === "" || WORD_ENDS.test(this.#text.value)) this.#draft();
+    else this.#pausing = setTimeout(() => this.#draft(), PAUSE_MS);
+  }
+
+  #draft() {
+    clearTimeout(this.#pausing);
+    const said = { text: this.#said(), lang: this.#lang.value, reads: this.targets };
+    if (this.#isTooLong()) return;
+    this.#owner.draft(said.text && said.reads.length > 0 ? said : null);
+  }
+
+  #clear() {
+    clearTimeout(this.#pausing);
+    this.#text.value = "";
+    this.#showCount();
+  }
+
+  /** @param {Event} event */
   #onSubmit(event) {
     event.preventDefault();
+    this.#hand(this.#owner.say);
+  }
+
+  /**
+   * Hand over what stands in the field, or say what is missing.
+   * @param {(said: Said) => void} take
+   */
+  #hand(take) {
     if (this.#isTooLong()) return; // Enter submits even so; what is wrong is said beside the count
     const text = this.#said();
     if (!text) {
@@ -200,15 +255,14 @@ export class SpeakPanel {
       this.#text.focus();
       return;
     }
-    const reads = this.#chosen();
+    const reads = this.targets;
     if (reads.length === 0) {
       this.#owner.object("Choose at least one language to translate into.");
       this.#boxes().find((box) => !box.disabled)?.focus();
       return;
     }
-    this.#text.value = "";
-    this.#showCount();
-    this.#owner.say({ text, lang: this.#lang.value, reads });
+    this.#clear();
+    take({ text, lang: this.#lang.value, reads });
   }
 
   /** @param {KeyboardEvent} event */

@@ -31,7 +31,7 @@ from gateway.client.errors import (
 from gateway.client.session import ClientSession, Reconnected, Reconnecting, SessionEvent
 from gateway.codec import JSON, Codec
 from gateway.errors import EngineUnavailable
-from gateway.events import Formality
+from gateway.events import Formality, Stability
 from gateway.messages import Error, Resume, SessionStart, SessionStarted
 
 __all__ = [
@@ -63,6 +63,7 @@ async def connect(
     speaks: str | None = None,
     meeting: str | None = None,
     name: str | None = None,
+    stability: Stability = "live",
     glossary: dict[str, dict[str, str]] | None = None,
     context: str | None = None,
     formality: Formality | None = None,
@@ -80,6 +81,8 @@ async def connect(
     """Open a connection and start a session on it; leaving the context ends both.
 
     meeting: its id; without one, a meeting of one's own. glossary: target language → source term → target term.
+    stability: what is received of an utterance that is still being said: `live` its earliest translation, whose
+    tentative end may change; `stable` only text that is never taken back; `final` nothing before the whole one.
 
     ready_timeout_s: patience with an engine that is loading, seconds; `on_waiting` is called with each answer that
     asks for patience. resume: the `position` of a session that an earlier process had.
@@ -100,6 +103,7 @@ async def connect(
         speaks=speaks,
         meeting=meeting,
         name=name,
+        stability=stability,
         glossary=glossary,
         context=context,
         formality=formality,

@@ -27,7 +27,7 @@ from gateway.client.received import Received
 from gateway.client.reconnecting import CAP_S, Outage, may_reconnect
 from gateway.client.sender import Sender
 from gateway.errors import CloseCode
-from gateway.events import Formality
+from gateway.events import Formality, Stability
 from gateway.messages import (
     ClientMessage,
     Error,
@@ -311,16 +311,18 @@ class ClientSession:
         *,
         reads: Sequence[str] | None = None,
         speaks: str | None = None,
+        stability: Stability | None = None,
         glossary: dict[str, dict[str, str]] | None = None,
         context: str | None = None,
         formality: Formality | None = None,
     ) -> None:
-        """Change what is given, from the next utterance on; answered by `session.updated` or an error.
+        """Change what is given, answered by `session.updated` or an error: languages and how to translate from the
+        next utterance on, `stability` at once.
 
         It gets through as finals do, and holds when the session is resumed.
         """
         languages = None if reads is None else list(reads)
-        await self._sender.keep(SessionUpdate(languages, speaks, glossary, context, formality))
+        await self._sender.keep(SessionUpdate(languages, speaks, stability, glossary, context, formality))
 
     async def ping(self, nonce: str = "") -> None:
         """Ask for a `pong`; nothing happens while there is no connection."""

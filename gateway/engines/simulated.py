@@ -1,16 +1,20 @@
 """An engine that follows a script: for measuring the gateway itself and for fault tests.
 
 Knows: how long each stage is to take and what is to go wrong. It never shows that translation works.
-Its "translation" is the source text word by word behind the target language's tag, one word a token.
+Its "translation" is the source text word by word behind the target language's tag, one word a token. Prefix and
+draft of a request are compared with that word by word, which counts as one generated token and takes as long.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
+from itertools import takewhile
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.errors import EngineFailed, EngineUnavailable, StartupError
 from gateway.events import (
@@ -108,15 +112,10 @@ class SimulatedEngine:
                 self._waiting -= 1
             self._running += 1
             try:
-                for index, word in enumerate(words):
+                asked = len(words) + len(_pieces(request.prefix + request.draft))
+                for index, event in enumerate(_events(request, words)):
                     await self._step(generation, rule, index)
-                    last = index == len(words) - 1
-                    yield TokenEvent(
-                        text=word if index == 0 else f" {word}",
-                        tokens=1,
-                        finish=FinishReason.STOP if last else None,
-                        prompt_tokens=len(words) if last else 0,
-                    )
+                    yield event if event.finish is None else replace(event, prompt_tokens=asked)
             finally:
                 self._running -= 1
                 self._slots.release()
@@ -160,6 +159,36 @@ class SimulatedEngine:
 
     def _rule(self, text: str) -> Rule:
         return next((rule for rule in self._script.rules if rule.match in text), _NO_RULE)
+
+
+def _pieces(text: str) -> list[str]:
+    """The words of a text, each with the space before it, the last with that behind it, too."""
+    return re.findall(r"\s*\S+(?:\s+$)?", text)
+
+
+def _events(request: TranslationRequest, words: list[str]) -> Iterator[TokenEvent]:
+    """All that is said of a request whose own translation is `words`."""
+    own, prefix = " ".join(words), request.prefix
+    if not own.startswith(prefix):
+        if request.tolerance is None:
+            own = " ".join([prefix, *words[len(prefix.split()) :]])
+        elif request.final:
+            prefix = ""
+        else:
+            yield TokenEvent(text="", tokens=1, finish=FinishReason.REJECTED)
+            return
+    pieces = _pieces(own)
+    if proposed := _pieces(request.prefix + request.draft):
+        pairs = zip(pieces, proposed, strict=False)
+        given = "".join(piece for piece, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        # A prefix may end within a word.
+        given = max(given, prefix, key=len)
+        pieces = _pieces(own[len(given) :])
+        if given:
+            finish = None if pieces else FinishReason.STOP
+            yield TokenEvent(text=given, tokens=1, finish=finish, reused=len(_pieces(given)))
+    for number, piece in enumerate(pieces, start=1):
+        yield TokenEvent(text=piece, tokens=1, finish=FinishReason.STOP if number == len(pieces) else None)
 
 
 def simulated_engines(script: Script) -> Callable[[], SimulatedEngine]:

@@ -12,10 +12,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import json
+import itertools
 import logging
 import os
-import re
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Iterator, Mapping
@@ -25,9 +24,10 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from gateway import prompts
-from gateway.engines import hardware, processes
-from gateway.engines.encoding import PromptEncoder
-from gateway.errors import EngineFailed, EngineUnavailable, GatewayError, InvalidValue, StartupError
+from gateway.engines import hardware, preflight, processes
+from gateway.engines.encoding import EncodedPrompt, PromptEncoder
+from gateway.engines.verification import Beginning, Probe, find_beginning
+from gateway.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
 from gateway.events import (
     EngineCapacity,
     EngineHealth,
@@ -37,7 +37,7 @@ from gateway.events import (
     TokenEvent,
     TranslationRequest,
 )
-from gateway.generations import Generations
+from gateway.generations import Generation, Generations
 
 __all__ = ["VllmEngine", "VllmOptions"]
 
@@ -97,7 +97,7 @@ class VllmEngine:
         try:
             await self._start()
         except Exception as error:
-            refusal = error if isinstance(error, StartupError) else StartupError(self._explain(error))
+            refusal = preflight.refusal(error, self._options.model, self.log_path)
             self._health = EngineHealth(EngineState.FAILED, refusal.message)
             raise refusal from error
         self._find_processes()
@@ -106,11 +106,11 @@ class VllmEngine:
     async def _start(self) -> None:
         options = self._options
         self._say("reading the model's config")
-        config = _model_config(options.model)
+        config = preflight.read_config(options.model)
         if config is not None:
-            self._family = _family(config, options)
+            self._family = preflight.find_family(config, options.model, options.family)
         if config is not None and not hardware.gpu_present():
-            _check_memory(options)
+            preflight.check_memory(options.model, options.kv_cache_gib)
         self._say("importing vLLM (about 10 s)")
         handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
         self.log_path = Path(name)
@@ -120,7 +120,8 @@ class VllmEngine:
         await asyncio.shield(self._building)
         window = int(self._engine.model_config.max_model_len)
         if self._family is None:
-            self._family = _family(self._engine.model_config.hf_config.to_dict(), options)
+            config = self._engine.model_config.hf_config.to_dict()
+            self._family = preflight.find_family(config, options.model, options.family)
         self._encoder = PromptEncoder(
             self._engine.get_tokenizer(),
             self._family,
@@ -206,6 +207,7 @@ class VllmEngine:
     def _import_and_spawn(self, log: int) -> None:
         options = self._options
         on_cpu = not hardware.gpu_present()
+        eager = on_cpu if options.enforce_eager is None else options.enforce_eager
         environment = {
             "VLLM_NO_USAGE_STATS": "1",
             "VLLM_LOGGING_LEVEL": "INFO",
@@ -214,6 +216,9 @@ class VllmEngine:
         }
         if on_cpu:
             environment["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, round(options.kv_cache_gib)))
+            if eager:
+                # Eager mode leaves some functions to torch.compile, which takes half a minute at their first use.
+                environment["TORCHDYNAMO_DISABLE"] = "1"
         if Path(options.model).is_dir():
             environment |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
         for name, value in environment.items():
@@ -229,14 +234,17 @@ class VllmEngine:
                 "max_num_seqs": options.max_num_seqs,
                 "max_model_len": options.max_model_len,
                 "max_num_batched_tokens": options.max_num_batched_tokens,
-                "enforce_eager": on_cpu if options.enforce_eager is None else options.enforce_eager,
+                "enforce_eager": eager,
                 "enable_prefix_caching": True,
                 "scheduling_policy": "priority",
                 "trust_remote_code": False,
                 "enable_log_requests": False,
                 "disable_log_stats": False,
             }
-            if not on_cpu:
+            if on_cpu:
+                # The prefix cache finds whole blocks only; vLLM's own 128 tokens are more than most prompts have.
+                arguments["block_size"] = 32
+            else:
                 arguments["gpu_memory_utilization"] = options.gpu_memory_utilization
             arguments |= dict(options.extra)
             known = {name: value for name, value in arguments.items() if value is not None}
@@ -245,31 +253,13 @@ class VllmEngine:
             )
 
     async def _warm_up(self) -> None:
-        """One short translation: the first step of a fresh engine is the slow one."""
+        """Two short translations, the second with a draft: the first step of each kind is the slow one."""
         assert self._profile is not None  # noqa: S101 -- set by the caller
         source, target = (*self._profile.languages[:2], "en", "de")[:2]
-        request = TranslationRequest(id="warm-up", text="1 2 3", source=source, target=target)
-        async for _ in self._generate(request):
-            pass
-
-    def _explain(self, error: Exception) -> str:
-        """One sentence for an operator out of vLLM's own, which is deep in the engine process's log."""
-        cause = str(error) or type(error).__name__
-        if "Engine core initialization failed" in cause:
-            log = self.log_path.read_text(errors="replace") if self.log_path else ""
-            told = [match.group("text").strip() for match in _ERROR_LINE.finditer(log)]
-            cause = next((text for text in reversed(told) if "initialization failed" not in text), cause)
-        elif invalid := _VALIDATION.search(cause):
-            cause = invalid.group("text")
-        first, *rest = cause.strip().splitlines()
-        # "Validation failed:" alone tells nothing.
-        cause = f"{first} {rest[0].strip()}" if rest and first.endswith(":") else first
-        for pattern, advice in _ADVICE:
-            if re.search(pattern, cause, re.IGNORECASE):
-                cause = f"{cause.rstrip('.')}. {advice}"
-                break
-        log = f" (engine log: {self.log_path})" if self.log_path else ""
-        return f"The model {self._options.model} could not be loaded: {cause}{log}"
+        for draft in ("", "1 2 3"):
+            request = TranslationRequest(id="warm-up", text="1 2 3", source=source, target=target, draft=draft)
+            async for _ in self._generate(request):
+                pass
 
     # ------------------------------------------------------------ generations
 
@@ -280,32 +270,29 @@ class VllmEngine:
     async def _generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         assert self._api is not None  # noqa: S101 -- ready engines have it
         assert self._encoder is not None  # noqa: S101 -- ready engines have it
-        prompt_ids, max_tokens = self._encoder.encode(request)
+        prompt = self._encoder.encode(request)
         generation = self._generations.open()
         try:
-            events = self._engine.generate(
-                self._api.tokens_input(prompt_ids),
-                self._sampling(max_tokens),
-                request.id,
-                priority=request.priority,
-            )
-            async with contextlib.aclosing(events):
-                while True:
-                    with generation:
-                        try:
-                            output = await anext(events)
-                        except StopAsyncIteration:
-                            return
+            beginning = Beginning()
+            if request.prefix or request.draft:
+                beginning = await self._begin(generation, request, prompt)
+                if event := beginning.event:
+                    yield event
+                if beginning.finish:
+                    return
+            ids = prompt.ids + beginning.ids
+            sampling = self._sampling(max(1, prompt.max_tokens - len(beginning.ids)))
+            async with contextlib.aclosing(self._stream(generation, request, "", ids, sampling)) as outputs:
+                async for output in outputs:
                     completion = output.outputs[0]
-                    if completion.finish_reason not in _FINISH:
-                        raise EngineFailed(f"The engine ended this text early ({completion.finish_reason}).")
                     finish = _FINISH[completion.finish_reason]
+                    cached_tokens = beginning.cached_tokens + (output.num_cached_tokens or 0)
                     yield TokenEvent(
                         text=completion.text,
                         tokens=len(completion.token_ids),
                         finish=finish,
-                        prompt_tokens=len(prompt_ids) if finish else 0,
-                        cached_tokens=(output.num_cached_tokens or 0) if finish else 0,
+                        prompt_tokens=beginning.prompt_tokens + len(ids) if finish else 0,
+                        cached_tokens=cached_tokens if finish else 0,
                     )
         except GatewayError:
             raise
@@ -320,12 +307,64 @@ class VllmEngine:
         finally:
             generation.close()
 
-    def _sampling(self, max_tokens: int) -> Any:
-        assert self._api is not None  # noqa: S101 -- ready engines have it
-        assert self._family is not None  # noqa: S101 -- ready engines have it
+    async def _begin(
+        self, generation: Generation, request: TranslationRequest, prompt: EncodedPrompt
+    ) -> Beginning:
+        """What of the request's prefix and draft need not be generated."""
         assert self._encoder is not None  # noqa: S101 -- ready engines have it
+        numbers = itertools.count(1)
+
+        async def probe(ids: list[int], read_cache: bool) -> Probe:
+            asked = {"prompt_logprobs": 2, "flat_logprobs": True, "skip_reading_prefix_cache": not read_cache}
+            sampling = self._sampling(1, detokenize=False, **asked)
+            outputs = self._stream(generation, request, f"-probe-{next(numbers)}", ids, sampling)
+            found = Probe()
+            # Some ways to run vLLM refuse prompt_logprobs; whatever else is wrong comes up again without them.
+            with contextlib.suppress(ValueError):
+                async with contextlib.aclosing(outputs):
+                    async for output in outputs:
+                        rows = output.prompt_logprobs
+                        found = Probe(
+                            logprobs=rows if hasattr(rows, "start_indices") else found.logprobs,
+                            cached_tokens=output.num_cached_tokens or 0,
+                            stopped=output.outputs[0].finish_reason == "stop",
+                            said=next(iter(output.outputs[0].token_ids), found.said),
+                        )
+            return found
+
+        sampling = self._sampling_of_family()
+        greedy = sampling.temperature == 0 and sampling.repetition_penalty == 1
+        return await find_beginning(request, prompt, self._encoder, probe, greedy=greedy)
+
+    async def _stream(
+        self, generation: Generation, request: TranslationRequest, suffix: str, ids: list[int], sampling: Any
+    ) -> AsyncGenerator[Any, None]:
+        """The outputs of one request to vLLM, whose id is the translation's with a suffix."""
+        assert self._api is not None  # noqa: S101 -- ready engines have it
+        events = self._engine.generate(
+            self._api.tokens_input(ids), sampling, request.id + suffix, priority=request.priority
+        )
+        async with contextlib.aclosing(events):
+            while True:
+                with generation:
+                    try:
+                        output = await anext(events)
+                    except StopAsyncIteration:
+                        return
+                reason = output.outputs[0].finish_reason
+                if reason not in _FINISH:
+                    raise EngineFailed(f"The engine ended this text early ({reason}).")
+                yield output
+
+    def _sampling_of_family(self) -> prompts.Sampling:
+        assert self._family is not None  # noqa: S101 -- ready engines have it
         family = self._family
-        sampling = (family.card_sampling or family.sampling) if self._options.card_sampling else family.sampling
+        return (family.card_sampling or family.sampling) if self._options.card_sampling else family.sampling
+
+    def _sampling(self, max_tokens: int, **arguments: Any) -> Any:
+        assert self._api is not None  # noqa: S101 -- ready engines have it
+        assert self._encoder is not None  # noqa: S101 -- ready engines have it
+        sampling = self._sampling_of_family()
         return self._api.SamplingParams(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
@@ -335,6 +374,7 @@ class VllmEngine:
             max_tokens=max_tokens,
             output_kind=self._api.RequestOutputKind.DELTA,
             skip_special_tokens=True,
+            **arguments,
         )
 
     def _check(self) -> None:
@@ -361,22 +401,7 @@ class VllmEngine:
 
 # For the engine process to end by itself; for a killed one to be gone; between looks at one that is starting.
 _GRACE_S, _KILL_S, _LOOK_S = 5.0, 5.0, 0.1
-# Two Python processes with torch.
-_PROCESSES_GIB = 2
 _FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
-_ERROR_LINE = re.compile(r"(?:^|\s)(?:[\w.]*(?:Error|Exception)): (?P<text>.+)$", re.MULTILINE)
-# pydantic's way of saying that an argument is bad.
-_VALIDATION = re.compile(r"Value error, (?P<text>.+?)(?: \[type=|\n|$)")
-_ADVICE = (
-    (
-        r"out of memory|no available memory|free memory|not enough memory|kv cache",
-        "Lower --gpu-memory-utilization or --max-model-len, free the device, or choose a smaller model.",
-    ),
-    (
-        r"not a local folder|not a valid model identifier|repository not found|offline",
-        "Give a folder or check the name.",
-    ),
-)
 
 
 class _Api:
@@ -444,42 +469,3 @@ def _output_to(descriptor: int) -> Iterator[None]:
         for number, original in zip((1, 2), saved, strict=True):
             os.dup2(original, number)
             os.close(original)
-
-
-def _model_config(model: str) -> dict[str, Any] | None:
-    """A local model's `config.json`; null for a name that vLLM must resolve. Raises `StartupError`."""
-    folder = Path(model).expanduser()
-    looks_local = folder.is_absolute() or model.startswith((".", "~")) or folder.exists()
-    if not looks_local:
-        return None
-    try:
-        config = json.loads((folder / "config.json").read_text())
-    except FileNotFoundError:
-        raise StartupError(f"There is no model at {folder}: config.json is missing.") from None
-    except (json.JSONDecodeError, OSError) as error:
-        raise StartupError(f"The model at {folder} cannot be read: {error}.") from None
-    if not isinstance(config, dict):
-        raise StartupError(f"The model at {folder} cannot be read: config.json holds no object.")
-    return config
-
-
-def _family(config: Mapping[str, Any], options: VllmOptions) -> prompts.PromptFamily:
-    """How this model wants to be asked. Raises `StartupError`."""
-    try:
-        return prompts.detect(config, options.model, options.family)
-    except InvalidValue as error:
-        raise StartupError(f"The prompt family cannot be chosen: {error.message}") from None
-
-
-def _check_memory(options: VllmOptions) -> None:
-    """Raises `StartupError` when weights and cache plainly exceed the machine's free memory."""
-    available_gib = hardware.available_gib()
-    weights = Path(options.model).expanduser().glob("*.safetensors")
-    weights_gib = sum(file.stat().st_size for file in weights) / 2**30
-    needed_gib = weights_gib + options.kv_cache_gib + _PROCESSES_GIB
-    if available_gib is not None and needed_gib > available_gib:
-        raise StartupError(
-            f"Too little memory: the model needs about {needed_gib:.1f} GiB (weights {weights_gib:.1f}, cache "
-            f"{options.kv_cache_gib:.1f}, processes {_PROCESSES_GIB}) and {available_gib:.1f} GiB are free; "
-            "lower engine.kv_cache_gib, choose a smaller model or free memory."
-        )

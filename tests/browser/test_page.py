@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from playwright.async_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import SCRIPT, StartGateway, kill
-from tests.conftest import ROOT, OpenPage
+from tests.conftest import ROOT, OpenPage, Watch
 from tests.processes import GatewayProcess
 
 pytestmark = pytest.mark.browser
@@ -378,3 +379,354 @@ async def test_phone(gateway: GatewayProcess, open_page: OpenPage, artifacts: Pa
 
 def test_the_page_is_light() -> None:
     assert sum(file.stat().st_size for file in (ROOT / "web_demo").iterdir()) < 100_000
+
+
+# -------------------------------------------------------------------- while it is being said
+
+# Notes every text that an element ever shows, from its first one on.
+_WITNESS = """(selector) => {
+    window.seen = [];
+    const look = () => {
+        for (const found of document.querySelectorAll(selector)) {
+            if (found.textContent !== seen.at(-1)) seen.push(found.textContent);
+        }
+    };
+    new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true });
+}"""
+
+
+async def choose_stability(page: Page, mode: str) -> None:
+    await expect(page.get_by_test_id("status")).to_have_text("Connected")
+    await page.get_by_test_id(f"stability-{mode}").check()
+
+
+async def type_words(watch: Watch, *words: str) -> None:
+    """Type words, each once what was typed before it was sent and shown."""
+    field = watch.page.get_by_test_id("text")
+    for word in words:
+        text = f"{await field.input_value()} {word}".strip()
+        await field.press_sequentially(f" {word}" if text != word else word)
+        while text not in captions(watch):
+            await asyncio.sleep(0.02)
+
+
+def captions(watch: Watch) -> list[str]:
+    """What the gateway has shown of what was said, oldest first."""
+    return [frame["text"] for frame in received(watch, "caption")]
+
+
+def received(watch: Watch, kind: str) -> list[dict[str, Any]]:
+    return [frame for frame in watch.received if frame["type"] == kind]
+
+
+def changes(watch: Watch) -> list[str]:
+    """What the gateway has confirmed of the stability, without repetitions."""
+    modes = ["live", *(frame["stability"] for frame in received(watch, "session.updated"))]
+    return [mode for before, mode in pairwise(modes) if before != mode]
+
+
+def sent(watch: Watch, kind: str) -> list[dict[str, Any]]:
+    return [frame for frame in watch.sent if frame["type"] == kind]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.02)
+
+
+WORDS = ("We", "move", "the", "launch", "to", "next", "Friday")
+
+
+async def test_typing_shows_a_translation_before_enter(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await choose_stability(page, "live")
+        await choose_targets(page, "fr")
+        await type_words(watch, *WORDS)
+
+        card = page.get_by_test_id("utterance")
+        await expect(card).to_have_count(1)
+        await expect(card.get_by_test_id("original")).to_have_text("We move the launch to next Friday")
+        await expect(card.get_by_test_id("original")).to_have_class("words tentative")
+        await expect(card.get_by_test_id("tentative-fr")).not_to_be_empty()
+        translation = card.get_by_test_id("translation-fr")
+        await expect(translation).to_contain_text("[fr] We move the launch")
+        tail = await card.get_by_test_id("tentative-fr").inner_text()
+        assert (await translation.inner_text()).endswith(tail)
+        assert sent(watch, "utterance.final") == []
+        # Nobody who listens to the page hears what may change.
+        await expect(page.locator("[aria-live=polite]")).to_be_empty()
+
+        await page.keyboard.press("Enter")
+        await settled(card)
+        await expect(card).to_have_count(1)
+        await expect(translation).to_have_text("[fr] We move the launch to next Friday")
+        await expect(card.get_by_test_id("tentative-fr")).to_be_empty()
+        await expect(card.get_by_test_id("original")).to_have_class("words")
+        await expect(page.locator("[aria-live=polite]")).to_contain_text("[fr] We move the launch to next Friday")
+        [final] = sent(watch, "utterance.final")
+        revisions = [partial["rev"] for partial in sent(watch, "utterance.partial")]
+        assert {partial["id"] for partial in sent(watch, "utterance.partial")} == {final["id"]}
+        assert revisions == list(range(1, final["rev"]))
+
+
+async def test_stable_shows_what_stays_and_nothing_that_may_change(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await choose_stability(page, "stable")
+        await choose_targets(page, "fr")
+        await page.evaluate(_WITNESS, "[data-testid=translation-fr]")
+        await type_words(watch, *WORDS)
+        card = page.get_by_test_id("utterance")
+        await expect(card.get_by_test_id("translation-fr")).to_contain_text("[fr] We move")
+        assert sent(watch, "utterance.final") == []
+        await page.keyboard.press("Enter")
+        await settled(card)
+
+        assert [frame for frame in watch.received if frame.get("tentative")] == []
+        seen = await page.evaluate("seen")
+        assert len(seen) > 2
+        assert all(later.startswith(earlier) for earlier, later in pairwise(seen)), seen
+        assert seen[-1] == "[fr] We move the launch to next Friday"
+
+
+async def test_final_shows_nothing_before_the_whole_sentence(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await choose_stability(page, "final")
+        await choose_targets(page, "fr")
+        await page.evaluate(_WITNESS, "[data-testid=translation-fr]")
+        await type_words(watch, *WORDS)
+        card = page.get_by_test_id("utterance")
+        await expect(card).to_contain_text("Waiting for the whole sentence")
+        await page.keyboard.press("Enter")
+        await settled(card)
+        assert await page.evaluate("seen") == ["", "[fr] We move the launch to next Friday"]
+        assert received(watch, "translation.delta") == []
+
+
+async def test_another_stability_applies_to_what_is_being_said_and_is_remembered(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        hint = page.get_by_test_id("stability-hint")
+        await expect(page.get_by_test_id("stability-live")).to_be_checked()
+        await expect(hint).to_contain_text("may change")
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        await choose_targets(page, "fr")
+        await type_words(watch, *WORDS)
+        card = page.get_by_test_id("utterance")
+        translation, tail = card.get_by_test_id("translation-fr"), card.get_by_test_id("tentative-fr")
+        newest = sent(watch, "utterance.partial")[-1]["rev"]
+        await until(lambda: any(delta["rev"] == newest for delta in received(watch, "translation.delta")))
+        stays = "".join(delta["committed"] for delta in received(watch, "translation.delta"))
+        early = stays + received(watch, "translation.delta")[-1]["tentative"]
+        assert len(early) > len(stays) > 0
+        await expect(translation).to_have_text(early)
+
+        await page.get_by_test_id("stability-stable").check()
+        await expect(hint).to_contain_text("none is taken back")
+        await expect(translation).to_have_text(stays)
+        await expect(tail).to_be_empty()
+        # At once, and not when the gateway has heard of it.
+        at_once = await page.evaluate(
+            """() => {
+                document.querySelector("[data-testid=stability-final]").click();
+                return document.querySelector("[data-testid=translation-fr]").textContent;
+            }"""
+        )
+        assert at_once == ""
+        await expect(hint).to_contain_text("Nothing before the sentence is finished")
+        await expect(translation).to_be_empty()
+        await until(lambda: len(changes(watch)) == 2)
+        await page.get_by_test_id("stability-live").check()
+        await expect(translation).to_have_text(early)
+
+        await page.get_by_test_id("stability-stable").check()
+        await until(lambda: changes(watch) == ["stable", "final", "live", "stable"])
+        await page.reload()
+        await expect(page.get_by_test_id("stability-stable")).to_be_checked()
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        assert [start["stability"] for start in sent(watch, "session.start")] == ["live", "stable"]
+
+
+async def test_a_field_that_is_cleared_leaves_nothing_behind(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        await choose_targets(page, "fr")
+        await type_words(watch, *WORDS)
+        await expect(page.get_by_test_id("translation-fr")).to_contain_text("[fr] We move the launch")
+        await page.get_by_test_id("text").clear()
+        await expect(page.get_by_test_id("utterance")).to_have_count(0)
+
+        # A correction goes on with the same utterance; another sentence is another one.
+        await type_words(watch, "Could", "you", "repaet")
+        for _ in "aet":
+            await page.keyboard.press("Backspace")
+        await page.keyboard.type("eat that")
+        await until(lambda: captions(watch)[-1] == "Could you repeat that")
+        await expect(page.get_by_test_id("utterance")).to_have_count(1)
+        await expect(page.get_by_test_id("translation-fr")).not_to_contain_text("launch")
+        await page.keyboard.press("ControlOrMeta+A")
+        await page.keyboard.type("Nothing at all")
+        await until(lambda: captions(watch)[-1] == "Nothing at all")
+        await page.keyboard.press("Enter")
+        await settled(page.get_by_test_id("utterance"))
+        await expect(page.get_by_test_id("translation-fr")).to_have_text("[fr] Nothing at all")
+
+        ids = list(dict.fromkeys(partial["id"] for partial in sent(watch, "utterance.partial")))
+        assert len(ids) == 3
+        assert [final["id"] for final in sent(watch, "utterance.final")] == ids[2:]
+        await expect(page.get_by_test_id("notice")).to_be_hidden()
+
+
+async def test_languages_can_be_chosen_while_something_is_being_typed(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        await choose_targets(page, "fr", "es")
+        await type_words(watch, *WORDS)
+        shown = page.get_by_test_id("translation-fr")
+        await expect(shown).to_contain_text("[fr] We move the launch")
+        await page.get_by_test_id("target-es").uncheck()
+        await page.get_by_test_id("target-de").check()
+        await expect(page.get_by_test_id("translation-es")).to_have_count(0)
+        await expect(shown).to_contain_text("[fr] We move the launch")
+        await expect(page.get_by_test_id("translation-de")).to_contain_text("[de] We move")
+        await page.get_by_test_id("send").click()
+        await settled(page.get_by_test_id("utterance"))
+        await expect(page.get_by_test_id("translation-de")).to_have_text("[de] We move the launch to next Friday")
+
+
+async def test_markup_is_shown_as_text_while_it_is_typed(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        await choose_targets(page, "fr")
+        markup = ("<img src=x onerror=document.title=1>", *(f"<b>{word}</b>" for word in WORDS))
+        card = page.get_by_test_id("utterance")
+        await type_words(watch, *markup)
+        await expect(card.get_by_test_id("original")).to_have_text(" ".join(markup))
+        # What stays, and what may change.
+        await expect(card.get_by_test_id("translation-fr")).to_contain_text("[fr] <img src=x onerror")
+        await expect(card.get_by_test_id("tentative-fr")).to_contain_text("<b>Friday")
+        await expect(card.locator("img, b")).to_have_count(0)
+        await expect(page).to_have_title("Translation Gateway")
+
+
+async def test_a_sentence_can_be_said_word_by_word(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await expect(page.get_by_test_id("status")).to_have_text("Connected")
+        await choose_targets(page, "fr")
+        await page.get_by_test_id("sentences").get_by_role("button").nth(2).click()
+        assert sent(watch, "utterance.partial") == []  # it is picked, and not said
+        await page.get_by_test_id("play").click()
+        await expect(page.get_by_test_id("text")).to_have_value("")
+        card = page.get_by_test_id("utterance")
+        await expect(card).to_have_attribute("data-state", "spoken")
+        await settled(card)
+        assert [partial["text"] for partial in sent(watch, "utterance.partial")] == [
+            "What",
+            "What time",
+            "What time works",
+            "What time works best",
+            "What time works best for",
+            "What time works best for you?",
+        ]
+        [final] = sent(watch, "utterance.final")
+        assert (final["rev"], final["text"]) == (7, "What time works best for you?")
+        await expect(card.get_by_test_id("translation-fr")).to_have_text("[fr] What time works best for you?")
+
+        # Where no spaces are written, words are found all the same.
+        await page.get_by_test_id("source-lang").select_option("ja")
+        await page.get_by_test_id("text").fill("もう一度お願いできますか？")
+        await page.get_by_test_id("play").click()
+        spoken = page.get_by_test_id("utterance").first
+        await expect(spoken.get_by_test_id("original")).to_have_text(re.compile("^もう一度お願い"))
+        await spoken.get_by_test_id("cancel").click()
+        await settled(spoken)
+        await expect(spoken.get_by_test_id("failed-fr")).to_have_text("The utterance was cancelled.")
+        # Another one is said to its end; of the one that was cancelled nothing more.
+        cancelled = sent(watch, "utterance.partial")[-1]["id"]
+        begun = len(sent(watch, "utterance.partial"))
+        await page.get_by_test_id("text").fill("時間です。")
+        await page.get_by_test_id("play").click()
+        await settled(page.get_by_test_id("utterance").first)
+        [_, whole] = sent(watch, "utterance.final")
+        assert whole["text"] == "時間です。"
+        rest = [(partial["id"], partial["text"]) for partial in sent(watch, "utterance.partial")[begun:]]
+        assert [text for id, text in rest if id == whole["id"]] == ["時間", "時間です。"]
+        assert cancelled not in dict(rest)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("device", ["desktop", "phone"])
+async def test_a_real_engine_translates_while_a_sentence_is_being_said(
+    real_gateway: GatewayProcess, open_page: OpenPage, artifacts: Path, device: str
+) -> None:
+    async with open_page(real_gateway.url, **{"desktop": DESKTOP, "phone": PHONE}[device]) as watch:
+        page = watch.page
+        await choose_stability(page, "live")
+        await choose_targets(page, "es", "fr")
+        await page.get_by_test_id("sentences").get_by_role("button").nth(1).click()
+        await page.get_by_test_id("play").click()
+        card = page.get_by_test_id("utterance")
+        await expect(card.get_by_test_id("translation-es")).to_contain_text("El contrato")
+        await expect(card).to_have_attribute("data-state", "spoken")
+        assert sent(watch, "utterance.final") == []
+        await page.screenshot(path=artifacts / f"real-engine-live-{device}.png")
+        await settled(card)
+        for lang, text in watch.finals().items():
+            await expect(card.get_by_test_id(f"translation-{lang}")).to_have_text(text)
+
+
+_CONTRAST = """(selector) => {
+    const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const light = (colour) => {
+        canvas.fillStyle = colour;
+        canvas.fillRect(0, 0, 1, 1);
+        const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map((byte) => byte / 255)
+            .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    return [...document.querySelectorAll(selector)].map((found) => {
+        let ground = found;
+        while (getComputedStyle(ground).backgroundColor === "rgba(0, 0, 0, 0)") ground = ground.parentElement;
+        const [more, less] = [getComputedStyle(found).color, getComputedStyle(ground).backgroundColor]
+            .map(light).sort((one, other) => other - one);
+        return (more + 0.05) / (less + 0.05);
+    });
+}"""
+
+
+@pytest.mark.parametrize("device", ["desktop", "phone"])
+@pytest.mark.parametrize("mode", ["live", "stable", "final"])
+async def test_what_may_change_is_lighter_and_can_be_read(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path, mode: str, device: str
+) -> None:
+    options = {"desktop": DESKTOP, "phone": PHONE}[device]
+    scheme = {"live": "light", "stable": "dark", "final": "light"}[mode]
+    async with open_page(gateway.url, **options, color_scheme=scheme) as watch:
+        page = watch.page
+        await choose_stability(page, mode)
+        await choose_targets(page, "es", "fr")
+        await settled(await say(page, "Good morning, everyone."))
+        await type_words(watch, *WORDS)
+        if mode == "live":
+            await expect(page.get_by_test_id("tentative-fr").first).not_to_be_empty()
+        if mode == "stable":
+            await expect(page.get_by_test_id("translation-fr").first).not_to_be_empty()
+        contrasts = await page.evaluate(_CONTRAST, ".tentative, .note, .hint, .own-name, h3")
+        assert len(contrasts) > 8
+        assert min(contrasts) >= 4.5
+        marked = await page.evaluate("getComputedStyle(document.querySelector('.tentative')).textDecorationLine")
+        assert marked == "underline"
+        assert await overflow_px(page) == 0
+        await page.screenshot(path=artifacts / f"page-typing-{mode}-{device}.png", full_page=True)

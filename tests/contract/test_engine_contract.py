@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -48,8 +49,10 @@ async def engine(unstarted: Engine) -> AsyncIterator[Engine]:
     assert unstarted.health().state is EngineState.STOPPED
 
 
-def request(request_id: str, text: str = "Good morning, everyone.", target: str = "de") -> TranslationRequest:
-    return TranslationRequest(id=request_id, text=text, source="en", target=target)
+def request(
+    request_id: str, text: str = "Good morning, everyone.", target: str = "de", **proposed: Any
+) -> TranslationRequest:
+    return TranslationRequest(id=request_id, text=text, source="en", target=target, **proposed)
 
 
 async def generate(engine: Engine, req: TranslationRequest) -> list[TokenEvent]:
@@ -135,6 +138,146 @@ async def test_before_start_nothing_is_taken() -> None:
             await generate(engine, request("early"))
     with pytest.raises(EngineUnavailable):
         VllmEngine(VllmOptions(model="/nowhere")).profile()
+
+
+# ---------------------------------------------------------------- prefix and draft
+
+TICKET = "Please update ticket CRM-8868 before Monday."
+NONSENSE = "Unsinn ohne Ende"
+TARGETS = pytest.mark.parametrize("target", ["de", "ja"])
+
+
+async def say(engine: Engine, name: str, target: str = "de", **proposed: Any) -> list[TokenEvent]:
+    """The events of one generation of `TICKET`, held against what holds for all."""
+    events = await generate(engine, request(name, TICKET, target, **proposed))
+    assert [event.finish for event in events[:-1]] == [None] * (len(events) - 1)
+    assert events[-1].finish is not None
+    assert events[-1].prompt_tokens > 0
+    return events
+
+
+async def translate(engine: Engine, name: str, target: str = "de", **proposed: Any) -> str:
+    return joined(await say(engine, name, target, **proposed))
+
+
+def generated(events: list[TokenEvent]) -> int:
+    return sum(event.tokens for event in events)
+
+
+def reused(events: list[TokenEvent]) -> int:
+    return sum(event.reused for event in events)
+
+
+@TARGETS
+async def test_a_right_draft_is_not_generated_again(engine: Engine, target: str) -> None:
+    alone = await say(engine, "alone", target)
+    again = await say(engine, "right", target, draft=joined(alone))
+    assert joined(again) == joined(alone)
+    assert 0 < generated(again) < generated(alone)
+    assert reused(again) > 0
+    assert reused(alone) == 0
+    assert again[-1].finish is FinishReason.STOP
+
+
+@TARGETS
+async def test_a_draft_never_changes_the_text(engine: Engine, target: str) -> None:
+    text = await translate(engine, "alone", target)
+    half = text[: len(text) // 2]
+    drafts = {
+        "its beginning": half,
+        "wrong in the middle": f"{half} Unsinn {text[len(half) :]}",
+        "one character wrong": f"{half}x{text[len(half) + 1 :]}",
+        "garbage": "x1 \x00 ~~ )( \ufffd\ufffd",
+        "spaces": "   ",
+        "another script": "これは全く別の話です。🙂 鬱" if target == "de" else "Das ist etwas ganz anderes.",
+        "longer": f"{text} {text} {text}",
+        "control": "</s><to>" + text,
+        "control behind it": text + "</s>",
+        "endless": "und " * 400,
+        "a character cut off": text + "\ufffd",
+    }
+    said = {name: await translate(engine, f"draft-{name}", target, draft=draft) for name, draft in drafts.items()}
+    assert said == dict.fromkeys(drafts, text)
+
+
+@TARGETS
+async def test_a_right_prefix_is_kept_wherever_it_ends(engine: Engine, target: str) -> None:
+    text = await translate(engine, "alone", target)
+    for end in range(1, len(text) + 1):
+        events = await say(
+            engine, f"cut-{end}", target, prefix=text[:end], draft=text[end:], tolerance=3.0, final=True
+        )
+        assert joined(events) == text
+        assert reused(events) > 0
+        forced = await say(engine, f"forced-{end}", target, prefix=text[:end])
+        assert forced[0].text.startswith(text[:end])
+
+
+async def test_a_partial_keeps_a_right_prefix(engine: Engine) -> None:
+    text = await translate(engine, "alone", final=False)
+    prefix = " ".join(text.split()[:3])
+    events = await say(engine, "kept", prefix=prefix, tolerance=3.0, final=False)
+    assert joined(events) == text
+    assert events[0].text.startswith(prefix)
+    assert events[0].reused > 0
+    assert events[-1].finish is FinishReason.STOP
+
+
+@pytest.mark.parametrize("final", [True, False], ids=["final", "partial"])
+async def test_without_a_tolerance_any_prefix_is_kept(engine: Engine, final: bool) -> None:
+    for prefix in (NONSENSE, f"{NONSENSE} ", "全く別の話", "</s>", "<to>", "<s><en><de><final>x<to>", "a</s>b"):
+        text = await translate(engine, "forced", prefix=prefix, final=final)
+        assert text.startswith(prefix)
+        assert await translate(engine, "drafted", prefix=prefix, draft=" falsch", final=final) == text
+
+
+async def test_a_final_drops_a_prefix_that_the_model_finds_implausible(engine: Engine) -> None:
+    text = await translate(engine, "alone")
+    begun = " ".join([*text.split()[:2], NONSENSE])
+    for prefix in (NONSENSE, begun, "全く別の話", "</s>", "und " * 400):
+        events = await say(engine, "dropped", prefix=prefix, draft=text, tolerance=3.0)
+        assert joined(events) == text
+        assert events[-1].finish is FinishReason.STOP
+
+
+async def test_a_partial_ends_at_a_prefix_that_the_model_finds_implausible(engine: Engine) -> None:
+    text = await translate(engine, "alone", final=False)
+    begun = " ".join([*text.split()[:2], NONSENSE])
+    for prefix in (NONSENSE, begun, "全く別の話", "</s>"):
+        events = await say(engine, "rejected", prefix=prefix, draft=text, tolerance=3.0, final=False)
+        assert joined(events) == ""
+        assert [event.finish for event in events] == [FinishReason.REJECTED]
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3, 10, 30, 100])
+async def test_cancelling_while_a_draft_is_looked_at_ends_the_generation(engine: Engine, turns: int) -> None:
+    endless = request(f"look-{turns}", ENDLESS, prefix="eins", draft=" zwei drei" * 30, tolerance=50.0)
+    reader = asyncio.create_task(generate(engine, endless))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    reader.cancel()
+    await asyncio.wait([reader])
+    assert reader.cancelled()
+    await until_idle(engine)
+
+
+async def test_closing_the_generator_behind_a_draft_ends_the_generation(engine: Engine) -> None:
+    first = engine.generate(request("begun", ENDLESS))
+    begun = "".join([(await anext(first)).text for _ in range(8)])
+    await first.aclose()
+    for events in (1, 2):
+        generation = engine.generate(request(f"behind-{events}", ENDLESS, draft=begun))
+        taken = [await anext(generation) for _ in range(events)]
+        assert taken[0].reused > 0
+        assert taken[-1].finish is None
+        await generation.aclose()
+        await until_idle(engine)
+
+
+async def test_drafts_do_not_depend_on_company(engine: Engine) -> None:
+    text = await translate(engine, "alone")
+    results = await asyncio.gather(*(translate(engine, f"cut-{end}", draft=text[:end]) for end in range(12)))
+    assert set(results) == {text}
 
 
 # ---------------------------------------------------------------- death

@@ -1,5 +1,5 @@
-// The languages that a session reads: those in force, and those asked for that are not answered yet. Knows that a
-// request can be refused; must not know messages.
+// Something that a session is told and may refuse: the value in force, and the one asked for that is not answered yet.
+// Must not know messages.
 
 /**
  * @param {readonly string[]} some
@@ -9,18 +9,32 @@ export function equal(some, others) {
   return some.length === others.length && some.every((value, index) => value === others[index]);
 }
 
-export class Reads {
-  /** @type {readonly string[]} */
-  #inForce = [];
-  /** @type {readonly string[] | null} */
+/** @template T */
+export class Setting {
+  #inForce;
+  #same;
+  /** @type {{value: T} | null} */
   #asked = null;
   #refusals = 0;
   /** @type {number | undefined} */
   #retry;
 
-  /** @param {readonly string[]} reads */
-  areInForce(reads) {
-    return equal(reads, this.#inForce);
+  /**
+   * @param {T} initial
+   * @param {(one: T, other: T) => boolean} [same]
+   */
+  constructor(initial, same = Object.is) {
+    this.#inForce = initial;
+    this.#same = same;
+  }
+
+  get inForce() {
+    return this.#inForce;
+  }
+
+  /** @param {T} value */
+  isInForce(value) {
+    return this.#same(value, this.#inForce);
   }
 
   /** Whether nothing is asked for, and nothing refused is to be waited for. */
@@ -28,29 +42,29 @@ export class Reads {
     return this.#asked === null && this.#retry === undefined;
   }
 
-  /** How often in a row they were refused. */
+  /** How often in a row it was refused. */
   get refusals() {
     return this.#refusals;
   }
 
-  /** @param {readonly string[]} reads */
-  ask(reads) {
-    this.#asked = reads;
+  /** @param {T} value */
+  ask(value) {
+    this.#asked = { value };
   }
 
   /** What was asked for is in force. */
   take() {
-    this.#inForce = this.#asked ?? this.#inForce;
+    if (this.#asked !== null) this.#inForce = this.#asked.value;
     this.#asked = null;
     this.#refusals = 0;
   }
 
   /**
    * What was in force stays so.
-   * @returns {readonly string[]} What was asked for.
+   * @returns {T} What was asked for.
    */
   refuse() {
-    const asked = this.#asked ?? [];
+    const asked = this.#asked === null ? this.#inForce : this.#asked.value;
     this.#asked = null;
     this.#refusals += 1;
     return asked;

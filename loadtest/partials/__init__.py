@@ -1,0 +1,17 @@
+"""`python -m loadtest partials`: translations of speech that is still going on, as readers see them.
+
+A recogniser's revisions are played in real time into meetings of the real gateway, three ways:
+
+    ours   as partials, then the final; readers choose `live`, `stable` or `final`
+    naive  each revision as a final utterance of its own, as a gateway without partials would have it
+    alone  the finals only: what quality and tokens are compared with
+
+    streams, handwritten   what is said (pure)
+    screens                what a reader was shown over time, and whether a promise was broken (pure)
+    scoring                erasure, lag, delays (pure)
+    counters               the gateway's Prometheus counters, in differences
+    meeting                one speaker and their readers over WebSockets
+    run                    the arms, one source language after the other
+    result, summary        what was found, as values, and whether that is good enough (pure)
+    report                 tables, plot, JSON
+"""

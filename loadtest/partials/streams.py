@@ -1,0 +1,196 @@
+"""What a recogniser says while somebody speaks: growing, sometimes wrong revisions, then its last word.
+
+Knows: the corpus of the bundled model, how fast people speak, how recognisers err. Pure: the same seed gives the
+same streams, and a shorter list is the beginning of a longer one. Must not know: engines, sockets, clocks.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from enum import Enum
+from itertools import accumulate, pairwise
+
+from msgspec import Struct
+
+from demo_model import LANGUAGES
+from demo_model.generate import Kind, Pair, PairSource
+from demo_model.patterns import held_out_patterns, load_patterns
+from demo_model.prefixes import word_ends
+from demo_model.sampling import Split
+from loadtest.workload import SENTENCES
+
+__all__ = ["Origin", "Revision", "Stream", "Style", "bare", "corpus_streams", "spoken_words"]
+
+# 150 words a minute, the pace of a presentation. A Chinese word has about 1.6 characters, and what `word_ends`
+# gives there are characters.
+_WORDS_PER_MINUTE = 150.0
+_CHINESE_PER_MINUTE = 250.0
+_PACE_JITTER = 0.4
+
+# Between two revisions, and from the last one to the last word.
+_REVISION_MS = (200, 400)
+_LAST_WORD_MS = (300, 600)
+
+# Shares of revisions: whose newest word is misheard, and in which a word further back changes.
+_NEWEST_WRONG = 0.15
+_EARLIER_WRONG = 0.04
+
+# Utterances that are no sentence: yes, okay, one moment. Their share is that of the ICSI meetings.
+_SHORT = 0.14
+
+_CJK = ("ja", "zh")
+_MARKS = '.,?!;:¿¡"«»…'
+_CJK_MARKS = "。、，？！；："
+_LATIN = re.compile(r"[0-9A-Za-zÀ-ÖØ-öø-ɏ]+(?:-[0-9A-Za-zÀ-ÖØ-öø-ɏ]+)*")
+
+
+class Style(Enum):
+    """How a recogniser writes.
+
+    WRITTEN: cased and punctuated all along. BARE: small letters without punctuation, its last word too.
+    POLISHED: bare until the last word, which is cased and punctuated.
+    """
+
+    WRITTEN = "written"
+    BARE = "bare"
+    POLISHED = "polished"
+
+
+class Origin(Enum):
+    """Where a stream comes from."""
+
+    CORPUS = "corpus"
+    HANDWRITTEN = "handwritten"
+
+
+class Revision(Struct, frozen=True):
+    """The whole text so far, `at_ms` after the speaker began."""
+
+    at_ms: int
+    text: str
+
+
+class Stream(Struct, frozen=True):
+    """One utterance as a recogniser sends it. references: target language → the corpus's own translation."""
+
+    id: str
+    lang: str
+    style: Style
+    origin: Origin
+    revisions: tuple[Revision, ...]
+    final: Revision
+    references: dict[str, str] = {}
+
+
+def corpus_streams(seed: int, lang: str, targets: Sequence[str], count: int) -> list[Stream]:
+    """The first `count` streams in `lang`, from sentences that the bundled model was not trained on."""
+    rng = random.Random(f"partials/{seed}/{lang}")
+    sentences = PairSource(f"partials/{seed}", Split.TEST)
+    short = _short_phrases(seed)
+    others = _vocabulary(seed, lang)
+    directions = [(lang, target) for target in targets]
+    streams: list[Stream] = []
+    for number in range(1, count + 1):
+        if rng.random() < _SHORT:
+            parts = [short.draw(directions, Kind.FULL)]
+        else:
+            many = rng.choices(list(SENTENCES), list(SENTENCES.values()))[0]
+            parts = [sentences.draw(directions, Kind.FULL) for _ in range(many)]
+        text = _joined([pairs[0].source for pairs in parts], lang)
+        style = rng.choice(list(Style))
+        revisions, end_ms = _heard(text if style is Style.WRITTEN else bare(text, lang), lang, others, rng)
+        final = bare(text, lang) if style is Style.BARE else text
+        streams.append(
+            Stream(
+                id=f"{lang}-c{number:03}",
+                lang=lang,
+                style=style,
+                origin=Origin.CORPUS,
+                revisions=tuple(revisions),
+                final=Revision(end_ms + rng.randint(*_LAST_WORD_MS), final),
+                references={
+                    target: _joined([pairs[index].target for pairs in parts], target)
+                    for index, target in enumerate(targets)
+                },
+            )
+        )
+    return streams
+
+
+def bare(text: str, lang: str) -> str:
+    """Small letters and no punctuation but inside numbers, times and codes. `McKay` and `BUG-13` stay."""
+    if lang in _CJK:
+        heard = "".join(letter for letter in text if letter not in _CJK_MARKS)
+        return _LATIN.sub(lambda word: _small(word[0]), heard)
+    words = (word.strip(_MARKS) for word in text.split())
+    return " ".join(_small(word) for word in words if word)
+
+
+def spoken_words(text: str, lang: str) -> list[str]:
+    """What is said in one go, spaces included: the parts make up `text`. In ja and zh as `word_ends` has it."""
+    return [text[start:end] for start, end in pairwise([0, *word_ends(text, lang)])]
+
+
+def _small(word: str) -> str:
+    # A recogniser that writes small letters knows how codes are written, or could not be read at all.
+    return word if any(letter.isupper() for letter in word[1:]) else word.lower()
+
+
+def _joined(texts: Sequence[str], lang: str) -> str:
+    return ("" if lang in _CJK else " ").join(texts)
+
+
+def _short_phrases(seed: int) -> PairSource:
+    """Most have no slots, hence no combination that training did not see."""
+    patterns = [
+        pattern
+        for pattern in load_patterns()
+        if pattern.id.startswith("back_") and pattern.id not in held_out_patterns()
+    ]
+    return PairSource(f"partials/{seed}/short", Split.ANY, patterns)
+
+
+def _vocabulary(seed: int, lang: str) -> list[str]:
+    """Words that can be heard in place of others."""
+    sentences = PairSource(f"partials/{seed}/misheard", Split.TEST)
+    other = next(target for target in LANGUAGES if target != lang)
+    drawn: list[Pair] = [sentences.draw([(lang, other)], Kind.FULL)[0] for _ in range(60)]
+    words = {word.strip() for pair in drawn for word in spoken_words(bare(pair.source, lang), lang)}
+    return sorted(words)
+
+
+def _heard(text: str, lang: str, others: Sequence[str], rng: random.Random) -> tuple[list[Revision], int]:
+    """Revisions of `text` while it is said, and when the last one came."""
+    words = spoken_words(text, lang)
+    word_ms = 60_000 / (_CHINESE_PER_MINUTE if lang == "zh" else _WORDS_PER_MINUTE)
+    jitter = (1 - _PACE_JITTER, 1 + _PACE_JITTER)
+    said_ms = list(accumulate(word_ms * rng.uniform(*jitter) for _ in words))
+    # Place → what was heard there, and in how many revisions more.
+    wrong: dict[int, tuple[str, int]] = {}
+    revisions: list[Revision] = []
+    at_ms = heard = 0
+    while heard < len(words):
+        at_ms += rng.randint(*_REVISION_MS)
+        heard = sum(end_ms <= at_ms for end_ms in said_ms)
+        if not heard:
+            continue
+        wrong = {place: (word, left - 1) for place, (word, left) in wrong.items() if left > 1}
+        draw, newest = rng.random(), heard - 1
+        if draw < _NEWEST_WRONG:
+            wrong.setdefault(newest, (_another(words[newest], others, rng), rng.choice((1, 2))))
+        elif draw > 1 - _EARLIER_WRONG and heard > 3:
+            place = newest - rng.choice((2, 3))
+            wrong.setdefault(place, (_another(words[place], others, rng), rng.choice((1, 2))))
+        now = "".join(wrong[place][0] if place in wrong else words[place] for place in range(heard))
+        revisions.append(Revision(at_ms, now))
+    return revisions, at_ms
+
+
+def _another(word: str, others: Sequence[str], rng: random.Random) -> str:
+    """Another word, with the spaces that stand before this one."""
+    space = word[: len(word) - len(word.lstrip())]
+    while (other := rng.choice(others)) == word.strip():
+        pass
+    return space + other

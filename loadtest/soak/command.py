@@ -1,0 +1,74 @@
+"""`python -m loadtest soak`: its options.
+
+Knows: the names of the options. Must not know: how anything is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from loadtest.commands import Command, Say, add_out, between, from_
+from loadtest.soak import report
+from loadtest.soak.result import SoakPlan, SoakResult
+from loadtest.soak.run import run
+
+__all__ = ["SOAK"]
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    plan = SoakPlan()
+    add_out(parser)
+    add = parser.add_argument
+    add("--engine", choices=("vllm", "simulated"), default=plan.engine, help="which engine")
+    add("--minutes", type=from_(0.5, 1_440), default=plan.minutes, metavar="M", help="of load; the rest is extra")
+    add("--sessions", type=between(12, 5_000), default=plan.sessions, metavar="N", help="held at the same time")
+    add(
+        "--utterances-per-minute",
+        type=from_(1, 100_000),
+        default=plan.utterances_per_minute,
+        metavar="N",
+        help="said in all meetings together, whether the gateway keeps up or not",
+    )
+    add("--stay-minutes", type=from_(0.1, 1_440), default=plan.stay_minutes, metavar="M", help="mean stay")
+    add(
+        "--fault-every-s",
+        type=from_(0.1, 3_600),
+        default=plan.fault_every_s,
+        metavar="S",
+        help="mean time between faults of single clients",
+    )
+    add("--keep-s", type=between(5, 3_600), default=plan.keep_s, metavar="S", help="`limits.keep_s`")
+    add("--log-keep-s", type=between(30, 86_400), default=plan.log_keep_s, metavar="S", help="`event_log.keep_s`")
+    add("--seed", type=int, default=plan.seed, help="who is there, what is said, what breaks when")
+    add("--keep", type=Path, metavar="FOLDER", help="where every record and the gateway's logs stay")
+
+
+async def _run(options: argparse.Namespace, command: str, say: Say) -> SoakResult:
+    plan = SoakPlan(
+        engine=options.engine,
+        minutes=options.minutes,
+        sessions=options.sessions,
+        utterances_per_minute=options.utterances_per_minute,
+        stay_minutes=options.stay_minutes,
+        fault_every_s=options.fault_every_s,
+        keep_s=options.keep_s,
+        log_keep_s=options.log_keep_s,
+        seed=options.seed,
+    )
+    return await run(plan, command, say, keep=options.keep)
+
+
+SOAK = Command(
+    name="soak",
+    help="faults under load, and the proof that nothing accepted was lost",
+    description="A gateway with its engine in processes of their own, meetings full of clients, and faults: "
+    "lost and silent connections, clients that are stopped, an engine that is killed or hangs, restarts. A "
+    "checker that knows every accepted utterance counts what each reader ended up with. Exit status 1 unless "
+    "nothing was lost or came twice and everything was given back.",
+    add=_add,
+    run=_run,
+    write=report.write,
+    table=report.table,
+    passed=lambda result: not any(result.failures()),
+)

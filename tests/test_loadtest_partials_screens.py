@@ -1,0 +1,78 @@
+"""What a reader was sent, as their screen showed it, and which promises that breaks."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from loadtest.partials.scoring import State
+from loadtest.partials.screens import Arm, Delta, Final, Reading, broken, contradictions, states
+
+LIVE = Reading(
+    Arm.OURS,
+    "en-1",
+    "de",
+    "live",
+    deltas=[Delta(500, 1, "", "Ich"), Delta(900, 2, "Ich", " kann"), Delta(1_300, 3, " kann das", "")],
+    finals=[Final(2_000, 4, "Ich kann das nicht.", 7)],
+)
+STABLE = replace(LIVE, stability="stable", deltas=[Delta(900, 2, "Ich", ""), Delta(1_300, 3, " kann das", "")])
+FINAL = replace(LIVE, stability="final", deltas=[])
+NAIVE = Reading(
+    Arm.NAIVE,
+    "en-1",
+    "de",
+    "final",
+    finals=[Final(500, 1, "Ich", 2), Final(1_400, 3, "Wir können", 3), Final(1_500, 2, "Ich kann", 3)],
+)
+
+
+def test_committed_text_is_appended_and_tentative_text_replaced() -> None:
+    assert states(LIVE) == [
+        State(500, "", "Ich"),
+        State(900, "Ich", " kann"),
+        State(1_300, "Ich kann das", ""),
+        State(2_000, "Ich kann das nicht."),
+    ]
+    assert [state.text for state in states(LIVE)][1] == "Ich kann"
+
+
+def test_in_the_naive_arm_an_older_revision_does_not_replace_a_newer_one() -> None:
+    assert states(NAIVE) == [State(500, "", "Ich"), State(1_400, "", "Wir können")]
+
+
+def test_nothing_is_broken_where_everything_came_once() -> None:
+    assert [list(broken(reading)) for reading in (LIVE, STABLE, FINAL)] == [[], [], []]
+    assert list(broken(NAIVE, utterances=3)) == []
+
+
+def test_a_final_comes_exactly_once() -> None:
+    assert "0 finals came, 1 should" in "".join(broken(replace(LIVE, finals=[])))
+    assert "2 finals came, 1 should" in "".join(broken(replace(LIVE, finals=LIVE.finals * 2)))
+    assert "3 finals came, 4 should" in "".join(broken(NAIVE, utterances=4))
+    twice = replace(NAIVE, finals=[*NAIVE.finals[:2], NAIVE.finals[0]])
+    assert "3 finals came, 3 should" in "".join(broken(twice, utterances=3))
+
+
+def test_what_was_not_translated_is_said() -> None:
+    assert "not translated, overloaded" in "".join(broken(replace(LIVE, failed=["overloaded"])))
+
+
+def test_deltas_come_before_the_final_and_in_the_order_of_revisions() -> None:
+    assert "1 deltas came behind the final" in "".join(broken(replace(LIVE, late=1)))
+    assert "older revision" in "".join(broken(replace(LIVE, deltas=LIVE.deltas[::-1])))
+
+
+def test_nobody_is_shown_more_than_they_chose() -> None:
+    assert "may change" in "".join(broken(replace(STABLE, deltas=LIVE.deltas)))
+    assert "was shown 2 deltas" in "".join(broken(replace(FINAL, deltas=STABLE.deltas)))
+
+
+def test_readers_of_one_stream_are_promised_the_same() -> None:
+    assert list(contradictions([LIVE, STABLE, FINAL])) == []
+    shorter = replace(STABLE, deltas=STABLE.deltas[:1])
+    assert list(contradictions([LIVE, shorter, FINAL])) == []
+    other = replace(STABLE, deltas=[Delta(900, 2, "Wir", "")])
+    assert "committed text differs" in "".join(contradictions([LIVE, other]))
+    told = replace(FINAL, finals=[Final(2_000, 4, "Nein.", 2)])
+    assert "different finals" in "".join(contradictions([LIVE, STABLE, told]))
+    assert list(contradictions([])) == []
