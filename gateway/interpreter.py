@@ -6,7 +6,8 @@ Must not know: sockets, which engine it is, who reads, what may be shown of a hy
 
 Everything here is best effort: a revision that finds no room is dropped without a word, because the next one says
 more. How many revisions are translated follows from how busy the engine is: while a translation waits for its
-turn, newer revisions take the place of the older one.
+turn, newer revisions take the place of the older one. An idle engine is not asked more often than somebody who
+reads can follow.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import time
 from types import TracebackType
 from typing import Self
 
@@ -29,16 +31,22 @@ __all__ = ["Interpreter"]
 
 _log = logging.getLogger(__name__)
 
+# From one translation of an utterance into a language to the next, at least. Recognisers revise three or four
+# times a second; people say two or three words in that time.
+_PACE_S = 0.3
+
 
 class Interpreter:
     """Owns the tasks that translate partials; leaving the context ends them.
 
-    translates: whether it does at all; otherwise partials are only shown in their own language.
+    translates: whether it does at all; otherwise partials are only shown in their own language. pace_s: the least
+    time between two translations of an utterance into a language; the newest revision waits for it.
     """
 
-    def __init__(self, scheduler: Scheduler, *, translates: bool = True) -> None:
+    def __init__(self, scheduler: Scheduler, *, translates: bool = True, pace_s: float = _PACE_S) -> None:
         self._scheduler = scheduler
         self._translates = translates
+        self._pace_s = pace_s
         self._tasks = asyncio.TaskGroup()
         self._following: set[LiveTranslation] = set()
         self._serial = itertools.count(1)
@@ -98,7 +106,11 @@ class Interpreter:
         try:
             # One at a time: the next is not admitted before the last has given its place back.
             while translation.pending:
-                translation.pending = False
+                now_s = time.monotonic()
+                if (wait_s := translation.begun_s + self._pace_s - now_s) > 0:
+                    await asyncio.sleep(wait_s)
+                    continue
+                translation.pending, translation.begun_s = False, now_s
                 try:
                     [ticket] = self._scheduler.admit(meeting.id, [self._request(translation)])
                 except GatewayError:

@@ -32,10 +32,10 @@ _CLOSED = 1_000
 class LiveTranslation:
     """One unfinished utterance in one language.
 
-    revision: the newest; translated: the text whose translation readers see. pending: whether the newest is still
-    to be translated; ticket: of the generation in flight, whose revision is `running`. committed, tentative: what
-    readers were shown. stopped: nothing happens to it until another revision comes. broken: the engine died of it
-    or with it, and it is left to the final.
+    revision: the newest; translated: the text whose translation readers see. pending: whether the newest is
+    still to be translated; begun_s: when the last was begun, by the monotonic clock. ticket: of the generation in
+    flight, whose revision is `running`. committed, tentative: what readers were shown. stopped: nothing happens to
+    it until another revision comes. broken: the engine died of it or with it, and it is left to the final.
     """
 
     lang: str
@@ -44,6 +44,7 @@ class LiveTranslation:
     translated: str | None = None
     running: Utterance | None = None
     pending: bool = False
+    begun_s: float = float("-inf")
     stopped: bool = False
     broken: bool = False
     committed: str = ""

@@ -13,20 +13,33 @@ what two neighbouring revisions agree on wrongly is a guess that the next word e
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import accumulate
+from types import MappingProxyType
 
+import budoux
 import regex
 
-__all__ = ["MASK", "SPAN", "TOLERANCE", "UNSPACED", "CommitPolicy", "agreed", "units"]
+__all__ = ["FINAL_TOLERANCE", "MASK", "SPAN", "TOLERANCE", "UNSPACED", "CommitPolicy", "agreed", "units"]
 
-# Languages written without spaces between words; their units are graphemes, those of the others words.
+# Languages written without spaces between words. Where a word ends is found by BudouX, a small model made for
+# breaking lines; where it has none, the units are graphemes.
 UNSPACED = frozenset({"ja", "zh", "zh-hant", "th", "km", "my"})
+_PARSERS: Mapping[str, Callable[[], budoux.Parser]] = MappingProxyType(
+    {
+        "ja": budoux.load_default_japanese_parser,
+        "zh": budoux.load_default_simplified_chinese_parser,
+        "zh-hant": budoux.load_default_traditional_chinese_parser,
+        "th": budoux.load_default_thai_parser,
+    }
+)
 
-# Units of the source that have to be heard between the first and the last of the hypotheses that agree: two words,
-# or about as much where a unit is a grapheme. Indexed by whether the language is unspaced.
-SPAN = (2, 4)
+# Units of the source that have to be heard between the first and the last of the hypotheses that agree.
+SPAN = 2
 
 # Units at the end of a hypothesis that `live` readers do not see while nothing agrees with them (mask-k).
-MASK = (4, 16)
+MASK = 4
 
 # How much less likely than its own choice, in nats, the model may find a token of the committed text before it no
 # longer goes on from there: at a revision, which then changes nothing, and at the final, which then replaces what
@@ -59,9 +72,30 @@ _SPOKEN = regex.compile(r"[\p{L}\p{N}]")
 
 
 def units(text: str, lang: str) -> list[str]:
-    """The text in pieces that join to it: words with the space before them, or graphemes; numbers stay whole."""
-    found: list[str] = (_GRAPHEMES if lang in UNSPACED else _SPACED).findall(text)
-    return found
+    """The text in pieces that join to it: words with the space before them; numbers stay whole."""
+    if lang not in UNSPACED:
+        spaced: list[str] = _SPACED.findall(text)
+        return spaced
+    pieces: list[str] = _GRAPHEMES.findall(text)
+    if lang not in _PARSERS:
+        return pieces
+    # BudouX may break a Latin word or a number, and leaves punctuation with the word before it.
+    breaks = set(accumulate(map(len, _parser(lang).parse(text)))) if text else set()
+    words: list[str] = []
+    at, punctuation = 0, True
+    for piece in pieces:
+        before, punctuation = punctuation, _SPOKEN.search(piece) is None
+        if before or punctuation or at in breaks:
+            words.append(piece)
+        else:
+            words[-1] += piece
+        at += len(piece)
+    return words
+
+
+@cache
+def _parser(lang: str) -> budoux.Parser:
+    return _PARSERS[lang]()
 
 
 def agreed(one: str, other: str, lang: str) -> str:
@@ -100,8 +134,6 @@ class CommitPolicy:
         self.tentative = ""
         self.draft = ""
         self._source, self._target = source, target
-        self._span = SPAN[source in UNSPACED]
-        self._mask = MASK[target in UNSPACED]
         # Source units heard, and the hypothesis.
         self._hypotheses: deque[tuple[int, list[str]]] = deque(maxlen=_KEPT)
 
@@ -121,15 +153,15 @@ class CommitPolicy:
         lasting: list[str] = []
         for earlier, others in reversed(self._hypotheses):
             shared = _shared(shared, others)
-            if earlier <= heard - self._span:
+            if earlier <= heard - SPAN:
                 lasting = shared
                 break
-        while len(self._hypotheses) > 1 and self._hypotheses[1][0] <= heard - self._span:
+        while len(self._hypotheses) > 1 and self._hypotheses[1][0] <= heard - SPAN:
             self._hypotheses.popleft()
         self._hypotheses.append((heard, pieces))
         self.committed = max(self.committed, _settled(lasting), key=len)
         self.draft = hypothesis[len(self.committed) :]
-        text, early = _settled(visible), _settled(pieces[: -self._mask])
+        text, early = _settled(visible), _settled(pieces[:-MASK])
         if len(early) > len(text) and early.startswith(shown):
             text = early
         # A single hypothesis that says something else is mostly a misheard word: it takes two to take text back.

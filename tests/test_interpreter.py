@@ -127,7 +127,7 @@ class Room:
     def __init__(self, engine: HandEngine) -> None:
         self.engine = engine
         self.scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
-        self.interpreter = Interpreter(self.scheduler)
+        self.interpreter = Interpreter(self.scheduler, pace_s=0.0)
         self.publisher = Publisher(self.scheduler)
         log = MemoryEventLog(max_publications=100, keep_s=600, max_bytes=10**7)
         self.meeting = Meeting("m", log, private=False, snapshot=10)
@@ -341,6 +341,22 @@ async def test_while_it_waits_the_newest_revision_takes_the_place_of_the_older()
         r.engine.says("beschäftigt")
         await until(lambda: len(r.engine.requests) == 2)
         assert r.engine.requests[-1].text == "we will meet"
+
+
+async def test_the_newest_revision_waits_until_a_reader_can_have_read_the_last() -> None:
+    async with room() as r:
+        await r.reader("live")
+        r.interpreter = Interpreter(r.scheduler, pace_s=0.05)
+        async with r.interpreter:
+            await spoken(r, SERIES[:1])
+            began_s = asyncio.get_running_loop().time()
+            for rev, text in enumerate(("we will", "we will meet", "we will meet on"), 2):
+                r.hear(text, rev)
+                await idle()
+            assert len(r.engine.requests) == 1
+            await until(lambda: len(r.engine.requests) == 2)
+            assert r.engine.requests[-1].text == "we will meet on"
+            assert asyncio.get_running_loop().time() > began_s
 
 
 async def test_the_same_words_again_are_not_translated_again() -> None:
