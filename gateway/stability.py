@@ -79,13 +79,14 @@ def units(text: str, lang: str) -> list[str]:
     pieces: list[str] = _GRAPHEMES.findall(text)
     if lang not in _PARSERS:
         return pieces
-    # BudouX may break a Latin word or a number, and leaves punctuation with the word before it.
+    # BudouX may break a Latin word or a number, and leaves punctuation, and Latin words that follow one another,
+    # with the word before.
     breaks = set(accumulate(map(len, _parser(lang).parse(text)))) if text else set()
     words: list[str] = []
     at, punctuation = 0, True
     for piece in pieces:
         before, punctuation = punctuation, _SPOKEN.search(piece) is None
-        if before or punctuation or at in breaks:
+        if before or punctuation or at in breaks or piece[0].isspace():
             words.append(piece)
         else:
             words[-1] += piece

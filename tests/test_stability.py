@@ -72,16 +72,22 @@ def constants() -> Iterator[None]:
         ("bn", ["র\u200d্যাব"]),
         ("ko", ["안녕하세요", ",", " 여러분"]),
         ("ru", ["Привет", " из-за", " тебя"]),
-        # No spaces between words.
-        ("ja", ["今", "日", "は", "、", "晴", "れ"]),
-        ("ja", ["こ", "れ", "は", "vLLM", " 0.26", "で", "す", "。"]),
-        ("ja", ["5,500", "円", "と", "10", "%"]),
-        ("ja", ["か\u3099", "ﾊﾟ"]),
-        ("zh", ["我", "用", "iPhone", " 15", "拍", "照"]),
-        ("zh-hant", ["價", "格", " 1,000", " 元"]),
-        ("th", ["น้ำ", "ใ", "ส"]),
-        ("km", ["ខ្ញុំ"]),
-        ("ja", ["👩‍💻", "さ", "ん"]),
+        # No spaces between words: in Japanese what is not written alone stays with the word before it.
+        ("ja", ["今日は", "、", "晴れ"]),
+        ("ja", ["これは", "vLLMです", "。"]),
+        ("ja", ["5,500円と", "10", "%"]),
+        ("ja", ["か\u3099く", "せいです"]),
+        ("ja", ["学生ﾊﾟﾊﾟです"]),
+        ("ja", ["👩‍💻", "さん"]),
+        ("ja", ["「", "はい", "」", "、", "マイケル", "・", "ジョーダンは"]),
+        ("zh", ["我们", "用", "vLLM"]),
+        ("zh", ["增长", "3.5", "%", "，", "2026年"]),
+        ("zh-hant", ["價格", "1,000", "元"]),
+        ("th", ["ฉัน", "ไป", "โรงเรียน"]),
+        ("th", ["ราคา", " 1,000", " บาท"]),
+        # Nor is it known where a word ends.
+        ("km", ["ខ្ញុំ", "ទៅ"]),
+        ("my", ["မြ", "န်", "မ", "ာ"]),
     ],
 )
 def test_units(lang: str, pieces: list[str]) -> None:
@@ -106,6 +112,10 @@ def test_units(lang: str, pieces: list[str]) -> None:
         ("ja", "か", "か\u3099", ""),
         ("ja", "vLL", "vLLM", ""),
         ("th", "ที่นี", "ที่นี่", "ที่"),
+        # One is the beginning of the other, and its last character is taken into the word before it.
+        ("zh", "支持团", "支持团队批准", ""),
+        ("zh", "支持", "支持团队批准", "支持"),
+        ("ja", "今日は天", "今日は天気が", "今日は"),
         ("en", "a  b", "a b", "a"),
     ],
 )
@@ -146,10 +156,10 @@ def test_agreed_ends_with_a_unit_of_both(lang: str, one: str, other: str, shared
         ("hi", "कीमत १२.", "कीमत"),
         ("ja", "今年は2026.", "今年は"),
         # So may a number in Chinese characters.
-        ("ja", "重要五", "重要"),
+        ("ja", "重要な五", "重要な"),
         ("zh", "大约三十", "大约"),
-        ("zh-hant", "大約兩億", "大約兩"),
-        ("ja", "約〇", "約"),
+        ("zh-hant", "大約兩億", "大約"),
+        ("ja", "人口は約〇", "人口は"),
         # What an apostrophe or a hyphen is attached to may be the first half of a word.
         ("fr", "je mange l'", "je mange"),
         ("fr", "je mange l’", "je mange"),
@@ -241,21 +251,22 @@ def test_english_to_french() -> None:
 
 
 def test_english_to_japanese() -> None:
+    """A particle belongs to the word before it: 今日は and 今日の share nothing."""
     play(
         CommitPolicy("en", "ja"),
         [
             ("today", "今日", "", ""),
-            ("today the", "今日は", "", "今日"),
-            ("today the weather", "今日の天気", "今日", ""),
-            ("today the weather is", "今日の天気は", "今日", "の天気"),
-            ("today the weather is nice", "今日の天気は良い", "今日の天気", "は"),
+            ("today the", "今日は", "", ""),
+            ("today the weather", "今日の天気", "", ""),
+            ("today the weather is", "今日の天気は", "", "今日の"),
+            ("today the weather is nice", "今日の天気は良い", "今日の", "天気は"),
             ("today the weather is nice in", "今日の天気は京都で", "今日の天気は", ""),
         ],
     )
 
 
 def test_japanese_to_english() -> None:
-    """Four graphemes of the source count as two words do."""
+    """A word of the source and its particle count as one word does."""
     play(
         CommitPolicy("ja", "en"),
         [
@@ -263,10 +274,10 @@ def test_japanese_to_english() -> None:
             ("今日は", "Today", "", "Today"),
             ("今日は天", "Today is heaven", "", "Today"),
             ("今日は天気", "Today the weather", "", "Today"),
-            ("今日は天気が", "Today the weather", "Today", " the weather"),
-            ("今日は天気がい", "Today the weather is", "Today", " the weather"),
-            ("今日は天気がいい", "Today the weather is nice", "Today", " the weather is"),
-            ("今日は天気がいいで", "Today the weather is nice", "Today the weather", " is nice"),
+            ("今日は天気が", "Today the weather", "", "Today the weather"),
+            ("今日は天気がいい", "Today the weather is nice", "Today", " the weather"),
+            ("今日は天気がいいです", "Today the weather is nice", "Today", " the weather is nice"),
+            ("今日は天気がいいです。私", "Today the weather is nice. I", "Today the weather", " is nice"),
         ],
     )
 
@@ -436,7 +447,7 @@ def test_what_all_hypotheses_over_the_span_share_is_committed() -> None:
     ],
 )
 def test_punctuation_is_nothing_that_was_heard(source: str, same: str, one_more: str) -> None:
-    """A span is counted in words, or graphemes, in which something is said."""
+    """A span is counted in units in which something is said."""
     policy = CommitPolicy(source, "de")
     first = {"en": "we go", "fr": "nous allons", "ja": "家"}[source]
     policy.take(first, "wir gehen")
@@ -469,14 +480,72 @@ def test_a_source_that_comes_letter_by_letter_is_committed_as_well() -> None:
         ("de", "eins zwei drei vier", ""),
         ("de", "eins zwei drei vier fünf", "eins"),
         ("de", "eins 2 drei vier fünf sechs", "eins"),
-        ("ja", "あいうえおかきくけこさしすせそた", ""),
-        ("ja", "あいうえおかきくけこさしすせそたち", "あ"),
+        ("ja", "会議は明日の午後三時に", ""),
+        ("ja", "会議は明日の午後三時に始まります", "会議は"),
+        ("zh", "支持团队批准政策", ""),
+        ("zh", "支持团队批准政策了", "支持"),
     ],
 )
 def test_live_readers_see_all_but_the_end_of_a_first_hypothesis(lang: str, text: str, shown: str) -> None:
     policy = CommitPolicy("en", lang)
     policy.take("a", text)
     assert (policy.committed, policy.tentative) == ("", shown)
+
+
+# ------------------------------------------------------------ real sentences without spaces
+
+CHINESE = ("支持", "团队", "批准", "政策", "了", "吗", "？")
+JAPANESE = ("Majaさんは", "2月26日に", "デザインチームに", "加わりました", "。")
+
+
+def grown(lang: str, text: str) -> tuple[list[str], list[str]]:
+    """All that is shown, for good and at all, of a text that grows by a character with each word heard."""
+    policy = CommitPolicy("en", lang)
+    committed, seen = [""], [""]
+    for end in range(1, len(text) + 1):
+        policy.take("word " * end, text[:end])
+        committed.append(policy.committed)
+        seen.append(policy.committed + policy.tentative)
+    return list(dict.fromkeys(committed)), list(dict.fromkeys(seen))
+
+
+def test_chinese_words_are_not_cut() -> None:
+    text = "".join(CHINESE)
+    assert units(text, "zh") == list(CHINESE)
+    committed, seen = grown("zh", text)
+    # At the end of a text 支持团 is one word still, so the first word is agreed upon with the second.
+    assert committed == ["", "支持团队", "支持团队批准", "支持团队批准政策", "支持团队批准政策了"]
+    assert seen == [*committed, "支持团队批准政策了吗"]
+
+
+def test_japanese_words_are_not_cut() -> None:
+    """Nor the name, the number and the date in the middle of them."""
+    text = "".join(JAPANESE)
+    assert units(text, "ja") == list(JAPANESE)
+    committed, seen = grown("ja", text)
+    assert committed == ["", "Majaさんは", "Majaさんは2月26日に", "Majaさんは2月26日にデザインチームに"]
+    assert seen == [*committed, "Majaさんは2月26日にデザインチームに加わりました"]
+
+
+@pytest.mark.parametrize(
+    ("lang", "text"),
+    [
+        ("zh", "".join(CHINESE)),
+        ("zh", "我们今天讨论了vLLM的性能，增长3.5%。"),
+        ("zh-hant", "支持團隊批准政策了嗎？會議明天下午三點開始。"),
+        ("ja", "".join(JAPANESE)),
+        ("ja", "会議は明日の午後三時に始まります。今日は天気がいいですね。"),
+        ("th", "ฉันไปโรงเรียนวันนี้อากาศดีมาก"),
+    ],
+)
+def test_what_follows_moves_no_cut_but_at_the_end(lang: str, text: str) -> None:
+    """The model looks three characters ahead, so what is agreed upon is never far behind what is said alike."""
+    whole = borders(units(text, lang))
+    for end in range(len(text) + 1):
+        part = borders(units(text[:end], lang))
+        settled = {cut for cut in whole if cut <= end - 3} | {0}
+        assert {cut for cut in part if cut <= end - 3} | {0} == settled
+        assert len(agreed(text[:end], text, lang)) >= max(settled)
 
 
 # ------------------------------------------------------------ for all texts
@@ -489,13 +558,16 @@ WORDS = (
     *("5", "5,500", "25 000", "1\u202f000,5", "1’000", "10:30", "20th", "12kg", "EUR1,000", "٣٫١٤", "१२,३४५"),
 )
 MARKS = (" ", " ", " ", "  ", "\n", "\u00a0", *",.!?…'’-‐‑\"„“«»()[]「」、。¿¡،؟", "\u0301", "\u200d", "\u200c")
-LANGUAGES = ("en", "de", "fr", "es", "ar", "he", "fa", "hi", "ja", "zh", "th", "km")
+# Those whose words are found by a model.
+SEGMENTED = ("ja", "zh", "zh-hant", "th")
+LANGUAGES = ("en", "de", "fr", "es", "ar", "he", "fa", "hi", *SEGMENTED, "km", "my")
 
 languages = st.sampled_from(LANGUAGES)
 texts = st.lists(st.sampled_from((*WORDS, *MARKS)), max_size=16).map("".join)
 
 GRAPHEME = regex.compile(r"\X")
-# Groups with spaces are not looked for in languages whose units are graphemes.
+LATIN = regex.compile(r"\p{Latin}[\p{Latin}\p{M}]*")
+# Groups with spaces are not looked for in languages without spaces between words.
 NUMBER = regex.compile(r"\p{N}+(?:[.,:'’٫٬]\p{N}+)*")
 GROUPS = regex.compile(r"(?<!\p{N}[ \u00a0\u202f.,:'’٫٬]?)\p{N}+(?:[ \u00a0\u202f]\p{N}{3}(?!\p{N}))+")
 
@@ -540,15 +612,37 @@ def test_units_split_no_number(text: str, lang: str) -> None:
             assert not cuts & set(range(number.start() + 1, number.end())), number
 
 
+@given(text=texts, lang=languages)
+def test_units_split_no_latin_word(text: str, lang: str) -> None:
+    """Nor one inside a text of another script."""
+    cuts = borders(units(text, lang))
+    for word in LATIN.finditer(text):
+        assert not cuts & set(range(word.start() + 1, word.end())), word
+
+
+@given(text=texts, lang=st.sampled_from(SEGMENTED))
+def test_punctuation_is_a_unit_of_its_own(text: str, lang: str) -> None:
+    """Whatever words the model finds around it; only what joins a Latin word or a number is inside of one."""
+    for unit in units(text, lang):
+        if any(mark in unit for mark in '!?…"„“«»()[]「」、。¿¡،؟'):
+            assert len(GRAPHEME.findall(unit.lstrip())) == 1
+        elif any(unicodedata.category(char)[0] in "LN" for char in unit):
+            assert not unicodedata.category(unit[-1]).startswith("P")
+
+
 @given(one=texts, other=texts, shared=texts, lang=languages)
 def test_agreed_is_the_longest_common_beginning_in_units(one: str, other: str, shared: str, lang: str) -> None:
+    """In both it is cut alike: the model looks ahead, so what follows may move where the same words are cut."""
     one, other = shared + one, shared + other
     common = agreed(one, other, lang)
     assert common == agreed(other, one, lang)
     assert one.startswith(common)
     assert other.startswith(common)
-    ends = borders(units(one, lang)) & borders(units(other, lang))
-    assert len(common) == max(end for end in ends if one[:end] == other[:end])
+    mine, theirs = borders(units(one, lang)), borders(units(other, lang))
+    ends = [end for end in mine & theirs if one[:end] == other[:end]]
+    assert len(common) == max(end for end in ends if not any(cut < end for cut in mine ^ theirs))
+    # Without a model the same words are cut alike whatever follows.
+    assert lang in SEGMENTED or len(common) == max(ends)
 
 
 @dataclass
@@ -620,7 +714,7 @@ class Watched:
         """In the newest two, or in front of what is masked."""
         assert now.text.startswith(shown)
         assert len(shown) in now.borders
-        unmasked = sorted(now.borders)[: -MASK]
+        unmasked = sorted(now.borders)[:-MASK]
         twice = self.taken and self.taken[-1].text.startswith(shown) and len(shown) in self.taken[-1].borders
         assert twice or len(shown) in unmasked
 
@@ -772,3 +866,12 @@ def test_no_more_are_kept_of_a_source_that_stays_the_same(compared: list[int]) -
         policy.take("the same words", "dieselben Wörter")
     assert len(policy._hypotheses) == stability._KEPT
     assert len(compared) == stability._KEPT + 1
+
+
+def test_latin_words_in_japanese_are_words() -> None:
+    assert units("これはvLLM 0.26です。", "ja") == ["これは", "vLLM", " 0.26です", "。"]
+    policy = CommitPolicy("ja", "en")
+    said = ["so", "let", "us", "look", "at", "the", "new", "road", "map"]
+    for count in range(1, len(said) + 1):
+        policy.take(" ".join(said[:count]), " ".join(said[:count]))
+    assert policy.committed.startswith("so let us look at the new")
