@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gateway.errors import EngineUnavailable
@@ -18,6 +20,8 @@ from gateway.events import (
     EngineProfile,
     EngineState,
     FinishReason,
+    LoggedEvent,
+    Publication,
     Stability,
     TokenEvent,
     TranslationRequest,
@@ -73,6 +77,13 @@ class HandEngine:
         """What the whole translation is."""
         self.running[self.requests[request].id].set_result(TokenEvent(text, tokens=2, finish=finish))
 
+    def pending(self) -> list[TranslationRequest]:
+        """Those that wait for their answer."""
+        return [r for r in self.requests if r.id in self.running and not self.running[r.id].done()]
+
+    def end(self, request: TranslationRequest, text: str, finish: FinishReason = FinishReason.STOP) -> None:
+        self.running[request.id].set_result(TokenEvent(text, tokens=2, finish=finish))
+
     def dies(self) -> None:
         for answer in self.running.values():
             answer.set_exception(EngineUnavailable("The engine died."))
@@ -107,6 +118,10 @@ class Screen:
         self.messages: list[Any] = []
         self.committed: dict[str, str] = {}
         self.tentative: dict[str, str] = {}
+        self._committed: dict[str, str] = {}
+
+    def committed_of(self, utterance: str) -> str:
+        return self._committed.get(utterance, "")
 
     def look(self) -> list[Any]:
         """Take in what has come; what is new."""
@@ -116,6 +131,8 @@ class Screen:
             match message:
                 case TranslationDelta(lang=lang):
                     self.committed[lang] = self.committed.get(lang, "") + message.committed
+                    shown = self.committed_of(message.utterance) + message.committed
+                    self._committed[message.utterance] = shown
                     self.tentative[lang] = message.tentative
         self.messages += new
         return new
@@ -432,6 +449,35 @@ async def test_a_generation_that_ends_as_the_final_comes_shows_nothing_more() ->
         assert live.committed["de"] == "Wir treffen uns am Freitag."
 
 
+async def test_while_the_final_is_written_to_the_log_nothing_more_is_shown() -> None:
+    async with room() as r:
+        live = await r.reader("live")
+        await spoken(r, SERIES)
+        r.hear("we will meet on friday at noon today", 9)
+        await until(lambda: r.engine.running)
+        (partial,) = r.engine.pending()
+        append, written = r.meeting.log.append, asyncio.Event()
+
+        async def slow_append(meeting: str, event: LoggedEvent) -> Publication:
+            await written.wait()
+            return await append(meeting, event)
+
+        r.meeting.log.append = slow_append  # type: ignore[method-assign]
+        accepting = asyncio.create_task(r.final("We will meet on Friday."))
+        await asyncio.sleep(0)
+        r.engine.end(partial, "Wir treffen uns am Freitag um zwölf")
+        await idle()
+        written.set()
+        await accepting
+        await until(lambda: any(request.final for request in r.engine.pending()))
+        live.look()
+        assert r.engine.requests[-1].prefix == live.committed["de"] == "Wir treffen"
+        r.engine.says("Wir treffen uns am Freitag.")
+        await r.publisher.quiet()
+        live.look()
+        assert live.committed["de"] == "Wir treffen uns am Freitag."
+
+
 # ---------------------------------------------------------------- finals go first
 
 
@@ -537,3 +583,66 @@ async def test_leaving_the_interpreter_ends_every_generation() -> None:
         await until(lambda: r.engine.running)
     assert r.engine.running == {}
     assert (r.scheduler.running, r.scheduler.waiting) == (0, 0)
+
+
+# ---------------------------------------------------------------- any order
+
+
+WORDS = st.sampled_from(["we", "will", "meet", "on", "friday", "not", "5", "5,500"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("hear"), st.lists(WORDS, min_size=1, max_size=8)),
+        st.tuples(st.just("answer"), st.lists(WORDS, max_size=8)),
+        st.tuples(st.sampled_from(["reject", "idle", "join", "busy"]), st.just([])),
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS, st.lists(WORDS, min_size=1, max_size=8))
+@settings(max_examples=150)
+def test_committed_text_only_grows_until_the_final_which_comes_once(
+    steps: list[tuple[str, list[str]]], last: list[str]
+) -> None:
+    asyncio.run(_play(steps, " ".join(last)))
+
+
+async def _play(steps: list[tuple[str, list[str]]], last: str) -> None:
+    """Revisions, outcomes, newcomers and finals of others in any order; then the final."""
+    async with room(max_running=2) as r:
+        live, stable, final = await r.reader("live"), await r.reader("stable"), await r.reader("final")
+        screens = [live, stable]
+        for number, (step, words) in enumerate(steps):
+            match step:
+                case "hear":
+                    r.hear(" ".join(words), number + 1)
+                case "answer":
+                    for request in r.engine.pending():
+                        r.engine.end(request, " ".join([*request.prefix.split(), *words]))
+                case "reject":
+                    for request in r.engine.pending():
+                        if not request.final:
+                            r.engine.end(request, "", FinishReason.REJECTED)
+                case "join":
+                    screens.append(await r.reader("stable"))
+                case "busy":
+                    await r.final("busy", utterance=f"other-{number}")
+            await idle()
+            partials = [request for request in r.engine.pending() if not request.final]
+            assert len(partials) <= 1
+            for screen in (live, *screens):
+                screen.look()
+            # A newcomer has what the others have, and nobody has more.
+            assert len({screen.committed_of("u") for screen in screens}) == 1
+        await r.final(last)
+        while r.engine.running or r.scheduler.waiting:
+            for request in r.engine.pending():
+                r.engine.end(request, " ".join([*request.prefix.split(), "done"]))
+            await idle()
+        await r.publisher.quiet()
+        for screen in (*screens, final):
+            screen.look()
+            ends = [m for m in screen.messages if isinstance(m, TranslationFinal) and m.utterance == "u"]
+            assert len(ends) == 1
+            assert ends[0].text.startswith(screen.committed_of("u"))
+        assert final.committed_of("u") == ""
