@@ -31,6 +31,9 @@ __all__ = ["Interpreter"]
 
 _log = logging.getLogger(__name__)
 
+# Longer texts are left to their final: nobody says so much in one breath, and comparing it takes its time.
+_LONGEST = 1_000
+
 # From one translation of an utterance into a language to the next, at least: the time of a word and a half. Half
 # of it holds until there is something to read; all along it would show words half a word earlier, cost a sixth
 # more tokens and take back twice as many words.
@@ -66,12 +69,14 @@ class Interpreter:
     def hear(self, meeting: Meeting, utterance: Utterance) -> None:
         """A partial came: show it, and translate it into what is read while it is being said."""
         live = meeting.show_partial(utterance)
-        if live is None or not self._translates:
+        if live is None or not self._translates or len(utterance.text) > _LONGEST:
             return
         for lang in meeting.live_languages():
-            if lang == utterance.lang:
-                continue
             translation = live.translations.get(lang)
+            if lang == utterance.lang:
+                if translation is not None:  # the recogniser took it for another language before
+                    translation.stop()
+                continue
             if translation is None:
                 policy = CommitPolicy(utterance.lang, lang)
                 translation = live.translations[lang] = LiveTranslation(lang, policy, utterance)
@@ -97,16 +102,24 @@ class Interpreter:
             metrics.PARTIALS.labels("superseded", lang).inc()
         translation.pending = True
         if ticket is not None:
-            ticket.withdraw()
+            # Not before another one may begin.
+            wait_s = translation.begun_s + self._pace(translation) - time.monotonic()
+            asyncio.get_running_loop().call_later(max(0.0, wait_s), self._supersede, translation, ticket)
         if translation not in self._following:
             self._following.add(translation)
             self._tasks.create_task(self._follow(meeting, translation))
+
+    def _supersede(self, translation: LiveTranslation, ticket: Ticket) -> None:
+        """End a generation of a revision that is out of date; not two in a row, or nobody would see anything."""
+        if translation.ticket is ticket and translation.pending and not translation.superseded:
+            translation.superseded = True
+            ticket.withdraw()
 
     async def _follow(self, meeting: Meeting, translation: LiveTranslation) -> None:
         """Translate the newest revision, until there is none that was not."""
         try:
             # One at a time: the next is not admitted before the last has given its place back.
-            while translation.pending:
+            while translation.pending and not translation.broken:
                 now_s = time.monotonic()
                 if (wait_s := translation.begun_s + self._pace(translation) - now_s) > 0:
                     await asyncio.sleep(wait_s)
@@ -147,8 +160,10 @@ class Interpreter:
             else:
                 outcome = "superseded" if translation.pending or translation.stopped else "failed"
         else:
-            if translation.stopped:
-                return  # what readers saw is on its way to the final already
+            translation.superseded = False
+            if translation.stopped:  # what readers saw is on its way to the final already
+                metrics.PARTIALS.labels("superseded", translation.lang).inc()
+                return
             outcome = self._take(translation, generated)
             meeting.show_live(translation)
         metrics.PARTIALS.labels(outcome, translation.lang).inc()

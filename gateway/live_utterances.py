@@ -21,11 +21,11 @@ _Key = tuple[str, str]
 
 # Open utterances of one participant: a recogniser has one, rarely two. One more ends the live translation of the
 # one that was revised least recently, which may have been forgotten by its client.
-_OPEN = 8
+_OPEN = 3
 
 # Utterances of one participant whose live translation has ended and that may still be revised: taken up again,
 # they would be shown from their beginning to readers who have a part of them.
-_CLOSED = 1_000
+_CLOSED = 100
 
 
 @dataclass(eq=False)
@@ -35,7 +35,8 @@ class LiveTranslation:
     revision: the newest; translated: the text whose translation readers see. pending: whether the newest is
     still to be translated; begun_s: when the last was begun, by the monotonic clock. ticket: of the generation in
     flight, whose revision is `running`. committed, tentative: what readers were shown. stopped: nothing happens to
-    it until another revision comes. broken: the engine died of it or with it, and it is left to the final.
+    it until another revision comes. superseded: the last generation was ended by a newer revision. broken: the
+    engine died of it or with it, and it is left to the final.
     """
 
     lang: str
@@ -46,6 +47,7 @@ class LiveTranslation:
     pending: bool = False
     begun_s: float = float("-inf")
     stopped: bool = False
+    superseded: bool = False
     broken: bool = False
     committed: str = ""
     tentative: str = ""
@@ -85,16 +87,26 @@ class LiveUtterances:
 
     def __init__(self) -> None:
         self._open: dict[str, OrderedDict[str, LiveUtterance]] = {}
-        self._closed: dict[str, OrderedDict[str, None]] = {}
+        self._closed: dict[str, OrderedDict[str, LiveUtterance]] = {}
 
     def __iter__(self) -> Iterator[LiveUtterance]:
         for utterances in self._open.values():
             yield from utterances.values()
 
+    def translations(self, lang: str) -> Iterator[LiveTranslation]:
+        """What readers of a language have of utterances that are not final."""
+        for utterances in (*self._open.values(), *self._closed.values()):
+            for live in utterances.values():
+                if (translation := live.translations.get(lang)) is not None:
+                    yield translation
+
     def get(self, key: _Key) -> LiveUtterance | None:
+        """An utterance with what was shown of its translations."""
         participant, utterance = key
-        utterances = self._open.get(participant)
-        return None if utterances is None else utterances.get(utterance)
+        for utterances in (self._closed.get(participant), self._open.get(participant)):
+            if utterances is not None and utterance in utterances:
+                return utterances[utterance]
+        return None
 
     def revise(self, utterance: Utterance) -> LiveUtterance:
         """A revision came."""
@@ -115,9 +127,7 @@ class LiveUtterances:
         live.utterance, live.caption = utterance, payload
         utterances.move_to_end(utterance.id)
         if len(utterances) > _OPEN:
-            _, oldest = utterances.popitem(last=False)
-            oldest.stop()
-            self._close(*oldest.utterance.key)
+            self._close(utterances.popitem(last=False)[1])
         return live
 
     def is_closed(self, key: _Key) -> bool:
@@ -140,8 +150,7 @@ class LiveUtterances:
     def close_all(self, participant: str) -> None:
         """Who said them is away: what they were about to say nobody knows."""
         for live in self._open.pop(participant, OrderedDict[str, LiveUtterance]()).values():
-            live.stop()
-            self._close(*live.utterance.key)
+            self._close(live)
 
     def forget(self, participant: str) -> None:
         """Who said them has left, and will not come back."""
@@ -149,8 +158,10 @@ class LiveUtterances:
             live.stop()
         self._closed.pop(participant, None)
 
-    def _close(self, participant: str, utterance: str) -> None:
+    def _close(self, live: LiveUtterance) -> None:
+        live.stop()
+        participant, utterance = live.utterance.key
         closed = self._closed.setdefault(participant, OrderedDict())
-        closed[utterance] = None
+        closed.setdefault(utterance, live)
         if len(closed) > _CLOSED:
             closed.popitem(last=False)

@@ -353,11 +353,10 @@ class Meeting:
                         utterance.participant, utterance.id, lang, utterance.rev, translation.ticket.shown
                     )
                 )
-        for live in self.live:
-            if (unfinished := live.translations.get(lang)) is not None:
-                delta = unfinished.delta(tentative=member.stability == "live")
-                if delta is not None:
-                    yield Payload(delta)
+        for unfinished in self.live.translations(lang):
+            delta = unfinished.delta(tentative=member.stability == "live")
+            if delta is not None:
+                yield Payload(delta)
 
     def _show_as(self, member: Member, stability: Stability) -> None:
         """Another stability: what is being said is shown as it would have been all along."""
@@ -377,8 +376,8 @@ class Meeting:
 
     def _tentative(self, lang: str, *, shown: bool) -> Iterator[Payload]:
         """The tentative text of what is being said, or its end."""
-        for live in self.live:
-            if (unfinished := live.translations.get(lang)) is not None and unfinished.tentative:
+        for unfinished in self.live.translations(lang):
+            if unfinished.tentative:
                 said, tentative = unfinished.revision, unfinished.tentative if shown else ""
                 yield Payload(TranslationDelta(said.participant, said.id, lang, said.rev, "", tentative))
 

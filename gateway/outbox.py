@@ -20,6 +20,7 @@ from gateway.messages import (
     ParticipantLeft,
     ParticipantUpdated,
     ServerMessage,
+    SessionUpdated,
     TranslationDelta,
     TranslationFailed,
     TranslationFinal,
@@ -81,6 +82,10 @@ class Outbox:
                 key = (change.participant, "", "")
                 self._drop(key)
                 self._unsettled[key] = self._append(payload)
+            case SessionUpdated():
+                # What comes after it may be read in another way.
+                self._unsettled.clear()
+                self._append(payload)
             case _:
                 self._append(payload)
         if self._bytes > self._max_bytes:

@@ -369,7 +369,7 @@ class Scheduler:
         part = 1 if priority == FINAL else 2
         free = max(0, self._free())
         limit = self._max_waiting // part
-        ahead = [queues for number, queues in self._queues.items() if number == FINAL or priority > FINAL]
+        ahead = [queues for number, queues in self._queues.items() if number <= priority]
         waiting = sum(len(tickets) for queues in ahead for tickets in queues.values()) + len(self._suspects)
         if waiting + count > limit + free:
             raise Overloaded(
@@ -411,7 +411,7 @@ class Scheduler:
                     if ticket.request.final:
                         metrics.QUEUE_S.observe(ticket.started_s - ticket.admitted_s)
                 ticket.turn.set()
-            self._preempt()
+        self._preempt()
         metrics.TRANSLATIONS_WAITING.set(self._waiting)
         metrics.TRANSLATIONS_RUNNING.set(len(self._running))
 
@@ -441,7 +441,11 @@ class Scheduler:
 
     def _preempt(self) -> None:
         """Take the places of partials for the finals that wait; nobody waits behind what may still change."""
+        if not self._running:
+            return
         promised = sum(map(len, self._queues.get(FINAL, {}).values()))
+        # What was handed to the engine beyond what it runs together waits there.
+        promised += max(0, len(self._running) - self._engine.capacity().max_running)
         partials = [ticket for ticket in self._running if not ticket.request.final]
         promised -= sum(ticket.ending for ticket in partials)
         # The youngest have the least to lose.

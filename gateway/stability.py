@@ -48,7 +48,7 @@ TOLERANCE = 2.0
 FINAL_TOLERANCE = 0.5
 
 # Hypotheses kept within one span, which a recogniser that sends single letters would fill.
-_KEPT = 200
+_KEPT = 40
 
 # Of graphemes, so that what joins letters (in Persian, Hindi, Bengali) stays with them.
 _DIGITS = r"(?:(?=\p{N})\X)+"

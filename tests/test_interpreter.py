@@ -505,11 +505,11 @@ async def test_finals_take_the_places_of_partials_which_go_on_afterwards() -> No
 async def test_partials_take_half_of_the_engine_at_most() -> None:
     async with room(max_running=4) as r:
         await r.reader("live")
-        for number in range(4):
+        for number in range(3):
             r.hear("we", utterance=str(number))
         await until(lambda: len(r.engine.running) == 2)
         await idle()
-        assert (len(r.engine.running), r.scheduler.waiting) == (2, 2)
+        assert (len(r.engine.running), r.scheduler.waiting) == (2, 1)
         await r.final("One.", utterance="x")
         await until(lambda: len(r.engine.running) == 3)
 
@@ -545,8 +545,7 @@ async def test_who_leaves_takes_what_they_were_saying_along() -> None:
         assert list(r.meeting.live) == []
 
 
-async def test_what_is_taken_up_after_an_absence_is_left_to_its_final() -> None:
-    """Readers have a part of it that nobody remembers."""
+async def test_what_is_taken_up_after_an_absence_is_left_to_its_final_which_goes_on_from_it() -> None:
     async with room() as r:
         live = await r.reader("live")
         await spoken(r, SERIES)
@@ -556,24 +555,67 @@ async def test_what_is_taken_up_after_an_absence_is_left_to_its_final() -> None:
         r.hear("we will meet on friday at noon", 9)
         await idle()
         assert len(r.engine.requests) == count
+        newcomer = await r.reader("stable")
         await r.final("We will meet on Friday.")
         await until(lambda: r.engine.running)
-        assert r.engine.requests[-1].prefix == ""
+        assert r.engine.requests[-1].prefix == "Wir treffen"
         r.engine.says("Wir treffen uns am Freitag.")
         await r.publisher.quiet()
+        for screen in (live, newcomer):
+            screen.look()
+            assert screen.committed["de"] == "Wir treffen uns am Freitag."
+        assert r.meeting.live.get(("ana", "u")) is None
 
 
-async def test_the_ninth_open_utterance_of_a_speaker_ends_the_first() -> None:
+async def test_the_fourth_open_utterance_of_a_speaker_ends_the_first() -> None:
     async with room(max_running=32) as r:
         await r.reader("live")
-        for number in range(9):
+        for number in range(4):
             r.hear("we", utterance=str(number))
-        await until(lambda: len(r.engine.running) == 8)
-        assert {live.utterance.id for live in r.meeting.live} == set("12345678")
+        await until(lambda: len(r.engine.running) == 3)
+        assert {live.utterance.id for live in r.meeting.live} == set("123")
         r.hear("we will", 2, utterance="0")
         await idle()
         assert r.meeting.live.is_closed(("ana", "0"))
         assert "we will" not in [request.text for request in r.engine.requests]
+
+
+async def test_an_engine_slower_than_the_recogniser_still_shows_something() -> None:
+    async with room() as r:
+        live = await r.reader("live")
+        words = "we will all meet again on friday at noon".split()  # noqa: SIM905
+        for count in range(1, len(words) + 1):
+            r.hear(" ".join(words[:count]), count)
+            await idle()
+            if count % 3 == 0 and (pending := r.engine.pending()):
+                r.engine.end(
+                    pending[-1], " ".join(["Wir", "werden", "uns", "alle", "wieder", "treffen"][: count - 2])
+                )
+                await idle()
+        live.look()
+        assert live.committed.get("de", "") + live.tentative.get("de", "")
+
+
+async def test_finals_that_wait_inside_the_engine_take_the_places_of_partials_too() -> None:
+    async with room(max_running=2) as r:
+        r.scheduler._lookahead = 2
+        await r.reader("live")
+        r.hear("we", utterance="partial")
+        await until(lambda: r.engine.running)
+        for number in range(2):
+            await r.final("One.", utterance=str(number))
+        await until(lambda: len(r.engine.running) == 2)
+        await until(lambda: all(request.final for request in r.engine.pending()))
+
+
+async def test_a_language_that_is_spoken_after_all_is_translated_no_further() -> None:
+    async with room() as r:
+        await r.reader("live")
+        r.hear("we will", 1)
+        await until(lambda: r.engine.running)
+        german = Utterance("u", 2, "wir", "de", "ana", "Ana", False)
+        r.interpreter.hear(r.meeting, german)
+        await until(lambda: not r.engine.running)
 
 
 async def test_leaving_the_interpreter_ends_every_generation() -> None:
