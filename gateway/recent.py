@@ -74,8 +74,7 @@ class RecentUtterances:
             del self._by_key[oldest.utterance.key]
 
     def _forget(self, but: _Key) -> None:
-        while len(self._by_key) > self._keep:
-            finished = next((key for key, recent in self._by_key.items() if not recent.missing()), None)
-            if finished is None or finished == but:
-                break
-            del self._by_key[finished]
+        """What is older than the newest `keep`, and finished; never a newer one in place of an older that is not."""
+        for key in list(self._by_key)[: max(0, len(self._by_key) - self._keep)]:
+            if key != but and not self._by_key[key].missing():
+                del self._by_key[key]

@@ -95,6 +95,16 @@ def test_nothing_is_kept_where_nothing_is_shown() -> None:
     assert log.newest == []
 
 
+def test_a_newer_one_is_not_forgotten_for_an_older_one_that_is_unfinished() -> None:
+    log = Log(2)
+    log.said("a", "ja")
+    log.said("b", "ja")
+    log.translated("b")
+    log.said("c", "ja")
+    log.translated("a")
+    assert log.newest == ["b", "c"]
+
+
 @given(st.integers(0, 4), st.lists(st.tuples(st.sampled_from("stf"), st.integers(0, 9)), max_size=60))
 def test_whatever_happens_what_is_owed_is_known(keep: int, steps: list[tuple[str, int]]) -> None:
     log = Log(keep)
