@@ -74,7 +74,7 @@ class RecentUtterances:
             del self._by_key[oldest.utterance.key]
 
     def _forget(self, but: _Key) -> None:
-        """What is older than the newest `keep`, and finished; never a newer one in place of an older that is not."""
+        """What is older than the newest `keep`, and finished; never a newer one in place of an older one."""
         for key in list(self._by_key)[: max(0, len(self._by_key) - self._keep)]:
             if key != but and not self._by_key[key].missing():
                 del self._by_key[key]
