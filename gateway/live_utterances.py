@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from gateway import metrics
 from gateway.events import Utterance
 from gateway.messages import Caption, TranslationDelta
 from gateway.payload import Payload
@@ -63,6 +64,8 @@ class LiveTranslation:
 
     def stop(self) -> None:
         """Nothing more of it is translated or shown until another revision comes."""
+        if self.pending:
+            metrics.PARTIALS.labels("superseded", self.lang).inc()
         self.pending, self.stopped = False, True
         if self.ticket is not None:
             self.policy.interrupted(self.ticket.text)
