@@ -22,7 +22,6 @@ from gateway.errors import (
     SessionReplaced,
     TooManySessions,
 )
-from gateway.events import Stability
 from gateway.feed import Feed
 from gateway.kept import Handover, KeptMeeting, KeptSession
 from gateway.meetings import Meeting, Member
@@ -32,7 +31,7 @@ from gateway.payload import Payload
 from gateway.ports import EventLog
 from gateway.publisher import Publisher, Settled
 from gateway.recent import Recent, RecentUtterances
-from gateway.session import Accept, Close, Effect, Join, Session
+from gateway.session import Accept, Close, Effect, Join, Session, Update
 
 __all__ = ["Attendance", "Entry", "Finish"]
 
@@ -136,10 +135,17 @@ class Attendance:
             self._publisher.abandon(meeting)
         _log.info("session %s… ended", member.participant)
 
-    def update(self, member: Member, speaks: str | None, reads: tuple[str, ...], stability: Stability) -> None:
+    def update(self, member: Member, update: Update) -> None:
         """Other languages, from the next utterance on. Raises `LimitExceeded`; then nothing has changed."""
-        self._check_languages(member.meeting, member, reads)
-        member.meeting.update(member, name=member.name, speaks=speaks, reads=reads, stability=stability)
+        self._check_languages(member.meeting, member, update.reads)
+        member.meeting.update(
+            member,
+            name=member.name,
+            speaks=update.speaks,
+            reads=update.reads,
+            stability=update.stability,
+            originals=update.originals,
+        )
 
     async def accept(self, member: Member, accept: Accept) -> None:
         """Take on a final utterance of a member.
@@ -207,6 +213,7 @@ class Attendance:
                 speaks=member.speaks,
                 reads=member.reads,
                 stability=member.stability,
+                originals=member.originals,
                 since=member.since,
                 stopped=member.stopped,
                 left_s=self._left_s(member),
@@ -244,6 +251,7 @@ class Attendance:
                 speaks=kept.speaks,
                 reads=kept.reads,
                 stability=kept.stability,
+                originals=kept.originals,
                 since=kept.since,
                 stopped=dict(kept.stopped),
                 state=state,
@@ -270,6 +278,7 @@ class Attendance:
                 speaks=join.speaks,
                 reads=join.reads,
                 stability=join.stability,
+                originals=join.originals,
                 state=state,
                 finish=finish,
             )
@@ -309,7 +318,14 @@ class Attendance:
         state.participant = member.participant
         member.state, member.finish, member.away_since_s = state, finish, None
         member.feed = feed = Feed(outbox, after, participant=member.participant, wants=member.wants)
-        meeting.update(member, name=join.name, speaks=join.speaks, reads=join.reads, stability=join.stability)
+        meeting.update(
+            member,
+            name=join.name,
+            speaks=join.speaks,
+            reads=join.reads,
+            stability=join.stability,
+            originals=join.originals,
+        )
         if not recovered:  # as for anybody who comes late
             member.since = after + 1
             member.stopped.clear()

@@ -155,7 +155,8 @@ def _read(args: argparse.Namespace) -> int:
 
     if args.transcript is not None:
         return _explaining(args, lambda: print_transcript(seat, langs, args.transcript))
-    return _explaining(args, lambda: asyncio.run(read(seat, langs, stability=args.stability, as_json=args.json)))
+    reading = read(seat, langs, stability=args.stability, originals=args.originals, as_json=args.json)
+    return _explaining(args, lambda: asyncio.run(reading))
 
 
 def _version(_args: argparse.Namespace) -> int:

@@ -236,6 +236,9 @@ Exit statuses: 0 left with Ctrl-C or the transcript printed, 1 no gateway there 
         help="what to show of an utterance that is still being said: its earliest translation, whose dim end may "
         "change; only what stays; or nothing (default: %(default)s)",
     )
+    what.add_argument(
+        "--originals", action="store_true", help="what is said as well, in whatever language it is said"
+    )
     output = read.add_argument_group("output").add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print the gateway's messages, one a line")
     output.add_argument(

@@ -41,7 +41,12 @@ class Seat(Struct, frozen=True):
 
 @asynccontextmanager
 async def sit_down(
-    seat: Seat, *, reads: Sequence[str] = (), speaks: str | None = None, stability: Stability = "live"
+    seat: Seat,
+    *,
+    reads: Sequence[str] = (),
+    speaks: str | None = None,
+    stability: Stability = "live",
+    originals: bool = False,
 ) -> AsyncGenerator[ClientSession, None]:
     """A started session in the meeting. Raises `ClientError`."""
     async with connect(
@@ -51,6 +56,7 @@ async def sit_down(
         meeting=seat.meeting,
         name=seat.name,
         stability=stability,
+        originals=originals,
         ready_timeout_s=seat.wait_s,
         reconnect=seat.wait_s > 0,
         give_up_s=seat.wait_s,

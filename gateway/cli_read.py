@@ -47,12 +47,17 @@ _NAMES = 1_000
 _UNFINISHED = 200
 
 
-async def read(seat: Seat, langs: Sequence[str], *, stability: Stability, as_json: bool) -> int:
-    """Show the meeting until Ctrl-C; the exit status. Raises `ClientError`."""
-    view = _view(seat.meeting, langs, as_json=as_json)
+async def read(
+    seat: Seat, langs: Sequence[str], *, stability: Stability, originals: bool = False, as_json: bool
+) -> int:
+    """Show the meeting until Ctrl-C; the exit status. Raises `ClientError`.
+
+    originals: what is said comes in every language, beside the translations.
+    """
+    view = _view(seat.meeting, langs, originals=originals, as_json=as_json)
     if isinstance(view, _Lines):
         stability = "final"  # no engine is to work on what nobody is shown
-    async with sit_down(seat, reads=langs, stability=stability) as session:
+    async with sit_down(seat, reads=langs, stability=stability, originals=originals) as session:
         with Interruptible() as ctrl_c:
             try:
                 view.show(session.started)
@@ -76,11 +81,11 @@ class _View(Protocol):
         """Nothing more is shown; leave the output as others expect it."""
 
 
-def _view(meeting: str, langs: Sequence[str], *, as_json: bool) -> _View:
+def _view(meeting: str, langs: Sequence[str], *, originals: bool, as_json: bool) -> _View:
     if as_json:
         return _JsonLines()
     if can_redraw(sys.stdout, 3):
-        return _Screen(sys.stdout, meeting, langs)
+        return _Screen(sys.stdout, meeting, langs, originals=originals)
     return _Lines()
 
 
@@ -114,10 +119,10 @@ class Board:
     its deltas: they come while it is being said as well as while its last word is translated.
     """
 
-    def __init__(self, langs: Sequence[str]) -> None:
+    def __init__(self, langs: Sequence[str], *, originals: bool = False) -> None:
         self.live = False
         self._langs = tuple(langs)
-        self._several = len(langs) > 1
+        self._several = len(langs) > 1 or originals
         self._width = max(map(len, langs), default=0)
         self._names: OrderedDict[str, str] = OrderedDict()
         # Participant, utterance, language; what changed last comes last.
@@ -252,9 +257,9 @@ def _colour(participant: str) -> int:
 class _Screen:
     """A terminal: finished rows scroll up, unfinished ones grow below them."""
 
-    def __init__(self, out: TextIO, meeting: str, langs: Sequence[str]) -> None:
+    def __init__(self, out: TextIO, meeting: str, langs: Sequence[str], *, originals: bool) -> None:
         self._area = LiveArea(out)
-        self._board = Board(langs)
+        self._board = Board(langs, originals=originals)
         self._heading = f"{meeting}, read in {', '.join(langs)}; Ctrl-C leaves"
         self._shown = 0
         self._next_frame: asyncio.TimerHandle | None = None

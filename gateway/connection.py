@@ -285,12 +285,13 @@ class _Connection:
                 case Join():
                     if not await self._join(effect):
                         return  # what follows is about a session that did not begin
-                case Update(speaks=speaks, reads=reads, stability=stability):
+                case Update():
                     member = self._member()
                     try:
-                        self._stream.attendance.update(member, speaks, reads, stability)
+                        self._stream.attendance.update(member, effect)
                     except GatewayError as error:
-                        self._session.not_updated(member.speaks, member.reads, member.stability)
+                        before = Update(member.speaks, member.reads, member.stability, member.originals)
+                        self._session.not_updated(before)
                         self.outbox.put(_counted(error))
                         return  # what follows says that it was taken
                 case Show(utterance=utterance):

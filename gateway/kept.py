@@ -57,6 +57,7 @@ class KeptSession(Struct, frozen=True):
     since: int = 0
     stopped: dict[str, int] = {}
     stability: Stability = "live"
+    originals: bool = False
 
 
 class Handover(Struct, frozen=True):

@@ -46,7 +46,7 @@ class Member:
 
     session: the secret it is resumed with; participant: its public id. since: the offset from which on utterances
     are its business. stopped: languages it read once → the offset up to which utterances were said while it did.
-    announced: whether the others were told of it.
+    announced: whether the others were told of it. originals: whether it gets the captions of every language.
     state: the protocol's state, taken over by the next connection. feed, finish: null while it is away, since
     `away_since_s`; finish closes its connection.
     """
@@ -59,6 +59,7 @@ class Member:
     reads: tuple[str, ...]
     stability: Stability
     state: Session
+    originals: bool = False
     since: int = 0
     feed: Feed | None = None
     finish: Callable[[CloseCode, GatewayError | None], None] | None = None
@@ -71,11 +72,13 @@ class Member:
         return said >= self.since and (lang in self.reads or said <= self.stopped.get(lang, -1))
 
     def wants(self, publication: Publication) -> bool:
-        """Captions go to their speaker and to readers of their language; outcomes to readers of theirs."""
+        """Captions go to their speaker, to readers of their language and to those who asked for all of them;
+        outcomes to readers of theirs."""
         match publication.event:
             case Said(utterance=said):
                 own = said.participant == self.participant
-                return own or self.reads_of(said.lang, publication.offset)
+                asked = self.originals and publication.offset >= self.since
+                return own or asked or self.reads_of(said.lang, publication.offset)
             case Translated() | Untranslated() as outcome:
                 return self.reads_of(outcome.lang, outcome.said)
 
@@ -115,6 +118,7 @@ class Meeting:
         self.live = LiveUtterances()
         # All made from the members when they are needed, and anew after a change.
         self._readers: dict[str, list[Member]] = {}
+        self._listeners: dict[str, list[Member]] = {}
         self._languages: tuple[str, ...] | None = None
         self._live_languages: tuple[str, ...] | None = None
         self._opening = asyncio.Lock()
@@ -165,11 +169,19 @@ class Meeting:
             self._tell_others(member, ParticipantLeft(*_fields(member)))
 
     def update(
-        self, member: Member, *, name: str, speaks: str | None, reads: tuple[str, ...], stability: Stability
+        self,
+        member: Member,
+        *,
+        name: str,
+        speaks: str | None,
+        reads: tuple[str, ...],
+        stability: Stability,
+        originals: bool = False,
     ) -> None:
-        """Another name or other languages, from the next utterance on; another stability, from now on."""
+        """Another name or other languages, from the next utterance on; how they are shown, from now on."""
         before = (member.name, member.speaks, member.reads)
         self._show_as(member, stability)
+        self._show_originals(member, originals)
         if before == (name, speaks, reads):
             return
         # A language that is still owed from before shows its deltas already.
@@ -263,9 +275,7 @@ class Meeting:
         """
         live = self.live.revise(utterance)
         for reader in self._hearers(utterance):
-            if reader.feed is not None and (
-                reader.participant == utterance.participant or utterance.lang in reader.reads
-            ):
+            if reader.feed is not None and _hears(reader, utterance):
                 reader.feed.show(live.caption)
         return None if self.live.is_closed(utterance.key) else live
 
@@ -327,17 +337,22 @@ class Meeting:
 
     def _members_changed(self) -> None:
         self._readers.clear()
+        self._listeners.clear()
         self._languages = self._live_languages = None
 
     def _hearers(self, utterance: Utterance) -> list[Member]:
-        """Readers of what was said, and who said it."""
-        readers = self.readers(utterance.lang)
+        """Readers of what was said, those who asked for whatever is said, and who said it."""
+        listeners = self._listeners.get(utterance.lang)
+        if listeners is None:
+            readers = self.readers(utterance.lang)
+            listeners = [*readers, *(m for m in self.members.values() if m.originals and m not in readers)]
+            self._listeners[utterance.lang] = listeners
         speaker = self._speakers.get(utterance.participant)
-        return readers if speaker is None or speaker in readers else [speaker, *readers]
+        return listeners if speaker is None or speaker in listeners else [speaker, *listeners]
 
     def _live_captions(self, member: Member) -> Iterator[Payload]:
         for live in self.live:
-            if live.utterance.participant == member.participant or live.utterance.lang in member.reads:
+            if _hears(member, live.utterance):
                 yield live.caption
 
     def _shown_so_far(self, member: Member, lang: str, after: int) -> Iterator[Payload]:
@@ -374,6 +389,18 @@ class Meeting:
             for payload in deltas:
                 member.feed.show(payload)
 
+    def _show_originals(self, member: Member, originals: bool) -> None:
+        """Captions of every language, or of those that are read: what is being said is shown at once."""
+        if member.originals == originals:
+            return
+        seen = [] if member.feed is None else list(self._live_captions(member))
+        member.originals = originals
+        self._members_changed()
+        if member.feed is not None:
+            for caption in self._live_captions(member):
+                if caption not in seen:
+                    member.feed.show(caption)
+
     def _tentative(self, lang: str, *, shown: bool) -> Iterator[Payload]:
         """The tentative text of what is being said, or its end."""
         for unfinished in self.live.translations(lang):
@@ -386,6 +413,12 @@ class Meeting:
         for other in self.members.values():
             if other is not member and other.feed is not None:
                 other.feed.tell(payload)
+
+
+def _hears(member: Member, utterance: Utterance) -> bool:
+    """Whether what is being said is for this member to see, as it was said."""
+    own = member.participant == utterance.participant
+    return own or member.originals or utterance.lang in member.reads
 
 
 def _fields(member: Member) -> tuple[str, str, str | None, list[str]]:

@@ -117,10 +117,11 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     context: str | None = None
     formality: Formality | None = None
     resume: Resume | None = None
+    originals: Annotated[bool, Meta(description="Captions of every language, not only of those in `reads`.")] = False
 
 
 class SessionUpdate(ClientStruct, frozen=True, tag="session.update"):
-    """Changes in force from the next utterance on, `stability` at once; a field left out stays as it is."""
+    """Changes in force from the next utterance on, `stability` and `originals` at once; a field left out stays."""
 
     reads: list[Lang] | None = None
     speaks: Lang | None = None
@@ -128,6 +129,7 @@ class SessionUpdate(ClientStruct, frozen=True, tag="session.update"):
     glossary: Glossary | None = None
     context: str | None = None
     formality: Formality | None = None
+    originals: bool | None = None
 
 
 class UtterancePartial(ClientStruct, frozen=True, tag="utterance.partial"):
@@ -220,6 +222,7 @@ class SessionUpdated(ServerStruct, frozen=True, tag="session.updated"):
     reads: list[str]
     speaks: str | None
     stability: Stable
+    originals: bool = False
 
 
 class UtteranceAccepted(ServerStruct, frozen=True, tag="utterance.accepted"):

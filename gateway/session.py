@@ -103,14 +103,16 @@ class Join(Struct, frozen=True):
     reads: tuple[str, ...]
     stability: Stability = "live"
     resume: Resume | None = None
+    originals: bool = False
 
 
 class Update(Struct, frozen=True):
-    """Other languages are spoken or read, or partials are read in another way, from now on."""
+    """Other languages are spoken or read, or what is said is read in another way, from now on."""
 
     speaks: str | None
     reads: tuple[str, ...]
     stability: Stability = "live"
+    originals: bool = False
 
 
 class Show(Struct, frozen=True):
@@ -169,6 +171,7 @@ class Session:
         self.reads: tuple[str, ...] = ()
         self.speaks: str | None = None
         self.stability: Stability = "live"
+        self.originals = False
         self._limits = limits
         self._rules = SessionRules(limits)
         self._bucket = TokenBucket(limits.messages_per_s, limits.messages_burst)
@@ -226,9 +229,9 @@ class Session:
                 error.about(utterance)
             return [Reply(error_message(error))]
 
-    def not_updated(self, speaks: str | None, reads: tuple[str, ...], stability: Stability) -> None:
+    def not_updated(self, before: Update) -> None:
         """An `Update` could not be carried out: what was in force still is."""
-        self.speaks, self.reads, self.stability = speaks, reads, stability
+        self._take(before)
 
     def not_joined(self) -> None:
         """A `Join` could not be carried out: the client may try again."""
@@ -270,9 +273,13 @@ class Session:
         reads = rules.languages(message.reads)
         speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else None
         notes = self._take_options(message.glossary, message.context, message.formality)
-        self.name, self.reads, self.speaks, self.stability = name, reads, speaks, message.stability
+        self.name = name
+        self._take(Update(speaks, reads, message.stability, message.originals))
         self.state = State.OPEN
-        return [Join(meeting, name, speaks, reads, message.stability, message.resume), *notes]
+        return [
+            Join(meeting, name, speaks, reads, message.stability, message.resume, message.originals),
+            *notes,
+        ]
 
     def _on_update(self, message: SessionUpdate) -> list[Effect]:
         rules = self._rules
@@ -280,9 +287,11 @@ class Session:
         speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else self.speaks
         notes = self._take_options(message.glossary, message.context, message.formality)
         stability = message.stability or self.stability
-        self.reads, self.speaks, self.stability = reads, speaks, stability
-        updated = SessionUpdated(reads=list(reads), speaks=speaks, stability=stability)
-        return [Update(speaks, reads, stability), Reply(updated), *notes]
+        originals = message.originals if message.originals is not None else self.originals
+        update = Update(speaks, reads, stability, originals)
+        self._take(update)
+        updated = SessionUpdated(list(reads), speaks, stability, originals)
+        return [update, Reply(updated), *notes]
 
     def _on_partial(self, message: UtterancePartial) -> list[Effect]:
         lang = self._rules.utterance(message, self.speaks)
@@ -343,6 +352,10 @@ class Session:
         raise SessionEnding("session.end was received; nothing new is taken.")
 
     # ------------------------------------------------------------ rules
+
+    def _take(self, update: Update) -> None:
+        self.speaks, self.reads = update.speaks, update.reads
+        self.stability, self.originals = update.stability, update.originals
 
     def _pace(self, now_s: float, cost: int = 1) -> None:
         if (wait_s := self._bucket.take(now_s, cost)) > 0:

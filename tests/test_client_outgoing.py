@@ -140,7 +140,7 @@ def test_a_refused_update_does_not_hold() -> None:
 
 
 def test_every_option_of_an_update_holds_once_taken() -> None:
-    update = SessionUpdate(["fr"], "de", "final", {"fr": {"Haus": "maison"}}, "Sales.", "formal")
+    update = SessionUpdate(["fr"], "de", "final", {"fr": {"Haus": "maison"}}, "Sales.", "formal", True)
     names = SessionUpdate.__struct_fields__
     assert None not in [getattr(update, name) for name in names]
     queue = outgoing()

@@ -280,6 +280,66 @@ async def test_who_turns_to_a_language_gets_the_beginning_of_what_is_being_trans
         assert final.text.startswith(deltas)
 
 
+# ---------------------------------------------------------------- captions of every language
+
+
+def said(messages: list[Any]) -> list[tuple[str, str, bool]]:
+    return [(m.utterance, m.text, m.final) for m in messages if isinstance(m, Caption)]
+
+
+async def test_who_asks_for_originals_gets_captions_of_languages_it_does_not_read() -> None:
+    async with (
+        running() as gateway,
+        joined(gateway, speaks="en", name="Ana") as ana,
+        joined(gateway, reads=["ja"], originals=True) as bo,
+        joined(gateway, reads=["ja"]) as cy,
+    ):
+        await ana.peer.send(UtterancePartial("1", 1, "good"), say("1", rev=2))
+        for reader in (bo, cy):
+            await reader.until(TranslationFinal)
+        assert said(await bo.everything()) == [("1", "good", False), ("1", "good morning", True)]
+        assert said(await cy.everything()) == []
+        assert [e.languages for e in await logged(gateway) if isinstance(e, Said)] == [("ja",)]
+        async with joined(gateway, reads=["ja"], originals=True) as late:
+            assert said(await late.everything()) == [("1", "good morning", True)]
+
+
+async def test_originals_can_be_asked_for_and_declined_in_the_middle_of_an_utterance() -> None:
+    async with running() as gateway, joined(gateway, speaks="en") as ana, joined(gateway) as bo:
+        await ana.peer.send(UtterancePartial("1", 1, "one"))
+        await ana.until(Caption)
+        await bo.peer.send(SessionUpdate(originals=True))
+        await bo.until(Caption)
+        await bo.peer.send(SessionUpdate(stability="final"))
+        assert [m.originals for m in await bo.until(SessionUpdated, 2)] == [True, True]
+        await ana.peer.send(UtterancePartial("1", 2, "one two"))
+        await bo.until(Caption, 2)
+        await bo.peer.send(SessionUpdate(originals=False))
+        await bo.until(SessionUpdated, 3)
+        await ana.peer.send(say("1", "one two three", rev=3))
+        await ana.until(UtteranceAccepted)
+        assert said(await bo.everything()) == [("1", "one", False), ("1", "one two", False)]
+
+
+async def test_originals_are_replayed_and_asked_for_again_with_the_connection() -> None:
+    async with running() as gateway, joined(gateway, speaks="en") as ana:
+        async with joined(gateway, originals=True) as bo:
+            bo.lose()
+        await away(gateway)
+        await ana.peer.send(say("1"))
+        await ana.until(UtteranceAccepted)
+        async with joined(gateway, originals=True, resume=bo.resume()) as again:
+            assert said(await again.everything()) == [("1", "good morning", True)]
+            await ana.peer.send(say("2"))
+            await again.until(Caption, 2)
+            again.lose()
+        await away(gateway)
+        async with joined(gateway, resume=again.resume()) as without:
+            await ana.peer.send(say("3"))
+            await ana.until(UtteranceAccepted, 2)
+            assert said(await without.everything()) == []
+
+
 # ---------------------------------------------------------------- lost connections
 
 

@@ -308,7 +308,7 @@ class TestResuming:
     def test_an_update_that_could_not_be_carried_out_changes_nothing(self) -> None:
         talk = Talk().started()
         talk.send(SessionUpdate(reads=["de"]))
-        talk.session.not_updated("en", ("ja",), "live")
+        talk.session.not_updated(Update("en", ("ja",)))
         assert (talk.session.speaks, talk.session.reads) == ("en", ("ja",))
 
 

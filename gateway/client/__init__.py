@@ -64,6 +64,7 @@ async def connect(
     meeting: str | None = None,
     name: str | None = None,
     stability: Stability = "live",
+    originals: bool = False,
     glossary: dict[str, dict[str, str]] | None = None,
     context: str | None = None,
     formality: Formality | None = None,
@@ -83,6 +84,7 @@ async def connect(
     meeting: its id; without one, a meeting of one's own. glossary: target language → source term → target term.
     stability: what is received of an utterance that is still being said: `live` its earliest translation, whose
     tentative end may change; `stable` only text that is never taken back; `final` nothing before the whole one.
+    originals: whether captions come in every language that is spoken, not only in those of `reads`.
 
     ready_timeout_s: patience with an engine that is loading, seconds; `on_waiting` is called with each answer that
     asks for patience. resume: the `position` of a session that an earlier process had.
@@ -104,6 +106,7 @@ async def connect(
         meeting=meeting,
         name=name,
         stability=stability,
+        originals=originals,
         glossary=glossary,
         context=context,
         formality=formality,

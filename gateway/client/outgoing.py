@@ -27,7 +27,7 @@ _RETRY_MS = 500
 # Utterances without a final whose revision is remembered.
 _REVISIONS = 1_000
 
-_OPTIONS = ("reads", "speaks", "stability", "glossary", "context", "formality")
+_OPTIONS = ("reads", "speaks", "stability", "glossary", "context", "formality", "originals")
 
 
 class Entry(Struct, eq=False):

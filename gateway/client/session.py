@@ -315,14 +315,17 @@ class ClientSession:
         glossary: dict[str, dict[str, str]] | None = None,
         context: str | None = None,
         formality: Formality | None = None,
+        originals: bool | None = None,
     ) -> None:
         """Change what is given, answered by `session.updated` or an error: languages and how to translate from the
-        next utterance on, `stability` at once.
+        next utterance on, `stability` and `originals` at once.
 
         It gets through as finals do, and holds when the session is resumed.
         """
         languages = None if reads is None else list(reads)
-        await self._sender.keep(SessionUpdate(languages, speaks, stability, glossary, context, formality))
+        await self._sender.keep(
+            SessionUpdate(languages, speaks, stability, glossary, context, formality, originals)
+        )
 
     async def ping(self, nonce: str = "") -> None:
         """Ask for a `pong`; nothing happens while there is no connection."""
