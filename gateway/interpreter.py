@@ -103,8 +103,8 @@ class Interpreter:
         translation.pending = True
         if ticket is not None:
             # Not before another one may begin.
-            wait_s = translation.begun_s + self._pace(translation) - time.monotonic()
-            asyncio.get_running_loop().call_later(max(0.0, wait_s), self._supersede, translation, ticket)
+            loop = asyncio.get_running_loop()
+            loop.call_later(max(0.0, self._wait_s(translation)), self._supersede, translation, ticket)
         if translation not in self._following:
             self._following.add(translation)
             self._tasks.create_task(self._follow(meeting, translation))
@@ -120,11 +120,10 @@ class Interpreter:
         try:
             # One at a time: the next is not admitted before the last has given its place back.
             while translation.pending and not translation.broken:
-                now_s = time.monotonic()
-                if (wait_s := translation.begun_s + self._pace(translation) - now_s) > 0:
+                if (wait_s := self._wait_s(translation)) > 0:
                     await asyncio.sleep(wait_s)
                     continue
-                translation.pending, translation.begun_s = False, now_s
+                translation.pending, translation.begun_s = False, time.monotonic()
                 try:
                     [ticket] = self._scheduler.admit(meeting.id, [self._request(translation)])
                 except GatewayError:
@@ -142,9 +141,11 @@ class Interpreter:
         finally:
             self._following.discard(translation)
 
-    def _pace(self, translation: LiveTranslation) -> float:
+    def _wait_s(self, translation: LiveTranslation) -> float:
+        """Until its next generation may begin."""
         nothing_to_read = not translation.committed and not translation.tentative
-        return self._pace_s / 2 if nothing_to_read else self._pace_s
+        pace_s = self._pace_s / 2 if nothing_to_read else self._pace_s
+        return translation.begun_s + pace_s - time.monotonic()
 
     async def _translate(self, meeting: Meeting, translation: LiveTranslation, ticket: Ticket) -> None:
         policy = translation.policy
@@ -162,10 +163,10 @@ class Interpreter:
         else:
             translation.superseded = False
             if translation.stopped:  # what readers saw is on its way to the final already
-                metrics.PARTIALS.labels("superseded", translation.lang).inc()
-                return
-            outcome = self._take(translation, generated)
-            meeting.show_live(translation)
+                outcome = "superseded"
+            else:
+                outcome = self._take(translation, generated)
+                meeting.show_live(translation)
         metrics.PARTIALS.labels(outcome, translation.lang).inc()
 
     def _take(self, translation: LiveTranslation, generated: Generated) -> str:

@@ -21,7 +21,7 @@ from types import MappingProxyType
 import budoux
 import regex
 
-__all__ = ["FINAL_TOLERANCE", "MASK", "SPAN", "TOLERANCE", "UNSPACED", "CommitPolicy", "agreed", "units"]
+__all__ = ["FINAL_TOLERANCE", "MASK", "SPAN", "TOLERANCE", "UNSPACED", "CommitPolicy", "units"]
 
 # Languages written without spaces between words. Where a word ends is found by BudouX, a small model made for
 # breaking lines; where it has none, the units are graphemes.
@@ -97,11 +97,6 @@ def units(text: str, lang: str) -> list[str]:
 @cache
 def _parser(lang: str) -> budoux.Parser:
     return _PARSERS[lang]()
-
-
-def agreed(one: str, other: str, lang: str) -> str:
-    """The longest common beginning that ends with a unit of both."""
-    return "".join(_shared(units(one, lang), units(other, lang)))
 
 
 def _shared(one: list[str], other: list[str]) -> list[str]:

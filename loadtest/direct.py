@@ -20,7 +20,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.config import BUNDLED_MODEL, EngineSettings, Settings
-from gateway.engines import hardware
 from gateway.errors import GatewayError
 from gateway.events import TranslationRequest
 from gateway.ports import Engine
@@ -32,10 +31,11 @@ from loadtest.results import (
     Route,
     RouteSummary,
     Spread,
+    first_error,
     ratios,
     summarise,
 )
-from loadtest.serving import serving
+from loadtest.serving import engine_dtype, serving
 from loadtest.speakers import Speakers, speakers
 from loadtest.workload import Lengths, Utterance, Workload, lengths, utterances
 
@@ -124,12 +124,12 @@ async def measure(plan: Plan, command: str, say: Callable[[str], object]) -> Dir
         raise LoadtestError("The load test took longer than its time limit allows.") from None
     except ExceptionGroup as errors:
         # The server's task group wraps what its block raises.
-        raise _first(errors) from None
+        raise first_error(errors) from None
     return DirectResult(
         command=command,
         began=began,
         model=profile.model,
-        dtype=_dtype(settings),
+        dtype=engine_dtype(settings),
         plan=_without_paths(plan),
         machine=machine,
         levels=summarise_levels(rounds, said, same_text),
@@ -305,16 +305,5 @@ def _settings(plan: Plan) -> Settings:
     return Settings(engine=engine)
 
 
-def _dtype(settings: Settings) -> str:
-    engine = settings.engine
-    if engine.kind == "simulated":
-        return "none"
-    return hardware.cpu_dtype() if engine.dtype == "auto" and not hardware.gpu_present() else engine.dtype
-
-
 def _without_paths(plan: Plan) -> Plan:
     return replace(plan, model=None if plan.model is None else plan.model.rstrip("/").rpartition("/")[2])
-
-
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

@@ -20,6 +20,7 @@ __all__ = [
     "Route",
     "RouteSummary",
     "Spread",
+    "first_error",
     "nearest_rank",
     "ratios",
     "summarise",
@@ -28,6 +29,11 @@ __all__ = [
 
 class LoadtestError(Exception):
     """The load test cannot go on; its text is one sentence for people."""
+
+
+def first_error(error: BaseException) -> BaseException:
+    """What went wrong first, of a group of errors."""
+    return first_error(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 class Route(Enum):

@@ -15,13 +15,22 @@ import uvicorn
 
 from gateway.app import Gateway, server_config
 from gateway.config import Settings
+from gateway.engines import hardware
 from gateway.events import EngineState
 from gateway.server import listen
 from loadtest.results import LoadtestError
 
-__all__ = ["serving"]
+__all__ = ["engine_dtype", "serving"]
 
 _LOOK_S = 0.2
+
+
+def engine_dtype(settings: Settings) -> str:
+    """What the engine computes in, as far as that is known before it is asked."""
+    engine = settings.engine
+    if engine.kind == "simulated":
+        return "none"
+    return hardware.cpu_dtype() if engine.dtype == "auto" and not hardware.gpu_present() else engine.dtype
 
 
 class _Server(uvicorn.Server):

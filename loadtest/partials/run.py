@@ -20,7 +20,6 @@ from demo_model import LANGUAGES
 from gateway import stability
 from gateway.client import ClientError
 from gateway.config import BUNDLED_MODEL, EngineSettings, Settings
-from gateway.engines import hardware
 from loadtest.machine import CpuTimes, describe, read_cpu
 from loadtest.partials.counters import Counters, read_counters
 from loadtest.partials.handwritten import handwritten_streams
@@ -29,8 +28,8 @@ from loadtest.partials.result import PIVOT, PartialsPlan, PartialsResult, Phase,
 from loadtest.partials.screens import Arm, Reading
 from loadtest.partials.streams import Stream, corpus_streams
 from loadtest.partials.summary import broken_promises, pair_scores
-from loadtest.results import LoadtestError
-from loadtest.serving import serving
+from loadtest.results import LoadtestError, first_error
+from loadtest.serving import engine_dtype, serving
 
 __all__ = ["planned_streams", "run"]
 
@@ -67,7 +66,7 @@ async def run(plan: PartialsPlan, command: str, say: Callable[[str], object]) ->
         raise LoadtestError("The load test took longer than its time limit allows.") from None
     except ExceptionGroup as errors:
         # Task groups wrap what their blocks raise.
-        first = _first(errors)
+        first = first_error(errors)
         if isinstance(first, ClientError):
             raise LoadtestError(f"A client lost its session: {first}") from None
         raise first from None
@@ -77,7 +76,7 @@ async def run(plan: PartialsPlan, command: str, say: Callable[[str], object]) ->
         command=command,
         began=began,
         model=model,
-        dtype=_dtype(settings),
+        dtype=engine_dtype(settings),
         tokenizer=tokenizer,
         chrf=f"sacrebleu {metadata.version('sacrebleu')}",
         policy=_policy(),
@@ -212,13 +211,6 @@ def _settings(plan: PartialsPlan) -> Settings:
     )
 
 
-def _dtype(settings: Settings) -> str:
-    engine = settings.engine
-    if engine.kind == "simulated":
-        return "none"
-    return hardware.cpu_dtype() if engine.dtype == "auto" and not hardware.gpu_present() else engine.dtype
-
-
 def _policy() -> dict[str, str]:
     """What the gateway's commit policy is set to, so that a result can be told from another."""
     names = ("SPAN", "MASK", "TOLERANCE", "FINAL_TOLERANCE")
@@ -236,7 +228,3 @@ def _token_count(plan: PartialsPlan) -> tuple[str, Callable[[str], int]]:
         "the model's, with one for the end",
         lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids) + 1,
     )
-
-
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

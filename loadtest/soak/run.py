@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from loadtest.machine import describe
-from loadtest.results import LoadtestError
+from loadtest.results import LoadtestError, first_error
 from loadtest.soak.clients import Crowd, Flush, Hush, Leave
 from loadtest.soak.crowd import CrowdProcess
 from loadtest.soak.faults import schedule
@@ -68,7 +68,7 @@ async def run(
     except TimeoutError:
         raise LoadtestError("The soak took longer than all its stages may take together.") from None
     except ExceptionGroup as errors:
-        raise _first(errors) from None
+        raise first_error(errors) from None
 
 
 def _records_in(folder: Path) -> BinaryIO:
@@ -250,7 +250,3 @@ class _Soak:
                 f"accepted, {self._ledger.delivered} delivered, {len(injection.made)} faults"
             )
             await asyncio.sleep(1)
-
-
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
