@@ -10,6 +10,8 @@ SOAK_OUT ?= docs/benchmarks/soak
 # How many utterances `make eval-partials` says in English, and where its report goes.
 STREAMS ?= 32
 PARTIALS_OUT ?= docs/benchmarks/partials
+# Where the report of `make bench-page` goes.
+PAGE_OUT ?= docs/benchmarks/page
 export ENGINE
 
 BIN := .venv/bin
@@ -20,7 +22,7 @@ CODE := $(wildcard gateway loadtest tests demo_model scripts deploy)
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check lint types unit test soak eval-partials format lock lock-upgrade clean clean-venv
+.PHONY: help install install-dev demo check lint types unit test soak eval-partials bench-page format lock lock-upgrade clean clean-venv
 
 help: ## List what can be done (this)
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,8 +44,9 @@ lint: install-dev ## ruff: rules and formatting
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 
-types: install-dev ## mypy --strict
+types: install-dev ## mypy --strict, and the same for the page's scripts
 	$(BIN)/mypy $(CODE)
+	$(BIN)/node .venv/node/node_modules/typescript/bin/tsc -p tsconfig.json
 
 unit: install-dev ## Tests that need neither the engine nor a browser nor much time, on every core
 	$(BIN)/pytest -n auto -m "not engine and not browser and not slow" $(ARGS)
@@ -61,11 +64,15 @@ soak: install-dev ## Half an hour of lost connections, stopped clients, killed e
 eval-partials: install-dev ## Translations of unfinished speech: flicker, lag, cost and quality, in about 8 minutes (STREAMS=32)
 	$(BIN)/python -m loadtest partials --streams $(STREAMS) --out $(PARTIALS_OUT) $(ARGS)
 
+bench-page: install-dev ## The page in a real browser: weight, first paint, and 10 to 40 captions a second, in about 7 minutes
+	@scripts/system_packages.sh
+	$(BIN)/python -m loadtest page --out $(PAGE_OUT) $(ARGS)
+
 format: install-dev ## Rewrite the code as ruff wants it
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-lock: install-dev ## Write locks/*.txt anew after a change of dependencies
+lock: install-dev ## Write what is in locks/ anew after a change of dependencies
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/lock.py
 
 lock-upgrade: install-dev ## The same, with the newest versions

@@ -4,7 +4,7 @@
     results ──┼─ speakers (the client process) ─┐
     machine ──┤  serving (gateway + engine) ────┼─ direct ─ __main__
               └─ report ────────────────────────┤
-                 soak (a package of its own) ───┘
+       soak, partials, page (own packages) ─────┘
 
 Everything runs on this machine: the gateway listens on the loopback interface, and nothing else is called.
 """

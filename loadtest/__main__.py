@@ -17,6 +17,7 @@ import uvloop
 from loadtest.commands import Command
 from loadtest.direct_command import DIRECT
 from loadtest.machine import command_line
+from loadtest.page.command import PAGE
 from loadtest.partials.command import PARTIALS
 from loadtest.results import LoadtestError
 from loadtest.soak.command import SOAK
@@ -24,7 +25,7 @@ from loadtest.terminal import Progress, terminal
 
 __all__ = ["main"]
 
-_COMMANDS: tuple[Command[Any], ...] = (DIRECT, SOAK, PARTIALS)
+_COMMANDS: tuple[Command[Any], ...] = (DIRECT, SOAK, PARTIALS, PAGE)
 
 _Result = TypeVar("_Result")
 

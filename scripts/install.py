@@ -1,11 +1,11 @@
 """Build .venv from the pinned locks: the engine, the gateway and, with --dev, the tools to work on it.
 
-Run it through `make install` (scripts/install.sh finds a Python first). It knows pip, uv and this
+Run it through `make install` (scripts/install.sh finds a Python first). It knows pip, uv, npm and this
 repository's locks, and uses the standard library alone, because it runs before anything is installed.
 
-Nothing is resolved: `pip install --no-deps` of exact versions. The work is a list of steps; a step that
-finished is recorded in .venv/installed.json with a fingerprint of what it was made from, so that a second run
-does only what changed, and a run that failed goes on where it stopped.
+Nothing is resolved: `pip install --no-deps` and `npm ci` of exact versions. The work is a list of steps; a step
+that finished is recorded in .venv/installed.json with a fingerprint of what it was made from, so that a second
+run does only what changed, and a run that failed goes on where it stopped.
 
 The one difficulty is torch. Its default build carries gigabytes of CUDA libraries and cannot be mixed with
 the CPU engine; its CPU build has the same name and version. If pip, as this machine is configured, would take
@@ -33,6 +33,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "locks"
+NODE_LOCKS = (LOCKS / "package.json", LOCKS / "package-lock.json")
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 RECORD = VENV / "installed.json"
@@ -191,9 +192,17 @@ def list_steps(engine: str, *, dev: bool, project: bool) -> list[Step]:
         steps.append(
             Step(
                 "dev",
-                f"Install developer tools ({count(dev_lock)} packages; 0.1 GB to download; about 20 s)",
+                f"Install developer tools ({count(dev_lock)} packages; 0.2 GB to download; about 20 s)",
                 fingerprint(dev_lock),
                 lambda: pip_install_lock(dev_lock, "the developer tools"),
+            )
+        )
+        steps.append(
+            Step(
+                "page tools",
+                "Install what checks the page (from npm; 0.01 GB to download; seconds)",
+                " ".join(map(fingerprint, NODE_LOCKS)),
+                install_page_tools,
             )
         )
     if project:
@@ -383,6 +392,21 @@ def asks_for_cuda(requirements: list[str]) -> bool:
     return any(re.match(r"(nvidia|cuda|triton)\b", requirement) for requirement in requirements)
 
 
+def install_page_tools() -> None:
+    """Into .venv/node, with the npm that the developer tools brought."""
+    folder = VENV / "node"
+    folder.mkdir(exist_ok=True)
+    for lock in NODE_LOCKS:
+        shutil.copyfile(lock, folder / lock.name)
+    run_logged(
+        [
+            *(str(VENV / "bin" / "npm"), "ci", "--prefix", str(folder)),
+            *("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"),
+        ],
+        what="what checks the page",
+    )
+
+
 def link_project() -> None:
     run_logged([*PIP_INSTALL, "--no-build-isolation", "-e", str(ROOT)], what="the gateway itself")
 
@@ -411,7 +435,9 @@ PIP_INSTALL = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-in
 
 def run_logged(command: list[str], *, what: str, of: int = 0, advice: str = "") -> None:
     """Run a command, its output going to the log; say now and then how far it is; explain its failure."""
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PIP_PROGRESS_BAR": "off"}
+    # npm trusts the certificates that this machine trusts, as pip does.
+    trust = {"NODE_USE_SYSTEM_CA": "1"}
+    environment = {**trust, **os.environ, "PYTHONUNBUFFERED": "1", "PIP_PROGRESS_BAR": "off"}
     with LOG.open("a", encoding="utf-8") as log:
         log.write(f"\n$ {' '.join(command)}\n")
         log.flush()
@@ -446,8 +472,21 @@ def progress(output: str, of: int) -> str:
 
 def advise(output: str) -> str:
     """What to do about a failure, as far as its output tells."""
-    if re.search(r"No space left on device", output):
+    if re.search(r"No space left on device|ENOSPC", output):
         return f"The disk is full. {FREE_SOME}"
+    if re.search(r"npm error code (E404|ETARGET|EINTEGRITY)", output):
+        return (
+            "A pinned package is not offered by the npm registry in use, or is another one there.\n"
+            "If that is a mirror (npm config get registry), check that it is complete and reachable;\n"
+            "if the locks were edited, make them anew: make lock"
+        )
+    if re.search(r"npm error code (ENOTFOUND|EAI_AGAIN|ECONN|ETIMEDOUT|ERR_SOCKET)", output):
+        return "The npm registry cannot be reached. Check the network, then run the same command again."
+    if re.search(r"npm error code \S*(CERT|UNABLE_TO_VERIFY)", output):
+        return (
+            "This machine does not trust the npm registry's certificate. If a proxy here has its own:\n"
+            "    NODE_EXTRA_CA_CERTS=/that/file make install-dev"
+        )
     if re.search(r"No matching distribution|Could not find a version", output):
         return (
             "A pinned package is not offered by the package index in use.\n"
@@ -469,6 +508,8 @@ def essence(output: str) -> str:
     """The few lines of a failed command's output that say why, none of them endless."""
     lines = [line for line in output.strip().splitlines() if not line.startswith("WARNING: ")]
     errors = [line for line in lines if re.match(r"\s*(error|cause)\b", line, re.IGNORECASE)]
+    # npm begins with what happened and ends with where it wrote more about it.
+    lines = [line for line in lines if line.startswith("npm error ")][:4] or lines
     return "\n".join(line if len(line) <= 200 else f"{line[:200]} …" for line in (errors or lines)[-8:])
 
 

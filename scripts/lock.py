@@ -1,15 +1,18 @@
-"""Write locks/*.txt: every package the product runs on, pinned.
+"""Write locks/*.txt and locks/package-lock.json: every package the product runs on, pinned.
 
-Run it as `make lock`. It needs uv and packaging (both in .venv after `make install`) and a package index. It
-changes nothing outside locks/, and keeps the versions that are already pinned unless `--upgrade` is given.
+Run it as `make lock`. It needs uv, packaging and npm (all in .venv after `make install-dev`), a package index and
+an npm registry. It changes nothing outside locks/, and keeps the versions that are already pinned unless
+`--upgrade` is given.
 
-Four files come out. An environment is made of `cpu.txt` or `cuda.txt`, then `tools.txt`, then, for work on
-the code, `dev.txt`; so the files must agree wherever they meet, and this script fails if they do not.
+Four files come out for Python. An environment is made of `cpu.txt` or `cuda.txt`, then `tools.txt`, then, for
+work on the code, `dev.txt`; so the files must agree wherever they meet, and this script fails if they do not.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import re
 import subprocess
 import sys
@@ -102,8 +105,23 @@ def write(name: str, lines: list[str], sources: str) -> None:
     print(f"  {name}: {len(lines)} packages", flush=True)
 
 
+def lock_page_tools(*, upgrade: bool) -> None:
+    """What checks the page. The lock names no registry, so that it holds on every machine, mirror or not."""
+    wanted: dict[str, str] = json.loads((LOCKS / "package.json").read_text())["devDependencies"]
+    newest = ["--save-dev", "--save-exact", *(f"{name}@latest" for name in wanted)] if upgrade else []
+    command = [
+        *("npm", "install", *newest, "--package-lock-only", "--omit-lockfile-registry-resolved"),
+        *("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel", "error"),
+    ]
+    print("  package-lock: resolving", flush=True)
+    # npm trusts the certificates that this machine trusts, as pip does.
+    environment = {"NODE_USE_SYSTEM_CA": "1", **os.environ}
+    subprocess.run(command, cwd=LOCKS, env=environment, check=True, stdout=subprocess.DEVNULL)
+    print(f"  package-lock: {', '.join(sorted(wanted))} and what they need", flush=True)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Pin every package in locks/*.txt.")
+    parser = argparse.ArgumentParser(description="Pin every package in locks/.")
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions")
     upgrade: bool = parser.parse_args().upgrade
 
@@ -138,6 +156,8 @@ def main() -> int:
     in_both = pins(cpu).keys() & pins(cuda).keys()
     dev = [line for line in dev if project(line) not in in_both]
     write("dev", dev, "pyproject.toml [dev], less what cpu.txt and cuda.txt both pin")
+
+    lock_page_tools(upgrade=upgrade)
 
     clashes = [
         f"{name}: {engine} has {sorted(ours[name])}, {other} has {sorted(theirs[name])}"
