@@ -2,7 +2,7 @@
 
 Knows: every route, and when a client has gone; generates the texts of one call through the scheduler.
 Must not know: rules of the bodies (`http_messages`), how an error is answered (`http_responses`), the event stream
-format (`sse`), transcripts (`http_transcripts`), which engine it is.
+format (`sse`), transcripts (`http_transcripts`), QR codes (`http_qr`), which engine it is.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from gateway.http_messages import (
     Translation,
     TranslationWarning,
 )
+from gateway.http_qr import qr_code
 from gateway.http_responses import Resource, json_response, problem_response
 from gateway.http_transcripts import Transcripts
 from gateway.languages import language_name
@@ -61,6 +62,7 @@ def routes(
         Route("/v1/meetings/{meeting}/transcript.{format}", Resource(GET=transcripts.transcript)),
         Route("/v1/stream", Resource(GET=api.stream)),
         Route("/v1/{rest:path}", Resource()),
+        Route("/qr.svg", Resource(GET=qr_code)),
         Route("/errors/{code}", Resource(GET=api.error)),
         Route("/healthz", Resource(GET=api.healthz)),
         Route("/readyz", Resource(GET=api.readyz)),

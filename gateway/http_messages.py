@@ -38,6 +38,8 @@ from gateway.messages import Lang, Limits, Timings
 __all__ = [
     "HTTP_ERRORS",
     "HTTP_STATUSES",
+    "QR_ERRORS",
+    "QR_LINK_CHARS",
     "STREAM_EVENTS",
     "TRANSCRIPT_ERRORS",
     "TRANSCRIPT_MEDIA_TYPES",
@@ -92,9 +94,11 @@ TRANSCRIPT_ERRORS: tuple[type[GatewayError], ...] = (
     GatewayError,
     LogUnavailable,
 )
+# The same for a QR code.
+QR_ERRORS: tuple[type[GatewayError], ...] = (InvalidValue, LimitExceeded, GatewayError)
 # Every error of the tree that an HTTP answer may carry, by status, in the order of the documentation.
 HTTP_ERRORS: tuple[type[GatewayError], ...] = tuple(
-    sorted(dict.fromkeys((*TRANSLATE_ERRORS, *TRANSCRIPT_ERRORS)), key=lambda cls: cls.http_status)
+    sorted(dict.fromkeys((*TRANSLATE_ERRORS, *TRANSCRIPT_ERRORS, *QR_ERRORS)), key=lambda cls: cls.http_status)
 )
 # What only HTTP can say; the code is the status' name in snake case.
 HTTP_STATUSES: dict[HTTPStatus, str] = {
@@ -210,6 +214,10 @@ TRANSCRIPT_MEDIA_TYPES = {
     "srt": "application/x-subrip",
     "vtt": "text/vtt",
 }
+
+
+# The longest link that becomes a QR code; one with more is hard to read from a screen.
+QR_LINK_CHARS = 1_024
 
 
 class TranscriptText(Struct, frozen=True):

@@ -117,7 +117,7 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     context: str | None = None
     formality: Formality | None = None
     resume: Resume | None = None
-    originals: Annotated[bool, Meta(description="Captions of every language, not only of those in `reads`.")] = False
+    originals: Annotated[bool, Meta(description="Captions of every language, not of `reads` alone.")] = False
 
 
 class SessionUpdate(ClientStruct, frozen=True, tag="session.update"):

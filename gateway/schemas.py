@@ -20,6 +20,8 @@ from gateway.errors import CloseCode, EngineUnavailable, GatewayError, error_cla
 from gateway.http_messages import (
     HTTP_ERRORS,
     HTTP_STATUSES,
+    QR_ERRORS,
+    QR_LINK_CHARS,
     STREAM_EVENTS,
     TRANSCRIPT_ERRORS,
     TRANSCRIPT_MEDIA_TYPES,
@@ -177,6 +179,7 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
             "/v1/languages": {
                 "get": _get("languages", "What the loaded model can do.", Languages, (EngineUnavailable,))
             },
+            "/qr.svg": {"get": _qr_code()},
             "/healthz": {"get": _get("healthz", "Whether the process answers.", Health)},
             "/readyz": {"get": _readyz()},
             "/errors/{code}": {
@@ -275,6 +278,26 @@ def _transcript(limits: Limits) -> Document:
                 },
             },
             **_problems([*TRANSCRIPT_ERRORS, HTTPStatus.NOT_FOUND]),
+        },
+    }
+
+
+def _qr_code() -> Document:
+    return {
+        "operationId": "qr_code",
+        "summary": "A link, such as a meeting's, as a QR code.",
+        "parameters": [
+            {
+                "name": "link",
+                "in": "query",
+                "required": True,
+                "description": "The whole address, from `http://` or `https://` on.",
+                "schema": {"type": "string", "format": "uri", "maxLength": QR_LINK_CHARS},
+            }
+        ],
+        "responses": {
+            "200": {"description": "A code that scales to any size.", "content": {"image/svg+xml": {}}},
+            **_problems(QR_ERRORS),
         },
     }
 

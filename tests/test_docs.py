@@ -75,3 +75,11 @@ def test_every_make_target_of_the_readme_exists() -> None:
         # In code only: prose may say `make sure`.
         code = "\n".join(re.findall(r"```.*?```|`[^`\n]+`", page.read_text(), re.DOTALL))
         assert set(re.findall(r"\bmake ([a-z-]+)", code)) <= targets, page.name
+
+
+def test_every_parameter_of_the_captions_view_is_documented() -> None:
+    script = (ROOT / "web_demo" / "captions.js").read_text()
+    entries = re.findall(r'^  (\w+): \["([^"]*)", /', script, re.MULTILINE)
+    documented = table("page.md", "Captions for overlays and wall screens")
+    assert len(entries) > 5
+    assert {name: row[0] for name, row in documented.items()} == dict(entries)

@@ -18,7 +18,8 @@ LAYERS: list[set[str]] = [
     {"ports"},
     {"generations", "supervisor", "scheduler", "publisher", "interpreter", "meetings", "live_utterances"}
     | {"feed", "attendance", "outbox"},
-    {"connection", "http_api", "http_responses", "http_transcripts", "sse", "web", "server", "client"}
+    {"connection", "http_api", "http_responses", "http_transcripts", "http_qr", "sse"}
+    | {"web", "server", "client"}
     | {"engines", "event_logs", "handover"},
     {"config"},
     {"app"},
@@ -32,6 +33,7 @@ WITHIN_ADAPTERS = {
     ("http_api", "sse"),
     ("http_api", "http_responses"),
     ("http_api", "http_transcripts"),
+    ("http_api", "http_qr"),
     ("http_transcripts", "http_responses"),
 }
 # Package → the modules that may import it. Anything not listed is for everybody.
@@ -41,7 +43,8 @@ HEAVY = {
     "transformers": set(),
     "redis": set(),
     "uvicorn": {"server", "app"},
-    "starlette": {"connection", "http_api", "http_responses", "http_transcripts", "sse", "web", "app"},
+    "starlette": {"connection", "http_api", "http_responses", "http_transcripts", "http_qr", "sse", "web", "app"},
+    "segno": {"http_qr"},
     "websockets": {"client.connection", "client.sender", "client.session"},
     "prometheus_client": {"metrics"},
 }

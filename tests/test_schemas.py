@@ -22,6 +22,7 @@ from gateway.events import EngineProfile
 from gateway.http_messages import (
     HTTP_ERRORS,
     HTTP_STATUSES,
+    QR_ERRORS,
     TRANSCRIPT_ERRORS,
     TRANSCRIPT_MEDIA_TYPES,
     TRANSLATE_ERRORS,
@@ -252,6 +253,7 @@ async def test_real_answers_fit_their_schemas() -> None:
         ("post", "/v1/translate", {**base, "texts": ["FAIL", "fine"]}, {"Accept": "text/event-stream"}),
         *(("get", path, None, {}) for path in OPENAPI["paths"] if path not in ("/v1/translate", TRANSCRIPT)),
         ("get", "/errors/overloaded", None, {}),
+        ("get", "/qr.svg?link=https://example.org/", None, {}),
         *(
             ("get", f"/v1/meetings/{meeting}/transcript.{format}?lang=ja,de", None, {})
             for meeting in ("standup", "nobody-came")
@@ -267,7 +269,7 @@ async def test_real_answers_fit_their_schemas() -> None:
         for method, path, body, headers in calls:
             response = await client.request(method, path, json=body, headers=headers)
             address = re.sub("(?<=^/errors/).*", "{code}", path)
-            address = TRANSCRIPT if address.startswith("/v1/meetings/") else address
+            address = TRANSCRIPT if address.startswith("/v1/meetings/") else address.partition("?")[0]
             documented = OPENAPI["paths"][address][method]
             content = documented["responses"][str(response.status_code)]["content"]
             media_type = response.headers["content-type"].partition(";")[0]
@@ -286,6 +288,7 @@ async def test_real_answers_fit_their_schemas() -> None:
         (200, "text/plain"),
         (200, "text/vtt"),
         (200, "application/x-subrip"),
+        (200, "image/svg+xml"),
         (400, "application/problem+json"),
         (404, "application/problem+json"),
         (422, "application/problem+json"),
@@ -298,11 +301,12 @@ def test_every_error_code_of_http_is_listed() -> None:
     assert listed.items() >= {cls.code: cls.http_status for cls in HTTP_ERRORS}.items()
     assert sorted(listed.values()) == sorted([*(cls.http_status for cls in HTTP_ERRORS), *HTTP_STATUSES])
     for operation, errors, of_http in (
-        (OPENAPI["paths"]["/v1/translate"]["post"], TRANSLATE_ERRORS, 415),
-        (OPENAPI["paths"][TRANSCRIPT]["get"], TRANSCRIPT_ERRORS, 404),
+        (OPENAPI["paths"]["/v1/translate"]["post"], TRANSLATE_ERRORS, {415}),
+        (OPENAPI["paths"][TRANSCRIPT]["get"], TRANSCRIPT_ERRORS, {404}),
+        (OPENAPI["paths"]["/qr.svg"]["get"], QR_ERRORS, set[int]()),
     ):
         described = operation["responses"]
-        assert {int(status) for status in described} == {200, of_http, *(cls.http_status for cls in errors)}
+        assert {int(status) for status in described} == {200, *of_http, *(cls.http_status for cls in errors)}
         for cls in errors:
             assert f"`{cls.code}`" in described[str(cls.http_status)]["description"]
 

@@ -1,34 +1,28 @@
-// The wire protocol v1 in the browser: one session that survives its connections. Knows which message is due when;
-// must not know the page. Everything it has to say goes to the listeners as a `ClientEvent`.
-//
-//   const client = new GatewayClient("wss://…/v1/stream", { reads: ["ja", "es"] });
-//   client.listen((event) => { if (event.type === "translation.final") show(event.lang, event.text); });
-//   client.connect();
-//   const id = client.partial({ text: "Let's move the", lang: "en" });
-//   client.final({ id, text: "Let's move the launch to Friday.", lang: "en" });
+// The wire protocol v1 in the browser: a session in a meeting that survives its connections. Knows which message is due
+// when; must not know the page. What it has to say goes to the listeners. docs/browser.md explains it with an example.
 
-import { Connection, jittered } from "./connection.js";
-import { Setting, equal } from "./setting.js";
-import { Utterance } from "./utterance.js";
+import { forgetOldest } from "./client/bounded.js";
+import { Connection, jittered } from "./client/connection.js";
+import { Outgoing } from "./client/outgoing.js";
+import { Position } from "./client/position.js";
+import { Setting } from "./client/setting.js";
 
-/** @typedef {import("./client_events.js").ClientEvent} ClientEvent */
-/** @typedef {import("./client_events.js").ConnectionState} ConnectionState */
-/** @typedef {import("./client_events.js").SessionOptions} SessionOptions */
-/** @typedef {import("./messages.js").Caption} Caption */
-/** @typedef {import("./messages.js").Limits} Limits */
-/** @typedef {import("./messages.js").SessionStarted} SessionStarted */
-/** @typedef {import("./messages.js").SessionUpdated} SessionUpdated */
-/** @typedef {import("./messages.js").UtteranceAccepted} UtteranceAccepted */
-/** @typedef {import("./messages.js").TranslationFinal} TranslationFinal */
-/** @typedef {import("./messages.js").TranslationFailed} TranslationFailed */
-/** @typedef {import("./messages.js").GatewayError} GatewayError */
-/** @typedef {import("./messages.js").ServerMessage} ServerMessage */
-/** @typedef {import("./messages.js").Stability} Stability */
+/** @import {ClientEvent, ConnectionState, SessionOptions} from "./client/events.js" */
+/** @import {GatewayError, Limits, Participant, ServerMessage, Stability} from "./client/messages.js" */
+/** @import {SessionStarted, SessionUpdated, UtteranceAccepted} from "./client/messages.js" */
+/** @import {Utterance} from "./client/utterance.js" */
+/** @typedef {{text: string, lang: string, id?: string | undefined}} Said */
 
 const RETRY_MS = 1_000;
 // Between the partials of one utterance: more than four a second nobody reads.
 const PARTIAL_MS = 250;
-// Errors that name no utterance and answer nothing: a remark on an option that was left out, and news of the engine.
+// Cancels that may be told once more after a lost connection.
+const MOST_CANCELS = 32;
+const CANCELLED = { code: "cancelled", message: "The utterance was cancelled." };
+const ENDED = { code: "closed", message: "The session has ended." };
+const FULL = { code: "queue_full", message: "Too much waits to be sent." };
+const TOO_LARGE = { code: "message_too_large", message: "The text or its id is too long to be sent." };
+// Errors that answer nothing: a remark on an option that was left out, and news of the engine.
 const UNASKED = new Set(["unsupported_option", "engine_restarting"]);
 
 /**
@@ -40,40 +34,66 @@ function delayMs(error, refusals) {
   return jittered((error.retry_after_ms ?? RETRY_MS) * Math.min(2 ** (refusals - 1), 8));
 }
 
+/** @param {[string, Setting<any>][]} settings */
+function asked(settings) {
+  return Object.fromEntries(settings.map(([name, setting]) => [name, setting.ask()]));
+}
+
 export class GatewayClient {
+  /** The others, by their public ids. @type {Map<string, Participant>} */
+  participants = new Map();
+
   #connection;
-  #options;
   /** @type {Set<(event: ClientEvent) => void>} */
   #listeners = new Set();
   /** @type {ConnectionState} */
   #state = "closed";
   #reason = "";
+  #meeting;
+  #participant = "";
   /** @type {Limits | null} */
   #limits = null;
-  #reads = new Setting(/** @type {readonly string[]} */ ([]), equal);
-  #stability = new Setting(/** @type {Stability} */ ("live"));
-  /** What is answered without naming an utterance, in their order. @type {("ping" | "reads" | "stability")[]} */
-  #unanswered = [];
-  /** @type {Map<string, Utterance>} Those that are not settled, in the order in which they were said. */
-  #utterances = new Map();
-  /** The newest error of this connection: what a close that follows is about. @type {GatewayError | null} */
+  #originals;
+  /** What a session is told, and may be told anew. */
+  #settings;
+  #position = new Position();
+  #outgoing = new Outgoing();
+  /** Accepted utterances that are to be cancelled. @type {Map<string, true>} */
+  #cancels = new Map();
+  /** What was received last, if it was an error: what a close that follows is about. @type {GatewayError | null} */
   #lastError = null;
+  /** A `session.update` is not answered, or was refused and waits. */
+  #updating = false;
+  #refusals = 0;
+  #pinging = false;
   #draining = false;
+  /** What is left to be said is said, then the session ends. @type {"no" | "wanted" | "sent"} */
+  #ending = "no";
+  #flushing = false;
   /** @type {number | undefined} */
   #starting;
+  /** @type {number | undefined} */
+  #again;
 
   /**
    * @param {string} url Of the stream: `ws://` or `wss://`.
    * @param {SessionOptions} [options]
    */
   constructor(url, options = {}) {
-    /** @type {SessionOptions & {reads: readonly string[], stability: Stability}} */
-    this.#options = { ...options, reads: [...(options.reads ?? [])], stability: options.stability ?? "live" };
+    const { meeting = "", name = "", speaks = null, reads = [], stability = "live", originals = false } = options;
+    this.#meeting = meeting;
+    this.#originals = originals;
+    this.#settings = {
+      reads: new Setting(/** @type {readonly string[]} */ ([...reads])),
+      stability: new Setting(/** @type {Stability} */ (stability)),
+      speaks: new Setting(/** @type {string | null} */ (speaks)),
+      name: new Setting(/** @type {string} */ (name)),
+    };
     this.#connection = new Connection(url, {
       opening: () => this.#onOpening(),
       opened: () => this.#sendStart(),
       received: (message) => this.#onMessage(message),
-      probe: () => this.#ping(),
+      probe: () => this.#probe(),
       lost: (mayReturn) => this.#onLost(mayReturn),
     });
   }
@@ -82,9 +102,37 @@ export class GatewayClient {
     return this.#state;
   }
 
-  /** What the gateway accepts; null before the first session started. */
+  /** Null before the first session started. */
   get limits() {
     return this.#limits;
+  }
+
+  /** Empty before the first session started, unless it was given. */
+  get meeting() {
+    return this.#meeting;
+  }
+
+  /** Its own public id; empty before the first session started. */
+  get participant() {
+    return this.#participant;
+  }
+
+  // What is wanted, and in force as soon as the gateway has taken it.
+
+  get name() {
+    return this.#settings.name.wanted;
+  }
+
+  get speaks() {
+    return this.#settings.speaks.wanted;
+  }
+
+  get reads() {
+    return this.#settings.reads.wanted;
+  }
+
+  get stability() {
+    return this.#settings.stability.wanted;
   }
 
   /**
@@ -96,398 +144,429 @@ export class GatewayClient {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Connect, or stop waiting and try again now. Does nothing until the connection that there is has ended. */
+  /** Connect, or try again now. Where there is a connection, find out whether it still is one. */
   connect() {
     this.#connection.open();
   }
 
   /**
-   * End the session: the gateway finishes what it accepted and closes. What it did not accept is forgotten; should
-   * the connection be lost meanwhile, what is not finished is refused.
+   * End the session: what was said is sent, the gateway finishes what it accepted, and closes. Without a session, or
+   * called once more, it waits for nothing.
    */
   close() {
-    for (const utterance of this.#utterances.values()) {
-      if (!utterance.accepted) this.#forget(utterance);
+    if (this.#state !== "open" || this.#ending !== "no") return this.#connection.close();
+    this.#ending = "wanted";
+    this.#connection.leave();
+    this.#flush();
+  }
+
+  /** Languages to translate into. @param {readonly string[]} reads */
+  read(reads) {
+    this.#settings.reads.wanted = [...reads];
+    this.#flushSoon();
+  }
+
+  /** What is shown of an utterance before it is final. @param {Stability} mode */
+  setStability(mode) {
+    this.#settings.stability.wanted = mode;
+    this.#flushSoon();
+  }
+
+  /** What the others are told that this one speaks. @param {string | null} lang */
+  speak(lang) {
+    this.#settings.speaks.wanted = lang;
+    this.#flushSoon();
+  }
+
+  /** Who this is, for the others. @param {string} name */
+  rename(name) {
+    this.#settings.name.wanted = name;
+    this.#flushSoon();
+  }
+
+  /**
+   * What is believed to have been said so far. Of several that come fast the newest is sent; one that the gateway
+   * refuses is dropped.
+   * @param {Said} said `id`: of the utterance that this revises; without one it begins.
+   * @returns {string} The utterance's id.
+   */
+  partial({ text, lang, id }) {
+    this.#flushSoon();
+    return this.#outgoing.revise(text, lang, id);
+  }
+
+  /**
+   * Say something. It is sent when what was said before was answered, and again until it is accepted or refused for
+   * good.
+   * @param {Said} said `id`: of the utterance that was begun with `partial`, or of one to be tried once more.
+   * @returns {string} The utterance's id.
+   */
+  final({ text, lang, id }) {
+    if (id !== undefined && this.#outgoing.find(id)?.final) return id;
+    const utterance = this.#outgoing.conclude(text, lang, id);
+    const full = this.#outgoing.find(utterance.id) === undefined;
+    if (!full && this.#ending === "no") {
+      this.#flushSoon();
+    } else {
+      // Not before the id is known that this is about.
+      queueMicrotask(() => this.#refuse(utterance, full ? FULL : ENDED));
     }
-    if (this.#state !== "open") this.#connection.close();
-    else if (!this.#connection.leaving) {
-      this.#connection.leave();
+    return utterance.id;
+  }
+
+  /**
+   * Stop translating an utterance. What is missing arrives as `translation.failed`; one not accepted yet is refused.
+   * @param {string} id
+   */
+  cancel(id) {
+    const utterance = this.#outgoing.find(id);
+    const cancel = { type: "utterance.cancel", id };
+    if (utterance === undefined) {
+      this.#cancels.set(id, true);
+      forgetOldest(this.#cancels, MOST_CANCELS);
+      if (this.#state === "open") this.#connection.send(cancel);
+    } else if (!utterance.sent) {
+      this.#refuse(utterance, CANCELLED);
+    } else if (!utterance.cancelled) {
+      utterance.cancelled = true;
+      this.#connection.send(cancel);
+    }
+  }
+
+  // ---- sending
+
+  #sendStart() {
+    clearTimeout(this.#starting);
+    this.#starting = undefined;
+    const settings = asked(Object.entries(this.#settings));
+    const [meeting, resume] = [this.#meeting || null, this.#position.resume];
+    this.#connection.send({ type: "session.start", meeting, ...settings, originals: this.#originals, resume });
+  }
+
+  /** Send what is due once whoever calls has said all of it. */
+  #flushSoon() {
+    if (this.#flushing) return;
+    this.#flushing = true;
+    queueMicrotask(() => {
+      this.#flushing = false;
+      this.#flush();
+    });
+  }
+
+  #flush() {
+    if (this.#state !== "open" || this.#draining || this.#ending === "sent") return;
+    if (this.#ending === "no" && this.#updates()) return;
+    const oldest = this.#outgoing.oldest;
+    if (oldest?.due) this.#sendFinal(oldest);
+    if (this.#ending === "no") {
+      for (const utterance of this.#outgoing.revised()) this.#sendPartial(utterance);
+    } else if (oldest === undefined) {
+      this.#ending = "sent";
       this.#connection.send({ type: "session.end" });
     }
   }
 
-  /**
-   * Languages to translate into, from the next utterance on.
-   * @param {readonly string[]} reads
-   */
-  read(reads) {
-    this.#options.reads = [...reads];
-  }
-
-  /**
-   * What is to be shown of an utterance before it is final, from now on.
-   * @param {Stability} mode
-   */
-  setStability(mode) {
-    this.#options.stability = mode;
-    this.#flush();
-  }
-
-  /**
-   * What is believed to have been said so far. Of several that come fast, or while there is no connection, the newest
-   * alone is sent; one that the gateway refuses is dropped without a word. An empty text is not sent.
-   * @param {{text: string, lang: string, id?: string | undefined}} said `id`: of the utterance that this revises;
-   *   without one it begins.
-   * @returns {string} The utterance's id.
-   */
-  partial({ text, lang, id }) {
-    const utterance = this.#known(id);
-    if (!utterance.final) {
-      utterance.revise(text, lang, this.#readsOf(lang));
-      this.#flush();
+  /** @returns {boolean} Whether the session goes on over another connection, to be told what no update tells. */
+  #updates() {
+    const { name, ...others } = this.#settings;
+    if (name.differs || (others.speaks.differs && this.speaks === null)) {
+      this.#disconnected();
+      this.#connection.replace();
+      return true;
     }
-    return utterance.id;
-  }
-
-  /**
-   * Say something. It is sent as soon as there is a session that reads its languages, and again until a gateway has
-   * accepted it.
-   * @param {{text: string, lang: string, id?: string | undefined}} said `id`: of the utterance that was begun with
-   *   `partial`.
-   * @returns {string} The utterance's id.
-   */
-  final({ text, lang, id }) {
-    const utterance = this.#known(id);
-    if (!utterance.final) {
-      utterance.conclude(text, lang, this.#readsOf(lang));
-      this.#flush();
+    const changed = Object.entries(others).filter(([, setting]) => setting.differs);
+    if (changed.length > 0 && !this.#updating) {
+      this.#updating = true;
+      this.#connection.send({ type: "session.update", ...asked(changed) });
     }
-    return utterance.id;
-  }
-
-  /**
-   * Stop translating an utterance. What is missing arrives as `translation.failed`, or at once as
-   * `utterance.refused` when the gateway was never told of it.
-   * @param {string} id
-   */
-  cancel(id) {
-    const utterance = this.#utterances.get(id);
-    if (utterance === undefined || utterance.cancelled) return;
-    utterance.cancelled = true;
-    if (utterance.sent && this.#state === "open") this.#connection.send({ type: "utterance.cancel", id });
-    else this.#refuseCancelled(utterance);
-  }
-
-  // ---------------------------------------------------------------- sending
-
-  #sendStart() {
-    this.#reads.ask(this.#options.reads);
-    this.#stability.ask(this.#options.stability);
-    this.#connection.send({ type: "session.start", ...this.#options });
-  }
-
-  /** Send what is due, as far as the session reads its languages; the rest waits for `session.updated`. */
-  #flush() {
-    if (this.#state !== "open" || this.#draining || this.#connection.leaving) return;
-    this.#updateStability(this.#options.stability);
-    for (const utterance of this.#utterances.values()) {
-      if (!utterance.due) continue;
-      if (!this.#reads.isInForce(utterance.reads)) return this.#updateReads(utterance.reads);
-      if (utterance.final) this.#sendFinal(utterance);
-      else this.#sendPartial(utterance);
-    }
-  }
-
-  /** @param {Stability} stability */
-  #updateStability(stability) {
-    if (this.#stability.isInForce(stability) || !this.#stability.mayAsk) return;
-    this.#stability.ask(stability);
-    this.#unanswered.push("stability");
-    this.#connection.send({ type: "session.update", stability });
-  }
-
-  /** @param {readonly string[]} reads */
-  #updateReads(reads) {
-    if (!this.#reads.mayAsk) return;
-    this.#reads.ask(reads);
-    this.#unanswered.push("reads");
-    this.#connection.send({ type: "session.update", reads });
+    return false;
   }
 
   /** @param {Utterance} utterance */
   #sendPartial(utterance) {
-    const rev = utterance.sendPartial(PARTIAL_MS, () => this.#flush());
-    this.#sendRevision("utterance.partial", utterance, rev);
+    utterance.sendPartial(PARTIAL_MS, () => this.#flush());
+    this.#sendRevision("utterance.partial", utterance);
   }
 
   /** @param {Utterance} utterance */
   #sendFinal(utterance) {
     utterance.sent = true;
-    if (this.#sendRevision("utterance.final", utterance, utterance.rev)) return;
-    // Not before `final` has returned the id that this is about.
-    queueMicrotask(() => this.#refuse(utterance, "message_too_large", "The text is too long to be sent."));
+    if (this.#sendRevision("utterance.final", utterance)) return;
+    this.#refuse(utterance, TOO_LARGE);
+    this.#flush();
   }
 
   /**
    * @param {"utterance.partial" | "utterance.final"} type
    * @param {Utterance} utterance
-   * @param {number} rev
-   * @returns {boolean} Whether the gateway takes messages of this size.
+   * @returns {boolean} Whether the gateway could say whose it is, should it refuse it.
    */
-  #sendRevision(type, { id, text, lang }, rev) {
+  #sendRevision(type, { id, rev, text, lang }) {
     const message = { type, id, rev, text, lang };
     const bytes = new TextEncoder().encode(JSON.stringify(message)).length;
-    if (this.#limits !== null && bytes > this.#limits.message_bytes) return false;
+    if (this.#limits !== null && (bytes > this.#limits.message_bytes || [...id].length > this.#limits.id_chars)) {
+      return false;
+    }
     this.#connection.send(message);
     return true;
   }
 
-  #ping() {
-    this.#unanswered.push("ping");
+  #probe() {
+    if (this.#state !== "open") {
+      // Unless it is on its way.
+      if (this.#starting !== undefined) this.#sendStart();
+      return;
+    }
+    this.#pinging = true;
     this.#connection.send({ type: "ping", nonce: "" });
   }
 
-  // ---------------------------------------------------------------- receiving
+  // ---- receiving
 
   /** @param {ServerMessage} message */
   #onMessage(message) {
+    this.#lastError = message.type === "error" ? message : null;
+    if (message.type === "session.started") return this.#onStarted(message);
+    if (!this.#position.isNews(message)) return;
     switch (message.type) {
-      case "session.started":
-        return this.#onStarted(message);
       case "session.updated":
         return this.#onUpdated(message);
       case "session.draining":
         this.#draining = true;
-        return this.#emit(message);
+        break;
+      case "participant.joined":
+      case "participant.updated":
+        this.#meet(message);
+        break;
+      case "participant.left":
+        this.participants.delete(message.participant);
+        break;
       case "utterance.accepted":
         return this.#onAccepted(message);
       case "caption":
-        this.#utterances.get(message.utterance)?.captioned(message.rev);
-        return this.#emit(message);
-      case "translation.delta":
-        if (this.#utterances.get(message.utterance)?.awaits(message.lang)) this.#emit(message);
-        return;
-      case "translation.final":
+        if (message.participant === this.#participant) this.#outgoing.find(message.utterance)?.captioned(message.rev);
+        break;
       case "translation.failed":
-        return this.#onTranslated(message);
+        if (message.participant === this.#participant) this.#cancels.delete(message.utterance);
+        break;
       case "error":
         return this.#onError(message);
       case "pong":
-        this.#unanswered.splice(0, this.#unanswered.indexOf("ping") + 1);
-        return this.#emit(message);
-      default:
-        // Whatever a newer gateway may have to say.
-        return this.#emit(message);
+        this.#pinging = false;
+        break;
     }
+    // Also whatever a newer gateway may have to say.
+    this.#emit(message);
   }
 
   /** @param {SessionStarted} message */
   #onStarted(message) {
-    this.#limits = message.limits;
-    this.#reads.take();
-    this.#stability.take();
+    this.#position.started(message);
     this.#connection.proven();
+    for (const setting of Object.values(this.#settings)) setting.take();
+    this.#limits = message.limits;
+    this.#meeting = message.meeting;
+    const before = [...this.participants.values()];
+    if (this.#participant && this.#participant !== message.participant) {
+      const { name, speaks, reads } = this;
+      before.push({ participant: this.#participant, name, speaks, reads: [...reads] });
+    }
+    this.#participant = message.participant;
+    this.participants.clear();
+    for (const other of message.participants) this.#meet(other);
     this.#emit(message);
-    for (const utterance of this.#utterances.values()) {
-      if (!utterance.begun) continue;
-      // A session that is not the old one recovered knows nothing of what the old one accepted.
-      if (message.recovered !== true) utterance.restart();
-      this.#emit({ type: "utterance.restarted", id: utterance.id });
+    for (const gone of before) {
+      if (!this.participants.has(gone.participant)) this.#emit({ ...gone, type: "participant.left" });
     }
     this.#enter("open");
+    if (message.recovered === true) {
+      for (const id of this.#cancels.keys()) this.#connection.send({ type: "utterance.cancel", id });
+    } else {
+      this.#cancels.clear();
+    }
     this.#flush();
+  }
+
+  /** @param {Participant} other */
+  #meet({ participant, name, speaks, reads }) {
+    this.participants.set(participant, { participant, name, speaks, reads });
   }
 
   /** @param {SessionUpdated} message */
   #onUpdated(message) {
-    // Answers come in order: what was sent before the update is answered, too.
-    const update = this.#unanswered.findIndex((what) => what !== "ping");
-    const [what] = this.#unanswered.splice(0, update + 1).slice(-1);
-    if (what === "reads") this.#reads.take();
-    if (what === "stability") this.#stability.take();
+    for (const setting of Object.values(this.#settings)) setting.take();
+    this.#updated();
     this.#emit(message);
     this.#flush();
+  }
+
+  #updated() {
+    clearTimeout(this.#again);
+    this.#updating = false;
+    this.#refusals = 0;
   }
 
   /** @param {UtteranceAccepted} message */
   #onAccepted(message) {
-    const utterance = this.#utterances.get(message.id);
-    if (utterance === undefined || utterance.accepted) return;
-    utterance.accept();
+    const utterance = this.#outgoing.find(message.id);
+    // One that is accepted already is acknowledged again when it was sent twice, or when the log is replayed.
+    if (!utterance?.final) return;
+    this.#outgoing.accept(utterance);
+    if (utterance.cancelled) this.#cancels.set(message.id, true);
     this.#emit(message);
-    this.#settleIfDone(utterance);
-  }
-
-  /** @param {TranslationFinal | TranslationFailed} message */
-  #onTranslated(message) {
-    const utterance = this.#utterances.get(message.utterance);
-    if (!utterance?.final || !utterance.awaits(message.lang)) return;
-    utterance.settle(message.lang);
-    this.#emit(message);
-    this.#settleIfDone(utterance);
-  }
-
-  /** @param {GatewayError} error */
-  #onError(error) {
-    this.#lastError = error;
-    const utterance = error.utterance ? this.#utterances.get(error.utterance) : undefined;
-    if (utterance !== undefined) return this.#onRefused(utterance, error);
-    // About one that is done with, such as a cancel that crossed the last translation on its way: no news to anybody.
-    if (error.utterance) return;
-    if (this.#state === "connecting" || this.#state === "loading") return this.#onStartRefused(error);
-    switch (UNASKED.has(error.code) ? undefined : this.#unanswered.shift()) {
-      case "reads":
-        return this.#onReadsRefused(error);
-      case "stability":
-        return this.#onStabilityRefused(error);
-      default:
-        return this.#emit(error);
-    }
-  }
-
-  /** @param {GatewayError} error */
-  #onReadsRefused(error) {
-    const reads = this.#reads.refuse();
-    if (error.retryable) return this.#reads.postpone(delayMs(error, this.#reads.refusals), () => this.#flush());
-    for (const utterance of this.#utterances.values()) {
-      if (!utterance.due || !equal(utterance.reads, reads)) continue;
-      if (utterance.final) this.#refuse(utterance, error.code, error.message);
-      else utterance.drop();
-    }
     this.#flush();
   }
 
   /** @param {GatewayError} error */
-  #onStabilityRefused(error) {
-    this.#stability.refuse();
-    if (error.retryable) {
-      return this.#stability.postpone(delayMs(error, this.#stability.refusals), () => this.#flush());
+  #onError(error) {
+    if (error.utterance) return this.#onUtteranceRefused(error.utterance, error);
+    if (this.#state !== "open") return this.#onStartRefused(error);
+    if (UNASKED.has(error.code)) return this.#emit(error);
+    if (this.#updating) return this.#onUpdateRefused(error);
+    if (error.code === "rate_limited" && this.#ending === "sent") {
+      this.#again = setTimeout(() => {
+        this.#ending = "wanted";
+        this.#flush();
+      }, delayMs(error, 1));
+    } else if (error.code !== "rate_limited" || !this.#pinging) {
+      this.#emit(error);
     }
-    this.#options.stability = this.#stability.inForce;
+  }
+
+  /** @param {GatewayError} error */
+  #onUpdateRefused(error) {
+    if (error.retryable) {
+      for (const setting of Object.values(this.#settings)) setting.drop();
+      this.#refusals += 1;
+      clearTimeout(this.#again);
+      this.#again = setTimeout(() => {
+        this.#updating = false;
+        this.#flush();
+      }, delayMs(error, this.#refusals));
+      return;
+    }
+    this.#refuseSettings(error);
+    this.#updated();
     this.#emit(error);
+    this.#flush();
   }
 
   /**
-   * @param {Utterance} utterance
+   * @param {GatewayError} error
+   * @returns {boolean} Whether it is of use to ask again.
+   */
+  #refuseSettings(error) {
+    const all = Object.entries(this.#settings);
+    const named = all.filter(([name]) => error.field?.startsWith(name));
+    const refused = (named.length ? named : all).map(([, setting]) => setting.refuse());
+    for (const [, setting] of all) setting.drop();
+    return refused.includes(true);
+  }
+
+  /**
+   * @param {string} id
    * @param {GatewayError} error
    */
-  #onRefused(utterance, error) {
-    if (utterance.refusePartial()) {
+  #onUtteranceRefused(id, error) {
+    const utterance = this.#outgoing.find(id);
+    if (utterance === undefined) {
+      // About a cancel. That there was nothing left to cancel is no news to anybody.
+      if (this.#cancels.delete(id) && error.retryable) setTimeout(() => this.cancel(id), delayMs(error, 1));
+    } else if (utterance.refusePartial()) {
       // Of a partial nobody needs to hear. Should it have been the final behind it, sending that again tells: it does
       // no harm where it was taken.
-      if (!utterance.final || utterance.accepted || utterance.cancelled) return;
+      if (!utterance.sent || utterance.cancelled) return;
       utterance.sent = false;
       this.#flush();
-    } else if (!utterance.final) {
-      return;
-    } else if (utterance.accepted) {
-      // About a cancel, then: the utterance itself was taken.
-      utterance.cancelled = false;
-      if (error.code !== "unknown_utterance") this.#emit(error);
-    } else if (utterance.cancelled) {
-      this.#refuseCancelled(utterance);
-    } else if (error.retryable) {
+    } else if (utterance.sent && error.retryable && !utterance.cancelled) {
       utterance.refusals += 1;
       utterance.postpone(delayMs(error, utterance.refusals), () => this.#flush());
-    } else {
-      this.#refuse(utterance, error.code, error.message);
+    } else if (utterance.sent) {
+      this.#refuse(utterance, utterance.cancelled ? CANCELLED : error);
+      this.#flush();
     }
   }
 
   /** @param {GatewayError} error */
   #onStartRefused(error) {
     if (!error.retryable) {
+      const useful = this.#refuseSettings(error);
       this.#emit(error);
-      this.#connection.close();
-      return;
+      return useful ? this.#sendStart() : this.#connection.close();
     }
     // A draining gateway closes right after this; then there is nothing left to retry on.
     if (error.code === "draining") return;
-    this.#enter("loading", error.message);
-    clearTimeout(this.#starting);
+    this.#enter("loading", error);
     this.#starting = setTimeout(() => this.#sendStart(), jittered(error.retry_after_ms ?? RETRY_MS));
   }
 
-  // ---------------------------------------------------------------- the connection
+  // ---- the connection
 
   #onOpening() {
     this.#lastError = null;
-    this.#draining = false;
     this.#enter("connecting");
+  }
+
+  /** What was on its way over a connection may not have arrived. */
+  #disconnected() {
+    clearTimeout(this.#starting);
+    this.#updated();
+    this.#pinging = this.#draining = false;
+    for (const setting of Object.values(this.#settings)) setting.drop();
+    for (const utterance of this.#outgoing.all()) {
+      utterance.lose();
+      if (utterance.cancelled) this.#refuse(utterance, CANCELLED);
+    }
   }
 
   /** @param {boolean} mayReturn */
   #onLost(mayReturn) {
-    clearTimeout(this.#starting);
-    this.#reads.forget();
-    this.#stability.forget();
-    this.#unanswered = [];
-    const words = this.#lastError?.message ?? "";
-    for (const utterance of this.#utterances.values()) {
-      utterance.lose();
-      if (utterance.cancelled) this.#refuseCancelled(utterance);
-      else if (!mayReturn) this.#refuse(utterance, "closed", words || "The session has ended.");
+    const why = this.#lastError;
+    this.#disconnected();
+    if (mayReturn) {
+      this.#connection.openLater(why?.retry_after_ms ?? 0);
+      return this.#enter("reconnecting", why);
     }
-    if (mayReturn) this.#connection.openLater(this.#lastError?.retry_after_ms ?? 0);
-    this.#enter(mayReturn ? "reconnecting" : "closed", words);
+    this.#ending = "no";
+    this.#position.end();
+    this.#cancels.clear();
+    const ended = { ...ENDED, ...(why && { message: why.message }) };
+    for (const utterance of this.#outgoing.all()) this.#refuse(utterance, ended);
+    this.#enter("closed", why);
   }
 
-  // ---------------------------------------------------------------- what is known
-
-  /** @param {string | undefined} id Of an utterance; one that is not known begins. */
-  #known(id) {
-    const utterance = (id === undefined ? undefined : this.#utterances.get(id)) ?? new Utterance(id);
-    this.#utterances.set(utterance.id, utterance);
-    return utterance;
-  }
-
-  /** @param {string} lang What is said in it is not translated into it. */
-  #readsOf(lang) {
-    return this.#options.reads.filter((tag) => tag !== lang);
-  }
-
-  /** @param {Utterance} utterance */
-  #settleIfDone(utterance) {
-    if (!utterance.settled) return;
-    this.#forget(utterance);
-    this.#emit({ type: "utterance.settled", id: utterance.id });
-  }
-
-  /** @param {Utterance} utterance */
-  #refuseCancelled(utterance) {
-    this.#refuse(utterance, "cancelled", "The utterance was cancelled.");
-  }
+  // ---- what is told
 
   /**
    * @param {Utterance} utterance
-   * @param {string} code
-   * @param {string} message
+   * @param {{code: string, message: string}} why
    */
-  #refuse(utterance, code, message) {
-    if (!this.#utterances.has(utterance.id)) return;
-    this.#forget(utterance);
+  #refuse(utterance, { code, message }) {
+    this.#outgoing.forget(utterance);
     this.#emit({ type: "utterance.refused", id: utterance.id, code, message });
-  }
-
-  /** @param {Utterance} utterance */
-  #forget(utterance) {
-    utterance.hurry();
-    this.#utterances.delete(utterance.id);
   }
 
   /**
    * @param {ConnectionState} state
-   * @param {string} [reason]
+   * @param {GatewayError | null} [why]
    */
-  #enter(state, reason = "") {
+  #enter(state, why = null) {
+    const reason = why?.message ?? "";
     if (this.#state === state && this.#reason === reason) return;
     this.#state = state;
     this.#reason = reason;
-    this.#emit({ type: "state", state, reason });
+    this.#emit({ type: "state", state, reason, code: why?.code ?? "" });
   }
 
   /** @param {ClientEvent} event */
   #emit(event) {
-    for (const listener of this.#listeners) listener(event);
+    for (const listener of [...this.#listeners]) {
+      try {
+        listener(event);
+      } catch (error) {
+        // A listener's mistake is not to cost the others what they are owed.
+        reportError(error);
+      }
+    }
   }
 }

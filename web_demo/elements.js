@@ -25,3 +25,17 @@ export function element(tag, className, text = "") {
   if (text) made.textContent = text;
   return made;
 }
+
+/**
+ * @param {string} className
+ * @param {string} words
+ * @param {string} testid
+ * @param {() => void} click
+ */
+export function button(className, words, testid, click) {
+  const made = element("button", className, words);
+  made.type = "button";
+  made.dataset.testid = testid;
+  made.addEventListener("click", click);
+  return made;
+}

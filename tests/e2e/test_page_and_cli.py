@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -34,18 +35,19 @@ async def test_the_page_tells_that_the_engine_loads_and_then_translates(
             # Nobody reloads: the page turns by itself.
             await expect(page.get_by_test_id("text")).to_be_enabled(timeout=240_000)
             for lang in ("ja", "de", "fr"):
-                await page.get_by_test_id(f"target-{lang}").check(force=True)
+                await page.get_by_test_id(f"read-{lang}").check(force=True)
             for text in ("Can you see my screen?", SENTENCE):
                 await page.get_by_test_id("text").fill(text)
                 await page.get_by_test_id("send").click()
-                card = page.get_by_test_id("utterance").first
-                await expect(card.get_by_test_id("original")).to_have_text(text)
-                await expect(card).to_have_attribute("data-state", "settled", timeout=60_000)
-            await expect(card.get_by_test_id("translation-de")).to_contain_text("Freitag")
-            await expect(card.get_by_test_id("translation-ja")).to_contain_text("金曜日")
-            await expect(card.get_by_test_id("first-token-ja")).to_contain_text("ms")
-            await page.evaluate("scrollTo(0, 0)")
-            await page.screenshot(path=artifacts / "real-engine.png", full_page=True)
+                row = page.get_by_test_id("utterance").last
+                await expect(row.get_by_test_id("original")).to_have_text(text)
+                await expect(row).to_have_attribute("data-state", "settled", timeout=60_000)
+            await expect(row.get_by_test_id("cell-de")).to_contain_text("Freitag")
+            await expect(row.get_by_test_id("cell-ja")).to_contain_text("金曜日")
+            await expect(row.get_by_test_id("cell-ja")).to_have_attribute(
+                "data-first-token-ms", re.compile(r"^\d")
+            )
+            await page.screenshot(path=artifacts / "real-engine.png")
 
 
 def test_the_websockets_command_line_client(real_gateway: GatewayProcess) -> None:

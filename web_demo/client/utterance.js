@@ -1,5 +1,5 @@
-// An utterance, from its first partial until nothing more comes for it. Knows its text, its languages and how far it
-// got; must not know messages.
+// An utterance, from its first partial until the gateway has accepted it. Knows its text and how far it got; must not
+// know messages.
 
 /** Unlike `crypto.randomUUID`, this works on pages that were not served over TLS. */
 function randomId() {
@@ -9,27 +9,19 @@ function randomId() {
 export class Utterance {
   text = "";
   lang = "";
-  /** Languages to translate into. @type {readonly string[]} */
-  reads = [];
   /** Of the newest partial that was sent, or of the final. */
   rev = 0;
   /** Whether `text` is the last word. */
   final = false;
   /** Whether the final was sent on this connection. */
   sent = false;
-  /** By this connection's session: it is the gateway's duty now. */
-  accepted = false;
-  /** Whether unfinished translations of it may have arrived. */
-  begun = false;
+  /** Whether the gateway was told to stop. */
   cancelled = false;
-  /** How often the final was refused in a row. */
   refusals = 0;
   /** Whether there is a partial that was not sent. */
   #fresh = false;
   /** Revisions of partials that may still be answered on this connection. @type {number[]} */
   #unanswered = [];
-  /** Languages that are final or failed. @type {Set<string>} */
-  #settled = new Set();
   /** @type {number | undefined} */
   #pause;
 
@@ -39,95 +31,52 @@ export class Utterance {
   }
 
   /**
-   * What is believed to have been said so far. Nothing at all is no news.
    * @param {string} text
    * @param {string} lang
-   * @param {readonly string[]} reads
    */
-  revise(text, lang, reads) {
+  revise(text, lang) {
     this.text = text;
     this.lang = lang;
-    this.reads = reads;
     this.#fresh = text.trim() !== "";
   }
 
   /**
-   * The last word on it; no partial is sent from now on.
+   * The last word on it.
    * @param {string} text
    * @param {string} lang
-   * @param {readonly string[]} reads
    */
-  conclude(text, lang, reads) {
-    this.revise(text, lang, reads);
+  conclude(text, lang) {
+    this.revise(text, lang);
     this.final = true;
     this.rev += 1;
     this.hurry();
   }
 
-  /** Whether its newest text is to be sent as soon as that is possible. */
+  /** Whether its newest text is to be sent. */
   get due() {
     return this.#pause === undefined && (this.final ? !this.sent : this.#fresh);
   }
-
-  /** Whether every language is final or failed. */
-  get settled() {
-    return this.accepted && this.#settled.size >= this.reads.length;
-  }
-
-  /** @param {string} lang */
-  awaits(lang) {
-    return this.reads.includes(lang) && !this.#settled.has(lang);
-  }
-
-  /** @param {string} lang */
-  settle(lang) {
-    this.#settled.add(lang);
-  }
-
-  // ---------------------------------------------------------------- partials
 
   /**
    * Its newest text goes out as a partial; the next one not before a pause.
    * @param {number} pauseMs
    * @param {() => void} whenOver
-   * @returns {number} The revision.
    */
   sendPartial(pauseMs, whenOver) {
     this.rev += 1;
     this.#unanswered.push(this.rev);
     this.#fresh = false;
-    this.begun = true;
     this.#wait(pauseMs, whenOver);
-    return this.rev;
   }
 
-  /** The newest partial is not to be sent. */
-  drop() {
-    this.#fresh = false;
-  }
-
-  /**
-   * The gateway has shown a revision, and with it answered those before.
-   * @param {number} rev
-   */
+  /** The gateway has shown a revision, and with it answered those before. @param {number} rev */
   captioned(rev) {
     this.#unanswered = this.#unanswered.filter((sent) => sent > rev);
   }
 
-  /**
-   * The gateway refused something.
-   * @returns {boolean} Whether that may have been a partial.
-   */
+  /** @returns {boolean} Whether what the gateway refused may have been a partial. */
   refusePartial() {
     return this.#unanswered.shift() !== undefined;
-  }
-
-  // ---------------------------------------------------------------- the final, and the connection
-
-  accept() {
-    this.accepted = this.sent = this.begun = true;
-    this.refusals = 0;
-    this.hurry();
   }
 
   /**
@@ -146,17 +95,12 @@ export class Utterance {
     this.#pause = undefined;
   }
 
-  /** The connection is gone: what the gateway did not accept has to be sent again, of partials the newest. */
+  /** The connection is gone: what was not accepted has to be sent again, of partials the newest. */
   lose() {
     this.hurry();
     this.#unanswered = [];
-    if (!this.accepted) this.sent = false;
+    this.sent = false;
     if (!this.final) this.#fresh = this.text.trim() !== "";
-  }
-
-  /** The session is another one, which knows nothing of what the old one accepted. */
-  restart() {
-    this.accepted = this.sent = this.begun = false;
   }
 
   /**

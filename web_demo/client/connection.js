@@ -2,36 +2,31 @@
 // must not know what the messages mean.
 
 const SUBPROTOCOL = "translation.v1.json";
-const RECONNECT_FIRST_MS = 500;
-const RECONNECT_MOST_MS = 15_000;
+const RECONNECT_FIRST_MS = 250;
+const RECONNECT_MOST_MS = 10_000;
+// A connection that lasted less is part of the trouble before it: who takes everybody and drops them is not stormed.
+const STEADY_MS = 15_000;
 const QUIET_MS = 20_000;
+const ANSWER_MS = 10_000;
 
 /** @param {number} status A WebSocket close code. */
 function mayReconnect(status) {
   return status !== 1000 && !(status >= 4500 && status <= 4999);
 }
 
-/**
- * A random delay of once to twice what was asked for, so that clients do not come back together, nor too early.
- * @param {number} delayMs
- */
+/** Once to twice the delay, so that clients do not come back together, nor too early. @param {number} delayMs */
 export function jittered(delayMs) {
   return delayMs * (1 + Math.random());
 }
 
 /**
- * Who uses a connection.
- * - `opening`: a socket is being opened
- * - `opened`: it is open
- * - `received`: a message arrived
- * - `probe`: time to send something that is answered; a socket that stays silent for as long again is given up
- * - `lost`: the socket is gone; `mayReturn` where `openLater` makes sense
+ * Who uses a connection. When it is `opened` and when it is to be probed, something is sent that is answered.
  * @typedef {object} Owner
  * @property {() => void} opening
  * @property {() => void} opened
  * @property {(message: any) => void} received
  * @property {() => void} probe
- * @property {(mayReturn: boolean) => void} lost
+ * @property {(mayReturn: boolean) => void} lost `mayReturn`: `openLater` makes sense.
  */
 
 export class Connection {
@@ -41,14 +36,17 @@ export class Connection {
   #socket = null;
   #leaving = false;
   #attempts = 0;
-  #heard = false;
+  /** When the gateway proved to be of use on this socket. @type {number | null} */
+  #provenAt = null;
+  /** Whether an answer is overdue when the timer rings. */
+  #asked = false;
+  /** @type {number | undefined} */
+  #timer;
   /** @type {number | undefined} */
   #returning;
-  /** @type {number | undefined} */
-  #probing;
 
   /**
-   * @param {string} url `ws://` or `wss://`.
+   * @param {string} url
    * @param {Owner} owner
    */
   constructor(url, owner) {
@@ -56,37 +54,42 @@ export class Connection {
     this.#owner = owner;
   }
 
-  /** Whether no socket will follow this one. */
-  get leaving() {
-    return this.#leaving;
-  }
-
-  /** Open a socket now, unless there is one. */
+  /** Open a socket now; where there is one, find out whether anybody is at its other end. */
   open() {
-    if (this.#socket !== null) return;
+    if (this.#socket !== null) {
+      if (!this.#asked) this.#probe(this.#socket);
+      return;
+    }
     clearTimeout(this.#returning);
     this.#leaving = false;
+    this.#provenAt = null;
     this.#owner.opening();
     const socket = new WebSocket(this.#url, SUBPROTOCOL);
     this.#socket = socket;
+    this.#expectAnswer(socket);
     socket.addEventListener("open", () => this.#begin(socket));
     socket.addEventListener("message", (event) => this.#receive(socket, event.data));
     socket.addEventListener("close", (event) => this.#lose(socket, mayReconnect(event.code)));
   }
 
-  /**
-   * Open a socket after a while, a longer one each time, until `proven`.
-   * @param {number} atLeastMs
-   */
+  /** Open a socket after a while, on average a longer one each time. @param {number} atLeastMs */
   openLater(atLeastMs) {
-    const backOffMs = Math.min(RECONNECT_FIRST_MS * 2 ** this.#attempts, RECONNECT_MOST_MS);
+    const mostMs = Math.min(RECONNECT_FIRST_MS * 2 ** this.#attempts, RECONNECT_MOST_MS);
     this.#attempts += 1;
-    this.#returning = setTimeout(() => this.open(), jittered(Math.max(backOffMs, atLeastMs)));
+    this.#returning = setTimeout(() => this.open(), atLeastMs + Math.random() * mostMs);
   }
 
-  /** The gateway is of use: should it be lost, come back soon. */
+  /** Another socket in place of the one that there is, whose owner does not hear of its end. */
+  replace() {
+    const socket = this.#socket;
+    this.#socket = null;
+    socket?.close();
+    this.open();
+  }
+
+  /** The gateway is of use. */
   proven() {
-    this.#attempts = 0;
+    this.#provenAt = performance.now();
   }
 
   /** @param {object} message */
@@ -110,17 +113,21 @@ export class Connection {
   /** @param {WebSocket} socket */
   #begin(socket) {
     if (socket !== this.#socket) return;
-    this.#heard = true;
-    this.#probing = setInterval(() => this.#probe(socket), QUIET_MS);
+    this.#expectAnswer(socket);
     this.#owner.opened();
   }
 
   /** @param {WebSocket} socket */
   #probe(socket) {
-    // A connection can be gone without a word.
-    if (!this.#heard) return this.#lose(socket, true);
-    this.#heard = false;
+    this.#expectAnswer(socket);
     this.#owner.probe();
+  }
+
+  /** A connection can be gone without a word. @param {WebSocket} socket */
+  #expectAnswer(socket) {
+    clearTimeout(this.#timer);
+    this.#asked = true;
+    this.#timer = setTimeout(() => this.#lose(socket, true), ANSWER_MS);
   }
 
   /**
@@ -129,7 +136,9 @@ export class Connection {
    */
   #receive(socket, frame) {
     if (socket !== this.#socket || typeof frame !== "string") return;
-    this.#heard = true;
+    clearTimeout(this.#timer);
+    this.#asked = false;
+    this.#timer = setTimeout(() => this.#probe(socket), QUIET_MS);
     this.#owner.received(JSON.parse(frame));
   }
 
@@ -140,8 +149,12 @@ export class Connection {
   #lose(socket, mayReturn) {
     if (socket !== this.#socket) return;
     this.#socket = null;
-    clearInterval(this.#probing);
-    socket.close();
-    this.#owner.lost(mayReturn && !this.#leaving);
+    clearTimeout(this.#timer);
+    if (this.#provenAt !== null && performance.now() - this.#provenAt >= STEADY_MS) this.#attempts = 0;
+    const returning = mayReturn && !this.#leaving;
+    // With 1000 the session is over; with none it is kept to be gone on with.
+    if (returning) socket.close();
+    else socket.close(1000);
+    this.#owner.lost(returning);
   }
 }

@@ -1,0 +1,155 @@
+"""The page as its user goes about it: joining, choosing, saying, and where on it the answers stand.
+
+Every function takes a Playwright page or a Watch over one. The simulated engine's "translation" is the source text
+behind the target's tag: `[ja] Hello`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.async_api import Locator, Page, expect
+
+from tests.conftest import Watch
+
+# Others may be using the machine; whoever waits for a state waits for as long as it takes.
+expect.set_options(timeout=8_000)
+
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "device_scale_factor": 2}
+SMALL_PHONE: dict[str, Any] = PHONE | {"viewport": {"width": 360, "height": 740}}
+DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 860}}
+
+LANGUAGES = ("en", "ja", "es", "de", "fr", "zh")
+SENTENCE = "Let's move the launch to Friday."
+
+_meetings = itertools.count(1)
+
+
+def new_meeting() -> str:
+    """An id that no other test uses."""
+    return f"test-{next(_meetings)}"
+
+
+def meeting_of(page: Page) -> str:
+    """The meeting in the page's address; empty where there is none."""
+    return parse_qs(urlsplit(page.url).query).get("meeting", [""])[0]
+
+
+async def connected(page: Page) -> None:
+    await expect(page.get_by_test_id("status")).to_have_text("Connected")
+
+
+async def join(page: Page, name: str = "", *, reads: str = "en", speaks: bool = True) -> None:
+    """Answer the question that a link leads to."""
+    dialog = page.get_by_role("dialog", name="Join the meeting")
+    await dialog.get_by_label("Your name").fill(name)
+    await dialog.get_by_label("I read").select_option(reads)
+    await dialog.get_by_label("speak and listen" if speaks else "listen", exact=True).check()
+    await dialog.get_by_role("button", name="Join").click()
+    await connected(page)
+
+
+async def show(page: Page, tab: str) -> Locator:
+    """Open one of the panel's tabs; what is in it."""
+    if await page.get_by_test_id("side-panel").is_hidden():
+        await page.get_by_test_id("options").click()
+    await page.get_by_test_id(f"tab-{tab}").click()
+    pane = page.locator(f"#pane-{tab}")
+    await expect(pane).to_be_visible()
+    return pane
+
+
+async def read(page: Page, *tags: str) -> None:
+    """Choose the languages to read, and no others."""
+    await connected(page)
+    pane = await show(page, "reading")
+    for tag in LANGUAGES:
+        await pane.get_by_test_id(f"read-{tag}").set_checked(tag in tags)
+
+
+async def choose_stability(page: Page, mode: str) -> None:
+    await connected(page)
+    pane = await show(page, "reading")
+    await pane.get_by_test_id(f"stability-{mode}").check()
+
+
+async def say(page: Page, text: str) -> Locator:
+    """Type a text and send it; its row."""
+    await page.get_by_test_id("text").fill(text)
+    await page.get_by_test_id("send").click()
+    return row(page, text)
+
+
+def row(page: Page, text: str) -> Locator:
+    """The row of an utterance with these words in one of its cells."""
+    return page.get_by_test_id("utterance").filter(has_text=text)
+
+
+def cell(within: Page | Locator, lang: str) -> Locator:
+    """The text in the column of a language."""
+    return within.get_by_test_id(f"cell-{lang}")
+
+
+async def settled(utterance: Locator) -> None:
+    await expect(utterance).to_have_attribute("data-state", "settled")
+
+
+async def type_words(watch: Watch, *words: str) -> None:
+    """Type words, each once what was typed before it was sent and shown."""
+    field = watch.page.get_by_test_id("text")
+    for word in words:
+        text = f"{await field.input_value()} {word}".strip()
+        await field.press_sequentially(f" {word}" if text != word else word)
+        await until(lambda text=text: text in captions(watch))  # type: ignore[misc]
+
+
+async def seen_by(page: Page, testid: str) -> list[str]:
+    """Every text that `witness` saw elements with this id show, the first one first."""
+    seen: list[str] = await page.evaluate("(testid) => seen[testid]", testid)
+    return seen
+
+
+async def witness(page: Page, *testids: str) -> None:
+    """Take note from now on of every text that elements with these ids ever show."""
+    await page.evaluate(_WITNESS, list(testids))
+
+
+_WITNESS = """(testids) => {
+    window.seen = Object.fromEntries(testids.map((testid) => [testid, []]));
+    const look = () => {
+        for (const [testid, texts] of Object.entries(seen)) {
+            for (const found of document.querySelectorAll(`[data-testid="${testid}"]`)) {
+                if (found.textContent !== texts.at(-1)) texts.push(found.textContent);
+            }
+        }
+    };
+    new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true });
+}"""
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.02)
+
+
+def captions(watch: Watch) -> list[str]:
+    """What the gateway has shown of what was said, oldest first."""
+    return [frame["text"] for frame in received(watch, "caption")]
+
+
+def received(watch: Watch, kind: str) -> list[dict[str, Any]]:
+    return [frame for frame in watch.received if frame["type"] == kind]
+
+
+def sent(watch: Watch, kind: str) -> list[dict[str, Any]]:
+    return [frame for frame in watch.sent if frame["type"] == kind]
+
+
+async def overflow_px(page: Page) -> int:
+    """How much wider than the viewport the page is."""
+    width: int = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return width

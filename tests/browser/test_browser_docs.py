@@ -1,0 +1,97 @@
+"""docs/browser.md: its page is opened from another origin than the gateway's, its tables are held to the code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from playwright.async_api import Browser, ConsoleMessage, expect
+
+from tests.browser.conftest import SCRIPT, StartGateway
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.browser
+
+DOC = (ROOT / "docs" / "browser.md").read_text()
+CLIENT = (ROOT / "web_demo" / "client.js").read_text()
+ADDRESS = "127.0.0.1:8000"
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a web server of somebody else's."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+async def test_the_page_works_from_another_origin(
+    start_gateway: StartGateway, browser: Browser, tmp_path: Path
+) -> None:
+    (source,) = re.findall(r"^```html\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    with served(folder) as origin:
+        gateway = start_gateway(f'allowed_origins = ["{origin}"]\n{SCRIPT}').ready()
+        host = gateway.url.removeprefix("http://")
+        (folder / "index.html").write_text(source.replace(ADDRESS, host))
+        complaints: list[str] = []
+
+        def note(message: ConsoleMessage) -> None:
+            if message.type in ("error", "warning") and not str(message.location.get("url")).endswith(".ico"):
+                complaints.append(message.text)
+
+        page = await browser.new_page()
+        page.on("console", note)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        await page.goto(origin)
+        await expect(page.get_by_role("status")).to_have_text("open")
+        field = page.get_by_label("Say something")
+        await field.press_sequentially("Good morn")
+        await expect(page.get_by_role("listitem")).to_contain_text("[ja]")
+        await field.fill("Good morning.")
+        await field.press("Enter")
+        await expect(page.get_by_role("listitem")).to_have_text("Ana: [ja] Good morning.")
+        await expect(field).to_have_value("")
+        await field.fill("A text that will fail.")
+        await field.press("Enter")
+        await expect(page.get_by_role("listitem").nth(1)).to_contain_text("fails")
+        assert complaints == []
+
+
+def rows(heading: str) -> list[str]:
+    """The first column of the tables of a section."""
+    section = DOC.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def test_every_option_property_and_method_is_listed() -> None:
+    options = re.findall(r"@property \{.*\} \[(\w+)\]", (ROOT / "web_demo/client/events.js").read_text())
+    public = CLIENT[CLIENT.index("export class") :]
+    properties = [*re.findall(r"^  get (\w+)\(\)", public, re.M), *re.findall(r"^  (\w+) = ", public, re.M)]
+    methods = re.findall(r"^  (?!constructor|get )(\w+)\(.*\) \{$", public, re.M)
+    listed = [name.split("(")[0] for name in rows("The session")]
+    assert sorted(listed) == sorted([*options, *properties, *methods])
+
+
+def test_every_event_is_listed() -> None:
+    types = "".join((ROOT / "web_demo/client" / name).read_text() for name in ("events.js", "messages.js"))
+    assert sorted(rows("Events")) == sorted(set(re.findall(r'\{type: "([\w.]+)"', types)))

@@ -1,0 +1,215 @@
+"""The captions alone, as a wall screen or a video mixer opens them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+from websockets.asyncio.client import ClientConnection, connect
+
+from tests.browser.conftest import StartGateway, kill
+from tests.conftest import OpenPage
+from tests.processes import GatewayProcess
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def meeting() -> str:
+    return uuid4().hex
+
+
+def address(gateway: GatewayProcess, **query: str) -> str:
+    return f"{gateway.url}/?{urlencode({'view': 'captions', **query})}"
+
+
+@asynccontextmanager
+async def speaker(gateway: GatewayProcess, meeting: str, name: str = "Ana") -> AsyncIterator[Speaker]:
+    async with connect(f"ws://127.0.0.1:{gateway.port}/v1/stream") as connection:
+        speaking = Speaker(connection)
+        await speaking.send("session.start", meeting=meeting, name=name, speaks="en", reads=[])
+        yield speaking
+
+
+class Speaker:
+    """Somebody else in the meeting."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+
+    async def send(self, kind: str, **fields: object) -> None:
+        await self._connection.send(json.dumps({"type": kind, **fields}))
+
+    async def say(self, identifier: str, text: str) -> None:
+        await self.send("utterance.final", id=identifier, rev=9, text=text)
+
+
+def captions(page: Page, lang: str = "ja") -> Locator:
+    return page.get_by_test_id(f"captions-{lang}").locator(".caption")
+
+
+async def background(page: Page, selector: str) -> str:
+    return str(await page.locator(selector).first.evaluate("(part) => getComputedStyle(part).backgroundColor"))
+
+
+async def test_what_somebody_says_is_seen_and_stays_until_the_next(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str, artifacts: Path
+) -> None:
+    async with open_page(address(gateway, meeting=meeting, lang="ja", lines="1")) as watch:
+        page = watch.page
+        view = page.get_by_test_id("captions")
+        await expect(view).to_have_attribute("data-state", "open")
+        # Nothing but what is said, and the video behind it.
+        await expect(page.locator("body")).to_have_text("")
+        assert await background(page, "html") == "rgba(0, 0, 0, 0)"
+        assert await background(page, "body") == "rgba(0, 0, 0, 0)"
+        assert await page.locator("button, input, select, a, header").count() == 0
+
+        async with speaker(gateway, meeting) as ana:
+            await ana.say("1", "Good morning.")
+            await expect(captions(page)).to_have_text(["Ana: [ja] Good morning."])
+            assert await background(page, ".caption") == "rgba(0, 0, 0, 0.6)"
+            await ana.say("3", "Let us begin.")
+            await expect(captions(page)).to_have_text(["Ana: [ja] Let us begin."])
+            words = captions(page).locator("p")
+            await expect(words).to_have_attribute("lang", "ja")
+            await page.evaluate("document.body.style.setProperty('background', 'linear-gradient(#357, #fb8)')")
+            await page.screenshot(path=artifacts / "captions.png")
+        starts = [frame for frame in watch.sent if frame["type"] == "session.start"]
+        assert [(start["reads"], start["stability"]) for start in starts] == [(["ja"], "stable")]
+
+
+async def test_markup_is_text_and_of_a_long_caption_the_end_is_seen(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str
+) -> None:
+    async with (
+        open_page(address(gateway, meeting=meeting, lang="en", names="0", size="3rem")) as watch,
+        speaker(gateway, meeting) as ana,
+    ):
+        text = '<b onclick="x">bold</b> ' + "and so on " * 60 + "<i>end</i>"
+        await ana.say("1", text)
+        await expect(captions(watch.page, "en")).to_have_text([text])
+        assert await watch.page.locator(".caption b, .caption i").count() == 0
+        window = watch.page.locator(".caption-words")
+        height, below = await window.evaluate(
+            """(window) => [
+                window.getBoundingClientRect().height / parseFloat(getComputedStyle(window).lineHeight),
+                window.firstChild.getBoundingClientRect().bottom - window.getBoundingClientRect().bottom,
+            ]"""
+        )
+        assert height == pytest.approx(3, abs=0.05)
+        assert below == pytest.approx(0, abs=1)
+
+
+async def test_two_languages_have_a_block_each_and_originals_are_shown_if_asked_for(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str
+) -> None:
+    query = {
+        "meeting": meeting,
+        "lang": "ja,de-AT",
+        "original": "1",
+        "align": "center",
+        "position": "top",
+        "box": "0",
+    }
+    async with open_page(address(gateway, **query)) as watch, speaker(gateway, meeting) as ana:
+        for number in range(3):
+            await ana.say(str(number), f"Sentence {number}.")
+        for lang in ("ja", "de"):
+            await expect(captions(watch.page, lang).locator("p:not(.original p)")).to_have_text(
+                [f"Ana: [{lang}] Sentence {number}." for number in (1, 2)]
+            )
+        # Another one is under way, and has no word yet that stays.
+        await ana.send("utterance.partial", id="3", rev=1, text="Hm")
+        while not any(frame["type"] == "caption" and frame["text"] == "Hm" for frame in watch.received):
+            await asyncio.sleep(0.02)
+        await watch.page.evaluate(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
+        await expect(captions(watch.page).locator(".original")).to_have_text(["Sentence 1.", "Sentence 2."])
+        assert await background(watch.page, ".caption") == "rgba(0, 0, 0, 0)"
+        blocks = [await watch.page.get_by_test_id(f"captions-{lang}").bounding_box() for lang in ("ja", "de")]
+        tops = [box["y"] for box in blocks if box]
+        assert tops == sorted(tops)
+        assert tops[0] < 60
+
+
+async def test_wrong_parameters_are_named(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(address(gateway)) as watch:
+        message = watch.page.get_by_test_id("captions-message")
+        await expect(message).to_contain_text("“meeting”")
+        await expect(message).to_contain_text("“lang”")
+    wrong = {
+        "meeting": "a b",
+        "lang": "ja;de",
+        "lines": "7",
+        "size": "huge",
+        "align": "right",
+        "position": "left",
+        "stability": "firm",
+        "names": "yes",
+        "original": "2",
+        "box": "101",
+        "linger": "-1",
+    }
+    async with open_page(address(gateway, **wrong)) as watch:
+        message = watch.page.get_by_test_id("captions-message")
+        for name in wrong:
+            await expect(message).to_contain_text(f"“{name}”")
+        assert watch.sent == []
+
+
+async def test_a_language_that_the_gateway_does_not_know_is_said(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str
+) -> None:
+    async with open_page(address(gateway, meeting=meeting, lang="tlh")) as watch:
+        await expect(watch.page.get_by_test_id("captions-message")).to_contain_text("tlh")
+
+
+async def test_a_caption_stays_while_the_connection_is_lost(
+    start_gateway: StartGateway, open_page: OpenPage, meeting: str
+) -> None:
+    gateway = start_gateway().ready()
+    async with open_page(address(gateway, meeting=meeting, lang="ja")) as watch:
+        watch.allow("ERR_")  # the browser notes every connection that breaks off
+        watch.allow("WebSocket")
+        page = watch.page
+        view = page.get_by_test_id("captions")
+        async with speaker(gateway, meeting) as ana:
+            await ana.say("1", "Good morning.")
+            await expect(captions(page)).to_have_text(["Ana: [ja] Good morning."])
+            kill(gateway)
+        await expect(view).to_have_attribute("data-state", "reconnecting")
+        await expect(captions(page)).to_have_text(["Ana: [ja] Good morning."])
+        dot = await view.evaluate("(view) => getComputedStyle(view, '::after').content")
+        assert dot == '""'
+        again = start_gateway(port=gateway.port).ready()
+        await expect(view).to_have_attribute("data-state", "open", timeout=30_000)
+        await expect(captions(page)).to_have_text(["Ana: [ja] Good morning."])
+        async with speaker(again, meeting) as ana:
+            await ana.say("1", "Here we are again.")
+            await expect(captions(page).last).to_have_text("Ana: [ja] Here we are again.")
+
+
+async def test_what_is_finished_fades_when_nobody_speaks(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str
+) -> None:
+    async with (
+        open_page(address(gateway, meeting=meeting, lang="en", linger="0.2")) as watch,
+        speaker(gateway, meeting) as ana,
+    ):
+        block = watch.page.get_by_test_id("captions-en")
+        await ana.say("1", "Good morning.")
+        await expect(captions(watch.page, "en")).to_have_text(["Ana: Good morning."])
+        await expect(block).to_have_css("opacity", "0")
+        # Somebody speaks: that stays as long as it takes.
+        await ana.send("utterance.partial", id="2", rev=1, text="And on")
+        await expect(captions(watch.page, "en")).to_have_text(["Ana: And on"])
+        await expect(block).to_have_css("opacity", "1")

@@ -1,0 +1,458 @@
+"""`web_demo/composer.js` and `microphone.js` in a page that else holds nothing, against a real gateway process.
+
+The browser's recogniser is played by a script: a real one needs a microphone and its maker's servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, Route, expect
+
+from tests.conftest import OpenPage, Watch
+from tests.processes import GatewayProcess
+
+pytestmark = pytest.mark.browser
+
+_SET_UP = """async ({ reads, demo }) => {
+    const { GatewayClient } = await import("/client.js");
+    const { Composer } = await import("/composer.js");
+    const url = new URL("/v1/stream", location.href);
+    url.protocol = "ws:";
+    window.heard = [];
+    window.objections = [];
+    window.spoken = [];
+    window.client = new GatewayClient(url.href, { reads });
+    client.listen((event) => heard.push(event));
+    window.composer = new Composer({
+        client,
+        object: (words) => objections.push(words),
+        onLang: (lang) => spoken.push(lang),
+    });
+    document.getElementById("main").append(composer.element);
+    client.connect();
+    const { languages } = await (await fetch("/v1/languages")).json();
+    composer.offer(languages, { demo });
+}"""
+
+# What a test says is heard; `recognisers` are all that were ever made.
+_RECOGNISER = """
+    window.recognisers = [];
+    window.SpeechRecognition = class {
+        constructor() { recognisers.push(this); }
+        start() { this.running = true; queueMicrotask(() => this.onstart?.()); }
+        stop() { this.stopped = true; }
+        abort() { this.end(); }
+        end() { this.running = false; setTimeout(() => this.onend?.()); }
+        hear(resultIndex, ...results) {
+            const list = results.map(([transcript, isFinal]) => Object.assign([{ transcript }], { isFinal }));
+            this.onresult({ resultIndex, results: list });
+        }
+    };
+"""
+_NO_RECOGNISER = "delete window.SpeechRecognition; delete window.webkitSpeechRecognition;"
+
+Frame = dict[str, Any]
+
+
+class Composing:
+    """A page with a composer, and what it sends."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.page = watch.page
+        self.text = self.page.get_by_test_id("text")
+        self.note = self.page.get_by_test_id("composer-note")
+        self.microphone = self.page.get_by_test_id("microphone")
+        self._watch = watch
+
+    def frames(self) -> list[Frame]:
+        kinds = ("utterance.partial", "utterance.final", "utterance.cancel")
+        return [frame for frame in self._watch.sent if frame["type"] in kinds]
+
+    def partials(self) -> list[str]:
+        return [frame["text"] for frame in self.frames() if frame["type"] == "utterance.partial"]
+
+    def finals(self) -> list[str]:
+        return [frame["text"] for frame in self.frames() if frame["type"] == "utterance.final"]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(20):
+            while not condition():
+                await asyncio.sleep(0.02)
+
+    async def sent(self, *texts: str) -> None:
+        """These finals, in this order."""
+        await self.until(lambda: len(self.finals()) >= len(texts))
+        assert self.finals() == list(texts)
+
+    async def hear(self, index: int, *results: tuple[str, bool], recogniser: int = -1) -> None:
+        """Every segment since the recogniser began; `index` is the first that changed."""
+        await self.page.evaluate(
+            "([at, index, results]) => recognisers.at(at).hear(index, ...results)",
+            [recogniser, index, [list(result) for result in results]],
+        )
+
+    async def recognisers(self, count: int) -> None:
+        """So many were made, and the last one listens."""
+        await self.page.evaluate(
+            """async (count) => {
+                while (recognisers.length < count || !recognisers.at(-1).running) {
+                    await new Promise((resolve) => setTimeout(resolve, 20));
+                }
+            }""",
+            count,
+        )
+        assert await self.page.evaluate("recognisers.length") == count
+
+
+OpenComposer = Callable[..., AbstractAsyncContextManager[Composing]]
+
+
+@pytest.fixture
+def open_composer(gateway: GatewayProcess, open_page: OpenPage) -> OpenComposer:
+    @asynccontextmanager
+    async def opened(
+        script: str = _RECOGNISER, reads: tuple[str, ...] = ("ja",), demo: bool = True, **options: Any
+    ) -> AsyncIterator[Composing]:
+        async with open_page(f"{gateway.url}/favicon.svg", **options) as watch:
+            watch.allow("favicon.ico")  # what a browser looks for where no page names an icon
+            page = watch.page
+            await page.add_init_script(script)
+            await page.route("**/app.js", _nothing)
+            await page.goto(gateway.url)
+            await page.evaluate(_SET_UP, {"reads": list(reads), "demo": demo})
+            await expect(page.get_by_test_id("spoken-lang")).to_have_value("en")
+            composing = Composing(watch)
+            await composing.until(lambda: any(frame["type"] == "session.started" for frame in watch.received))
+            yield composing
+
+    return opened
+
+
+async def _nothing(route: Route) -> None:
+    await route.fulfill(body="", content_type="text/javascript")
+
+
+def one_utterance(frames: list[Frame]) -> bool:
+    return len({frame["id"] for frame in frames}) == 1 and all(
+        one["rev"] < other["rev"] for one, other in pairwise(frames)
+    )
+
+
+# -------------------------------------------------------------------- typing
+
+
+async def test_typing_is_streamed_at_word_ends_and_pauses_and_enter_sends_it(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.text.press_sequentially("Let's ")
+        await composer.until(lambda: composer.partials() == ["Let's"])
+        await composer.text.press_sequentially("mov")
+        await composer.until(lambda: composer.partials() == ["Let's", "Let's mov"])
+        await composer.text.press_sequentially("e on.")
+        await composer.text.press("Enter")
+        await composer.sent("Let's move on.")
+
+        assert one_utterance(composer.frames())
+        assert {frame["lang"] for frame in composer.frames()} == {"en"}
+        await expect(composer.text).to_have_value("")
+        await expect(composer.text).to_be_focused()
+
+
+async def test_shift_enter_begins_a_line_and_the_field_grows(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        low = await composer.text.bounding_box()
+        await composer.text.press_sequentially("One")
+        await composer.text.press("Shift+Enter")
+        await composer.text.press_sequentially("two")
+        await expect(composer.text).to_have_value("One\ntwo")
+        high = await composer.text.bounding_box()
+        assert low is not None
+        assert high is not None
+        assert high["height"] > low["height"]
+        await composer.text.press("Enter")
+        await composer.sent("One\ntwo")
+
+
+async def test_what_is_cleared_is_given_up(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.text.press_sequentially("Never mind ")
+        await composer.until(lambda: composer.partials() == ["Never mind"] or len(composer.partials()) == 2)
+        await composer.text.press("Escape")
+        await expect(composer.text).to_have_value("")
+        given_up = composer.frames()[0]["id"]
+
+        await composer.text.press_sequentially("Never mind.")
+        await composer.text.press("Enter")
+        await composer.sent("Never mind.")
+        assert composer.frames()[-1]["id"] != given_up
+        assert await composer.page.evaluate("objections") == []
+
+
+async def test_another_text_in_its_place_is_another_utterance(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.text.fill("Let's move the launch.")
+        await composer.until(lambda: len(composer.partials()) == 1)
+        await composer.text.fill("Who is taking notes?")
+        await composer.until(lambda: len(composer.partials()) == 2)
+        await composer.text.fill("Who is taking the notes?")
+        await composer.until(lambda: len(composer.partials()) == 3)
+
+        first, second, third = [frame for frame in composer.frames() if frame["type"] == "utterance.partial"]
+        assert first["id"] != second["id"]
+        assert second["id"] == third["id"]
+
+
+async def test_what_an_input_method_composes_is_not_sent_before_it_stands(open_composer: OpenComposer) -> None:
+    async with open_composer(reads=("en",)) as composer:
+        await composer.page.get_by_test_id("spoken-lang").select_option("ja")
+        await composer.text.focus()
+        typing = await composer.page.context.new_cdp_session(composer.page)
+        # What ends a word is due at once.
+        for text in ("か", "かい", "かい、"):
+            await typing.send("Input.imeSetComposition", {"text": text, "selectionStart": 3, "selectionEnd": 3})
+        enter = (
+            "new KeyboardEvent('keydown', { key: 'Enter', isComposing: true, bubbles: true, cancelable: true })"
+        )
+        await composer.text.evaluate(f"(field) => field.dispatchEvent({enter})")
+        await expect(composer.text).to_have_value("かい、")
+        await typing.send("Input.insertText", {"text": "会議"})
+        await composer.until(lambda: composer.partials() == ["会議"])
+        assert composer.finals() == []
+
+        await composer.text.press("Enter")
+        await composer.sent("会議")
+
+
+async def test_a_text_that_is_too_long_stays_and_cannot_be_sent(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        send, count = composer.page.get_by_test_id("send"), composer.page.get_by_test_id("count")
+        await composer.page.evaluate("composer.limits = { ...client.limits, text_chars: 20 }")
+        await composer.text.fill("Seventeen letters")
+        await expect(count).to_have_text("17 of 20")
+        await expect(composer.note).to_have_text("")
+
+        await composer.text.fill("This is more than twenty.")
+        await expect(count).to_have_text("25 of 20")
+        await expect(composer.note).to_contain_text("Too long to send")
+        await expect(send).to_be_disabled()
+        await composer.text.press("Enter")
+        await expect(composer.text).to_have_value("This is more than twenty.")
+        assert "This is more than twenty." not in [*composer.partials(), *composer.finals()]
+
+        await composer.text.fill("This is short.")
+        await expect(composer.note).to_have_text("")
+        await send.click()
+        await composer.sent("This is short.")
+
+
+async def test_enter_with_nothing_typed_gives_a_hint(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.text.press("Enter")
+        await expect(composer.note).to_have_text("Type something first, or pick a sentence.")
+        await composer.text.press_sequentially("A")
+        await expect(composer.note).to_have_text("")
+        assert composer.finals() == []
+
+
+async def test_a_text_that_the_gateway_refuses_is_told(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.page.evaluate("composer.limits = null")
+        await composer.text.fill("a" * 2_001)
+        await composer.text.press("Enter")
+        await composer.page.evaluate(
+            "async () => { while (!objections.length) await new Promise((r) => setTimeout(r, 20)); }"
+        )
+        assert len(await composer.page.evaluate("objections")) == 1
+
+
+# -------------------------------------------------------------------- languages and sentences
+
+
+async def test_the_spoken_language_is_remembered_and_told(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.text.fill("Guten Morgen")
+        await composer.until(lambda: len(composer.partials()) == 1)
+        await composer.page.get_by_test_id("spoken-lang").select_option("de")
+        await expect(composer.text).to_have_attribute("lang", "de")
+        await composer.until(lambda: len(composer.partials()) == 2)
+        english, german = [frame for frame in composer.frames() if frame["type"] == "utterance.partial"]
+        assert (english["lang"], german["lang"]) == ("en", "de")
+        assert english["id"] != german["id"]
+
+        assert await composer.page.evaluate("spoken") == ["en", "de"]
+        await expect(composer.page.get_by_test_id("sentences")).to_contain_text("Uns läuft die Zeit davon.")
+        assert await composer.page.evaluate("localStorage.getItem('speaks')") == "de"
+
+
+async def test_sentences_are_said_word_by_word_and_several_at_once(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await expect(composer.page.get_by_test_id("demo-model")).to_be_visible()
+        await composer.text.fill("Meanwhile")
+        one, other = "We're running out of time.", "Could you repeat that, please?"
+        await composer.page.get_by_role("button", name=one).click()
+        await composer.page.get_by_role("button", name=other).click()
+        await composer.until(lambda: len(composer.finals()) == 2)
+
+        finals = {frame["text"]: frame["id"] for frame in composer.frames() if frame["type"] == "utterance.final"}
+        assert set(finals) == {one, other}
+        for text, id in finals.items():
+            said = [frame for frame in composer.frames() if frame["id"] == id]
+            assert one_utterance(said)
+            assert [text.startswith(frame["text"]) for frame in said] == [True] * len(said)
+            assert len(said) > 3
+        await expect(composer.text).to_have_value("Meanwhile")
+
+
+async def test_without_a_demo_model_nothing_is_said_of_one(open_composer: OpenComposer) -> None:
+    async with open_composer(demo=False) as composer:
+        await expect(composer.page.get_by_test_id("demo-model")).to_be_hidden()
+
+
+async def test_everything_is_reached_by_keyboard(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.page.evaluate("composer.focus()")
+        await composer.text.press("Shift+Tab")
+        await expect(composer.page.get_by_test_id("spoken-lang")).to_be_focused()
+        await composer.page.keyboard.press("Tab")
+        await composer.page.keyboard.press("Tab")
+        await expect(composer.microphone).to_be_focused()
+        await composer.page.keyboard.press("Tab")
+        await composer.page.keyboard.press("Tab")
+        await expect(composer.page.get_by_test_id("sentences").get_by_role("button").first).to_be_focused()
+        await composer.page.keyboard.press("Enter")
+        await composer.sent("Let's move the launch to Friday.")
+
+
+async def test_while_nothing_can_be_said_the_text_is_kept(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.text.fill("Later")
+        await composer.page.evaluate("composer.enabled = false")
+        await expect(composer.text).to_be_disabled()
+        await expect(composer.page.get_by_test_id("sentences").get_by_role("button").first).to_be_disabled()
+        await composer.page.evaluate("composer.enabled = true")
+        await expect(composer.text).to_have_value("Later")
+        await expect(composer.text).to_be_enabled()
+
+
+# -------------------------------------------------------------------- the microphone
+
+
+async def test_every_segment_that_is_heard_is_an_utterance(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.microphone.click()
+        await expect(composer.microphone).to_have_attribute("aria-pressed", "true")
+        await expect(composer.note).to_contain_text("may send what it hears to its maker")
+        await composer.hear(0, ("let's move", False))
+        await composer.until(lambda: composer.partials() == ["let's move"])
+        # The certain beginning and the rest, of which the rest alone has changed.
+        await composer.hear(1, ("let's move the", False), (" lunch", False))
+        await composer.until(lambda: composer.partials()[-1] == "let's move the lunch")
+        await composer.hear(0, ("let's move the launch", True), (" who is", False))
+        await composer.hear(1, ("let's move the launch", True), (" who is taking notes", True))
+        await composer.hear(2, ("let's move the launch", True), (" who is taking notes", True), ("", True))
+        await composer.sent("let's move the launch", "who is taking notes")
+
+        first, second = [frame["id"] for frame in composer.frames() if frame["type"] == "utterance.final"]
+        assert first != second
+        assert {frame["id"] for frame in composer.frames() if "move" in frame["text"]} == {first}
+
+        settings = "({ lang, continuous, interimResults }) => [lang, continuous, interimResults]"
+        assert await composer.page.evaluate(f"({settings})(recognisers[0])") == ["en-US", True, True]
+
+
+async def test_a_recogniser_that_ends_is_started_again_and_nothing_is_lost(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.microphone.click()
+        await composer.recognisers(1)
+        await composer.hear(0, ("this was cut", False))
+        await composer.page.evaluate("recognisers[0].end()")
+        await composer.sent("this was cut")
+        await composer.recognisers(2)
+        # Its results are counted anew.
+        await composer.hear(0, ("here again", True))
+        await composer.sent("this was cut", "here again")
+        await composer.page.evaluate("recognisers[1].onerror({ error: 'no-speech' }); recognisers[1].end()")
+        await composer.recognisers(3)
+        await expect(composer.microphone).to_have_attribute("aria-pressed", "true")
+        await expect(composer.note).to_have_text("Listening…")
+
+
+async def test_after_a_stop_the_last_words_still_come(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.microphone.click()
+        await composer.recognisers(1)
+        await composer.hear(0, ("the last", False))
+        await composer.microphone.click()
+        await expect(composer.microphone).to_have_attribute("aria-pressed", "false")
+        await expect(composer.note).to_have_text("")
+        assert await composer.page.evaluate("recognisers[0].stopped")
+        await composer.hear(0, ("the last words", True))
+        await composer.sent("the last words")
+        await composer.page.evaluate("recognisers[0].end()")
+        # The next one is the user's.
+        await composer.microphone.click()
+        await composer.recognisers(2)
+
+
+async def test_another_language_is_listened_for_at_once(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.microphone.click()
+        await composer.recognisers(1)
+        await composer.hear(0, ("good morning", False))
+        await composer.page.get_by_test_id("spoken-lang").select_option("ja")
+        await composer.sent("good morning")
+        await composer.recognisers(2)
+        assert await composer.page.evaluate("recognisers[1].lang") == "ja-JP"
+        await composer.hear(0, ("おはよう", True))
+        await composer.sent("good morning", "おはよう")
+        assert [f["lang"] for f in composer.frames() if f["type"] == "utterance.final"] == ["en", "ja"]
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("not-allowed", "blocked for this page"),
+        ("audio-capture", "No microphone was found"),
+        ("network", "could not reach"),
+        ("language-not-supported", "does not recognise speech in this language"),
+    ],
+)
+async def test_what_ends_it_is_said_in_words(open_composer: OpenComposer, error: str, words: str) -> None:
+    async with open_composer() as composer:
+        await composer.microphone.click()
+        await composer.recognisers(1)
+        await composer.page.evaluate(
+            "(error) => { recognisers[0].onerror({ error }); recognisers[0].end(); }", error
+        )
+        await expect(composer.note).to_contain_text(words)
+        await expect(composer.microphone).to_have_attribute("aria-pressed", "false")
+
+
+async def test_a_browser_without_a_recogniser_says_which_ones_have_it(open_composer: OpenComposer) -> None:
+    async with open_composer(_NO_RECOGNISER) as composer:
+        await composer.microphone.click()
+        await expect(composer.note).to_contain_text("This browser has no speech recognition")
+        await expect(composer.microphone).to_have_attribute("aria-pressed", "false")
+
+
+async def test_a_page_from_an_insecure_place_says_so(open_composer: OpenComposer) -> None:
+    insecure = _RECOGNISER + "Object.defineProperty(window, 'isSecureContext', { value: false });"
+    async with open_composer(insecure) as composer:
+        await composer.microphone.click()
+        await expect(composer.note).to_contain_text("https")
+        assert await composer.page.evaluate("recognisers.length") == 0
+
+
+async def test_languages_get_the_region_that_recognisers_want(open_composer: OpenComposer) -> None:
+    tags = ["en", "ja", "es", "de", "fr", "zh", "zh-hant", "ko", "pt", "ar", "tlh"]
+    async with open_composer(locale="en-GB") as composer:
+        page: Page = composer.page
+        regional = await page.evaluate("async (tags) => tags.map((await import('/microphone.js')).regional)", tags)
+    assert regional == [
+        *("en-GB", "ja-JP", "es-ES", "de-DE", "fr-FR", "zh-CN", "zh-TW", "ko-KR", "pt-BR", "ar-EG", "tlh"),
+    ]

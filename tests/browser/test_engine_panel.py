@@ -1,0 +1,484 @@
+"""The engine panel and its models, in a real browser, against a real gateway process with the simulated engine."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from random import Random
+from typing import Any
+
+import pytest
+from playwright.async_api import Locator, Page, Route, expect
+
+from tests.browser.conftest import SCRIPT, StartGateway
+from tests.conftest import OpenPage
+from tests.processes import GatewayProcess
+
+pytestmark = pytest.mark.browser
+
+# What does not come in this time never will.
+_PATIENCE_S = 60
+
+# The page's own frame and policy, empty, with the panel's style sheet in force.
+_CLEAR = """() => new Promise((resolve) => {
+    document.body.replaceChildren();
+    const sheet = document.createElement("link");
+    Object.assign(sheet, { rel: "stylesheet", href: "/engine.css", onload: () => resolve() });
+    document.head.append(sheet);
+})"""
+
+# What the page does with the panel: one client in a meeting, and simulated speakers beside it.
+_SET_UP = """async () => {
+    const { GatewayClient } = await import("/client.js");
+    const { EnginePanel } = await import("/engine_panel.js");
+    const { Flights, MEETING } = await import("/flights.js");
+    const { Latency } = await import("/latency.js");
+    const { LoadSpeakers } = await import("/load.js");
+    const { languages } = await (await fetch("/v1/languages")).json();
+    const stream = new URL("/v1/stream", location.href);
+    stream.protocol = "ws:";
+    const latency = new Latency();
+    const flights = new Flights((flight, timings, nowMs) => latency.note(timings, nowMs, flight.load));
+    const load = new LoadSpeakers({
+        streamUrl: stream.href,
+        languages,
+        hear: (source, event) => flights.hear(source, event, performance.now()),
+    });
+    const nameOf = (tag) => languages.find((language) => language.tag === tag).name;
+    const panel = new EnginePanel({ flights, latency, load, nameOf });
+    const reads = ["ja", "de"];
+    const client = new GatewayClient(stream.href, { meeting: "m", name: "Ana", speaks: "en", reads });
+    flights.reads(MEETING, reads);
+    window.heard = [];
+    client.listen((event) => {
+        heard.push(event);
+        flights.hear(MEETING, event, performance.now());
+        const open = client.state === "open";
+        panel.connection = { state: open ? "good" : "busy", words: open ? "Connected" : "Connecting…" };
+    });
+    document.body.append(panel.element);
+    client.connect();
+    Object.assign(window, { client, flights, latency, load, panel });
+}"""
+
+OpenPanel = Callable[..., AbstractAsyncContextManager[Page]]
+
+
+@pytest.fixture
+def blank(open_page: OpenPage) -> OpenPanel:
+    """The page of a gateway, under its policy, with nothing in it."""
+
+    @asynccontextmanager
+    async def opened(gateway: GatewayProcess, **options: Any) -> AsyncIterator[Page]:
+        async def nothing(route: Route) -> None:
+            await route.fulfill(body="", content_type="text/javascript")
+
+        async with open_page(f"{gateway.url}/favicon.svg", **options) as watch:
+            watch.allow("favicon.ico")  # what a browser looks for beside a picture
+            await watch.page.route("**/app.js", nothing)
+            await watch.page.goto(gateway.url)
+            await watch.page.evaluate(_CLEAR)
+            yield watch.page
+
+    return opened
+
+
+@pytest.fixture
+def open_panel(blank: OpenPanel) -> OpenPanel:
+    """A page that holds the panel alone: `client`, `flights`, `latency`, `load`, `panel` are its globals."""
+
+    @asynccontextmanager
+    async def opened(gateway: GatewayProcess, **options: Any) -> AsyncIterator[Page]:
+        async with blank(gateway, **options) as page:
+            await page.evaluate(_SET_UP)
+            await expect(page.get_by_test_id("engine-connection")).to_have_text("Connected")
+            yield page
+
+    return opened
+
+
+# -------------------------------------------------------------------- flights
+
+Script = list[tuple[dict[str, Any], float]]
+
+_FLY = """async ([script, reads]) => {
+    const { Flights, MEETING } = await import("/flights.js");
+    let translated = 0;
+    const flights = new Flights(() => (translated += 1));
+    flights.reads(MEETING, reads);
+    for (const [event, ms] of script) flights.hear(MEETING, event, ms);
+    const seen = flights.visible(0, 1e9).map((flight) => ({ ...flight, langs: Object.fromEntries(flight.langs) }));
+    const { inFlight, speaking, languagesRunning } = flights;
+    return { seen, inFlight, speaking, running: [...languagesRunning].sort(), translated };
+}"""
+
+
+async def fly(page: Page, script: Script, *reads: str) -> dict[str, Any]:
+    """What the model makes of events that the meeting's client heard, with their times."""
+    told: dict[str, Any] = await page.evaluate(_FLY, [script, reads])
+    return told
+
+
+def started(participant: str = "me", recovered: bool | None = None) -> dict[str, Any]:
+    return {"type": "session.started", "participant": participant, "offset": 0, "recovered": recovered}
+
+
+def caption(utterance: str, rev: int, *, final: bool = False, participant: str = "ana") -> dict[str, Any]:
+    said = {"participant": participant, "utterance": utterance, "speaker": "Ana", "lang": "en"}
+    return {"type": "caption", **said, "rev": rev, "text": "…", "final": final, "offset": 7 if final else None}
+
+
+def delta(utterance: str, lang: str, rev: int) -> dict[str, Any]:
+    said = {"participant": "ana", "utterance": utterance, "lang": lang, "rev": rev}
+    return {"type": "translation.delta", **said, "committed": "…", "tentative": ""}
+
+
+def translated(utterance: str, lang: str, first_ms: float, total_ms: float) -> dict[str, Any]:
+    said = {"participant": "ana", "utterance": utterance, "speaker": "Ana", "lang": lang, "rev": 9, "text": "…"}
+    timings = {"queue_ms": 1, "first_token_ms": first_ms, "total_ms": total_ms}
+    return {"type": "translation.final", **said, "offset": 8, "timings": timings, "tokens": 3, "truncated": False}
+
+
+def failed(utterance: str, lang: str) -> dict[str, Any]:
+    said = {"participant": "ana", "utterance": utterance, "speaker": "Ana", "lang": lang, "rev": 9}
+    return {"type": "translation.failed", **said, "code": "engine_failed", "message": "No.", "offset": 8}
+
+
+async def test_a_flight_is_spoken_arrives_begins_and_ends_at_the_gateways_own_times(
+    gateway: GatewayProcess, blank: OpenPanel
+) -> None:
+    script: Script = [
+        (caption("1", 1), 1000),
+        (delta("1", "ja", 1), 1500),
+        (caption("1", 9, final=True), 3000),
+        (delta("1", "ja", 1), 3050),  # of the partial: no first token of the final
+        (delta("1", "ja", 9), 3200),
+    ]
+    async with blank(gateway) as page:
+        speaking = await fly(page, script[:2], "ja", "de", "en")
+        assert (speaking["speaking"], speaking["inFlight"], speaking["running"]) == (1, 0, ["ja"])
+
+        accepted = await fly(page, script, "ja", "de", "en")
+        assert (accepted["speaking"], accepted["inFlight"], accepted["running"]) == (0, 1, ["de", "ja"])
+        (flight,) = accepted["seen"]
+        times = ("spokenMs", "arrivedMs", "firstTokenMs", "endMs")
+        assert [flight[name] for name in times] == [1000, 3000, 3200, None]
+
+        # It was accepted at 2980, and was on its way for 20 ms.
+        script += [(translated("1", "ja", 180, 520), 3500), (translated("1", "fr", 1, 1), 3500)]
+        half = await fly(page, script, "ja", "de", "en")
+        assert (half["inFlight"], half["running"], half["translated"]) == (1, ["de"], 1)
+
+        script += [(failed("1", "de"), 3600), (delta("1", "ja", 9), 3700), (translated("1", "ja", 1, 1), 3700)]
+        ended = await fly(page, script, "ja", "de", "en")
+        assert (ended["inFlight"], ended["speaking"], ended["running"], ended["translated"]) == (0, 0, [], 1)
+        (flight,) = ended["seen"]
+        assert [flight[name] for name in times] == [1000, 2980, 3160, 3600]
+        assert flight["failed"]
+        assert flight["langs"] == {
+            "ja": {"firstTokenMs": 3160, "endMs": 3500, "failed": False},
+            "de": {"firstTokenMs": None, "endMs": 3600, "failed": True},
+        }
+        assert not flight["load"]
+
+
+def utterance_script(utterance: str, random: Random) -> Script:
+    """All that is heard of one utterance, in order."""
+    at = random.uniform(0, 3000)
+    script: Script = []
+    for rev in range(1, random.randint(1, 4)):
+        script.append((caption(utterance, rev), at := at + random.uniform(1, 400)))
+        if random.random() < 0.5:
+            script.append((delta(utterance, random.choice(["ja", "de"]), rev), at := at + random.uniform(1, 50)))
+    script.append((caption(utterance, 9, final=True), at := at + random.uniform(1, 400)))
+    accepted = at - random.uniform(0, 30)
+    for lang in random.sample(["ja", "de"], 2):
+        script.append((delta(utterance, lang, 9), at := at + random.uniform(1, 200)))
+        if random.random() < 0.2:
+            script.append((failed(utterance, lang), at := at + random.uniform(1, 300)))
+        else:
+            at += random.uniform(1, 300)
+            script.append((translated(utterance, lang, random.uniform(1, 50), at - accepted), at))
+    return script[: random.randint(1, len(script))]
+
+
+async def test_however_utterances_interleave_they_are_the_same_flights(
+    gateway: GatewayProcess, blank: OpenPanel
+) -> None:
+    async with blank(gateway) as page:
+        for seed in range(30):
+            random = Random(seed)
+            scripts = [utterance_script(str(number), random) for number in range(random.randint(2, 6))]
+            one_by_one = await fly(page, [event for script in scripts for event in script], "ja", "de")
+            mixed: Script = []
+            while any(scripts):
+                mixed.append(random.choice([script for script in scripts if script]).pop(0))
+            together = await fly(page, mixed, "ja", "de")
+            # The older of two that began together may be either; nothing else depends on the order.
+            assert together["seen"] == one_by_one["seen"], seed
+            assert {**together, "seen": []} == {**one_by_one, "seen": []}, seed
+
+
+async def test_what_was_said_before_is_no_flight_and_a_reconnect_adds_none(
+    gateway: GatewayProcess, blank: OpenPanel
+) -> None:
+    history: Script = [
+        (started(), 100),
+        (caption("1", 9, final=True), 120),
+        (translated("1", "ja", 5, 10), 121),
+        (caption("2", 9, final=True), 122),
+        (translated("1", "de", 5, 300), 900),  # made up for
+        (delta("2", "de", 9), 950),
+    ]
+    async with blank(gateway) as page:
+        assert (await fly(page, history, "ja", "de"))["seen"] == []
+        assert (await fly(page, history, "ja", "de"))["translated"] == 0
+        own = await fly(page, [*history, (caption("a", 1, final=True, participant="me"), 960)], "ja")
+        assert [flight["participant"] for flight in own["seen"]] == ["me"]
+        for behind in ([({"type": "pong", "nonce": ""}, 960)], [(caption("8", 1), 960)], []):
+            live = await fly(page, [*history, *behind, (caption("9", 9, final=True), 2000)], "ja")
+            assert "meeting/ana/9" in [flight["key"] for flight in live["seen"]]
+
+        before: Script = [(started(), 0), (caption("1", 1), 2000), (caption("1", 9, final=True), 3000)]
+        missed: Script = [
+            (translated("1", "ja", 5, 500), 9010),
+            (caption("2", 9, final=True), 9011),
+            (translated("2", "ja", 5, 500), 9012),
+        ]
+        resumed = await fly(page, [*before, (started(recovered=True), 9000), *missed], "ja")
+        (flight,) = resumed["seen"]
+        assert (flight["key"], flight["arrivedMs"], flight["endMs"]) == ("meeting/ana/1", 3000, 3500)
+        anew = await fly(page, [*before, (started("me2", recovered=False), 9000), *missed], "ja")
+        assert anew["seen"] == []
+
+
+async def test_what_is_given_up_flies_no_more_and_what_nobody_waits_for_has_landed(
+    gateway: GatewayProcess, blank: OpenPanel
+) -> None:
+    spoken: Script = [(started("ana"), 0), (caption("1", 1), 1000)]
+    async with blank(gateway) as page:
+        for end in (
+            {"type": "participant.left", "participant": "ana"},
+            {"type": "utterance.refused", "id": "1", "code": "cancelled", "message": ""},
+            {"type": "state", "state": "closed", "reason": ""},
+        ):
+            assert (await fly(page, [*spoken, (end, 1500)], "ja"))["seen"] == []
+        silent = await fly(page, [*spoken, (caption("2", 1), 20_000)], "ja")
+        assert [flight["key"] for flight in silent["seen"]] == ["meeting/ana/2"]
+        landed = await fly(page, [*spoken, (caption("1", 9, final=True), 1500)], "en")
+        assert [flight["endMs"] for flight in landed["seen"]] == [1500]
+        many = await fly(page, [(caption(str(number), 9, final=True), number) for number in range(700)], "ja")
+        assert len(many["seen"]) == 600
+
+
+# -------------------------------------------------------------------- latency
+
+
+def plain_percentile(values: list[float], percent: int) -> float:
+    """The nearest rank."""
+    return sorted(values)[math.ceil(len(values) * percent / 100) - 1]
+
+
+async def test_percentiles_are_exact_over_the_last_minute(gateway: GatewayProcess, blank: OpenPanel) -> None:
+    async with blank(gateway) as page:
+        for seed, count in enumerate((1, 2, 3, 50, 99, 100, 101, 400)):
+            random = Random(seed)
+            times = sorted(random.uniform(0, 90_000) for _ in range(count))
+            samples = [(random.uniform(1, 900), at, random.random() < 0.7) for at in times]
+            told = await page.evaluate(
+                """async ([samples, nowMs]) => {
+                    const { Latency } = await import("/latency.js");
+                    const latency = new Latency();
+                    for (const [ms, atMs, load] of samples) {
+                        latency.note({ queue_ms: 0, first_token_ms: ms, total_ms: 2 * ms }, atMs, load);
+                    }
+                    return {
+                        first: latency.summary("first_token_ms", nowMs),
+                        total: latency.summary("total_ms", nowMs),
+                        own: latency.summary("first_token_ms", nowMs, true),
+                        series: latency.series("first_token_ms", nowMs, 30),
+                    };
+                }""",
+                [samples, 90_000],
+            )
+            recent = [ms for ms, at, _ in samples if at >= 30_000]
+            own = [ms for ms, at, load in samples if at >= 30_000 and not load]
+            for name, values in (("first", recent), ("total", [2 * ms for ms in recent]), ("own", own)):
+                assert told[name]["count"] == len(values)
+                for percent in (50, 99):
+                    expected = plain_percentile(values, percent) if values else None
+                    assert told[name][f"p{percent}"] == expected, (name, percent, count)
+            assert len(told["series"]) == 30
+            for index, point in enumerate(told["series"]):
+                first = 32_000 + 2_000 * index  # the slice that has just begun is the last
+                within = [ms for ms, at, _ in samples if first <= at < first + 2_000]
+                assert point == ({"p50": plain_percentile(within, 50), "most": max(within)} if within else None)
+
+
+# -------------------------------------------------------------------- the panel
+
+
+def shown_ms(ms: float) -> str:
+    return f"{math.floor(ms + 0.5):,} ms"
+
+
+async def until(page: Page, condition: str) -> None:
+    """Wait for something that scripts see; a string is no function under the page's policy."""
+    async with asyncio.timeout(_PATIENCE_S):
+        await page.evaluate(f"async () => {{ while (!({condition})) await new Promise(requestAnimationFrame); }}")
+
+
+async def sessions(gateway: GatewayProcess, count: int) -> None:
+    """Wait until the gateway has so many."""
+    async with asyncio.timeout(_PATIENCE_S):
+        while await asyncio.to_thread(gateway.metric, "gateway_sessions") != count:
+            await asyncio.sleep(0.05)
+
+
+async def drawn(canvas: Locator) -> set[str]:
+    """The colours on it, transparent ones left out."""
+    colours: list[str] = await canvas.evaluate(
+        """({ width, height }) => {
+            const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+            copy.drawImage(document.querySelector("canvas"), 0, 0);
+            const { data } = copy.getImageData(0, 0, width, height);
+            const bytes = (pixel) => [0, 8, 16, 24].map((bits) => (pixel >>> bits) & 255);
+            return [...new Set(new Uint32Array(data.buffer))].map(bytes).filter((colour) => colour[3]).map(String);
+        }"""
+    )
+    return set(colours)
+
+
+async def test_numbers_are_those_of_the_utterances_that_were_translated(
+    start_gateway: StartGateway, open_panel: OpenPanel
+) -> None:
+    gateway = start_gateway().ready()
+    async with open_panel(gateway) as page:
+        for name in ("first-token-p50", "first-token-p99", "total-p50", "total-p99"):
+            await expect(page.get_by_test_id(name)).to_have_text("–")
+        await page.evaluate("""() => {
+            for (const text of ["One.", "Two words.", "And three words."]) client.final({ text, lang: "en" });
+        }""")
+        await until(page, "heard.filter((event) => event.type === 'translation.final').length === 6")
+        heard = await page.evaluate("heard")
+        timings = [event["timings"] for event in heard if event["type"] == "translation.final"]
+        for name, measure in (("first-token", "first_token_ms"), ("total", "total_ms")):
+            values = [timing[measure] for timing in timings]
+            for percent in (50, 99):
+                expected = shown_ms(plain_percentile(values, percent))
+                await expect(page.get_by_test_id(f"{name}-p{percent}")).to_have_text(expected)
+        await expect(page.get_by_test_id("in-flight")).to_have_text("0")
+        await expect(page.locator("[data-running]")).to_have_count(0)
+
+        await page.evaluate("""window.id = client.final({ text: "This one will stall", lang: "en" })""")
+        await expect(page.get_by_test_id("in-flight")).to_have_text("1")
+        await expect(page.locator("[data-running]")).to_have_count(2)
+        assert set(await page.locator("[data-running]").all_inner_texts()) == {"Japanese", "German"}
+        await page.evaluate("""client.partial({ text: "And another", lang: "en" })""")
+        await expect(page.get_by_test_id("speaking")).to_have_text("1")
+        await page.evaluate("client.cancel(id)")
+        await expect(page.get_by_test_id("in-flight")).to_have_text("0")
+
+
+async def test_simulated_speakers_are_sessions_of_their_own_and_leave_when_told_to(
+    start_gateway: StartGateway, open_panel: OpenPanel
+) -> None:
+    gateway = start_gateway().ready()
+    async with open_panel(gateway) as page:
+        await sessions(gateway, 1)
+        stop = page.get_by_test_id("load-stop")
+        await expect(stop).to_be_disabled()
+        await expect(page.get_by_test_id("load-count")).to_have_text("No simulated speakers")
+        await page.get_by_test_id("load-add-5").click()
+        await expect(page.get_by_test_id("load-count")).to_have_text("5 simulated speakers")
+        await sessions(gateway, 6)
+        await until(page, "flights.visible(0, performance.now()).some((one) => one.load && one.endMs)")
+        await expect(page.get_by_test_id("total-p50")).not_to_have_text("–")
+        mine = await page.evaluate("latency.summary('total_ms', performance.now(), true).count")
+        assert mine == 0
+
+        await stop.click()
+        await expect(page.get_by_test_id("load-count")).to_have_text("No simulated speakers")
+        await sessions(gateway, 1)
+        await until(page, "flights.inFlight + flights.speaking === 0")
+        kinds = {event["type"] for event in await page.evaluate("heard")}
+        assert not kinds & {"participant.joined", "caption", "translation.final"}
+        assert await page.evaluate("client.state") == "open"
+
+
+async def test_a_full_gateway_says_so_and_nobody_more_joins(
+    start_gateway: StartGateway, open_panel: OpenPanel
+) -> None:
+    gateway = start_gateway("max_sessions = 3\n" + SCRIPT).ready()
+    async with open_panel(gateway) as page:
+        await page.get_by_test_id("load-add-20").click()
+        await expect(page.get_by_test_id("load-problem")).to_have_text(re.compile(r"\w+.*\."))
+        await expect(page.get_by_test_id("load-count")).to_have_text("2 simulated speakers")
+        await sessions(gateway, 3)
+        await page.get_by_test_id("load-stop").click()
+        await expect(page.get_by_test_id("load-problem")).to_be_hidden()
+        await sessions(gateway, 1)
+
+
+async def test_no_more_than_fifty_join(gateway: GatewayProcess, open_panel: OpenPanel) -> None:
+    async with open_panel(gateway) as page:
+        for _ in range(3):
+            await page.get_by_test_id("load-add-20").click()
+        await expect(page.get_by_test_id("load-count")).to_have_text("50 simulated speakers")
+        await expect(page.get_by_test_id("load-add-5")).to_be_disabled()
+        await page.get_by_test_id("load-stop").click()
+
+
+# Utterances of the last twenty seconds, every fourth of them the meeting's own and every tenth a failure.
+_MANY = """(count) => {
+    const nowMs = performance.now();
+    for (let number = 0; number < count; number += 1) {
+        const source = number % 4 ? "load" : "meeting";
+        const beganMs = nowMs - 12_000 + (number / count) * 11_000;
+        const said = { participant: "p", utterance: `u${number}`, speaker: "Bo", lang: "en", rev: 1, text: "…" };
+        flights.reads(source, ["ja"]);
+        flights.hear(source, { type: "caption", ...said, final: false, offset: null }, beganMs);
+        flights.hear(source, { type: "caption", ...said, final: true, offset: 1 }, beganMs + 600);
+        const timings = { queue_ms: 1, first_token_ms: 200, total_ms: 300 };
+        const outcome = number % 10 ? { type: "translation.final", timings } : { type: "translation.failed" };
+        flights.hear(source, { ...said, ...outcome, lang: "ja", offset: 2 }, beganMs + 900);
+    }
+}"""
+
+
+@pytest.mark.parametrize("width", [320, 1200])
+async def test_the_timeline_draws_hundreds_of_utterances_in_the_colours_of_the_page(
+    gateway: GatewayProcess, open_panel: OpenPanel, width: int
+) -> None:
+    viewport = {"width": width, "height": 900}
+    async with open_panel(gateway, viewport=viewport, device_scale_factor=2, color_scheme="light") as page:
+        canvas = page.get_by_test_id("timeline")
+        await expect(canvas).to_have_role("img")
+        async with asyncio.timeout(_PATIENCE_S):
+            while not await drawn(canvas):
+                await asyncio.sleep(0.05)
+        await page.evaluate(_MANY, 300)
+        words = re.compile(r"300 utterances, 0 being said, 0 in flight")
+        await expect(canvas).to_have_accessible_name(words, timeout=15_000)
+        assert await canvas.evaluate("(canvas) => canvas.width === 2 * canvas.clientWidth")
+        overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert await page.evaluate(overflow) == 0
+
+        async def solid() -> set[str]:
+            """The legend's colours, as they are on the canvas."""
+            legend = await page.locator(".swatch").evaluate_all(
+                "(all) => all.slice(0, 3).map((one) => getComputedStyle(one).backgroundColor)"
+            )
+            wanted = {",".join([*re.findall(r"\d+", colour), "255"]) for colour in legend}
+            assert len(wanted) == 3
+            async with asyncio.timeout(_PATIENCE_S):
+                while not wanted <= await drawn(canvas):
+                    await asyncio.sleep(0.05)
+            return wanted
+
+        light = await solid()
+        await page.emulate_media(color_scheme="dark")
+        assert await solid() != light

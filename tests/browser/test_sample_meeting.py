@@ -1,0 +1,205 @@
+"""`web_demo/sample_player.js` in a page that else holds nothing, against a real gateway process.
+
+The simulated engine's "translation" is the source text behind the target's tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from secrets import token_hex
+from typing import Any
+
+import pytest
+from playwright.async_api import Page
+
+from tests.browser.conftest import StartGateway, kill
+from tests.conftest import OpenPage, Watch
+from tests.processes import GatewayProcess
+
+pytestmark = pytest.mark.browser
+
+ANA, KENJI, WEI = {"name": "Ana", "lang": "en"}, {"name": "Kenji", "lang": "ja"}, {"name": "Wei", "lang": "zh"}
+# Ana is misheard at first, Kenji says yes while she speaks, and Wei has the last word.
+SCRIPT: dict[str, Any] = {
+    "speakers": [ANA, KENJI, WEI],
+    "utterances": [
+        [0, 50, [[300, 0, "Price in"], [300, 4, "ing"], [300, 0, " first"], [300, 0, "."]]],
+        [1, -700, [[100, 0, "はい"], [300, 0, "。"]]],
+        [2, 100, [[100, 0, "好"], [300, 0, "的。"]]],
+    ],
+}
+
+_SET_UP = """async ({ script, meeting }) => {
+    const { GatewayClient } = await import("/client.js");
+    const { SamplePlayer } = await import("/sample_player.js");
+    const url = new URL("/v1/stream", location.href);
+    url.protocol = "ws:";
+    window.heard = [];
+    window.states = [];
+    window.objections = [];
+    window.reader = new GatewayClient(url.href, { meeting, reads: ["de"] });
+    reader.listen((event) => heard.push(event));
+    window.player = new SamplePlayer({
+        streamUrl: url.href,
+        meeting: () => meeting,
+        onState: (playing) => states.push(playing),
+        object: (words) => objections.push(words),
+        pauseMs: 100,
+        script,
+    });
+    window.of = (type) => heard.filter((event) => event.type === type);
+    window.said = [];
+    const { send } = WebSocket.prototype;
+    WebSocket.prototype.send = function (data) {
+        said.push(JSON.parse(data));
+        return send.call(this, data);
+    };
+    reader.connect();
+}"""
+
+
+class Sample:
+    """A page with a player and somebody who reads along; `heard` is what that one hears."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.page: Page = watch.page
+        self.allow = watch.allow
+
+    async def do(self, script: str) -> Any:
+        return await self.page.evaluate(script)
+
+    async def until(self, condition: str) -> None:
+        await self.page.wait_for_function(condition)
+
+    async def heard(self, kind: str) -> list[dict[str, Any]]:
+        events: list[dict[str, Any]] = await self.page.evaluate("(kind) => of(kind)", kind)
+        return events
+
+    async def said(self) -> list[dict[str, Any]]:
+        """What was sent of utterances."""
+        return [frame for frame in await self.page.evaluate("said") if frame["type"].startswith("utterance.")]
+
+
+OpenSample = Callable[..., AbstractAsyncContextManager[Sample]]
+
+
+@pytest.fixture
+def open_sample(open_page: OpenPage) -> OpenSample:
+    @asynccontextmanager
+    async def opened(gateway: GatewayProcess, script: dict[str, Any] = SCRIPT) -> AsyncIterator[Sample]:
+        # Any page of the gateway but its own; its policy would not let `wait_for_function` evaluate a string.
+        async with open_page(f"{gateway.url}/favicon.svg", bypass_csp=True) as watch:
+            watch.allow("favicon.ico")  # what a browser looks for where no page names an icon
+            await watch.page.evaluate(_SET_UP, {"script": script, "meeting": token_hex(8)})
+            sample = Sample(watch)
+            await sample.until("reader.state === 'open'")
+            yield sample
+            await sample.do("player.stop()")
+
+    return opened
+
+
+async def test_everybody_joins_speaks_and_leaves(gateway: GatewayProcess, open_sample: OpenSample) -> None:
+    async with open_sample(gateway) as sample:
+        await sample.do("player.start(['en', 'ja', 'zh', 'de'])")
+        await sample.until("of('translation.final').length >= 3")
+        await sample.do("player.stop()")
+        assert await sample.do("states") == [True, False]
+        await sample.until("of('participant.left').length === 3")
+
+        joined = await sample.heard("participant.joined")
+        assert {(one["name"], one["speaks"]) for one in joined} == {("Ana", "en"), ("Kenji", "ja"), ("Wei", "zh")}
+        assert all(one["reads"] == [] for one in joined)
+        finals = (await sample.heard("translation.final"))[:3]
+        assert {(final["speaker"], final["text"]) for final in finals} == {
+            ("Ana", "[de] Pricing first."),
+            ("Kenji", "[de] はい。"),
+            ("Wei", "[de] 好的。"),
+        }
+        # Kenji did not wait for Ana.
+        assert finals[0]["speaker"] == "Kenji"
+
+
+async def test_what_is_said_grows_before_it_is_final(gateway: GatewayProcess, open_sample: OpenSample) -> None:
+    async with open_sample(gateway) as sample:
+        await sample.do("player.start(['en'])")
+        await sample.until("of('translation.final').length >= 1")
+        said = await sample.said()
+        first = [frame for frame in said if frame["id"] == said[0]["id"]]
+        # On a busy machine a partial may be late, and is skipped then.
+        heard = ["Price in", "Pricing", "Pricing first", "Pricing first."]
+        assert [text for text in heard if text in {frame["text"] for frame in first}] == [f["text"] for f in first]
+        assert {frame["type"] for frame in first[:-1]} == {"utterance.partial"}
+        assert first[-1]["type"] == "utterance.final"
+        assert first[-1]["text"] == heard[-1]
+
+
+async def test_it_goes_on_round_after_round_with_new_utterances(
+    gateway: GatewayProcess, open_sample: OpenSample
+) -> None:
+    async with open_sample(gateway) as sample:
+        await sample.do("player.start(['en', 'ja', 'zh'])")
+        await sample.until("of('translation.final').length >= 7")
+        finals = await sample.heard("translation.final")
+        keys = {(final["participant"], final["utterance"]) for final in finals}
+        assert len(keys) == len(finals)
+        assert len({final["participant"] for final in finals}) == 3
+        assert [final["text"] for final in finals].count("[de] Pricing first.") >= 2
+
+
+async def test_who_speaks_a_language_that_is_not_offered_is_left_out(
+    gateway: GatewayProcess, open_sample: OpenSample
+) -> None:
+    async with open_sample(gateway) as sample:
+        await sample.do("player.start(['zh', 'fr'])")
+        await sample.until("of('translation.final').length >= 2")
+        assert {final["text"] for final in await sample.heard("translation.final")} == {"[de] 好的。"}
+        assert [one["name"] for one in await sample.heard("participant.joined")] == ["Wei"]
+
+        await sample.do("player.stop(); player.start(['ko'])")
+        assert await sample.do("player.playing") is False
+        assert await sample.do("objections") == ["This gateway knows none of the languages of the sample meeting."]
+
+
+async def test_a_page_that_slept_does_not_say_everything_at_once(
+    gateway: GatewayProcess, open_sample: OpenSample
+) -> None:
+    one = [[300, 0, "One"], [300, 0, " two"], [300, 0, "."]]
+    other = [[300, 0, "Three"], [300, 0, " four"], [300, 0, "."]]
+    script = {"speakers": [ANA], "utterances": [[0, 0, one], [0, 0, other]]}
+    async with open_sample(gateway, script) as sample:
+        # Asleep for longer than both take.
+        await sample.do(
+            """() => {
+                reader.listen((event) => {
+                    if (event.type !== "translation.delta" || window.slept) return;
+                    const wake = performance.now() + 5000;
+                    while (performance.now() < wake);
+                    window.slept = performance.now();
+                });
+                player.start(["en"]);
+            }"""
+        )
+        await sample.until("of('translation.final').length >= 2")
+        first, second = (await sample.heard("translation.final"))[:2]
+        assert (first["text"], second["text"]) == ("[de] One two.", "[de] Three four.")
+        # The second one was spoken, word by word, when the page was awake again.
+        words = [frame["text"] for frame in await sample.said() if frame["id"] == second["utterance"]]
+        assert len(words) > 1
+        assert words[-1] == "Three four."
+
+
+async def test_a_lost_connection_is_waited_for(start_gateway: StartGateway, open_sample: OpenSample) -> None:
+    gateway = start_gateway().ready()
+    async with open_sample(gateway) as sample:
+        sample.allow("ERR_")  # the browser notes every connection that breaks off
+        await sample.do("player.start(['en', 'ja', 'zh'])")
+        await sample.until("of('translation.final').length >= 1")
+        kill(gateway)
+        await sample.until("reader.state === 'reconnecting'")
+        start_gateway(port=gateway.port).ready()
+        await sample.do("heard.length = 0")
+        await sample.until("reader.state === 'open' && of('translation.final').length >= 4")
+        assert await sample.do("player.playing")
+        assert await sample.do("objections") == []

@@ -1,0 +1,607 @@
+"""The transcript: what becomes of messages in whatever order, and how it reads on a page. Events are scripted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from tests.conftest import OpenPage
+from tests.processes import GatewayProcess
+
+pytestmark = pytest.mark.browser
+
+Event = dict[str, Any]
+
+_HTML = """<!doctype html><html lang="en"><head><title>Transcript</title>
+<link rel="icon" href="/favicon.svg"><link rel="stylesheet" href="/style.css">
+<link rel="stylesheet" href="/transcript.css"></head><body></body></html>"""
+
+_SET_UP = """async ({ columns, originals, stability }) => {
+    const { Transcript } = await import("/transcript.js");
+    const { TranscriptView } = await import("/transcript_view.js");
+    const { Announcer } = await import("/announcer.js");
+    const names = new Intl.DisplayNames(["en"], { type: "language" });
+    Object.assign(window, { Transcript, changes: [], cancelled: [] });
+    window.transcript = new Transcript();
+    transcript.listen(({ entry, lang, what }) => changes.push([what, entry.key, lang].join(" ").trim()));
+    window.announcer = new Announcer({ transcript });
+    const nameOf = (tag) => names.of(tag);
+    window.view = new TranscriptView({ transcript, nameOf, onCancel: (entry) => cancelled.push(entry.key) });
+    view.empty.textContent = "Welcome.";
+    view.element.style.setProperty("height", "100vh");
+    view.show({ columns, originals, stability });
+    document.body.append(view.element, announcer.element);
+    window.result = (transcript) => Object.fromEntries([...transcript.entries].map(([key, entry]) => {
+        const { speaker, lang, text, final, own, reason } = entry;
+        const cells = [...entry.cells.values()].map((cell) =>
+            [cell.lang, [cell.state, cell.text || cell.committed, cell.tentative, cell.reason]]);
+        return [key, { speaker, lang, text, final, own, reason, cells: Object.fromEntries(cells.sort()) }];
+    }).sort());
+}"""
+
+
+class Reader:
+    """A page that holds a transcript, its view and its announcer."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.rows = page.get_by_test_id("utterance")
+        self.jump = page.get_by_test_id("jump")
+        self.region = page.get_by_role("log", name="Transcript")
+
+    async def hear(self, *events: Event) -> None:
+        """All of them, and the frame behind them."""
+        await self.page.evaluate(
+            """(events) => new Promise((done) => {
+                for (const event of events) transcript.hear(event);
+                requestAnimationFrame(() => requestAnimationFrame(done));
+            })""",
+            events,
+        )
+
+    async def entries(self) -> dict[str, Any]:
+        entries: dict[str, Any] = await self.page.evaluate("result(transcript)")
+        return entries
+
+    async def changes(self) -> list[str]:
+        changes: list[str] = await self.page.evaluate("changes.splice(0)")
+        return changes
+
+    async def show(self, *columns: str, originals: bool = False, stability: str = "live") -> None:
+        shown = {"columns": columns, "originals": originals, "stability": stability}
+        await self.page.evaluate("(shown) => view.show(shown)", shown)
+
+    def cell(self, key: str, lang: str) -> Locator:
+        return self.page.locator(f'[data-key="{key}"]').get_by_test_id(f"cell-{lang}")
+
+    async def from_end(self) -> float:
+        """How far from its end the transcript is scrolled, in px."""
+        distance: float = await self.region.evaluate("(r) => r.scrollHeight - r.scrollTop - r.clientHeight")
+        return distance
+
+    async def at_rest(self) -> None:
+        """Until scrolling, which a browser does step by step, has come to its end."""
+        await self.region.evaluate(
+            """async (region) => {
+                for (let same = 0, top = -1; same < 10; top = region.scrollTop) {
+                    await new Promise(requestAnimationFrame);
+                    same = region.scrollTop === top ? same + 1 : 0;
+                }
+            }"""
+        )
+
+    async def top_of(self, key: str) -> float:
+        row = self.page.locator(f'[data-key="{key}"]')
+        return float(await row.evaluate("(row) => row.getBoundingClientRect().top"))
+
+
+OpenReader = Callable[..., AbstractAsyncContextManager[Reader]]
+
+
+@pytest.fixture
+def open_reader(open_page: OpenPage, gateway: GatewayProcess) -> OpenReader:
+    """Options are those of a browser context."""
+
+    @asynccontextmanager
+    async def opened(
+        *columns: str, originals: bool = False, stability: str = "live", **options: Any
+    ) -> AsyncIterator[Reader]:
+        # A document of the gateway's origin in which the modules can be used by themselves.
+        async with open_page(f"{gateway.url}/v1/languages", bypass_csp=True, **options) as watch:
+            watch.allow("favicon.ico")  # what a browser looks for where no page names an icon
+            await watch.page.set_content(_HTML)
+            shown = {"columns": columns, "originals": originals, "stability": stability}
+            await watch.page.evaluate(_SET_UP, shown)
+            yield Reader(watch.page)
+
+    return opened
+
+
+# -------------------------------------------------------------------- what is heard
+
+
+def started(participant: str = "me") -> Event:
+    return {"type": "session.started", "participant": participant}
+
+
+def caption(who: str, utterance: str, text: str, *, lang: str = "en", rev: int = 1, final: bool = True) -> Event:
+    said = {"participant": who, "utterance": utterance, "speaker": who.title(), "lang": lang, "rev": rev}
+    return {"type": "caption", **said, "text": text, "final": final, "offset": 1 if final else None}
+
+
+def partial(who: str, utterance: str, text: str, rev: int = 1, lang: str = "en") -> Event:
+    return caption(who, utterance, text, lang=lang, rev=rev, final=False)
+
+
+def delta(who: str, utterance: str, lang: str, committed: str, tentative: str = "") -> Event:
+    words = {"lang": lang, "rev": 1, "committed": committed, "tentative": tentative}
+    return {"type": "translation.delta", "participant": who, "utterance": utterance, **words}
+
+
+def final(who: str, utterance: str, lang: str, text: str, *, truncated: bool = False) -> Event:
+    said = {"participant": who, "utterance": utterance, "speaker": who.title(), "lang": lang, "rev": 9}
+    timings = {"queue_ms": 1.5, "first_token_ms": 210.4, "total_ms": 12_480.0}
+    rest = {"text": text, "offset": 2, "timings": timings, "tokens": 9, "truncated": truncated}
+    return {"type": "translation.final", **said, **rest}
+
+
+def failed(who: str, utterance: str, lang: str, message: str) -> Event:
+    said = {"participant": who, "utterance": utterance, "speaker": who.title(), "lang": lang, "rev": 9}
+    return {"type": "translation.failed", **said, "code": "engine_failed", "message": message, "offset": 3}
+
+
+def left(who: str) -> Event:
+    return {"type": "participant.left", "participant": who, "name": "", "speaks": None, "reads": []}
+
+
+def updated(*reads: str, stability: str = "live") -> Event:
+    return {"type": "session.updated", "reads": reads, "speaks": None, "stability": stability, "originals": True}
+
+
+def refused(utterance: str, code: str, message: str) -> Event:
+    return {"type": "utterance.refused", "id": utterance, "code": code, "message": message}
+
+
+def many(count: int, *langs: str) -> list[Event]:
+    """Whole utterances."""
+    said = [f"This is sentence {number} of the meeting, and it has a few words." for number in range(count)]
+    return [
+        event
+        for number, text in enumerate(said)
+        for event in [
+            caption("ana", str(number), text),
+            *(final("ana", str(number), lang, f"[{lang}] {text}") for lang in langs),
+        ]
+    ]
+
+
+async def test_an_utterance_grows_until_its_finals_and_tells_each_change_once(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), partial("ana", "1", "Good"), delta("ana", "1", "ja", "[ja]", " Go"))
+        await reader.hear(partial("ana", "1", "Good mor", 2), delta("ana", "1", "ja", " Good"))
+        assert (await reader.entries())["ana/1"] == {
+            "speaker": "Ana",
+            "lang": "en",
+            "text": "Good mor",
+            "final": False,
+            "own": False,
+            "reason": "",
+            "cells": {"ja": ["growing", "[ja] Good", "", ""]},
+        }
+        told = ["new ana/1", "original ana/1", "translation ana/1 ja"]
+        assert await reader.changes() == [*told, "original ana/1", "translation ana/1 ja"]
+
+        done = [caption("ana", "1", "Good morning.", rev=3), final("ana", "1", "ja", "[ja] Good morning.")]
+        await reader.hear(*done)
+        assert await reader.changes() == ["original ana/1", "translation ana/1 ja"]
+        before = await reader.entries()
+        await reader.hear(*done, partial("ana", "1", "Good", 4), delta("ana", "1", "ja", " more"))
+        await reader.hear(failed("ana", "1", "ja", "Too late."))
+        assert await reader.changes() == []
+        assert await reader.entries() == before
+        assert before["ana/1"]["text"] == "Good morning."
+        assert before["ana/1"]["cells"] == {"ja": ["final", "[ja] Good morning.", "", ""]}
+
+
+async def test_a_translation_whose_caption_was_never_seen_makes_an_entry(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), delta("bo", "1", "ja", "[ja]"))
+        assert (await reader.entries())["bo/1"]["speaker"] == ""
+        await expect(reader.rows).to_contain_text("Speaker")
+        await reader.hear(final("bo", "1", "ja", "[ja] Hello."))
+        assert (await reader.entries())["bo/1"]["speaker"] == "Bo"
+        await expect(reader.rows).to_contain_text("Bo")
+        await expect(reader.rows).to_have_attribute("data-state", "settled")
+
+
+async def test_what_failed_may_be_translated_later(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), caption("bo", "1", "Hello."), failed("bo", "1", "ja", "The engine failed."))
+        assert (await reader.entries())["bo/1"]["cells"] == {"ja": ["failed", "", "", "The engine failed."]}
+        await reader.hear(final("bo", "1", "ja", "[ja] Hello."))
+        assert (await reader.entries())["bo/1"]["cells"] == {"ja": ["final", "[ja] Hello.", "", ""]}
+        await expect(reader.cell("bo/1", "ja")).to_have_text("[ja] Hello.")
+
+
+async def test_messages_in_any_order_and_any_number_end_in_the_same_finals(open_reader: OpenReader) -> None:
+    said: list[Event] = []
+    for who, utterance in [("ana", "1"), ("ana", "2"), ("bo", "1"), ("me", "1")]:
+        text = f"{who} says {utterance}."
+        said += [
+            partial(who, utterance, text[:4]),
+            delta(who, utterance, "ja", "[ja]", " a"),
+            partial(who, utterance, text[:6], 2),
+            delta(who, utterance, "ja", " b"),
+            delta(who, utterance, "de", "[de]"),
+            caption(who, utterance, text, rev=3),
+            final(who, utterance, "ja", f"[ja] {text}"),
+            failed(who, utterance, "de", "The engine failed."),
+            failed(who, utterance, "fr", "The engine failed."),
+            final(who, utterance, "fr", f"[fr] {text}"),
+        ]
+    orders = []
+    for seed in range(60):
+        chance = random.Random(seed)
+        order = said + chance.sample(said, chance.randrange(len(said)))
+        chance.shuffle(order)
+        orders.append(order)
+    async with open_reader() as reader:
+        plain, *others = await reader.page.evaluate(
+            """([started, orders]) => orders.map((order) => {
+                const transcript = new Transcript();
+                transcript.hear(started);
+                for (const event of order) transcript.hear(event);
+                const ends = result(transcript);
+                // How far a failed one had come is no part of it.
+                for (const { cells } of Object.values(ends)) cells.de[1] = "";
+                return ends;
+            })""",
+            [started(), [said, *orders]],
+        )
+        assert list(plain) == ["ana/1", "ana/2", "bo/1", "me/1"]
+        assert plain["me/1"]["own"]
+        assert [words[0] for words in plain["bo/1"]["cells"].values()] == ["failed", "final", "final"]
+        for seed, other in enumerate(others):
+            assert other == plain, f"order {seed}"
+
+
+async def test_unfinished_text_stays_after_a_reconnection_until_new_text_comes(open_reader: OpenReader) -> None:
+    async with open_reader("ja", "de") as reader:
+        await reader.hear(started(), partial("ana", "1", "Good"))
+        await reader.hear(delta("ana", "1", "ja", "[ja] Go", "od"))
+        await reader.hear(delta("ana", "1", "de", "[de] Go"))
+        await reader.hear(started())
+        await expect(reader.cell("ana/1", "ja")).to_have_text("[ja] Good")
+        await reader.hear(delta("ana", "1", "ja", "[ja] Good mor"))
+        await reader.hear(delta("ana", "1", "ja", "ning"))
+        await expect(reader.cell("ana/1", "ja")).to_have_text("[ja] Good morning")
+        await expect(reader.cell("ana/1", "de")).to_have_text("[de] Go")
+
+        # A language that is left, and read again.
+        await reader.hear(updated("ja"), updated("ja", "de"))
+        await reader.hear(delta("ana", "1", "ja", ", all"), delta("ana", "1", "de", "[de] Good mor"))
+        await expect(reader.cell("ana/1", "ja")).to_have_text("[ja] Good morning, all")
+        await expect(reader.cell("ana/1", "de")).to_have_text("[de] Good mor")
+        # Whole sentences for a while.
+        await reader.hear(updated("ja", "de", stability="final"), updated("ja", "de"))
+        await reader.hear(delta("ana", "1", "ja", "[ja]"))
+        await expect(reader.cell("ana/1", "ja")).to_have_text("[ja]")
+
+
+async def test_what_somebody_was_saying_goes_with_them(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), caption("ana", "1", "Said."), partial("ana", "2", "And"))
+        await reader.hear(final("ana", "3", "ja", "Said, too."), delta("ana", "4", "ja", "Ne"))
+        await reader.hear(partial("bo", "1", "Oh"))
+        await reader.changes()
+        await reader.hear(left("ana"))
+        assert await reader.changes() == ["gone ana/2", "gone ana/4"]
+        await expect(reader.rows).to_have_count(3)
+
+
+async def test_what_goes_and_comes_back_at_once_is_a_new_row(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), partial("ana", "1", "Wel"), partial("bo", "1", "Oh"))
+        await reader.hear(
+            left("ana"), left("bo"), caption("ana", "1", "Well."), final("ana", "1", "ja", "[ja] Well.")
+        )
+        await expect(reader.rows).to_have_count(1)
+        await expect(reader.cell("ana/1", "ja")).to_have_text("[ja] Well.")
+        # Said and gone between two frames.
+        await reader.hear(partial("carl", "1", "Hm"), left("carl"))
+        await expect(reader.rows).to_have_count(1)
+
+
+async def test_what_the_gateway_will_not_take_ends(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), caption("me", "1", "Said."), partial("me", "2", "And"), started("me-2"))
+        await reader.hear(refused("2", "cancelled", "The utterance was cancelled."))
+        await reader.hear(refused("1", "closed", "The session has ended."), refused("9", "closed", "Unknown."))
+        assert list(await reader.entries()) == ["me/1"]
+        await expect(reader.rows).to_have_attribute("data-state", "settled")
+        await expect(reader.rows).to_contain_text("The session has ended.")
+        await reader.hear(final("me", "1", "ja", "[ja] Said."), caption("me-2", "3", "Mine."))
+        await expect(reader.cell("me/1", "ja")).to_have_text("[ja] Said.")
+        assert (await reader.entries())["me-2/3"]["own"]
+
+
+async def test_of_five_hundred_entries_the_oldest_settled_ones_go(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), partial("bo", "1", "Well"), *many(502, "ja"))
+        keys = list(await reader.page.evaluate("[...transcript.entries.keys()]"))
+        assert len(keys) == 500
+        assert keys[:2] == ["bo/1", "ana/3"]
+        assert [change for change in await reader.changes() if change.startswith("gone")] == [
+            "gone ana/0",
+            "gone ana/1",
+            "gone ana/2",
+        ]
+        await expect(reader.rows).to_have_count(500)
+
+
+# -------------------------------------------------------------------- rows and columns
+
+
+async def test_a_row_names_its_speaker_and_has_a_cell_for_each_column(open_reader: OpenReader) -> None:
+    async with open_reader("ja", "en") as reader:
+        await expect(reader.page.get_by_text("Welcome.")).to_be_visible()
+        await reader.hear(started(), caption("ana", "1", "Hello."))
+        await reader.hear(final("ana", "1", "ja", "[ja] Hello."))
+        await reader.hear(caption("ana", "2", "All well?"), caption("me", "1", "Ja.", lang="de"))
+        await reader.hear(caption("ana", "3", "Good."))
+        await expect(reader.page.get_by_text("Welcome.")).to_be_hidden()
+        headings = reader.page.locator(".heading")
+        assert await headings.all_inner_texts() == ["Japanese 日本語", "English"]
+        own_name = headings.first.locator("span").last
+        await expect(own_name).to_have_attribute("lang", "ja")
+
+        first = reader.rows.first
+        await expect(first.get_by_text("Ana", exact=True)).to_be_visible()
+        await expect(first.locator(".row-head")).to_contain_text("English")
+        await expect(reader.cell("ana/1", "ja")).to_have_text("[ja] Hello.")
+        # What was said stands in the column of its language.
+        await expect(reader.cell("ana/1", "en")).to_have_text("Hello.")
+        await expect(reader.cell("me/1", "en")).to_have_attribute("data-state", "waiting")
+        own = reader.page.locator('[data-key="me/1"]')
+        await expect(own).to_contain_text("You")
+        # A speaker who goes on is not named again, and looks the same when they come back.
+        heads = reader.page.locator(".row-head")
+        named = await heads.evaluate_all(
+            "(heads) => heads.map((head) => getComputedStyle(head).clipPath === 'none')"
+        )
+        assert named == [True, False, True, True]
+        names = reader.page.locator(".voice-name")
+        colours = await names.evaluate_all("(names) => names.map((name) => getComputedStyle(name).color)")
+        assert colours[0] == colours[1] == colours[3] != colours[2]
+
+
+async def test_what_was_said_has_a_column_of_its_own_if_asked_for(open_reader: OpenReader) -> None:
+    async with open_reader("ja", originals=True) as reader:
+        await reader.hear(started(), caption("ana", "1", "مرحبا", lang="ar"))
+        await reader.hear(final("ana", "1", "ja", "こんにちは"))
+        original = reader.rows.get_by_test_id("original")
+        await expect(original).to_have_text("مرحبا")
+        await expect(original).to_have_attribute("lang", "ar")
+        await expect(original).to_have_attribute("dir", "auto")
+        await expect(reader.cell("ana/1", "ja")).to_have_attribute("lang", "ja")
+        assert await reader.page.locator(".heading").all_inner_texts() == ["As spoken", "Japanese 日本語"]
+
+        await reader.show("ar", "ja")
+        await expect(original).to_have_count(0)
+        await expect(reader.cell("ana/1", "ar")).to_have_text("مرحبا")
+        await reader.hear(final("bo", "1", "ar", "نعم"))
+        await expect(reader.cell("bo/1", "ar")).to_have_attribute("dir", "rtl")
+        # Nobody who chose no language sees nothing.
+        await reader.show()
+        await expect(reader.rows.first.get_by_test_id("original")).to_have_text("مرحبا")
+
+
+async def test_text_that_may_change_is_marked_and_shown_as_far_as_asked_for(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), partial("ana", "1", "Good"), delta("ana", "1", "ja", "[ja] Go", " od"))
+        tentative = reader.page.get_by_test_id("tentative-ja")
+        await expect(tentative).to_have_text("od")
+        style = "(text) => [getComputedStyle(text).textDecoration, getComputedStyle(text).color]"
+        line, colour = await tentative.evaluate(style)
+        assert "dotted" in line
+        assert colour != (await reader.cell("ana/1", "ja").evaluate(style))[1]
+        await expect(reader.rows).to_have_attribute("data-state", "speaking")
+
+        await reader.show("ja", stability="stable")
+        await expect(reader.cell("ana/1", "ja")).to_have_text("[ja] Go")
+        await reader.show("ja", originals=True, stability="final")
+        await expect(reader.cell("ana/1", "ja")).to_have_attribute("data-state", "waiting")
+        await expect(reader.rows.get_by_test_id("original")).to_be_empty()
+        await reader.hear(caption("ana", "1", "Good.", rev=2), final("ana", "1", "ja", "[ja] Good."))
+        await expect(reader.cell("ana/1", "ja")).to_have_text("[ja] Good.")
+        await expect(reader.rows.get_by_test_id("original")).to_have_text("Good.")
+
+
+async def test_a_final_tells_its_timings_a_failure_its_reason_and_a_short_one_that_it_is(
+    open_reader: OpenReader,
+) -> None:
+    async with open_reader("ja", "de", "fr") as reader:
+        await reader.hear(started(), caption("ana", "1", "Hello."), final("ana", "1", "ja", "[ja] Hello."))
+        await reader.hear(delta("ana", "1", "de", "[de] Hel", "lo"))
+        await reader.hear(failed("ana", "1", "de", "The engine failed."))
+        await reader.hear(final("ana", "1", "fr", "[fr]", truncated=True))
+        cell = reader.cell("ana/1", "ja")
+        await expect(cell).to_have_attribute("data-first-token-ms", "210.4")
+        await expect(cell).to_have_attribute("data-total-ms", "12480")
+        await expect(cell).to_have_attribute("title", "First token 210 ms, total 12.5 s, 9 tokens")
+        await expect(reader.cell("ana/1", "de")).to_have_attribute("data-state", "failed")
+        await expect(reader.cell("ana/1", "de")).to_have_text("[de] Hel")
+        assert await reader.page.locator(".cell-note").all_inner_texts() == [
+            "The engine failed.",
+            "Cut short: the translation is longer than the output limit.",
+        ]
+        await expect(reader.rows).to_have_attribute("data-state", "settled")
+
+
+async def test_an_own_translation_that_runs_can_be_cancelled(open_reader: OpenReader) -> None:
+    async with open_reader("ja", "de") as reader:
+        await reader.hear(started(), caption("me", "1", "Hello."), caption("ana", "1", "Hello."))
+        await expect(reader.rows.first).to_have_attribute("data-state", "running")
+        await expect(reader.page.get_by_test_id("cancel")).to_have_count(1)
+        await reader.page.get_by_test_id("cancel").focus()
+        await reader.page.keyboard.press("Enter")
+        assert await reader.page.evaluate("cancelled") == ["me/1"]
+        await expect(reader.page.get_by_test_id("cancel")).to_be_disabled()
+        await reader.hear(*(failed("me", "1", lang, "The utterance was cancelled.") for lang in ("ja", "de")))
+        await expect(reader.rows.first).to_have_attribute("data-state", "settled")
+        await expect(reader.page.get_by_test_id("cancel")).to_be_hidden()
+
+
+async def test_words_are_text_whatever_they_look_like(open_reader: OpenReader) -> None:
+    text = '<img src=x onerror="document.title=1"><b>bold</b>'
+    async with open_reader("ja", originals=True) as reader:
+        await reader.page.evaluate("announcer.lang = 'ja'; announcer.begin()")
+        await reader.hear(started(), caption(text, "1", text), delta(text, "1", "ja", text, text))
+        await expect(reader.page.get_by_test_id("tentative-ja")).to_have_text(text)
+        await reader.hear(final(text, "1", "ja", text), failed(text, "2", "ja", text))
+        await expect(reader.rows.first.get_by_test_id("original")).to_have_text(text)
+        await expect(reader.rows.first.get_by_test_id("cell-ja")).to_have_text(text)
+        assert await reader.page.locator("body img, body b").count() == 0
+
+
+@pytest.mark.parametrize("width", [320, 700, 1000, 1440])
+async def test_six_columns_stand_side_by_side_as_long_as_they_can_be_read(
+    open_reader: OpenReader, width: int, artifacts: Path
+) -> None:
+    six = ("ja", "de", "ar", "fr", "es", "ko")
+    long = "Donaudampfschifffahrtsgesellschaftskapitänswitwe " * 2
+    async with open_reader(*six, viewport={"width": width, "height": 700}) as reader:
+        await reader.hear(started(), caption("ana", "1", "Hello."))
+        await reader.hear(*(final("ana", "1", lang, f"[{lang}] {long}") for lang in six))
+        cells = [await reader.cell("ana/1", lang).bounding_box() for lang in six]
+        tops = {round(box["y"]) for box in cells if box}
+        side_by_side = width >= 1000
+        assert (len(tops) == 1) == side_by_side
+        assert await reader.page.locator(".heading").first.is_visible() == side_by_side
+        label = reader.page.locator(".cell-label").first
+        await expect(label).to_have_text("Japanese")
+        assert (await label.evaluate("(label) => label.offsetWidth") > 1) != side_by_side
+        assert min(box["width"] for box in cells if box) >= 140
+        scroll, client = await reader.region.evaluate("(region) => [region.scrollWidth, region.clientWidth]")
+        assert scroll <= client
+        await reader.page.screenshot(path=artifacts / f"transcript-{width}.png")
+
+        # Larger text needs more room.
+        if width == 1000:
+            await reader.page.evaluate("document.documentElement.style.setProperty('--text-scale', 2)")
+            await expect(reader.page.locator(".transcript")).to_have_attribute("data-layout", "stacked")
+
+
+async def test_many_deltas_are_one_change_of_one_cell_in_one_frame(open_reader: OpenReader) -> None:
+    six = ("ja", "de", "ar", "fr", "es", "ko")
+    async with open_reader(*six) as reader:
+        await reader.hear(started(), *many(50, *six), partial("bo", "1", "Well"), delta("bo", "1", "ja", "[ja]"))
+        await reader.page.evaluate(
+            """() => {
+                window.seen = [];
+                const options = { subtree: true, childList: true, characterData: true, attributes: true };
+                window.watching = new MutationObserver((records) => seen.push(...records));
+                watching.observe(view.element, options);
+            }"""
+        )
+        await reader.hear(*(delta("bo", "1", "ja", f" {number}") for number in range(100)))
+        assert await reader.page.evaluate("[...seen, ...watching.takeRecords()].map((record) => record.type)") == [
+            "characterData"
+        ]
+        await expect(reader.cell("bo/1", "ja")).to_have_text("[ja] " + " ".join(map(str, range(100))))
+
+
+# -------------------------------------------------------------------- where the reader is
+
+
+async def test_the_newest_stays_in_view_until_the_reader_scrolls_up(open_reader: OpenReader) -> None:
+    async with open_reader("ja", viewport={"width": 800, "height": 400}) as reader:
+        await reader.hear(started(), *many(30, "ja"))
+        assert await reader.from_end() < 1
+        await expect(reader.jump).to_be_hidden()
+        # What grows at the end, and a window that shrinks, change nothing about that.
+        await reader.hear(partial("bo", "1", "Well"), delta("bo", "1", "ja", "[ja] word" * 100))
+        assert await reader.from_end() < 1
+        await reader.page.set_viewport_size({"width": 500, "height": 300})
+        await reader.hear()
+        assert await reader.from_end() < 1
+
+        await reader.region.focus()
+        await reader.page.keyboard.press("ArrowUp")
+        await expect(reader.jump).to_be_visible()
+        await expect(reader.jump).to_have_text("Newest ↓")
+        await reader.at_rest()
+        top = await reader.top_of("ana/29")
+        await reader.hear(*(caption("carl", str(number), "New.") for number in range(3)))
+        await expect(reader.jump).to_have_text("Newest ↓ (3 new)")
+        assert await reader.top_of("ana/29") == pytest.approx(top, abs=1)
+
+        await reader.jump.click()
+        await expect(reader.jump).to_be_hidden()
+        assert await reader.from_end() < 1
+        await expect(reader.region).to_be_focused()
+
+        await reader.page.mouse.move(200, 150)
+        await reader.page.mouse.wheel(0, -300)
+        await expect(reader.jump).to_be_visible()
+        await reader.page.mouse.wheel(0, 3000)
+        await expect(reader.jump).to_be_hidden()
+        await reader.hear(caption("carl", "9", "New."))
+        assert await reader.from_end() < 1
+
+
+async def test_what_is_being_read_stays_where_it_is(open_reader: OpenReader) -> None:
+    async with open_reader("ja", viewport={"width": 800, "height": 400}) as reader:
+        await reader.hear(started(), partial("bo", "1", "Well"), *many(499, "ja"))
+        row = reader.page.locator('[data-key="ana/250"]')
+        await row.evaluate("(row) => row.scrollIntoView({ block: 'center' })")
+        await expect(reader.jump).to_be_visible()
+        top = await reader.top_of("ana/250")
+
+        # An earlier row grows, the oldest ones leave, new ones come.
+        await reader.hear(delta("bo", "1", "ja", "[ja] word" * 200))
+        assert await reader.top_of("ana/250") == pytest.approx(top, abs=1)
+        await reader.hear(*(caption("carl", str(number), "New.") for number in range(20)))
+        await expect(reader.rows).to_have_count(500)
+        await expect(reader.page.locator('[data-key="ana/0"]')).to_have_count(0)
+        assert await reader.top_of("ana/250") == pytest.approx(top, abs=1)
+        # As many as leave, and as high.
+        await reader.hear(*(caption("carl", str(number), "New.") for number in range(20, 30)))
+        assert await reader.top_of("ana/250") == pytest.approx(top, abs=1)
+        await reader.hear(left("bo"))
+        assert await reader.top_of("ana/250") == pytest.approx(top, abs=1)
+
+
+# -------------------------------------------------------------------- read out
+
+
+async def test_whole_sentences_of_one_language_are_read_out_once(open_reader: OpenReader) -> None:
+    async with open_reader() as reader:
+        said = reader.page.get_by_test_id("announcer").locator("p")
+        await reader.page.evaluate("announcer.lang = 'ja'")
+        await reader.hear(started(), caption("ana", "0", "History."))
+        await reader.hear(final("ana", "0", "ja", "[ja] History."))
+        await reader.page.evaluate("announcer.begin()")
+        await reader.hear(partial("ana", "1", "Hel"), delta("ana", "1", "ja", "[ja] Hel"))
+        await reader.hear(caption("ana", "1", "Hello."))
+        await reader.hear(final("ana", "1", "de", "[de] Hello."), *2 * [final("ana", "1", "ja", "[ja] Hello.")])
+        await reader.hear(partial("bo", "1", "こん", lang="ja"))
+        await reader.hear(*2 * [caption("bo", "1", "こんにちは。", lang="ja", rev=2)])
+        await reader.hear(failed("ana", "2", "ja", "No."), final("ana", "0", "ja", "[ja] History."))
+        await reader.hear(caption("me", "1", "はい。", lang="ja"), final("me", "2", "ja", "[ja] Mine."))
+        assert await said.all_inner_texts() == ["Ana: [ja] Hello.", "Bo: こんにちは。", "You: [ja] Mine."]
+        await expect(said.first.locator("span")).to_have_attribute("lang", "ja")
+
+        await reader.page.evaluate("announcer.lang = ''")
+        await reader.hear(final("ana", "3", "ja", "[ja] Nobody listens."))
+        await expect(said).to_have_count(3)
+        await reader.page.evaluate("announcer.lang = 'de'")
+        await reader.hear(*many(25, "de"))
+        await expect(said).to_have_count(20)
+        await expect(said.last).to_contain_text("[de] This is sentence 24")

@@ -1,0 +1,424 @@
+// The meeting page: wires what people do to the client, and what the client hears to the page. Knows every part;
+// must not know how any of them does its work.
+
+import { Announcer } from "./announcer.js";
+import { Appearance } from "./appearance.js";
+import { GatewayClient } from "./client.js";
+import { Composer } from "./composer.js";
+import { Downloads } from "./downloads.js";
+import { button, element, find } from "./elements.js";
+import { EnginePanel } from "./engine_panel.js";
+import { Flights } from "./flights.js";
+import { askToJoin } from "./join_dialog.js";
+import { Latency } from "./latency.js";
+import { LoadSpeakers } from "./load.js";
+import { LoadingCard } from "./loading_card.js";
+import { hasJoined, invitedTo, newMeeting, settleIn } from "./meeting_address.js";
+import { hideNotice, showNotice } from "./notice.js";
+import { People } from "./people.js";
+import { ReadinessWatch } from "./readiness.js";
+import { ReadingChoice } from "./reading_choice.js";
+import { SamplePlayer } from "./sample_player.js";
+import { ShareDialog } from "./share_dialog.js";
+import { SidePanel } from "./side_panel.js";
+import { recall } from "./storage.js";
+import { Transcript } from "./transcript.js";
+import { TranscriptView } from "./transcript_view.js";
+import { Welcome } from "./welcome.js";
+
+/** @typedef {import("./client/events.js").ClientEvent} ClientEvent */
+/** @typedef {import("./languages.js").Language} Language */
+/** @typedef {import("./readiness.js").Readiness} Readiness */
+/** @typedef {import("./reading_choice.js").Reading} Reading */
+
+const main = find("main", HTMLElement);
+const actions = find("actions", HTMLDivElement);
+const statusText = find("status", HTMLParagraphElement);
+
+/** What is happening while nobody can take part. @type {Readonly<Record<Readiness["status"], ["busy" | "bad", string]>>} */
+const UNREADY = {
+  ready: ["busy", "Connecting…"],
+  starting: ["busy", "Engine loading"],
+  failed: ["bad", "Engine failed"],
+  draining: ["busy", "Shutting down"],
+  unreachable: ["bad", "Not reachable"],
+};
+
+/** @param {{streamUrl: string, query: URLSearchParams}} address */
+export function startMeeting({ streamUrl, query }) {
+  const appearance = new Appearance();
+  const card = new LoadingCard();
+  main.append(card.element);
+  /** @type {MeetingPage | undefined} */
+  let page;
+  let opening = false;
+
+  const watch = new ReadinessWatch("./readyz", (readiness) => {
+    if (page !== undefined) return page.onReadiness(readiness);
+    card.show(readiness);
+    showStatus(...UNREADY[readiness.status]);
+    if (readiness.status === "ready" && !opening) void open();
+  });
+
+  async function open() {
+    opening = true;
+    const known = await loadLanguages();
+    opening = false;
+    // The next look at the readiness, seconds from now, tries again.
+    if (known === null) return showNotice("The gateway did not say which languages it knows; trying again.");
+    hideNotice();
+    page = new MeetingPage({ streamUrl, query, known, appearance, watch, card });
+    await page.join();
+  }
+
+  window.addEventListener("online", () => void watch.check());
+  void watch.check();
+}
+
+/** @typedef {{languages: Language[], family: string}} Known */
+
+/** @returns {Promise<Known | null>} */
+async function loadLanguages() {
+  try {
+    const response = await fetch("./v1/languages", { signal: AbortSignal.timeout(5_000) });
+    return response.ok ? await response.json() : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * @param {"good" | "busy" | "bad"} state
+ * @param {string} words
+ */
+function showStatus(state, words) {
+  statusText.dataset.state = state;
+  if (statusText.textContent !== words) statusText.textContent = words;
+}
+
+class MeetingPage {
+  #known;
+  #watch;
+  #card;
+  #invited;
+  /** @type {Readiness} */
+  #readiness = { status: "ready", reason: "" };
+  /** @type {Map<string, string>} */
+  #names;
+  /** @type {GatewayClient} */
+  #client;
+  #transcript = new Transcript();
+  #latency = new Latency();
+  #flights = new Flights(({ load }, timings, nowMs) => this.#latency.note(timings, nowMs, load));
+  #reading;
+  #view;
+  #announcer;
+  #composer;
+  #engine;
+  #load;
+  #people;
+  #sample;
+  #panel;
+  #share;
+  /** What was read before the sample meeting began. @type {Reading | null} */
+  #before = null;
+
+  #element = element("div", "meeting");
+  #banner = element("div", "banner");
+  #bannerWords = element("span", "");
+  #speaking = element("div", "speaking");
+  #listening = element("p", "listening hint");
+  #play = button("quiet", "▶ Sample meeting", "sample", () => this.#togglePlay());
+
+  /**
+   * @param {object} parts
+   * @param {string} parts.streamUrl
+   * @param {URLSearchParams} parts.query
+   * @param {Known} parts.known
+   * @param {Appearance} parts.appearance
+   * @param {ReadinessWatch} parts.watch
+   * @param {LoadingCard} parts.card
+   */
+  constructor({ streamUrl, query, known, appearance, watch, card }) {
+    this.#known = known;
+    this.#watch = watch;
+    this.#card = card;
+    this.#invited = invitedTo(query);
+    if (query.has("meeting") && this.#invited === null) {
+      showNotice("The link's meeting cannot be: its id has other characters than letters, digits and . _ ~ -");
+    }
+    const { languages } = known;
+    this.#names = new Map(languages.map(({ tag, name }) => [tag, name]));
+    const nameOf = this.#nameOf;
+    const meeting = () => this.#client.meeting;
+    const offered = () => languages;
+
+    this.#reading = new ReadingChoice({ languages, nameOf, onChange: (reading) => this.#onReading(reading) });
+    const { reads, stability } = this.#reading.value;
+    this.#client = new GatewayClient(streamUrl, {
+      meeting: this.#invited ?? newMeeting(),
+      name: recall("name") ?? "",
+      reads,
+      stability,
+      originals: true,
+    });
+    this.#client.listen((event) => this.#onEvent(event));
+    this.#client.listen((event) => this.#transcript.hear(event));
+
+    this.#view = new TranscriptView({
+      transcript: this.#transcript,
+      nameOf,
+      onCancel: (entry) => this.#client.cancel(entry.utterance),
+    });
+    this.#announcer = new Announcer({ transcript: this.#transcript });
+    this.#composer = new Composer({
+      client: this.#client,
+      object: showNotice,
+      onLang: (lang) => this.#client.speak(lang),
+    });
+    this.#composer.offer(languages, { demo: known.family === "bundled" });
+    this.#share = new ShareDialog({ meeting, languages: offered, object: showNotice });
+    this.#people = new People({ client: this.#client, nameOf });
+    const downloads = new Downloads({
+      meeting,
+      languages: offered,
+      nameOf,
+      reads: () => this.#reading.value.reads,
+      object: showNotice,
+    });
+    this.#load = new LoadSpeakers({
+      streamUrl,
+      languages,
+      hear: (source, event) => this.#measure(source, event),
+    });
+    this.#engine = new EnginePanel({ flights: this.#flights, latency: this.#latency, nameOf, load: this.#load });
+    this.#sample = new SamplePlayer({
+      streamUrl,
+      meeting,
+      onState: (playing) => this.#onPlaying(playing),
+      object: showNotice,
+    });
+    this.#panel = new SidePanel([
+      { id: "reading", name: "Reading", content: [this.#reading.element, appearance.element] },
+      { id: "people", name: "People", content: [this.#people.element, downloads.element] },
+      { id: "engine", name: "Engine", content: [this.#engine.element] },
+    ]);
+    this.#assemble();
+    this.#applyReading(this.#reading.value);
+  }
+
+  /** Take part: at once in a meeting of one's own, after a question in that of a link. */
+  async join() {
+    const id = this.#client.meeting;
+    if (this.#invited !== null && !hasJoined(id)) {
+      const answer = await askToJoin({ languages: this.#known.languages, nameOf: this.#nameOf, meeting: id });
+      this.#client.rename(answer.name);
+      if (recall("reads") === null || !this.#reading.value.reads.includes(answer.lang)) {
+        this.#read({ reads: [answer.lang] });
+      }
+      if (!answer.speaks) this.#listen();
+    } else if (recall("reads") === null) {
+      // Who comes to have a look sees something translated, whatever they speak.
+      const { reads } = this.#reading.value;
+      this.#read({ reads: [...new Set([...reads, ...this.#tags])].slice(0, Math.max(3, reads.length)) });
+    }
+    settleIn(id);
+    if (!this.#speaking.classList.contains("closed")) this.#client.speak(this.#composer.lang);
+    this.#card.element.hidden = true;
+    this.#element.hidden = false;
+    this.#client.connect();
+    if (matchMedia("(hover: hover)").matches && document.activeElement === document.body) this.#composer.focus();
+  }
+
+  /** @param {Readiness} readiness */
+  onReadiness(readiness) {
+    const before = this.#readiness.status;
+    this.#readiness = readiness;
+    if (readiness.status === "ready" && before !== "ready") this.#client.connect();
+    this.#showState();
+  }
+
+  // ---------------------------------------------------------------- what stands where
+
+  #assemble() {
+    const stage = element("section", "stage");
+    stage.ariaLabel = "Meeting";
+    this.#banner.dataset.testid = "banner";
+    this.#banner.role = "status";
+    this.#banner.hidden = true;
+    const retry = button("quiet", "Try now", "retry", () => {
+      this.#client.connect();
+      void this.#watch.check();
+    });
+    this.#banner.append(this.#bannerWords, " ", retry);
+    stage.append(this.#view.element, this.#banner);
+    const welcome = new Welcome({
+      play: () => this.#togglePlay(),
+      invite: () => this.#share.open(),
+      speak: () => this.#speakToo(),
+    });
+    this.#view.empty.append(welcome.element);
+
+    this.#listening.hidden = true;
+    this.#listening.append("You are listening. ", button("quiet", "Speak, too", "speak-too", () => this.#speakToo()));
+    this.#speaking.append(this.#listening, this.#composer.element);
+
+    this.#element.hidden = true;
+    this.#element.append(stage, this.#speaking, this.#panel.element);
+    main.append(this.#element, this.#announcer.element);
+    actions.append(
+      this.#play,
+      button("quiet", "Share", "share", () => this.#share.open()),
+      button("quiet", "Options", "options", () => (this.#panel.isOpen ? this.#panel.close() : this.#panel.open())),
+    );
+    window.addEventListener("pagehide", (event) => {
+      if (event.persisted) return;
+      this.#sample.stop();
+      this.#load.stop();
+      this.#client.close();
+      this.#client.close(); // there is no time to wait for answers
+    });
+  }
+
+  get #tags() {
+    return [...this.#names.keys()];
+  }
+
+  /** @param {string} tag */
+  #nameOf = (tag) => this.#names.get(tag) ?? tag;
+
+  // ---------------------------------------------------------------- reading and speaking
+
+  /** @param {Partial<Reading>} changes */
+  #read(changes) {
+    this.#reading.set(changes);
+    this.#onReading(this.#reading.value);
+  }
+
+  /** @param {Reading} reading */
+  #onReading(reading) {
+    this.#client.read(reading.reads);
+    this.#client.setStability(reading.stability);
+    this.#applyReading(reading);
+  }
+
+  /** @param {Reading} reading */
+  #applyReading({ reads, stability, originals, announce }) {
+    this.#view.show({ columns: reads, originals, stability });
+    this.#announcer.lang = announce;
+    this.#flights.reads("meeting", reads);
+  }
+
+  #listen() {
+    this.#speaking.classList.add("closed");
+    this.#composer.element.hidden = true;
+    this.#listening.hidden = false;
+  }
+
+  #speakToo() {
+    this.#speaking.classList.remove("closed");
+    this.#composer.element.hidden = false;
+    this.#listening.hidden = true;
+    this.#client.speak(this.#composer.lang);
+    this.#composer.focus();
+  }
+
+  #togglePlay() {
+    hideNotice();
+    if (this.#sample.playing) this.#sample.stop();
+    else this.#sample.start(this.#tags);
+  }
+
+  /** @param {boolean} playing */
+  #onPlaying(playing) {
+    this.#play.textContent = playing ? "■ Stop sample" : "▶ Sample meeting";
+    if (playing && this.#before === null) {
+      // At its best: every language for which there is room, what was said among them.
+      this.#before = this.#reading.value;
+      const most = matchMedia("(min-width: 40rem)").matches ? (this.#client.limits?.languages ?? Infinity) : 2;
+      const all = [...new Set([...this.#before.reads, ...this.#tags])].slice(0, most);
+      if (matchMedia("(max-width: 90rem)").matches) this.#panel.close();
+      this.#read({ reads: all, originals: false });
+    } else if (!playing && this.#before !== null) {
+      this.#read(this.#before);
+      this.#before = null;
+    }
+  }
+
+  // ---------------------------------------------------------------- what the client hears
+
+  /** @param {ClientEvent} event */
+  #onEvent(event) {
+    this.#measure("meeting", event);
+    switch (event.type) {
+      case "state":
+        this.#onState(event.reason);
+        break;
+      case "session.draining":
+        showNotice("The gateway is restarting. It finishes what was said; this page reconnects by itself.");
+        break;
+      case "translation.failed":
+        if (event.code === "engine_unavailable") void this.#watch.check();
+        break;
+      case "error":
+        showNotice(event.message);
+        break;
+      case "session.started":
+      case "participant.joined":
+      case "participant.left":
+        this.#panel.rename("people", `People ${this.#client.participants.size + 1}`);
+        break;
+    }
+  }
+
+  /** @param {string} reason */
+  #onState(reason) {
+    const { state, limits } = this.#client;
+    this.#showState();
+    if (state === "reconnecting" || state === "loading") void this.#watch.check();
+    if (state === "closed" && reason) showNotice(reason);
+    if (state !== "open") return;
+    this.#composer.limits = limits;
+    this.#reading.limit = limits?.languages ?? Infinity;
+    // What was said before comes at once: it is not read out.
+    setTimeout(() => this.#announcer.begin(), 1_000);
+  }
+
+  /**
+   * @param {string} source
+   * @param {ClientEvent} event
+   */
+  #measure(source, event) {
+    this.#flights.hear(source, event, performance.now());
+  }
+
+  #showState() {
+    const [state, words, banner] = this.#describe();
+    showStatus(state, words);
+    this.#engine.connection = { state, words };
+    this.#banner.hidden = banner === "";
+    this.#banner.dataset.state = state;
+    if (this.#bannerWords.textContent !== banner) this.#bannerWords.textContent = banner;
+  }
+
+  /** @returns {["good" | "busy" | "bad", string, string]} State, in a word, and a sentence where people have to know. */
+  #describe() {
+    const { status, reason } = this.#readiness;
+    if (status === "failed" || status === "draining") {
+      const [state, words] = UNREADY[status];
+      return [state, words, reason || words];
+    }
+    switch (this.#client.state) {
+      case "open":
+        return ["good", "Connected", ""];
+      case "connecting":
+        return ["busy", "Connecting…", ""];
+      case "loading":
+        return ["busy", "Engine loading", "The engine is loading; what you say is kept until it is ready."];
+      case "reconnecting":
+        return ["busy", "Reconnecting…", "The connection is lost. What you say is kept, and nothing is missed."];
+      case "closed":
+        return ["bad", "Disconnected", "Disconnected."];
+    }
+  }
+}

@@ -1,0 +1,27 @@
+// Something that people have to be told. Knows the page's one notice; must not know who tells.
+
+import { find } from "./elements.js";
+
+const notice = find("notice", HTMLDivElement);
+const words = find("notice-text", HTMLParagraphElement);
+const dismiss = find("notice-dismiss", HTMLButtonElement);
+/** Who had the focus before. @type {Element | null} */
+let before = null;
+
+/** @param {string} sentence */
+export function showNotice(sentence) {
+  if (notice.hidden) before = document.activeElement;
+  words.textContent = sentence;
+  notice.hidden = false;
+}
+
+export function hideNotice() {
+  const hadFocus = notice.contains(document.activeElement);
+  notice.hidden = true;
+  if (hadFocus && before instanceof HTMLElement) before.focus();
+}
+
+dismiss.addEventListener("click", hideNotice);
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !notice.hidden && document.querySelector("dialog[open]") === null) hideNotice();
+});

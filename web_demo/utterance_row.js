@@ -1,0 +1,209 @@
+// One utterance in the transcript: who said it and, in one cell each, what was said and its translations. Knows the
+// entry and the columns; must not know the other rows. Whatever was said or translated is set as text.
+
+import { button, element } from "./elements.js";
+import { direction } from "./languages.js";
+import { isSaid } from "./transcript.js";
+
+/** @typedef {import("./transcript.js").Cell} Cell */
+/** @typedef {import("./transcript.js").Entry} Entry */
+/** @typedef {import("./client/messages.js").Stability} Stability */
+/** @typedef {{columns: readonly string[], originals: boolean, stability: Stability}} Shown */
+
+/** The column of what was said, in whatever language. */
+export const AS_SPOKEN = "";
+
+/**
+ * Browsers take what is set for a change even where it is none.
+ * @template T
+ * @template {keyof T} K
+ * @param {T} target
+ * @param {K} key
+ * @param {T[K]} value
+ */
+export function put(target, key, value) {
+  if (target[key] !== value) target[key] = value;
+}
+
+/** @param {number} ms */
+function duration(ms) {
+  return ms < 10_000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
+
+/** The text in one column. */
+class TextCell {
+  #label = element("span", "cell-label");
+  #text = element("p", "cell-text");
+  #words = document.createTextNode("");
+  #tail = element("span", "tentative");
+  #note = element("p", "cell-note");
+
+  /** @param {string} column */
+  constructor(column) {
+    this.element = element("div", "cell");
+    this.#text.dataset.testid = column === AS_SPOKEN ? "original" : `cell-${column}`;
+    this.#tail.dataset.testid = `tentative-${column}`;
+    this.#text.append(this.#words, this.#tail);
+    this.element.append(this.#label, this.#text);
+  }
+
+  /** @param {string} label Seen where cells are stacked, always heard by a screen reader. */
+  set label(label) {
+    put(this.#label, "textContent", label);
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {Stability} stability
+   */
+  speak({ text, lang, final }, stability) {
+    const words = final || stability !== "final" ? text : "";
+    this.#write(lang, "auto", words, "", final ? "final" : "growing");
+    this.#remark("");
+  }
+
+  /**
+   * @param {string} lang
+   * @param {Cell | undefined} cell
+   * @param {Stability} stability
+   * @param {string} reason Why no translation will begin, or empty.
+   */
+  translate(lang, cell, stability, reason) {
+    const dir = direction(lang);
+    if (cell?.state === "final") {
+      this.#write(lang, dir, cell.text, "", "final");
+      this.#time(cell);
+      return this.#remark(cell.truncated ? "Cut short: the translation is longer than the output limit." : "", " mild");
+    }
+    const words = stability === "final" ? "" : (cell?.committed ?? "");
+    const tentative = stability === "live" ? (cell?.tentative ?? "") : "";
+    const failure = cell === undefined ? reason : cell.reason;
+    this.#write(lang, dir, words, tentative, failure ? "failed" : "growing");
+    this.#remark(failure);
+  }
+
+  /**
+   * @param {string} lang
+   * @param {string} dir
+   * @param {string} words
+   * @param {string} tentative
+   * @param {"growing" | "final" | "failed"} state
+   */
+  #write(lang, dir, words, tentative, state) {
+    put(this.#text, "lang", lang);
+    put(this.#text, "dir", dir);
+    const tail = tentative.trimStart();
+    // The space between the two is no word that may change: nothing marks it.
+    put(this.#words, "data", words + tentative.slice(0, tentative.length - tail.length));
+    put(this.#tail, "textContent", tail);
+    put(this.#text.dataset, "state", state === "growing" && !words && !tail ? "waiting" : state);
+  }
+
+  /** @param {Cell} cell */
+  #time({ timings, tokens }) {
+    if (timings === null) return;
+    const { first_token_ms: first, total_ms: total } = timings;
+    const facts = `First token ${duration(first)}, total ${duration(total)}`;
+    Object.assign(this.#text.dataset, { firstTokenMs: first, totalMs: total, timings: facts });
+    this.#text.title = `${facts}, ${tokens} tokens`;
+  }
+
+  #remark(words = "", kind = "") {
+    put(this.#note, "textContent", words);
+    put(this.#note, "className", `cell-note${kind}`);
+    if (!words) this.#note.remove();
+    else if (!this.#note.isConnected) this.element.append(this.#note);
+  }
+}
+
+export class UtteranceRow {
+  /** What it shows. */
+  entry;
+  #nameOf;
+  #name = element("span", "voice-name");
+  #lang = element("span", "");
+  #cancel;
+  #grid = element("div", "cells");
+  /** @type {Shown} */
+  #shown = { columns: [], originals: false, stability: "live" };
+  /** @type {Map<string, TextCell>} In the order in which they stand. */
+  #cells = new Map();
+
+  /**
+   * @param {Entry} entry
+   * @param {object} options
+   * @param {number} options.voice Which of the speakers' colours.
+   * @param {(tag: string) => string} options.nameOf
+   * @param {(entry: Entry) => void} options.onCancel
+   */
+  constructor(entry, { voice, nameOf, onCancel }) {
+    this.entry = entry;
+    this.#nameOf = nameOf;
+    this.element = element("li", entry.own ? "utterance own" : "utterance");
+    Object.assign(this.element.dataset, { testid: "utterance", key: entry.key });
+    this.element.style.setProperty("--voice", `var(--voice-${voice})`);
+    const time = element("time", "", entry.at.toLocaleTimeString([], { timeStyle: "short" }));
+    time.dateTime = entry.at.toISOString();
+    const head = element("div", "row-head");
+    head.append(this.#name, this.#lang, time);
+    this.#cancel = button("quiet row-cancel", "Cancel", "cancel", () => {
+      this.#cancel.disabled = true;
+      onCancel(entry);
+    });
+    this.#cancel.ariaLabel = "Cancel this translation";
+    if (entry.own) head.append(this.#cancel);
+    this.element.append(head, this.#grid);
+  }
+
+  /** @param {Entry | undefined} above Of one voice that goes on the name is not repeated. */
+  follow(above) {
+    const { participant, own } = this.entry;
+    this.element.classList.toggle("follows", !own && above?.participant === participant);
+  }
+
+  /** @param {Shown} shown */
+  show(shown) {
+    this.#shown = shown;
+    const columns = shown.originals ? [AS_SPOKEN, ...shown.columns] : shown.columns;
+    const before = this.#cells;
+    if ([...before.keys()].join() !== columns.join()) {
+      this.#cells = new Map(columns.map((column) => [column, before.get(column) ?? new TextCell(column)]));
+      this.#grid.replaceChildren(...[...this.#cells.values()].map((cell) => cell.element));
+    }
+    this.render(this.#cells.keys());
+  }
+
+  /** @param {Iterable<string>} columns Those that changed; what was said may stand in any of them. */
+  render(columns) {
+    const langs = new Set(columns);
+    for (const column of langs.has(AS_SPOKEN) ? this.#cells.keys() : langs) this.#renderCell(column);
+    const { own, speaker, lang } = this.entry;
+    put(this.#name, "textContent", own ? "You" : speaker || "Speaker");
+    put(this.#lang, "textContent", lang && this.#nameOf(lang));
+    put(this.element.dataset, "state", this.#state());
+    if (document.activeElement === this.#cancel && this.element.dataset.state === "settled") {
+      /** @type {HTMLElement | null} */ (this.element.closest("[tabindex]"))?.focus({ preventScroll: true });
+    }
+  }
+
+  /** @param {string} column */
+  #renderCell(column) {
+    const cell = this.#cells.get(column);
+    if (cell === undefined) return;
+    const { lang, cells, reason } = this.entry;
+    const { stability } = this.#shown;
+    const spoken = column === lang || column === AS_SPOKEN;
+    put(cell.element, "className", spoken && column ? "cell spoken" : "cell");
+    cell.label = spoken ? `${lang && `${this.#nameOf(lang)}, `}as spoken` : this.#nameOf(column);
+    if (spoken) cell.speak(this.entry, stability);
+    else cell.translate(column, cells.get(column), stability, reason);
+  }
+
+  /** @returns {"speaking" | "running" | "settled"} */
+  #state() {
+    const { lang, cells, reason } = this.entry;
+    if (!isSaid(this.entry)) return "speaking";
+    const states = this.#shown.columns.filter((tag) => tag !== lang).map((tag) => cells.get(tag)?.state ?? reason);
+    return states.some((state) => state === "" || state === "growing") ? "running" : "settled";
+  }
+}
