@@ -13,6 +13,8 @@ import { AS_SPOKEN, UtteranceRow, put } from "./utterance_row.js";
 const VOICES = 8;
 // How far from the end still counts as the end, in px.
 const NEAR = 24;
+// The least width of a cell with a label, in columns.
+const STACKED = 1.15;
 
 /** @param {Element} part */
 function topOf(part) {
@@ -81,7 +83,6 @@ export class TranscriptView {
     this.#shown = { columns: [...columns], originals: originals || columns.length === 0, stability };
     const all = this.#shown.originals ? [AS_SPOKEN, ...columns] : columns;
     this.#headings.replaceChildren(...all.map((tag) => this.#heading(tag)));
-    this.element.style.setProperty("--columns", String(all.length));
     this.element.classList.toggle("with-originals", this.#shown.originals);
     for (const row of this.#byKey.values()) row.show(this.#shown);
     this.#layOut();
@@ -204,10 +205,15 @@ export class TranscriptView {
     put(this.#jump, "textContent", this.#unseen > 0 ? `Newest ↓ (${this.#unseen} new)` : "Newest ↓");
   }
 
-  /** Side by side as long as each column has its least width, which grows with the text. */
+  /** Side by side as long as each column has its least width, which grows with the text; else in rows alike. */
   #layOut() {
-    const columns = this.#headings.childElementCount;
-    const fits = columns < 2 || columns * this.#measure.offsetWidth <= this.#rows.offsetWidth;
+    const columns = Math.max(1, this.#headings.childElementCount);
+    const room = this.#rows.offsetWidth / this.#measure.offsetWidth;
+    const fits = columns === 1 || columns <= room;
+    // With a label of its own each, a little wider.
+    const most = Math.max(1, Math.floor(room / STACKED));
+    const beside = fits ? columns : Math.ceil(columns / Math.ceil(columns / most));
     put(this.element.dataset, "layout", fits ? "table" : "stacked");
+    this.element.style.setProperty("--columns", String(beside));
   }
 }

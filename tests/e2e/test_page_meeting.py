@@ -108,7 +108,7 @@ async def test_what_one_window_says_the_other_reads_in_its_language(
                 row = row_of(late.page, SENTENCE)
                 await settled(row)
                 await expect(row.get_by_test_id("cell-es")).to_contain_text("viernes")
-                await late.page.get_by_test_id("source-lang").select_option("es")
+                await late.page.get_by_test_id("spoken-lang").select_option("es")
                 await say(late.page, "¿Podría repetirlo, por favor?")
                 for watch, lang in ((ana, "de"), (bo, "ja")):
                     answer = row_of(watch.page, "¿Podría repetirlo")
