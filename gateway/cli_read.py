@@ -31,6 +31,7 @@ from gateway.messages import (
     TranslationDelta,
     TranslationFailed,
     TranslationFinal,
+    UtteranceCancelled,
 )
 from gateway.terminal import LiveArea, Row, can_redraw, printable
 
@@ -153,6 +154,9 @@ class Board:
             case TranslationFailed():
                 self._drop(event)
                 return [self._row(event, f"(not translated: {event.message})", dim=True)]
+            case UtteranceCancelled():
+                for key in [key for key in self._unfinished if key[:2] == (event.participant, event.utterance)]:
+                    del self._unfinished[key]
             case ParticipantJoined():
                 self._name(event.participant, event.name)
                 return [_aside(f"{event.name or 'Somebody'} joined{_speaking(event.speaks)}")]

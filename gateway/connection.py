@@ -59,6 +59,7 @@ from gateway.session import (
     Show,
     State,
     Update,
+    Withdraw,
 )
 
 __all__ = ["Stream"]
@@ -310,6 +311,9 @@ class _Connection:
                 case Cancel(id=utterance_id):
                     member = self._member()
                     self._stream.publisher.cancel(member.meeting, member.participant, utterance_id)
+                case Withdraw(id=utterance_id):
+                    member = self._member()
+                    member.meeting.withdraw((member.participant, utterance_id))
                 case Close(code=code):
                     self.finish(code)
 

@@ -27,6 +27,7 @@ from gateway.messages import (
     ParticipantUpdated,
     ServerMessage,
     TranslationDelta,
+    UtteranceCancelled,
     publication_message,
 )
 from gateway.payload import Payload
@@ -278,6 +279,14 @@ class Meeting:
             if reader.feed is not None and _hears(reader, utterance):
                 reader.feed.show(live.caption)
         return None if self.live.is_closed(utterance.key) else live
+
+    def withdraw(self, key: _Key) -> None:
+        """An utterance that is being said will not be finished."""
+        self.live.end(key)
+        payload = Payload(UtteranceCancelled(*key))
+        for member in self.members.values():
+            if member.feed is not None:
+                member.feed.show(payload)
 
     def show_live(self, translation: LiveTranslation) -> None:
         """What its policy lets readers see now of an utterance that is still being said."""

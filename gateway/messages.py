@@ -42,6 +42,7 @@ __all__ = [
     "TranslationFinal",
     "UtteranceAccepted",
     "UtteranceCancel",
+    "UtteranceCancelled",
     "UtteranceFinal",
     "UtterancePartial",
     "client_messages",
@@ -155,7 +156,10 @@ class UtteranceFinal(ClientStruct, frozen=True, tag="utterance.final"):
 
 
 class UtteranceCancel(ClientStruct, frozen=True, tag="utterance.cancel"):
-    """Stop translating this utterance; what is still missing arrives as `translation.failed`."""
+    """Stop translating this utterance; what is still missing arrives as `translation.failed`.
+
+    One that is not final is given up: everybody gets `utterance.cancelled`.
+    """
 
     id: str
 
@@ -231,6 +235,13 @@ class UtteranceAccepted(ServerStruct, frozen=True, tag="utterance.accepted"):
     id: str
     rev: int
     offset: int
+
+
+class UtteranceCancelled(ServerStruct, frozen=True, tag="utterance.cancelled"):
+    """An utterance that was being said will not be finished: take what there is of it off the screen."""
+
+    participant: str
+    utterance: str
 
 
 class Caption(ServerStruct, frozen=True, tag="caption"):
@@ -339,6 +350,7 @@ ServerMessage = (
     SessionStarted
     | SessionUpdated
     | UtteranceAccepted
+    | UtteranceCancelled
     | Caption
     | TranslationDelta
     | TranslationFinal

@@ -24,6 +24,7 @@ from gateway.messages import (
     TranslationDelta,
     TranslationFailed,
     TranslationFinal,
+    UtteranceCancelled,
 )
 from gateway.payload import Payload
 
@@ -77,6 +78,10 @@ class Outbox:
                 serial = self._append(payload)
                 if not caption.final:
                     self._unsettled[key] = serial
+            case UtteranceCancelled() as end:
+                for key in [key for key in self._unsettled if key[:2] == (end.participant, end.utterance)]:
+                    self._drop(key)
+                self._append(payload)
             case ParticipantJoined() | ParticipantUpdated() | ParticipantLeft() as change:
                 # The newest tells all that the earlier ones would have.
                 key = (change.participant, "", "")

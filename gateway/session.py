@@ -68,6 +68,7 @@ __all__ = [
     "Show",
     "State",
     "Update",
+    "Withdraw",
 ]
 
 # Context grows to twice this many utterances and is then cut back to it: a window that slid by one on
@@ -144,13 +145,19 @@ class Cancel(Struct, frozen=True):
     id: str
 
 
+class Withdraw(Struct, frozen=True):
+    """An utterance that was begun will not be finished: nobody is to see it any more."""
+
+    id: str
+
+
 class Close(Struct, frozen=True):
     """Close the connection, after everything before it was sent."""
 
     code: CloseCode
 
 
-Effect = Reply | Join | Update | Show | Accept | Acknowledge | Cancel | Close
+Effect = Reply | Join | Update | Show | Accept | Acknowledge | Cancel | Withdraw | Close
 
 
 class _Known(Struct):
@@ -330,9 +337,13 @@ class Session:
         return [Accept(utterance, again)]
 
     def _on_cancel(self, message: UtteranceCancel) -> list[Effect]:
-        if message.id not in self._in_flight:
-            raise UnknownUtterance("No utterance with this id is being translated.", field="id")
-        return [Cancel(message.id)]
+        if message.id in self._in_flight:
+            return [Cancel(message.id)]
+        known = self._known.get(message.id)
+        if known is None or known.final is not None:
+            raise UnknownUtterance("No utterance with this id is being said or translated.", field="id")
+        del self._known[message.id]
+        return [Withdraw(message.id)]
 
     def _on_ping(self, message: Ping) -> list[Effect]:
         self._rules.bound(message.nonce, self._limits.id_chars, "nonce")

@@ -46,6 +46,7 @@ from gateway.messages import (
     TranslationFailed,
     TranslationFinal,
     UtteranceAccepted,
+    UtteranceCancelled,
     UtteranceFinal,
     UtterancePartial,
 )
@@ -674,6 +675,15 @@ def test_a_failure_is_told_in_place_of_the_translation() -> None:
     (row,) = shown.take(failed("The engine failed."))
     assert (row.label, row.text, row.dim) == ("Ana: ", "(not translated: The engine failed.)", True)
     assert shown.unfinished(6) == []
+
+
+def test_what_is_given_up_goes_with_its_translations_and_nothing_else_does() -> None:
+    shown = board("ja", "en")
+    shown.take(caption("We should", "1", final=False))
+    shown.take(delta("すべ", utterance="1"))
+    shown.take(delta("Ja", by=BEN))
+    assert shown.take(UtteranceCancelled(ANA, "1")) == []
+    assert plain(shown.unfinished(6)) == ["ja  Ja"]
 
 
 def test_who_comes_and_goes() -> None:

@@ -36,6 +36,7 @@ from gateway.messages import (
     TranslationFinal,
     UtteranceAccepted,
     UtteranceCancel,
+    UtteranceCancelled,
     UtteranceFinal,
     UtterancePartial,
 )
@@ -278,6 +279,33 @@ async def test_who_turns_to_a_language_gets_the_beginning_of_what_is_being_trans
         deltas = "".join(m.committed for m in bo.received if isinstance(m, TranslationDelta))
         assert deltas.startswith("[ja]")
         assert final.text.startswith(deltas)
+
+
+# ---------------------------------------------------------------- giving up
+
+
+async def test_what_will_not_be_finished_goes_from_every_screen_and_out_of_the_engine() -> None:
+    async with (
+        running() as gateway,
+        joined(gateway, speaks="en") as ana,
+        joined(gateway, reads=["ja"]) as bo,
+    ):
+        await ana.peer.send(UtterancePartial("1", 1, "LONG one two three four five six"))
+        while not gateway.gateway.scheduler.running:
+            await asyncio.sleep(0.005)
+        await ana.peer.send(UtteranceCancel("1"))
+        for somebody in (ana, bo):
+            assert await somebody.until(UtteranceCancelled) == [UtteranceCancelled(ana.started.participant, "1")]
+        while gateway.gateway.scheduler.running:
+            await asyncio.sleep(0.005)
+        async with joined(gateway, reads=["ja", "en"]) as late:
+            assert [m for m in await late.everything() if isinstance(m, Caption | TranslationDelta)] == []
+        # The id is free again.
+        await ana.peer.send(UtterancePartial("1", 1, "two"), say("1", "two three", rev=2))
+        assert [final.text for final in await bo.until(TranslationFinal)] == ["[ja] two three"]
+        await ana.peer.send(UtteranceCancel("1"))
+        [error] = await ana.until(Error)
+        assert error.code == "unknown_utterance"
 
 
 # ---------------------------------------------------------------- captions of every language

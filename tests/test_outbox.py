@@ -19,6 +19,7 @@ from gateway.messages import (
     Timings,
     TranslationDelta,
     TranslationFinal,
+    UtteranceCancelled,
 )
 from gateway.outbox import Outbox
 from gateway.payload import Payload
@@ -80,6 +81,15 @@ async def test_a_newer_partial_and_the_final_replace_an_unsent_partial() -> None
         caption(2, utterance="v", final=True),
     ]
     assert outbox.bytes == 0
+
+
+async def test_what_is_given_up_leaves_nothing_unsent_but_the_news_of_it() -> None:
+    outbox = Outbox(10_000)
+    for message in (caption(1), delta("a"), delta("b", lang="de"), delta("c", utterance="v")):
+        outbox.put(message)
+    outbox.put(UtteranceCancelled("p", "u"))
+    outbox.put(delta("d"))
+    assert await taken(outbox) == [delta("c", utterance="v"), UtteranceCancelled("p", "u"), delta("d")]
 
 
 async def test_a_final_caption_is_never_replaced() -> None:

@@ -215,22 +215,28 @@ export class GatewayClient {
   }
 
   /**
-   * Stop translating an utterance. What is missing arrives as `translation.failed`; one not accepted yet is refused.
+   * Stop translating an utterance. What is missing arrives as `translation.failed`. One that is not accepted is given
+   * up, and refused.
    * @param {string} id
    */
   cancel(id) {
     const utterance = this.#outgoing.find(id);
-    const cancel = { type: "utterance.cancel", id };
-    if (utterance === undefined) {
+    if (utterance?.sent) {
+      if (!utterance.cancelled) this.#sendCancel(id);
+      utterance.cancelled = true;
+      return;
+    }
+    if (utterance === undefined || utterance.begun) {
       this.#cancels.set(id, true);
       forgetOldest(this.#cancels, MOST_CANCELS);
-      if (this.#state === "open") this.#connection.send(cancel);
-    } else if (!utterance.sent) {
-      this.#refuse(utterance, CANCELLED);
-    } else if (!utterance.cancelled) {
-      utterance.cancelled = true;
-      this.#connection.send(cancel);
+      if (this.#state === "open") this.#sendCancel(id);
     }
+    if (utterance !== undefined) this.#refuse(utterance, CANCELLED);
+  }
+
+  /** @param {string} id */
+  #sendCancel(id) {
+    this.#connection.send({ type: "utterance.cancel", id });
   }
 
   // ---- sending
@@ -317,6 +323,10 @@ export class GatewayClient {
       if (this.#starting !== undefined) this.#sendStart();
       return;
     }
+    this.#ping();
+  }
+
+  #ping() {
     this.#pinging = true;
     this.#connection.send({ type: "ping", nonce: "" });
   }
@@ -347,6 +357,7 @@ export class GatewayClient {
         if (message.participant === this.#participant) this.#outgoing.find(message.utterance)?.captioned(message.rev);
         break;
       case "translation.failed":
+      case "utterance.cancelled":
         if (message.participant === this.#participant) this.#cancels.delete(message.utterance);
         break;
       case "error":
@@ -380,10 +391,11 @@ export class GatewayClient {
     }
     this.#enter("open");
     if (message.recovered === true) {
-      for (const id of this.#cancels.keys()) this.#connection.send({ type: "utterance.cancel", id });
+      for (const id of this.#cancels.keys()) this.#sendCancel(id);
     } else {
       this.#cancels.clear();
     }
+    this.#ping(); // its answer is behind all that was missed
     this.#flush();
   }
 

@@ -19,13 +19,11 @@ const KEPT_MS = 60_000;
 const MOST = 600;
 // An utterance of which nothing more is heard was given up: a partial cannot be taken back.
 const SILENT_MS = 15_000;
-// What was missed comes in one go, and is over when there is quiet.
-const QUIET_MS = 1_000;
 
 export class Flights {
   /** @type {Map<string, Flight>} */
   #flights = new Map();
-  /** @type {Map<string, {reads: readonly string[], own: string, recovered: boolean, oldUntilMs: number}>} */
+  /** @type {Map<string, {reads: readonly string[], own: string, recovered: boolean, catchingUp: boolean}>} */
   #sources = new Map();
   #translated;
 
@@ -80,7 +78,7 @@ export class Flights {
       case "session.started":
         source.own = event.participant;
         source.recovered = event.recovered === true;
-        source.oldUntilMs = nowMs + QUIET_MS;
+        source.catchingUp = true;
         // Another session hears nothing more of what the last one waited for.
         if (!source.recovered) this.#drop((flight) => flight.source === name);
         return;
@@ -88,8 +86,10 @@ export class Flights {
         source.reads = event.reads;
         return;
       case "pong": // is behind all that was missed
-        source.oldUntilMs = -Infinity;
+        source.catchingUp = false;
         return;
+      case "utterance.cancelled":
+        return this.#drop(({ key }) => key === `${name}/${event.participant}/${event.utterance}`);
       case "participant.left":
         return this.#drop((flight) => flight.participant === event.participant && flight.arrivedMs === null);
       case "utterance.refused":
@@ -103,14 +103,10 @@ export class Flights {
     let flight = this.#flights.get(key);
 
     if (event.type === "caption") {
-      if (!event.final) source.oldUntilMs = -Infinity; // it is behind all that was missed, too
       if (flight === undefined) {
         // Nothing of its own was said before a session began.
         const fresh = event.participant === source.own && !source.recovered;
-        if (!fresh && nowMs < source.oldUntilMs) {
-          source.oldUntilMs = nowMs + QUIET_MS;
-          return;
-        }
+        if (!fresh && event.final && source.catchingUp) return;
         const { participant, speaker } = event;
         flight = this.#begin({ key, source: name, participant, speaker }, nowMs);
       }
@@ -187,7 +183,7 @@ export class Flights {
 
   /** @param {string} name */
   #source(name) {
-    const source = this.#sources.get(name) ?? { reads: [], own: "", recovered: false, oldUntilMs: -Infinity };
+    const source = this.#sources.get(name) ?? { reads: [], own: "", recovered: false, catchingUp: false };
     this.#sources.set(name, source);
     return source;
   }

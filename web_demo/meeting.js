@@ -354,6 +354,9 @@ class MeetingPage {
       case "state":
         this.#onState(event.reason);
         break;
+      case "pong":
+        this.#announcer.begin(); // what was said before one came is not read out
+        break;
       case "session.draining":
         showNotice("The gateway is restarting. It finishes what was said; this page reconnects by itself.");
         break;
@@ -380,8 +383,6 @@ class MeetingPage {
     if (state !== "open") return;
     this.#composer.limits = limits;
     this.#reading.limit = limits?.languages ?? Infinity;
-    // What was said before comes at once: it is not read out.
-    setTimeout(() => this.#announcer.begin(), 1_000);
   }
 
   /**

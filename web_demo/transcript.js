@@ -45,6 +45,8 @@ export class Transcript {
   #listeners = new Set();
   /** Ids that this client had: a session that is not recovered gets another one. @type {Set<string>} */
   #own = new Set();
+  /** Since the connection was found again: what was not heard of yet. @type {Set<Entry>} */
+  #unconfirmed = new Set();
 
   /** @returns {ReadonlyMap<string, Entry>} In the order of first sight. */
   get entries() {
@@ -65,7 +67,10 @@ export class Transcript {
     switch (event.type) {
       case "session.started":
         this.#own.add(event.participant);
+        this.#unconfirmed = new Set([...this.#entries.values()].filter((entry) => !entry.own && !isSaid(entry)));
         return this.#void(() => true);
+      case "pong":
+        return this.#caughtUp();
       case "session.updated":
         // Of what is left out from now on, unfinished text comes anew should it be asked for again.
         return this.#void((lang) => event.stability === "final" || !event.reads.includes(lang));
@@ -79,9 +84,17 @@ export class Transcript {
         return this.#onFailed(event);
       case "participant.left":
         return this.#onLeft(event.participant);
+      case "utterance.cancelled":
+        return this.#onCancelled(`${event.participant}/${event.utterance}`);
       case "utterance.refused":
         return this.#onRefused(event.id, event.code, event.message);
     }
+  }
+
+  /** What was being said before the connection was lost, and is not any more, was given up meanwhile. */
+  #caughtUp() {
+    for (const entry of this.#unconfirmed) this.#onCancelled(entry.key);
+    this.#unconfirmed.clear();
   }
 
   /** @param {(lang: string) => boolean} concerns */
@@ -148,6 +161,12 @@ export class Transcript {
     }
   }
 
+  /** @param {string} key Of what was begun and given up. */
+  #onCancelled(key) {
+    const entry = this.#entries.get(key);
+    if (entry !== undefined && !isSaid(entry)) this.#drop(entry);
+  }
+
   /**
    * @param {string} id
    * @param {string} code
@@ -176,6 +195,7 @@ export class Transcript {
     const key = `${participant}/${utterance}`;
     const known = this.#entries.get(key);
     if (known !== undefined) {
+      this.#unconfirmed.delete(known);
       known.speaker ||= speaker;
       return known;
     }

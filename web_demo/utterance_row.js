@@ -147,7 +147,7 @@ export class UtteranceRow {
     const head = element("div", "row-head");
     head.append(this.#name, this.#lang, time);
     this.#cancel = button("quiet row-cancel", "Cancel", "cancel", () => {
-      this.#cancel.disabled = true;
+      this.#cancel.ariaDisabled = "true"; // not `disabled`, which would lose the focus
       onCancel(entry);
     });
     this.#cancel.ariaLabel = "Cancel this translation";

@@ -33,6 +33,7 @@
  * @typedef {{type: "participant.left"} & Participant} ParticipantLeft
  * @typedef {{type: "session.draining", deadline_ms: number}} SessionDraining
  * @typedef {{type: "utterance.accepted", id: string, rev: number, offset: number}} UtteranceAccepted
+ * @typedef {{type: "utterance.cancelled", participant: string, utterance: string}} UtteranceCancelled
  * @typedef {{type: "caption", participant: string, utterance: string, speaker: string, lang: string, rev: number,
  *   text: string, final: boolean, offset: number | null}} Caption
  * @typedef {{type: "translation.delta", participant: string, utterance: string, lang: string, rev: number,
@@ -45,7 +46,7 @@
  *   utterance?: string | null, field?: string | null}} GatewayError
  * @typedef {{type: "pong", nonce: string}} Pong
  * @typedef {SessionStarted | SessionUpdated | SessionDraining | ParticipantJoined | ParticipantUpdated |
- *   ParticipantLeft | UtteranceAccepted | Caption | TranslationDelta | TranslationFinal | TranslationFailed |
+ *   ParticipantLeft | UtteranceAccepted | UtteranceCancelled | Caption | TranslationDelta | TranslationFinal | TranslationFailed |
  *   GatewayError | Pong} ServerMessage
  */
 

@@ -52,6 +52,11 @@ export class Utterance {
     this.hurry();
   }
 
+  /** Whether the gateway was told of it before the last word. */
+  get begun() {
+    return this.rev > (this.final ? 1 : 0);
+  }
+
   /** Whether its newest text is to be sent. */
   get due() {
     return this.#pause === undefined && (this.final ? !this.sent : this.#fresh);
