@@ -13,6 +13,8 @@ export class Announcer {
   lang = "";
   element = element("div", "visually-hidden");
   #begun = false;
+  /** What was said before that, though it may be translated only now. @type {WeakSet<import("./transcript.js").Entry>} */
+  #history = new WeakSet();
 
   /**
    * @param {object} options
@@ -31,7 +33,8 @@ export class Announcer {
 
   /** @param {Change} change */
   #onChange({ entry, lang, what }) {
-    if (!this.#begun || this.lang === "") return;
+    if (!this.#begun && entry.final) this.#history.add(entry);
+    if (!this.#begun || this.lang === "" || this.#history.has(entry)) return;
     const cell = entry.cells.get(this.lang);
     if (what === "translation" && lang === this.lang && cell?.state === "final") {
       this.#say(entry.own ? "You" : entry.speaker, cell.text);

@@ -13,7 +13,7 @@ import { askToJoin } from "./join_dialog.js";
 import { Latency } from "./latency.js";
 import { LoadSpeakers } from "./load.js";
 import { LoadingCard } from "./loading_card.js";
-import { hasJoined, invitedTo, newMeeting, settleIn } from "./meeting_address.js";
+import { invitedTo, newMeeting, partIn, settleIn } from "./meeting_address.js";
 import { hideNotice, showNotice } from "./notice.js";
 import { People } from "./people.js";
 import { ReadinessWatch } from "./readiness.js";
@@ -21,7 +21,7 @@ import { ReadingChoice } from "./reading_choice.js";
 import { SamplePlayer } from "./sample_player.js";
 import { ShareDialog } from "./share_dialog.js";
 import { SidePanel } from "./side_panel.js";
-import { recall } from "./storage.js";
+import { recall, remember } from "./storage.js";
 import { Transcript } from "./transcript.js";
 import { TranscriptView } from "./transcript_view.js";
 import { Welcome } from "./welcome.js";
@@ -210,20 +210,22 @@ class MeetingPage {
   /** Take part: at once in a meeting of one's own, after a question in that of a link. */
   async join() {
     const id = this.#client.meeting;
-    if (this.#invited !== null && !hasJoined(id)) {
+    let part = this.#invited === null ? "speak" : partIn(id);
+    if (part === "") {
       const answer = await askToJoin({ languages: this.#known.languages, nameOf: this.#nameOf, meeting: id });
       this.#client.rename(answer.name);
       if (recall("reads") === null || !this.#reading.value.reads.includes(answer.lang)) {
         this.#read({ reads: [answer.lang] });
+        remember("reads", answer.lang);
       }
-      if (!answer.speaks) this.#listen();
+      part = answer.speaks ? "speak" : "listen";
     } else if (recall("reads") === null) {
       // Who comes to have a look sees something translated, whatever they speak.
       const { reads } = this.#reading.value;
       this.#read({ reads: [...new Set([...reads, ...this.#tags])].slice(0, Math.max(3, reads.length)) });
     }
-    settleIn(id);
-    if (!this.#speaking.classList.contains("closed")) this.#client.speak(this.#composer.lang);
+    settleIn(id, part);
+    if (part === "listen") this.#listen();
     this.#card.element.hidden = true;
     this.#element.hidden = false;
     this.#client.connect();
@@ -310,12 +312,14 @@ class MeetingPage {
   }
 
   #listen() {
+    this.#client.speak(null);
     this.#speaking.classList.add("closed");
     this.#composer.element.hidden = true;
     this.#listening.hidden = false;
   }
 
   #speakToo() {
+    settleIn(this.#client.meeting, "speak");
     this.#speaking.classList.remove("closed");
     this.#composer.element.hidden = false;
     this.#listening.hidden = true;

@@ -22,25 +22,30 @@ export function newMeeting() {
   return id.replace(/.{4}(?=.)/g, "$&-");
 }
 
-/** @param {string} id */
-export function hasJoined(id) {
+/**
+ * @param {string} id
+ * @returns {string} As what one joined the meeting in this tab, "speak" or "listen"; empty where one did not.
+ */
+export function partIn(id) {
   try {
-    return sessionStorage.getItem(JOINED) === id;
+    const [joined, part = ""] = (sessionStorage.getItem(JOINED) ?? "").split(" ");
+    return joined === id ? part : "";
   } catch {
-    return false;
+    return "";
   }
 }
 
 /**
  * From now on the page's address leads back here.
  * @param {string} id
+ * @param {string} part As what one takes part.
  */
-export function settleIn(id) {
+export function settleIn(id, part) {
   const address = new URL(location.href);
   address.searchParams.set("meeting", id);
   history.replaceState(null, "", address);
   try {
-    sessionStorage.setItem(JOINED, id);
+    sessionStorage.setItem(JOINED, `${id} ${part}`);
   } catch {
     // Then one is asked again after a reload.
   }

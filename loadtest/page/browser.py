@@ -73,7 +73,7 @@ def preset(meeting: str) -> str:
     """A script that leaves no question between the address and the meeting, and has all languages read."""
     kept = {"name": "Bench", "reads": ",".join(LANGUAGES), "stability": "live", "originals": "yes"}
     return (
-        f"if (location.origin !== 'null') {{ sessionStorage.setItem('joined', {json.dumps(meeting)});"
+        f"if (location.origin !== 'null') {{ sessionStorage.setItem('joined', {json.dumps(f'{meeting} speak')});"
         f"for (const [key, value] of Object.entries({json.dumps(kept)})) localStorage.setItem(key, value); }}"
     )
 

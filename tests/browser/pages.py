@@ -17,7 +17,7 @@ from playwright.async_api import Locator, Page, expect
 from tests.conftest import Watch
 
 # Others may be using the machine; whoever waits for a state waits for as long as it takes.
-expect.set_options(timeout=8_000)
+expect.set_options(timeout=15_000)
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "device_scale_factor": 2}
 SMALL_PHONE: dict[str, Any] = PHONE | {"viewport": {"width": 360, "height": 740}}
