@@ -106,7 +106,8 @@ class _Api:
     async def languages(self, _request: Request) -> ASGIApp:
         profile = self._engine.profile()
         known = [Language(tag, language_name(tag)) for tag in profile.languages]
-        return json_response(Languages(known, sorted(profile.options), profile.model, profile.family))
+        options = sorted(profile.options)
+        return json_response(Languages(known, options, profile.model, profile.family, self._limits))
 
     async def stream(self, _request: Request) -> ASGIApp:
         detail = "This address is a WebSocket; see /asyncapi.json."

@@ -217,7 +217,7 @@ TRANSCRIPT_MEDIA_TYPES = {
 
 
 # The longest link that becomes a QR code; one with more is hard to read from a screen.
-QR_LINK_CHARS = 1_024
+QR_LINK_CHARS = 256
 
 
 class TranscriptText(Struct, frozen=True):
@@ -277,6 +277,7 @@ class Languages(Struct, frozen=True):
     options: Annotated[list[str], Meta(description="Which of glossary, context, formality the model takes.")]
     model: str
     family: str
+    limits: Annotated[Limits, Meta(description="Those of `session.started`.")]
 
 
 class Health(Struct, frozen=True):

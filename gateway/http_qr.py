@@ -24,6 +24,7 @@ __all__ = ["drawing", "qr_code"]
 _LINK = re.compile(r"https?://[^/?#][!-~]*", re.ASCII | re.IGNORECASE)
 # Modules of light around the code, without which readers do not find it (ISO/IEC 18004, 9.1).
 _QUIET = 4
+_ONE = asyncio.Semaphore(1)
 _HEADERS = {
     # The same link is the same code; shared caches need not learn the ids of meetings.
     "Cache-Control": "private, max-age=86400",
@@ -39,8 +40,9 @@ async def qr_code(request: Request) -> Response:
         raise LimitExceeded(f"The link has more than {QR_LINK_CHARS} characters.", field="link")
     if not _LINK.fullmatch(link):
         raise InvalidValue("Give the whole link, from http:// or https:// on, percent-encoded.", field="link")
-    # A long one takes a while; the meetings go on meanwhile.
-    content = await asyncio.to_thread(drawing, link)
+    # A long one takes milliseconds, which meetings feel: one at a time, so that they never feel more than that.
+    async with _ONE:
+        content = await asyncio.to_thread(drawing, link)
     return Response(content, headers=_HEADERS, media_type="image/svg+xml")
 
 

@@ -353,8 +353,8 @@ class Meeting:
         """Readers of what was said, those who asked for whatever is said, and who said it."""
         listeners = self._listeners.get(utterance.lang)
         if listeners is None:
-            readers = self.readers(utterance.lang)
-            listeners = [*readers, *(m for m in self.members.values() if m.originals and m not in readers)]
+            askers = (member for member in self.members.values() if member.originals)
+            listeners = list(dict.fromkeys([*self.readers(utterance.lang), *askers]))
             self._listeners[utterance.lang] = listeners
         speaker = self._speakers.get(utterance.participant)
         return listeners if speaker is None or speaker in listeners else [speaker, *listeners]

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from prometheus_client import REGISTRY
 
@@ -579,6 +580,7 @@ async def test_languages() -> None:
             "options": ["context", "glossary"],
             "model": "simulated",
             "family": "simulated",
+            "limits": msgspec.to_builtins(Limits()),
         }
 
 

@@ -2,6 +2,7 @@
 // what else the page shows of it.
 
 import { element } from "./elements.js";
+import { speakerOf } from "./transcript.js";
 
 /** @typedef {import("./transcript.js").Change} Change */
 /** @typedef {import("./transcript.js").Transcript} Transcript */
@@ -37,9 +38,9 @@ export class Announcer {
     if (!this.#begun || this.lang === "" || this.#history.has(entry)) return;
     const cell = entry.cells.get(this.lang);
     if (what === "translation" && lang === this.lang && cell?.state === "final") {
-      this.#say(entry.own ? "You" : entry.speaker, cell.text);
+      this.#say(speakerOf(entry), cell.text);
     } else if (what === "original" && entry.final && entry.lang === this.lang && !entry.own) {
-      this.#say(entry.speaker, entry.text);
+      this.#say(speakerOf(entry), entry.text);
     }
   }
 
@@ -50,8 +51,8 @@ export class Announcer {
   #say(speaker, text) {
     const words = element("span", "", text);
     words.lang = this.lang;
-    const sentence = element("p", "", speaker && `${speaker}: `);
-    sentence.append(words);
+    const sentence = element("p", "");
+    sentence.append(element("bdi", "", speaker), ": ", words);
     this.element.append(sentence);
     while (this.element.childElementCount > MOST_SENTENCES) this.element.firstElementChild?.remove();
   }

@@ -27,6 +27,11 @@ const PARAMETERS = {
   linger: ["0", /^\d{1,4}(\.\d+)?$/, "a number of seconds"],
 };
 
+// Nobody stands at a wall screen to try again.
+const RETRY_MS = 30_000;
+// Errors that come again however often the same is asked for. Limits are also those of what others do.
+const FOR_GOOD = /^(unsupported|invalid)_/;
+
 /** @typedef {Record<keyof typeof PARAMETERS, string>} Options */
 
 /**
@@ -89,7 +94,7 @@ class Block {
       this.#write(line, entry, text);
       lines.unshift([entry.key, line]);
     }
-    if (lines.length === 0 && this.#past.size > 0) return; // what has faded fades on
+    if (lines.length === 0 && this.element.classList.contains("faded")) return; // what has faded fades on
     this.#lines = new Map(lines);
     this.element.classList.remove("faded");
     this.element.replaceChildren(...this.#lines.values());
@@ -185,7 +190,14 @@ export function startCaptions({ host, streamUrl, query }) {
     if (event.type !== "state") return;
     view.dataset.state = event.state;
     if (event.state === "open") message.textContent = "";
-    if (event.state === "closed") message.textContent = event.reason || "The meeting cannot be reached.";
+    if (event.state !== "closed") return;
+    message.textContent = event.reason || "The meeting cannot be reached.";
+    if (!FOR_GOOD.test(event.code)) setTimeout(() => client.connect(), RETRY_MS);
+  });
+  window.addEventListener("pagehide", (event) => {
+    if (event.persisted) return;
+    client.close();
+    client.close(); // there is no time to wait for answers
   });
   message.textContent = "Waiting for the meeting …";
   client.connect();

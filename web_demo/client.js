@@ -70,10 +70,14 @@ export class GatewayClient {
   /** What is left to be said is said, then the session ends. @type {"no" | "wanted" | "sent"} */
   #ending = "no";
   #flushing = false;
+  /** What is being told, and what came of it meanwhile. @type {ClientEvent[]} */
+  #news = [];
   /** @type {number | undefined} */
   #starting;
   /** @type {number | undefined} */
   #again;
+  /** @type {number | undefined} */
+  #asking;
 
   /**
    * @param {string} url Of the stream: `ws://` or `wss://`.
@@ -115,6 +119,11 @@ export class GatewayClient {
   /** Its own public id; empty before the first session started. */
   get participant() {
     return this.#participant;
+  }
+
+  /** How many finals the gateway has not accepted yet. */
+  get unsent() {
+    return this.#outgoing.waiting.length;
   }
 
   // What is wanted, and in force as soon as the gateway has taken it.
@@ -216,7 +225,7 @@ export class GatewayClient {
 
   /**
    * Stop translating an utterance. What is missing arrives as `translation.failed`. One that is not accepted is given
-   * up, and refused.
+   * up, and refused; everybody else who has seen it gets `utterance.cancelled`.
    * @param {string} id
    */
   cancel(id) {
@@ -227,11 +236,16 @@ export class GatewayClient {
       return;
     }
     if (utterance === undefined || utterance.begun) {
-      this.#cancels.set(id, true);
-      forgetOldest(this.#cancels, MOST_CANCELS);
+      this.#cancelLater(id);
       if (this.#state === "open") this.#sendCancel(id);
     }
     if (utterance !== undefined) this.#refuse(utterance, CANCELLED);
+  }
+
+  /** Unless it is known to have come, the next connection is told. @param {string} id */
+  #cancelLater(id) {
+    this.#cancels.set(id, true);
+    forgetOldest(this.#cancels, MOST_CANCELS);
   }
 
   /** @param {string} id */
@@ -260,7 +274,7 @@ export class GatewayClient {
   }
 
   #flush() {
-    if (this.#state !== "open" || this.#draining || this.#ending === "sent") return;
+    if (this.#state !== "open" || this.#draining || this.#ending === "sent") return this.#tellWaiting();
     if (this.#ending === "no" && this.#updates()) return;
     const oldest = this.#outgoing.oldest;
     if (oldest?.due) this.#sendFinal(oldest);
@@ -269,6 +283,16 @@ export class GatewayClient {
     } else if (oldest === undefined) {
       this.#ending = "sent";
       this.#connection.send({ type: "session.end" });
+    }
+  }
+
+  /** Of each final once. */
+  #tellWaiting() {
+    for (const utterance of this.#outgoing.waiting) {
+      if (utterance.sent || utterance.queued) continue;
+      utterance.queued = true;
+      const { id, lang, text } = utterance;
+      this.#emit({ type: "utterance.queued", id, lang, text });
     }
   }
 
@@ -424,7 +448,7 @@ export class GatewayClient {
     // One that is accepted already is acknowledged again when it was sent twice, or when the log is replayed.
     if (!utterance?.final) return;
     this.#outgoing.accept(utterance);
-    if (utterance.cancelled) this.#cancels.set(message.id, true);
+    if (utterance.cancelled) this.#cancelLater(message.id);
     this.#emit(message);
     this.#flush();
   }
@@ -434,13 +458,19 @@ export class GatewayClient {
     if (error.utterance) return this.#onUtteranceRefused(error.utterance, error);
     if (this.#state !== "open") return this.#onStartRefused(error);
     if (UNASKED.has(error.code)) return this.#emit(error);
+    const pinged = error.code === "rate_limited" && this.#pinging;
+    if (pinged) {
+      this.#pinging = false;
+      this.#asking = setTimeout(() => this.#ping(), delayMs(error, 1));
+    }
+    // Of whom it is nobody can tell; asked for twice does no harm.
     if (this.#updating) return this.#onUpdateRefused(error);
     if (error.code === "rate_limited" && this.#ending === "sent") {
       this.#again = setTimeout(() => {
         this.#ending = "wanted";
         this.#flush();
       }, delayMs(error, 1));
-    } else if (error.code !== "rate_limited" || !this.#pinging) {
+    } else if (!pinged) {
       this.#emit(error);
     }
   }
@@ -522,12 +552,15 @@ export class GatewayClient {
   /** What was on its way over a connection may not have arrived. */
   #disconnected() {
     clearTimeout(this.#starting);
+    clearTimeout(this.#asking);
     this.#updated();
     this.#pinging = this.#draining = false;
     for (const setting of Object.values(this.#settings)) setting.drop();
     for (const utterance of this.#outgoing.all()) {
       utterance.lose();
-      if (utterance.cancelled) this.#refuse(utterance, CANCELLED);
+      if (!utterance.cancelled) continue;
+      this.#cancelLater(utterance.id); // it may have been accepted
+      this.#refuse(utterance, CANCELLED);
     }
   }
 
@@ -537,10 +570,12 @@ export class GatewayClient {
     this.#disconnected();
     if (mayReturn) {
       this.#connection.openLater(why?.retry_after_ms ?? 0);
-      return this.#enter("reconnecting", why);
+      this.#enter("reconnecting", why);
+      return this.#flush();
     }
     this.#ending = "no";
     this.#position.end();
+    for (const setting of Object.values(this.#settings)) setting.end();
     this.#cancels.clear();
     const ended = { ...ENDED, ...(why && { message: why.message }) };
     for (const utterance of this.#outgoing.all()) this.#refuse(utterance, ended);
@@ -567,18 +602,22 @@ export class GatewayClient {
     if (this.#state === state && this.#reason === reason) return;
     this.#state = state;
     this.#reason = reason;
-    this.#emit({ type: "state", state, reason, code: why?.code ?? "" });
+    this.#emit({ type: "state", state, reason, code: why?.code ?? "", field: why?.field ?? "" });
   }
 
-  /** @param {ClientEvent} event */
-  #emit(event) {
-    for (const listener of [...this.#listeners]) {
-      try {
-        listener(event);
-      } catch (error) {
-        // A listener's mistake is not to cost the others what they are owed.
-        reportError(error);
+  /** What comes of an event while it is told is told behind it, to everybody. @param {ClientEvent} news */
+  #emit(news) {
+    if (this.#news.push(news) > 1) return;
+    for (let event = this.#news[0]; event !== undefined; event = this.#news[0]) {
+      for (const listener of [...this.#listeners]) {
+        try {
+          listener(event);
+        } catch (error) {
+          // A listener's mistake is not to cost the others what they are owed.
+          reportError(error);
+        }
       }
+      this.#news.shift();
     }
   }
 }

@@ -16,6 +16,8 @@ const PAUSE_MS = 250;
 // An apostrophe or a hyphen may be in the middle of one.
 const WORD_ENDS = /(?:\s|(?!['’-])\p{P})$/u;
 
+const INVITATION = "Type what you say";
+const DISABLED = "Disconnected";
 const TOO_LONG = "Too long to send: shorten it, or say it in parts.";
 const HEARING = { off: "", starting: "Waiting for the microphone…", listening: "Listening…" };
 const PRIVACY = "Listening. Your browser recognises the speech, and may send what it hears to its maker.";
@@ -59,7 +61,7 @@ export class Composer {
   #select = make("select", "composer-lang", "spoken-lang", { ariaLabel: "Language you speak" });
   #text = make("textarea", "composer-text", "text", {
     ariaLabel: "What you say",
-    placeholder: "Type what you say",
+    placeholder: INVITATION,
     rows: 1,
     dir: "auto",
     autocomplete: "off",
@@ -170,15 +172,20 @@ export class Composer {
     this.#showLength();
   }
 
-  /** Whether anything can be said at all. What stands in the field stays. */
+  /** Whether anything can be said at all. What stands in the field stays; what is being spoken or played ends. */
   get enabled() {
     return !this.#fields.disabled;
   }
 
   set enabled(enabled) {
     this.#fields.disabled = !enabled;
+    this.#text.placeholder = enabled ? INVITATION : DISABLED;
     for (const chip of this.#sentences.querySelectorAll("button")) chip.disabled = !enabled;
-    if (!enabled) this.#microphone.stop();
+    if (enabled) return;
+    this.#microphone.abort();
+    for (const playback of this.#playing.values()) playback.stop();
+    this.#playing.clear();
+    clearTimeout(this.#pausing);
   }
 
   focus() {
@@ -293,8 +300,9 @@ export class Composer {
 
   /** @param {KeyboardEvent} event */
   #onKey(event) {
-    // While an input method composes, Enter chooses a candidate and Escape gives it up.
-    if (event.isComposing) return;
+    // While an input method composes, Enter chooses a candidate and Escape gives it up; in Safari that Enter comes
+    // behind the end of the composition, as a key without a name.
+    if (event.isComposing || event.keyCode === 229) return;
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       this.element.requestSubmit();

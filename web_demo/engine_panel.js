@@ -81,7 +81,7 @@ export class EnginePanel {
   #timeline;
   #gauges = [
     new Gauge("First token", "first_token_ms", "first-token"),
-    new Gauge("Whole translation", "total_ms", "total"),
+    new Gauge("Whole text", "total_ms", "total"),
   ];
   #connection = marked("p", "engine-connection", "engine-connection");
   #speaking = marked("dd", "", "speaking");
@@ -148,6 +148,7 @@ export class EnginePanel {
   render() {
     const { flights, latency, load } = this.#parts;
     const nowMs = performance.now();
+    flights.giveUp(nowMs);
     const due = this.#due("sparklines", SPARK_MS, nowMs);
     for (const gauge of this.#gauges) gauge.show(latency, nowMs, due);
     put(this.#inFlight, String(flights.inFlight));
@@ -155,8 +156,9 @@ export class EnginePanel {
     this.#showLanguages(nowMs);
     put(this.#count, `${load.count || "No"} simulated speaker${load.count === 1 ? "" : "s"}`);
     put(this.#problem, load.problem);
-    this.#stop.disabled = load.count === 0;
-    for (const button of this.#more) button.disabled = load.count >= MOST_SPEAKERS;
+    // Not `disabled`, which would take the focus from whoever pressed it.
+    this.#stop.ariaDisabled = String(load.count === 0);
+    for (const button of this.#more) button.ariaDisabled = String(load.count >= MOST_SPEAKERS);
     if (this.#due("description", DESCRIBE_MS, nowMs)) {
       const shown = flights.visible(nowMs - SHOWN_MS, nowMs).length;
       const now = `${shown} utterances, ${flights.speaking} being said, ${flights.inFlight} in flight`;

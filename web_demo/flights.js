@@ -3,7 +3,10 @@
 
 /** @import {ClientEvent} from "./client/events.js" */
 /** @import {Timings} from "./client/messages.js" */
-/** @typedef {{firstTokenMs: number | null, endMs: number | null, failed: boolean}} Leg One language of a flight. */
+/**
+ * One language of a flight. Its outcome is known when it has ended, unless the gateway fell silent about it.
+ * @typedef {{firstTokenMs: number | null, endMs: number | null, outcome: "translated" | "failed" | "unknown"}} Leg
+ */
 
 /**
  * Times are those of `performance.now()`. It is `spokenMs` with its first words (null where it came whole), `arrivedMs`
@@ -17,7 +20,8 @@
 export const MEETING = "meeting";
 const KEPT_MS = 60_000;
 const MOST = 600;
-// An utterance of which nothing more is heard was given up: a partial cannot be taken back.
+// Of what is given up the gateway tells. This is for what nobody tells: a language that it refused to translate into, a
+// speaker who was away when the connection was.
 const SILENT_MS = 15_000;
 
 export class Flights {
@@ -59,6 +63,19 @@ export class Flights {
   }
 
   /**
+   * Wait no more for what nothing was heard of for long.
+   * @param {number} nowMs
+   */
+  giveUp(nowMs) {
+    const silent = (/** @type {Flight} */ { heardMs }) => nowMs - heardMs >= SILENT_MS;
+    this.#drop((flight) => flight.arrivedMs === null && silent(flight));
+    for (const flight of this.#unended.filter(silent)) {
+      for (const leg of flight.langs.values()) leg.endMs ??= flight.heardMs + SILENT_MS;
+      land(flight);
+    }
+  }
+
+  /**
    * What a source reads when it starts; what it changes that to is heard.
    * @param {string} source
    * @param {readonly string[]} tags
@@ -95,7 +112,9 @@ export class Flights {
       case "utterance.refused":
         return this.#drop(({ key }) => key === `${name}/${source.own}/${event.id}`);
       case "state":
-        if (event.state === "closed") this.#drop((flight) => flight.source === name);
+        if (event.state !== "closed") return;
+        this.#drop((flight) => flight.source === name);
+        if (name !== MEETING) this.#sources.delete(name);
         return;
     }
     if (!("participant" in event && "utterance" in event)) return;
@@ -125,14 +144,16 @@ export class Flights {
       return land(flight);
     }
 
-    if (flight === undefined || flight.endMs !== null) return;
-    flight.heardMs = nowMs;
+    if (flight === undefined) return;
     if (flight.arrivedMs === null) {
+      flight.heardMs = nowMs;
       awaitIn(flight, event.lang);
       return;
     }
     const leg = flight.langs.get(event.lang);
-    if (leg === undefined || leg.endMs !== null) return;
+    if (leg === undefined || leg.outcome !== "unknown") return;
+    flight.heardMs = nowMs;
+    leg.endMs = flight.endMs = null; // it was given up too early
     if (event.type === "translation.delta") {
       if (event.rev < flight.rev) return;
       leg.firstTokenMs ??= nowMs;
@@ -140,7 +161,8 @@ export class Flights {
       return;
     }
     if (event.type === "translation.failed") {
-      leg.failed = flight.failed = true;
+      leg.outcome = "failed";
+      flight.failed = true;
       leg.endMs = nowMs;
     } else {
       const { timings } = event;
@@ -151,6 +173,7 @@ export class Flights {
       flight.beganMs = flight.spokenMs ?? arrivedMs;
       leg.firstTokenMs = arrivedMs + timings.first_token_ms;
       leg.endMs = arrivedMs + timings.total_ms;
+      leg.outcome = "translated";
       flight.firstTokenMs = Math.min(...[...flight.langs.values()].map((one) => one.firstTokenMs ?? Infinity));
       this.#translated(flight, timings, nowMs);
     }
@@ -163,7 +186,7 @@ export class Flights {
 
   /** @param {Pick<Flight, "key" | "source" | "participant" | "speaker">} whose @param {number} nowMs */
   #begin(whose, nowMs) {
-    this.#drop((flight) => flight.arrivedMs === null && nowMs - flight.heardMs > SILENT_MS);
+    this.giveUp(nowMs);
     for (const [old, { endMs }] of this.#flights) {
       if (nowMs - (endMs ?? nowMs) > KEPT_MS || this.#flights.size >= MOST) this.#flights.delete(old);
     }
@@ -191,7 +214,7 @@ export class Flights {
 
 /** @param {Flight} flight @param {string} lang */
 function awaitIn({ langs }, lang) {
-  if (!langs.has(lang)) langs.set(lang, { firstTokenMs: null, endMs: null, failed: false });
+  if (!langs.has(lang)) langs.set(lang, { firstTokenMs: null, endMs: null, outcome: "unknown" });
 }
 
 /** It ends with its last language, or at once where none is read. @param {Flight} flight */

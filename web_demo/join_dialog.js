@@ -8,16 +8,16 @@ import { recall, remember } from "./storage.js";
 /** @typedef {import("./languages.js").Language} Language */
 
 const TITLE = "Join the meeting";
-const NAME_CHARS = 80;
 
 /**
  * @param {object} options
  * @param {readonly Language[]} options.languages
  * @param {(tag: string) => string} options.nameOf
  * @param {string} options.meeting Its id; empty where it has none yet.
+ * @param {number} [options.nameChars] The longest name that the gateway takes.
  * @returns {Promise<{name: string, lang: string, speaks: boolean}>}
  */
-export function askToJoin({ languages, nameOf, meeting }) {
+export function askToJoin({ languages, nameOf, meeting, nameChars = 80 }) {
   const dialog = element("dialog", "dialog");
   dialog.ariaLabel = TITLE;
   dialog.dataset.testid = "join";
@@ -26,9 +26,9 @@ export function askToJoin({ languages, nameOf, meeting }) {
   const name = element("input", "");
   name.autocomplete = "name";
   name.autofocus = true;
-  name.maxLength = NAME_CHARS;
+  name.maxLength = nameChars;
   name.placeholder = "Guest";
-  name.value = recall("name") ?? "";
+  name.value = [...(recall("name") ?? "")].slice(0, nameChars).join("");
 
   const kept = recall("lang") ?? "";
   const best = languages.some(({ tag }) => tag === kept) ? kept : preferred(languages)[0];

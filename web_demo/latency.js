@@ -18,28 +18,25 @@ export function percentile(values, share) {
 }
 
 export class Latency {
-  /** @type {{timings: Timings, atMs: number, load: boolean}[]} Oldest first. */
+  /** @type {{timings: Timings, atMs: number}[]} Oldest first. */
   #samples = [];
 
   /**
    * @param {Timings} timings
    * @param {number} atMs When the translation arrived, by `performance.now()`.
-   * @param {boolean} load Whether a simulated speaker's.
    */
-  note(timings, atMs, load) {
-    this.#samples.push({ timings, atMs, load });
+  note(timings, atMs) {
+    this.#samples.push({ timings, atMs });
     if (this.#samples.length > MOST) this.#samples.shift();
   }
 
   /**
    * @param {Measure} measure
    * @param {number} nowMs
-   * @param {boolean} [own] Without simulated speakers.
    */
-  summary(measure, nowMs, own = false) {
-    const counted = this.#recent(nowMs).filter(({ load }) => !(own && load));
-    const values = counted.map(({ timings }) => timings[measure]);
-    return { count: values.length, p50: percentile(values, 0.5), p99: percentile(values, 0.99) };
+  summary(measure, nowMs) {
+    const values = this.#recent(nowMs).map(({ timings }) => timings[measure]);
+    return { p50: percentile(values, 0.5), p99: percentile(values, 0.99) };
   }
 
   /**

@@ -47,12 +47,16 @@ class Speaker {
   constructor(streamUrl, options, hear, lost) {
     this.#lang = options.speaks;
     this.#client = new GatewayClient(streamUrl, options);
+    // Of what nobody reads in another language nothing comes after it is accepted.
+    const ends = options.reads.some((tag) => tag !== options.speaks)
+      ? /^(translation\.(final|failed)|utterance\.refused)$/
+      : /^utterance\.(accepted|refused)$/;
     let words = "";
     this.#client.listen((event) => {
       hear(event);
       if (event.type === "error") words = event.message;
       if (event.type === "session.started" && event.recovered !== true) this.#unfinished = 0;
-      if (/^(translation\.(final|failed)|utterance\.refused)$/.test(event.type)) this.#unfinished -= 1;
+      if (ends.test(event.type)) this.#unfinished -= 1;
       if (event.type !== "state") return;
       if (event.state === "open" && !this.#speaking) this.#say();
       if (event.state !== "closed" || this.#leaving) return;
@@ -62,11 +66,13 @@ class Speaker {
     this.#client.connect();
   }
 
-  leave() {
+  /** @param {boolean} [now] Whether there is no time to wait for answers. */
+  leave(now = false) {
     this.#leaving = true;
     clearTimeout(this.#timer);
     this.#playback?.stop();
     this.#client.close();
+    if (now) this.#client.close();
   }
 
   #say() {
@@ -102,7 +108,6 @@ export class LoadSpeakers {
   problem = "";
   #streamUrl;
   #hear;
-  #object;
   /** @type {Set<Speaker>} */
   #speakers = new Set();
   #toJoin = 0;
@@ -111,14 +116,13 @@ export class LoadSpeakers {
   #joining;
 
   /**
-   * @param {{streamUrl: string, languages?: readonly Language[], object?: (words: string) => void,
-   *   hear: (source: string, event: ClientEvent) => void}} options `object` is told why nobody more can join.
+   * @param {{streamUrl: string, languages?: readonly Language[],
+   *   hear: (source: string, event: ClientEvent) => void}} options
    */
-  constructor({ streamUrl, languages = [], hear, object = () => {} }) {
+  constructor({ streamUrl, languages = [], hear }) {
     this.languages = languages;
     this.#streamUrl = streamUrl;
     this.#hear = hear;
-    this.#object = object;
     document.addEventListener("visibilitychange", () => this.#join());
   }
 
@@ -134,11 +138,14 @@ export class LoadSpeakers {
     this.#join();
   }
 
-  /** They say nothing more, and leave when what was accepted is translated. */
-  stop() {
+  /**
+   * They say nothing more, and leave when what was accepted is translated.
+   * @param {boolean} [now] Whether there is no time for that.
+   */
+  stop(now = false) {
     this.problem = "";
     this.#toJoin = 0;
-    for (const speaker of this.#speakers) speaker.leave();
+    for (const speaker of this.#speakers) speaker.leave(now);
     this.#speakers.clear();
   }
 
@@ -175,6 +182,5 @@ export class LoadSpeakers {
   #stopJoining(words) {
     this.#toJoin = 0;
     this.problem = words;
-    this.#object(words);
   }
 }

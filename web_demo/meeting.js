@@ -14,19 +14,23 @@ import { Latency } from "./latency.js";
 import { LoadSpeakers } from "./load.js";
 import { LoadingCard } from "./loading_card.js";
 import { invitedTo, newMeeting, partIn, settleIn } from "./meeting_address.js";
-import { hideNotice, showNotice } from "./notice.js";
+import { hideNotice, showNotice, withdrawNotice } from "./notice.js";
 import { People } from "./people.js";
 import { ReadinessWatch } from "./readiness.js";
 import { ReadingChoice } from "./reading_choice.js";
 import { SamplePlayer } from "./sample_player.js";
 import { ShareDialog } from "./share_dialog.js";
 import { SidePanel } from "./side_panel.js";
-import { recall, remember } from "./storage.js";
+import { recall } from "./storage.js";
 import { Transcript } from "./transcript.js";
 import { TranscriptView } from "./transcript_view.js";
+import { stayAwake } from "./wake_lock.js";
 import { Welcome } from "./welcome.js";
 
 /** @typedef {import("./client/events.js").ClientEvent} ClientEvent */
+/** @typedef {import("./client/events.js").StateChanged} StateChanged */
+/** @typedef {import("./client/messages.js").GatewayError} GatewayError */
+/** @typedef {import("./client/messages.js").Limits} Limits */
 /** @typedef {import("./languages.js").Language} Language */
 /** @typedef {import("./readiness.js").Readiness} Readiness */
 /** @typedef {import("./reading_choice.js").Reading} Reading */
@@ -34,6 +38,9 @@ import { Welcome } from "./welcome.js";
 const main = find("main", HTMLElement);
 const actions = find("actions", HTMLDivElement);
 const statusText = find("status", HTMLParagraphElement);
+
+/** What notices are about that are void once there is a session again. */
+const RETURNING = "returning";
 
 /** What is happening while nobody can take part. @type {Readonly<Record<Readiness["status"], ["busy" | "bad", string]>>} */
 const UNREADY = {
@@ -71,11 +78,18 @@ export function startMeeting({ streamUrl, query }) {
     await page.join();
   }
 
-  window.addEventListener("online", () => void watch.check());
+  // What slept, or was elsewhere, may have lost its connection without a word.
+  const look = () => {
+    if (document.visibilityState === "hidden") return;
+    void watch.check();
+    page?.look();
+  };
+  for (const event of ["online", "pageshow"]) window.addEventListener(event, look);
+  document.addEventListener("visibilitychange", look);
   void watch.check();
 }
 
-/** @typedef {{languages: Language[], family: string}} Known */
+/** @typedef {{languages: Language[], family: string, limits: Limits}} Known */
 
 /** @returns {Promise<Known | null>} */
 async function loadLanguages() {
@@ -109,7 +123,7 @@ class MeetingPage {
   #client;
   #transcript = new Transcript();
   #latency = new Latency();
-  #flights = new Flights(({ load }, timings, nowMs) => this.#latency.note(timings, nowMs, load));
+  #flights = new Flights((_flight, timings, nowMs) => this.#latency.note(timings, nowMs));
   #reading;
   #view;
   #announcer;
@@ -122,6 +136,7 @@ class MeetingPage {
   #share;
   /** What was read before the sample meeting began. @type {Reading | null} */
   #before = null;
+  #joined = false;
 
   #element = element("div", "meeting");
   #banner = element("div", "banner");
@@ -153,7 +168,8 @@ class MeetingPage {
     const meeting = () => this.#client.meeting;
     const offered = () => languages;
 
-    this.#reading = new ReadingChoice({ languages, nameOf, onChange: (reading) => this.#onReading(reading) });
+    this.#reading = new ReadingChoice({ languages, nameOf, onChange: (reading) => this.#onChoice(reading) });
+    this.#reading.limit = known.limits.languages;
     const { reads, stability } = this.#reading.value;
     this.#client = new GatewayClient(streamUrl, {
       meeting: this.#invited ?? newMeeting(),
@@ -212,18 +228,22 @@ class MeetingPage {
     const id = this.#client.meeting;
     let part = this.#invited === null ? "speak" : partIn(id);
     if (part === "") {
-      const answer = await askToJoin({ languages: this.#known.languages, nameOf: this.#nameOf, meeting: id });
+      const { languages, limits } = this.#known;
+      const options = { languages, nameOf: this.#nameOf, meeting: id, nameChars: limits.name_chars };
+      const answer = await askToJoin(options);
       this.#client.rename(answer.name);
       if (recall("reads") === null || !this.#reading.value.reads.includes(answer.lang)) {
         this.#read({ reads: [answer.lang] });
-        remember("reads", answer.lang);
       }
       part = answer.speaks ? "speak" : "listen";
-    } else if (recall("reads") === null) {
+    } else if (this.#invited === null && recall("reads") === null) {
       // Who comes to have a look sees something translated, whatever they speak.
       const { reads } = this.#reading.value;
-      this.#read({ reads: [...new Set([...reads, ...this.#tags])].slice(0, Math.max(3, reads.length)) });
+      const most = Math.min(Math.max(3, reads.length), this.#known.limits.languages);
+      this.#read({ reads: [...new Set([...reads, ...this.#tags])].slice(0, most) });
     }
+    this.#joined = true;
+    stayAwake();
     settleIn(id, part);
     if (part === "listen") this.#listen();
     this.#card.element.hidden = true;
@@ -236,8 +256,13 @@ class MeetingPage {
   onReadiness(readiness) {
     const before = this.#readiness.status;
     this.#readiness = readiness;
-    if (readiness.status === "ready" && before !== "ready") this.#client.connect();
+    if (readiness.status === "ready" && before !== "ready") this.look();
     this.#showState();
+  }
+
+  /** Make sure of the connection. */
+  look() {
+    if (this.#joined && this.#client.state !== "closed") this.#client.connect();
   }
 
   // ---------------------------------------------------------------- what stands where
@@ -251,6 +276,7 @@ class MeetingPage {
     const retry = button("quiet", "Try now", "retry", () => {
       this.#client.connect();
       void this.#watch.check();
+      this.#focus(); // the button goes as soon as that succeeds
     });
     this.#banner.append(this.#bannerWords, " ", retry);
     stage.append(this.#view.element, this.#banner);
@@ -268,15 +294,17 @@ class MeetingPage {
     this.#element.hidden = true;
     this.#element.append(stage, this.#speaking, this.#panel.element);
     main.append(this.#element, this.#announcer.element);
-    actions.append(
-      this.#play,
-      button("quiet", "Share", "share", () => this.#share.open()),
-      button("quiet", "Options", "options", () => (this.#panel.isOpen ? this.#panel.close() : this.#panel.open())),
-    );
+    const share = button("quiet", "Share", "share", () => this.#share.open());
+    const options = button("quiet", "Options", "options", () => this.#panel.toggle());
+    this.#panel.openedBy(options);
+    actions.append(this.#play, share, options);
+    window.addEventListener("beforeunload", (event) => {
+      if (this.#client.unsent > 0) event.preventDefault(); // the browser asks whether to stay
+    });
     window.addEventListener("pagehide", (event) => {
       if (event.persisted) return;
-      this.#sample.stop();
-      this.#load.stop();
+      this.#sample.stop(true);
+      this.#load.stop(true);
       this.#client.close();
       this.#client.close(); // there is no time to wait for answers
     });
@@ -298,6 +326,12 @@ class MeetingPage {
   }
 
   /** @param {Reading} reading */
+  #onChoice(reading) {
+    this.#before = null; // what is chosen during the sample meeting holds after it
+    this.#onReading(reading);
+  }
+
+  /** @param {Reading} reading */
   #onReading(reading) {
     this.#client.read(reading.reads);
     this.#client.setStability(reading.stability);
@@ -308,7 +342,13 @@ class MeetingPage {
   #applyReading({ reads, stability, originals, announce }) {
     this.#view.show({ columns: reads, originals, stability });
     this.#announcer.lang = announce;
-    this.#flights.reads("meeting", reads);
+  }
+
+  /** Whatever had the focus is gone. */
+  #focus() {
+    if (!this.#composer.element.hidden) return this.#composer.focus();
+    const transcript = this.#view.element.querySelector("[tabindex]");
+    if (transcript instanceof HTMLElement) transcript.focus();
   }
 
   #listen() {
@@ -353,22 +393,26 @@ class MeetingPage {
 
   /** @param {ClientEvent} event */
   #onEvent(event) {
+    if (event.type === "session.started") this.#flights.reads("meeting", this.#client.reads);
     this.#measure("meeting", event);
     switch (event.type) {
       case "state":
-        this.#onState(event.reason);
+        this.#onState(event);
+        break;
+      case "session.updated":
+        if (this.#before === null) this.#reading.keep();
         break;
       case "pong":
         this.#announcer.begin(); // what was said before one came is not read out
         break;
       case "session.draining":
-        showNotice("The gateway is restarting. It finishes what was said; this page reconnects by itself.");
+        showNotice("The gateway is restarting. It finishes what was said; this page reconnects by itself.", RETURNING);
         break;
       case "translation.failed":
         if (event.code === "engine_unavailable") void this.#watch.check();
         break;
       case "error":
-        showNotice(event.message);
+        this.#onError(event);
         break;
       case "session.started":
       case "participant.joined":
@@ -378,15 +422,48 @@ class MeetingPage {
     }
   }
 
-  /** @param {string} reason */
-  #onState(reason) {
-    const { state, limits } = this.#client;
+  /** @param {StateChanged} change */
+  #onState({ state, reason, code, field }) {
     this.#showState();
+    this.#composer.enabled = state !== "closed";
     if (state === "reconnecting" || state === "loading") void this.#watch.check();
-    if (state === "closed" && reason) showNotice(reason);
+    if (state === "closed" && reason && !this.#startOtherwise(code, field)) showNotice(reason, RETURNING);
     if (state !== "open") return;
-    this.#composer.limits = limits;
-    this.#reading.limit = limits?.languages ?? Infinity;
+    withdrawNotice(RETURNING);
+    this.#composer.limits = this.#client.limits;
+    if (this.#before === null) this.#reading.keep();
+  }
+
+  /**
+   * What one chose at another time may be too much for this gateway or this meeting: then with less.
+   * @param {string} code
+   * @param {string} field
+   * @returns {boolean} Whether there is less to try.
+   */
+  #startOtherwise(code, field) {
+    const { reads, name } = this.#client;
+    if (field.startsWith("reads") && reads.length > 0) {
+      // Other languages than those this page knows: of another gateway than the one it came from.
+      if (code === "unsupported_language") location.reload();
+      this.#read({ reads: reads.slice(0, reads.length > 1 ? 1 : 0) });
+      showNotice("Not all of your languages can be read in this meeting. Choose others under Options, Reading.");
+    } else if (field === "name" && name !== "") {
+      this.#client.rename([...name].slice(0, this.#known.limits.name_chars).join(""));
+    } else {
+      return false;
+    }
+    queueMicrotask(() => this.#client.connect());
+    return true;
+  }
+
+  /** @param {GatewayError} error */
+  #onError({ code, field, message }) {
+    if (code === "draining") return; // said in the page's own words
+    if (field?.startsWith("reads")) {
+      this.#reading.set({ reads: [...this.#client.reads] });
+      this.#applyReading(this.#reading.value);
+    }
+    showNotice(message, code === "engine_restarting" ? RETURNING : "");
   }
 
   /**
@@ -409,6 +486,7 @@ class MeetingPage {
   /** @returns {["good" | "busy" | "bad", string, string]} State, in a word, and a sentence where people have to know. */
   #describe() {
     const { status, reason } = this.#readiness;
+    if (!this.#joined) return ["busy", "Not joined yet", ""];
     if (status === "failed" || status === "draining") {
       const [state, words] = UNREADY[status];
       return [state, words, reason || words];
@@ -421,7 +499,7 @@ class MeetingPage {
       case "loading":
         return ["busy", "Engine loading", "The engine is loading; what you say is kept until it is ready."];
       case "reconnecting":
-        return ["busy", "Reconnecting…", "The connection is lost. What you say is kept, and nothing is missed."];
+        return ["busy", "Reconnecting…", "The connection is lost. What you say is kept and sent; what you miss comes."];
       case "closed":
         return ["bad", "Disconnected", "Disconnected."];
     }

@@ -122,6 +122,15 @@ export class Microphone {
     this.#recognition?.stop();
   }
 
+  /** What is being said is lost. */
+  abort() {
+    if (this.#wanted) this.#end("");
+    this.#open = undefined;
+    if (this.#recognition === null) return;
+    this.#recognition.onresult = null;
+    this.#recognition.abort();
+  }
+
   /** @param {string} problem */
   #end(problem) {
     this.#wanted = false;

@@ -8,11 +8,23 @@ const dismiss = find("notice-dismiss", HTMLButtonElement);
 /** Who had the focus before. @type {Element | null} */
 let before = null;
 
-/** @param {string} sentence */
-export function showNotice(sentence) {
+/** What it is about, for who takes it away again. */
+let about = "";
+
+/**
+ * @param {string} sentence
+ * @param {string} [subject]
+ */
+export function showNotice(sentence, subject = "") {
   if (notice.hidden) before = document.activeElement;
+  about = subject;
   words.textContent = sentence;
   notice.hidden = false;
+}
+
+/** @param {string} subject Whatever was said about it holds no longer. */
+export function withdrawNotice(subject) {
+  if (about === subject) hideNotice();
 }
 
 export function hideNotice() {

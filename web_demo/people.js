@@ -9,11 +9,17 @@ import { remember } from "./storage.js";
 
 const GUEST = "Guest";
 
+/** A name that turns the direction of writing turns nothing but itself. @param {string} name */
+function named(name) {
+  const span = element("span", "person-name");
+  span.append(element("bdi", "", name));
+  return span;
+}
+
 export class People {
   element = element("section", "panel");
   #client;
   #nameOf;
-  #onCount;
   #counted = element("span", "panel-count");
   #list = element("ul", "people");
   #self = element("li", "person");
@@ -28,12 +34,10 @@ export class People {
    * @param {object} options
    * @param {GatewayClient} options.client
    * @param {(tag: string) => string} options.nameOf
-   * @param {(count: number) => void} [options.onCount]
    */
-  constructor({ client, nameOf, onCount }) {
+  constructor({ client, nameOf }) {
     this.#client = client;
     this.#nameOf = nameOf;
-    this.#onCount = onCount;
 
     const heading = element("h2", "panel-heading", "People ");
     heading.append(this.#counted);
@@ -60,8 +64,9 @@ export class People {
   }
 
   #showSelf() {
-    const own = this.#client.name;
-    const name = element("span", "person-name", own ? `${own} (you)` : "You");
+    const own = this.#client.name.trim();
+    const name = named(own || "You");
+    if (own) name.append(" (you)");
     name.hidden = !this.#form.hidden;
     this.#rename.textContent = own ? "Rename" : "Add your name";
     this.#rename.hidden = name.hidden;
@@ -84,7 +89,7 @@ export class People {
     const participant = this.#client.participants.get(id);
     if (participant === undefined) return;
     const row = this.#rows.get(id) ?? element("li", "person");
-    row.replaceChildren(element("span", "person-name", participant.name || GUEST), this.#badges(participant));
+    row.replaceChildren(named(participant.name.trim() || GUEST), this.#badges(participant));
     if (row.parentNode === null) this.#list.append(row);
     this.#rows.set(id, row);
     this.#showCount();
@@ -106,13 +111,10 @@ export class People {
   }
 
   #showCount() {
-    /** @type {(import("./client/messages.js").Limits & {participants_shown?: number}) | null} */
-    const limits = this.#client.limits;
-    const most = limits?.participants_shown ?? Infinity;
+    const most = this.#client.limits?.participants_shown ?? Infinity;
     const full = this.count >= most;
     this.#counted.textContent = `${this.count}${full ? "+" : ""}`;
     this.#more.textContent = full ? `and others: no more than ${most} are listed.` : "";
-    this.#onCount?.(this.count);
   }
 
   // ---------------------------------------------------------------- one's own name

@@ -93,15 +93,18 @@ export class ReadingChoice {
   /** The most languages at a time; chosen ones that are too many are left out. @param {number} most */
   set limit(most) {
     this.#limit = most;
-    if (this.#value.reads.length > most) this.#change({ reads: this.#value.reads.slice(0, most) });
-    else this.#show();
+    this.set({ reads: this.#value.reads.slice(0, most) });
+  }
+
+  /** The languages can be read: from now on one begins with them. */
+  keep() {
+    remember("reads", this.#value.reads.join());
   }
 
   /** @param {Partial<Reading>} changes */
   #change(changes) {
     this.set(changes);
-    const { reads, stability, originals, announce } = changes;
-    if (reads) remember("reads", this.#value.reads.join());
+    const { stability, originals, announce } = changes;
     if (stability) remember("stability", stability);
     if (originals !== undefined) remember("originals", originals ? "yes" : "no");
     if (announce !== undefined) remember("announce", announce || NOTHING);

@@ -103,13 +103,19 @@ export class SamplePlayer {
     }
   }
 
-  /** They leave. What was accepted is still translated. */
-  stop() {
+  /**
+   * They leave. What was accepted is still translated.
+   * @param {boolean} [now] Whether there is no time to wait for answers.
+   */
+  stop(now = false) {
     if (!this.playing) return;
     clearTimeout(this.#timer);
     const clients = [...this.#clients.values()];
     this.#clients.clear();
-    for (const client of clients) client.close();
+    for (const client of clients) {
+      client.close();
+      if (now) client.close();
+    }
     this.#options.onState(false);
   }
 

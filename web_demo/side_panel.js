@@ -11,7 +11,7 @@ export class SidePanel {
   /** @type {Map<string, {button: HTMLButtonElement, pane: HTMLElement}>} */
   #tabs = new Map();
   #current = "";
-  /** @type {Element | null} */
+  /** @type {HTMLElement | null} */
   #opener = null;
 
   /** @param {readonly Tab[]} tabs The first one is shown first. */
@@ -48,6 +48,10 @@ export class SidePanel {
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && !WIDE.matches) this.close();
     });
+    document.addEventListener("pointerdown", ({ target }) => {
+      const outside = target instanceof Node && !this.element.contains(target) && !this.#opener?.contains(target);
+      if (this.isOpen && !WIDE.matches && outside && document.querySelector("dialog[open]") === null) this.close();
+    });
     this.#select(tabs[0]?.id ?? "");
     this.element.hidden = !WIDE.matches;
   }
@@ -56,18 +60,28 @@ export class SidePanel {
     return !this.element.hidden;
   }
 
-  /** @param {string} [id] The tab; the one shown last unless given. */
-  open(id = this.#current) {
-    this.#opener = document.activeElement;
+  /** @param {HTMLElement} opener The button that says whether it is open, and has the focus once it is not. */
+  openedBy(opener) {
+    this.#opener = opener;
+    this.#tell();
+  }
+
+  toggle() {
+    if (this.isOpen) return this.close();
     this.element.hidden = false;
-    this.#select(id);
-    if (!WIDE.matches) this.#tabs.get(id)?.button.focus();
+    this.#tell();
+    if (!WIDE.matches) this.#tabs.get(this.#current)?.button.focus();
   }
 
   close() {
     const hadFocus = this.element.contains(document.activeElement);
     this.element.hidden = true;
-    if (hadFocus && this.#opener instanceof HTMLElement) this.#opener.focus();
+    this.#tell();
+    if (hadFocus) this.#opener?.focus();
+  }
+
+  #tell() {
+    this.#opener?.setAttribute("aria-expanded", String(this.isOpen));
   }
 
   /** @param {string} id @param {string} name */

@@ -7,12 +7,15 @@ import { element } from "./elements.js";
 /** @typedef {"own" | "load" | "bad" | "line" | "ink" | "soft"} Colour */
 
 export const SHOWN_MS = 20_000;
+const SILENCE = `Nobody spoke in the last ${SHOWN_MS / 1_000} seconds.`;
 const GRID_MS = 5_000;
 const AXIS_PX = 18;
 const EDGE_PX = 6;
 const FADE_PX = 28;
 const MOST_BAR_PX = 15;
-const FEWEST_LANES = 8;
+// As high as lanes are; the style sheet limits how high they are together.
+const LANE_PX = 19;
+const FEWEST_LANES = 4;
 /** Between two bars of one lane. */
 const GAP_MS = 250;
 
@@ -26,7 +29,9 @@ export class Timeline {
   #swatches = [];
   /** @type {Partial<Record<Colour, string>>} */
   #colours = {};
-  /** How many lanes there is room for: goes gently to how many there are. */
+  /** How many lanes there are to be; fewer only when far fewer will do, or what is below would not stand still. */
+  #wanted = FEWEST_LANES;
+  /** How many lanes there is room for: goes gently to how many there are to be. */
   #room = FEWEST_LANES;
   #dirty = true;
 
@@ -59,7 +64,8 @@ export class Timeline {
 
   /** @param {number} nowMs */
   isMoving(nowMs) {
-    return this.#dirty || this.#lanes.size > 0 || this.#flights.visible(nowMs - SHOWN_MS, nowMs).length > 0;
+    if (this.#dirty || this.#lanes.size > 0 || this.#room !== this.#wanted) return true;
+    return this.#flights.visible(nowMs - SHOWN_MS, nowMs).length > 0;
   }
 
   /** @param {string} words For those who do not see it. */
@@ -72,14 +78,17 @@ export class Timeline {
    * @param {boolean} calm Whether nothing is to glide.
    */
   draw(nowMs, calm) {
-    const { clientWidth: width, clientHeight: height } = this.#canvas;
     const context = this.#canvas.getContext("2d");
-    if (width * height === 0 || context === null) return;
+    if (this.#canvas.clientWidth === 0 || context === null) return;
     this.#dirty = false;
-    this.#fit(context, width, height);
     const flights = this.#flights.visible(nowMs - SHOWN_MS, nowMs);
-    const away = Math.max(FEWEST_LANES, this.#assign(flights)) - this.#room;
+    const lanes = Math.max(FEWEST_LANES, this.#assign(flights));
+    if (lanes > this.#wanted || lanes <= this.#wanted / 2) this.#wanted = lanes;
+    const away = this.#wanted - this.#room;
     this.#room += calm || Math.abs(away) < 0.05 ? away : away * 0.12;
+    this.#canvas.style.setProperty("height", `${Math.round(this.#room * LANE_PX + AXIS_PX)}px`);
+    const { clientWidth: width, clientHeight: height } = this.#canvas;
+    this.#fit(context, width, height);
 
     const right = width - EDGE_PX;
     const bottom = height - AXIS_PX;
@@ -101,6 +110,12 @@ export class Timeline {
     }
     fill("line", 0, bottom, width, 1);
 
+    if (flights.length === 0) {
+      context.clearRect(EDGE_PX, bottom / 2 - 10, right - 2 * EDGE_PX, 20);
+      context.fillStyle = this.#colours.soft ?? "gray";
+      context.textAlign = "center";
+      context.fillText(SILENCE, width / 2, bottom / 2 + 4);
+    }
     context.textAlign = "left";
     for (const flight of flights) {
       const hue = flight.load ? "load" : "own";
@@ -119,7 +134,10 @@ export class Timeline {
       if (barPx >= 11) {
         context.fillStyle = this.#colours.ink ?? "gray";
         const pair = [flight.lang, [...flight.langs.keys()].join(", ")].filter(Boolean).join(" → ");
-        context.fillText(flight.load ? pair : flight.speaker || pair, begin + 5, top + barPx / 2 + 4);
+        const words = flight.load ? pair : flight.speaker || pair;
+        const choice = [words, words.split(" ")[0] ?? ""];
+        const fits = choice.find((some) => context.measureText(some).width < end - begin - 8) ?? "";
+        context.fillText(fits, begin + 5, top + barPx / 2 + 4);
       }
       if (arrived < end) fill(flight.failed ? "bad" : hue, arrived, top, end - arrived, barPx);
       context.restore();

@@ -1,6 +1,7 @@
 // The transcript on the page: a row for each utterance, a column for each language, the newest at the end. Knows where
 // the reader is in it; must not know the connection.
 
+import { forgetOldest } from "./client/bounded.js";
 import { button, element } from "./elements.js";
 import { direction, ownName } from "./languages.js";
 import { AS_SPOKEN, UtteranceRow, put } from "./utterance_row.js";
@@ -11,6 +12,7 @@ import { AS_SPOKEN, UtteranceRow, put } from "./utterance_row.js";
 /** @typedef {import("./utterance_row.js").Shown} Shown */
 
 const VOICES = 8;
+const MOST_VOICES = 200;
 // How far from the end still counts as the end, in px.
 const NEAR = 24;
 // The least width of a cell with a label, in columns.
@@ -19,6 +21,11 @@ const STACKED = 1.15;
 /** @param {Element} part */
 function topOf(part) {
   return part.getBoundingClientRect().top;
+}
+
+/** @param {string} text */
+function hash(text) {
+  return [...text].reduce((sum, char) => (sum * 31 + (char.codePointAt(0) ?? 0)) >>> 0, 7);
 }
 
 export class TranscriptView {
@@ -33,7 +40,7 @@ export class TranscriptView {
   #jump;
   /** @type {Map<string, UtteranceRow>} */
   #byKey = new Map();
-  /** Speaker → which colour, in the order in which they spoke first. @type {Map<string, number>} */
+  /** Speaker → which colour; who spoke last is last. @type {Map<string, number>} */
   #voices = new Map();
   /** @type {Shown} */
   #shown = { columns: [], originals: true, stability: "live" };
@@ -81,6 +88,7 @@ export class TranscriptView {
   /** @param {Shown} shown `columns`: languages; `originals`: whether what was said has a column of its own. */
   show({ columns, originals, stability }) {
     this.#shown = { columns: [...columns], originals: originals || columns.length === 0, stability };
+    this.#options.transcript.read(columns);
     const all = this.#shown.originals ? [AS_SPOKEN, ...columns] : columns;
     this.#headings.replaceChildren(...all.map((tag) => this.#heading(tag)));
     this.element.classList.toggle("with-originals", this.#shown.originals);
@@ -132,7 +140,9 @@ export class TranscriptView {
       if (entry !== undefined) this.#add(entry);
     }
     this.#due.clear();
-    put(this.empty, "hidden", this.#byKey.size > 0);
+    const some = this.#byKey.size > 0;
+    if (some) this.#keepFocus(this.empty);
+    put(this.empty, "hidden", some);
     put(this.#headings, "hidden", this.#byKey.size === 0);
     if (!this.#atEnd) this.#hold();
     this.#showJump();
@@ -140,14 +150,35 @@ export class TranscriptView {
 
   /** @param {Entry} entry */
   #add(entry) {
-    const voice = this.#voices.get(entry.participant) ?? this.#voices.size % VOICES;
-    this.#voices.set(entry.participant, voice);
-    const row = new UtteranceRow(entry, { ...this.#options, voice });
+    const row = new UtteranceRow(entry, { ...this.#options, voice: this.#voiceOf(entry.participant) });
     row.show(this.#shown);
     this.#byKey.set(entry.key, row);
-    this.#rows.append(row.element);
+    // What waits to be sent stays behind all that was.
+    const waiting = this.#rows.querySelector(':scope > [data-state="unsent"]');
+    this.#rows.insertBefore(row.element, entry.unsent ? null : waiting);
     row.follow(this.#above(row.element));
-    if (!this.#atEnd) this.#unseen += 1;
+    if (!this.#atEnd && !entry.own) this.#unseen += 1;
+  }
+
+  /**
+   * Nearly always the same in every window, and never that of another of the last ones who spoke.
+   * @param {string} participant
+   */
+  #voiceOf(participant) {
+    let voice = this.#voices.get(participant);
+    if (voice === undefined) {
+      const taken = new Set([...this.#voices.values()].slice(1 - VOICES));
+      for (voice = hash(participant) % VOICES; taken.has(voice); ) voice = (voice + 1) % VOICES;
+    }
+    this.#voices.delete(participant);
+    this.#voices.set(participant, voice);
+    forgetOldest(this.#voices, MOST_VOICES);
+    return voice;
+  }
+
+  /** @param {Element | undefined} part That goes. */
+  #keepFocus(part) {
+    if (part?.contains(document.activeElement)) this.#scroller.focus({ preventScroll: true });
   }
 
   /** @param {string} key */
@@ -155,6 +186,7 @@ export class TranscriptView {
     const gone = this.#byKey.get(key)?.element;
     this.#byKey.delete(key);
     const next = /** @type {HTMLElement | null | undefined} */ (gone?.nextElementSibling);
+    this.#keepFocus(gone);
     gone?.remove();
     if (next) this.#byKey.get(next.dataset.key ?? "")?.follow(this.#above(next));
   }

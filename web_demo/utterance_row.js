@@ -3,7 +3,7 @@
 
 import { button, element } from "./elements.js";
 import { direction } from "./languages.js";
-import { isSaid } from "./transcript.js";
+import { isSaid, speakerOf } from "./transcript.js";
 
 /** @typedef {import("./transcript.js").Cell} Cell */
 /** @typedef {import("./transcript.js").Entry} Entry */
@@ -66,9 +66,9 @@ class TextCell {
    * @param {string} lang
    * @param {Cell | undefined} cell
    * @param {Stability} stability
-   * @param {string} reason Why no translation will begin, or empty.
+   * @param {boolean} isOwed Whether something will come of it.
    */
-  translate(lang, cell, stability, reason) {
+  translate(lang, cell, stability, isOwed) {
     const dir = direction(lang);
     if (cell?.state === "final") {
       this.#write(lang, dir, cell.text, "", "final");
@@ -77,9 +77,8 @@ class TextCell {
     }
     const words = stability === "final" ? "" : (cell?.committed ?? "");
     const tentative = stability === "live" ? (cell?.tentative ?? "") : "";
-    const failure = cell === undefined ? reason : cell.reason;
-    this.#write(lang, dir, words, tentative, failure ? "failed" : "growing");
-    this.#remark(failure);
+    this.#write(lang, dir, words, tentative, cell?.state ?? (isOwed ? "growing" : "none"));
+    this.#remark(cell?.reason);
   }
 
   /**
@@ -87,7 +86,7 @@ class TextCell {
    * @param {string} dir
    * @param {string} words
    * @param {string} tentative
-   * @param {"growing" | "final" | "failed"} state
+   * @param {"growing" | "final" | "failed" | "none"} state
    */
   #write(lang, dir, words, tentative, state) {
     put(this.#text, "lang", lang);
@@ -120,10 +119,11 @@ export class UtteranceRow {
   /** What it shows. */
   entry;
   #nameOf;
-  #name = element("span", "voice-name");
+  #name = element("bdi", ""); // whatever a name is made of, it turns nothing around it
   #lang = element("span", "");
   #cancel;
   #grid = element("div", "cells");
+  #note = element("p", "");
   /** @type {Shown} */
   #shown = { columns: [], originals: false, stability: "live" };
   /** @type {Map<string, TextCell>} In the order in which they stand. */
@@ -142,10 +142,15 @@ export class UtteranceRow {
     this.element = element("li", entry.own ? "utterance own" : "utterance");
     Object.assign(this.element.dataset, { testid: "utterance", key: entry.key });
     this.element.style.setProperty("--voice", `var(--voice-${voice})`);
-    const time = element("time", "", entry.at.toLocaleTimeString([], { timeStyle: "short" }));
-    time.dateTime = entry.at.toISOString();
     const head = element("div", "row-head");
-    head.append(this.#name, this.#lang, time);
+    const name = element("span", "voice-name");
+    name.append(this.#name);
+    head.append(name, this.#lang);
+    if (entry.at !== null) {
+      const time = element("time", "", entry.at.toLocaleTimeString([], { timeStyle: "short" }));
+      time.dateTime = entry.at.toISOString();
+      head.append(time);
+    }
     this.#cancel = button("quiet row-cancel", "Cancel", "cancel", () => {
       this.#cancel.ariaDisabled = "true"; // not `disabled`, which would lose the focus
       onCancel(entry);
@@ -164,46 +169,76 @@ export class UtteranceRow {
   /** @param {Shown} shown */
   show(shown) {
     this.#shown = shown;
-    const columns = shown.originals ? [AS_SPOKEN, ...shown.columns] : shown.columns;
+    const columns = this.#columns(shown);
     const before = this.#cells;
-    if ([...before.keys()].join() !== columns.join()) {
+    if (before.size !== columns.length || [...before.keys()].join() !== columns.join()) {
       this.#cells = new Map(columns.map((column) => [column, before.get(column) ?? new TextCell(column)]));
       this.#grid.replaceChildren(...[...this.#cells.values()].map((cell) => cell.element));
     }
     this.render(this.#cells.keys());
   }
 
+  /**
+   * @param {Shown} shown
+   * @returns {readonly string[]}
+   */
+  #columns({ columns, originals }) {
+    if (originals) return [AS_SPOKEN, ...columns];
+    // What is not sent is seen as it was said: there is nothing else of it.
+    return this.entry.unsent && !columns.includes(this.entry.lang) ? [AS_SPOKEN] : columns;
+  }
+
   /** @param {Iterable<string>} columns Those that changed; what was said may stand in any of them. */
   render(columns) {
     const langs = new Set(columns);
     for (const column of langs.has(AS_SPOKEN) ? this.#cells.keys() : langs) this.#renderCell(column);
-    const { own, speaker, lang } = this.entry;
-    put(this.#name, "textContent", own ? "You" : speaker || "Speaker");
+    const { lang, unsent, reason } = this.entry;
+    put(this.#name, "textContent", speakerOf(this.entry));
     put(this.#lang, "textContent", lang && this.#nameOf(lang));
-    put(this.element.dataset, "state", this.#state());
-    if (document.activeElement === this.#cancel && this.element.dataset.state === "settled") {
+    this.#remark(reason || (unsent ? "Not sent yet" : ""));
+    const state = this.#state();
+    if (document.activeElement === this.#cancel && state !== "running") {
       /** @type {HTMLElement | null} */ (this.element.closest("[tabindex]"))?.focus({ preventScroll: true });
     }
+    put(this.element.dataset, "state", state);
+  }
+
+  /** @param {string} words About all of it. */
+  #remark(words) {
+    put(this.#note, "textContent", words);
+    put(this.#note, "className", this.entry.reason ? "cell-note" : "cell-note quiet-note");
+    if (!words) this.#note.remove();
+    else if (!this.#note.isConnected) this.element.append(this.#note);
   }
 
   /** @param {string} column */
   #renderCell(column) {
     const cell = this.#cells.get(column);
     if (cell === undefined) return;
-    const { lang, cells, reason } = this.entry;
+    const { lang, cells } = this.entry;
     const { stability } = this.#shown;
     const spoken = column === lang || column === AS_SPOKEN;
     put(cell.element, "className", spoken && column ? "cell spoken" : "cell");
     cell.label = spoken ? `${lang && `${this.#nameOf(lang)}, `}as spoken` : this.#nameOf(column);
     if (spoken) cell.speak(this.entry, stability);
-    else cell.translate(column, cells.get(column), stability, reason);
+    else cell.translate(column, cells.get(column), stability, this.#isOwed(column));
   }
 
-  /** @returns {"speaking" | "running" | "settled"} */
+  /** @param {string} lang */
+  #isOwed(lang) {
+    const { unsent, reason, unowed } = this.entry;
+    return !unsent && !reason && !unowed.has(lang);
+  }
+
+  /** @returns {"speaking" | "running" | "settled" | "unsent"} */
   #state() {
-    const { lang, cells, reason } = this.entry;
+    const { lang, cells, reason, unsent } = this.entry;
+    if (unsent && !reason) return "unsent";
     if (!isSaid(this.entry)) return "speaking";
-    const states = this.#shown.columns.filter((tag) => tag !== lang).map((tag) => cells.get(tag)?.state ?? reason);
-    return states.some((state) => state === "" || state === "growing") ? "running" : "settled";
+    const runs = this.#shown.columns.some((tag) => {
+      const cell = cells.get(tag);
+      return tag !== lang && (cell === undefined ? this.#isOwed(tag) : cell.state === "growing");
+    });
+    return runs ? "running" : "settled";
   }
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -14,11 +16,14 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 from websockets.asyncio.client import ClientConnection, connect
 
-from tests.browser.conftest import StartGateway, kill
+from tests.browser.conftest import SCRIPT, StartGateway, kill
 from tests.conftest import OpenPage
 from tests.processes import GatewayProcess
 
 pytestmark = pytest.mark.browser
+
+# What does not come in this time is not on its way.
+_PATIENCE_S = 30
 
 
 @pytest.fixture
@@ -49,6 +54,17 @@ class Speaker:
 
     async def say(self, identifier: str, text: str) -> None:
         await self.send("utterance.final", id=identifier, rev=9, text=text)
+
+    async def hear(self, kind: str) -> dict[str, Any]:
+        """The next message of a kind."""
+        while (message := json.loads(await self._connection.recv()))["type"] != kind:
+            pass
+        heard: dict[str, Any] = message
+        return heard
+
+    async def ended(self) -> None:
+        async for _ in self._connection:
+            pass
 
 
 def captions(page: Page, lang: str = "ja") -> Locator:
@@ -196,6 +212,109 @@ async def test_a_caption_stays_while_the_connection_is_lost(
         async with speaker(again, meeting) as ana:
             await ana.say("1", "Here we are again.")
             await expect(captions(page).last).to_have_text("Ana: [ja] Here we are again.")
+
+
+async def test_who_closes_it_reads_no_longer(gateway: GatewayProcess, open_page: OpenPage, meeting: str) -> None:
+    async with speaker(gateway, meeting) as ana, open_page(address(gateway, meeting=meeting, lang="de")) as watch:
+        view = watch.page.get_by_test_id("captions")
+        for script in ("location.reload()", "location.assign('about:blank')"):
+            await expect(view).to_have_attribute("data-state", "open")
+            joined = await ana.hear("participant.joined")
+            assert joined["reads"] == ["de"]
+            await watch.page.evaluate(script)
+            # At once: what nobody has left is kept for minutes.
+            async with asyncio.timeout(_PATIENCE_S):
+                assert (await ana.hear("participant.left"))["participant"] == joined["participant"]
+
+
+async def test_a_screen_that_was_refused_tries_again_until_there_is_room(
+    start_gateway: StartGateway, open_page: OpenPage, meeting: str
+) -> None:
+    gateway = start_gateway("max_sessions = 2\n" + SCRIPT).ready()
+    async with open_page(f"{gateway.url}/favicon.svg") as watch:
+        watch.allow("favicon.ico")  # what a browser looks for beside a picture
+        watch.allow("ERR_")  # the browser notes every connection that breaks off
+        watch.allow("WebSocket")
+        page = watch.page
+        view = page.get_by_test_id("captions")
+        message = page.get_by_test_id("captions-message")
+        await page.clock.install()
+
+        async def pass_by() -> None:
+            """Half a minute, in no time."""
+            tries = len([frame for frame in watch.sent if frame["type"] == "session.start"])
+            await page.clock.fast_forward(31_000)
+            async with asyncio.timeout(_PATIENCE_S):
+                while len([frame for frame in watch.sent if frame["type"] == "session.start"]) == tries:
+                    await asyncio.sleep(0.02)
+
+        async with speaker(gateway, meeting) as ana, speaker(gateway, meeting) as bo:
+            await page.goto(address(gateway, meeting=meeting, lang="ja"))
+            for _ in range(2):
+                await expect(view).to_have_attribute("data-state", "closed")
+                await expect(message).to_have_text(re.compile(r"\w+ \w+.*\."))
+                await pass_by()
+            await expect(view).to_have_attribute("data-state", "closed")
+            for each in (ana, bo):
+                await each.send("session.end")
+                await each.ended()
+        await pass_by()
+        await expect(view).to_have_attribute("data-state", "open")
+        await expect(message).to_be_hidden()
+        async with speaker(gateway, meeting) as ana:
+            await ana.say("1", "Good morning.")
+            await expect(captions(page)).to_have_text(["Ana: [ja] Good morning."])
+
+            # Somebody else is faster when the gateway is back.
+            await page.clock.pause_at(await page.evaluate("Date.now() + 100"))
+            kill(gateway)
+            await expect(view).to_have_attribute("data-state", "reconnecting")
+        again = start_gateway("max_sessions = 1\n" + SCRIPT, port=gateway.port).ready()
+        async with speaker(again, meeting) as bo:
+            await bo.hear("session.started")
+            await page.clock.resume()
+            await expect(view).to_have_attribute("data-state", "closed", timeout=30_000)
+            await expect(message).to_be_visible()
+            await expect(captions(page)).to_have_text(["Ana: [ja] Good morning."])
+            await bo.send("session.end")
+            await bo.ended()
+        await pass_by()
+        await expect(view).to_have_attribute("data-state", "open")
+
+
+async def test_what_cannot_succeed_is_not_tried_again(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str
+) -> None:
+    async with open_page(f"{gateway.url}/favicon.svg") as watch:
+        watch.allow("favicon.ico")  # what a browser looks for beside a picture
+        page = watch.page
+        await page.clock.install()
+        await page.goto(address(gateway, meeting=meeting, lang="tlh"))
+        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "closed")
+        await page.clock.run_for(100_000)
+        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "closed")
+        assert len(watch.sent) == 1
+
+
+@pytest.mark.parametrize("linger", ["0", "0.2"])
+async def test_what_is_given_up_goes(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str, linger: str
+) -> None:
+    query = {"meeting": meeting, "lang": "ja,en", "stability": "live", "linger": linger}
+    async with open_page(address(gateway, **query)) as watch, speaker(gateway, meeting) as ana:
+        page = watch.page
+        await ana.say("1", "Good morning.")
+        await expect(captions(page)).to_have_text(seen := ["Ana: [ja] Good morning."])
+        if linger != "0":
+            seen = []
+            for lang in ("ja", "en"):
+                await expect(page.get_by_test_id(f"captions-{lang}")).to_have_css("opacity", "0")
+        await ana.send("utterance.partial", id="2", rev=1, text="I did not mean that")
+        await expect(captions(page, "en").last).to_have_text("Ana: I did not mean that")
+        await expect(captions(page).last).to_contain_text("[ja] I")
+        await ana.send("utterance.cancel", id="2")
+        await expect(captions(page)).to_have_text(seen)
+        await expect(captions(page, "en")).to_have_count(len(seen))
 
 
 async def test_what_is_finished_fades_when_nobody_speaks(

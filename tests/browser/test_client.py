@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from msgspec.structs import replace
 
 from gateway.messages import (
     Caption,
+    ClientMessage,
     Participant,
     ParticipantJoined,
+    Ping,
+    Pong,
     Resume,
     SessionDraining,
     SessionStart,
@@ -42,9 +46,9 @@ from tests.scripted_gateway import (
     failed,
     refused,
     said,
-    scripted_gateway,
     translated,
 )
+from tests.scripted_gateway import scripted_gateway as any_scripted_gateway
 
 pytestmark = pytest.mark.browser
 
@@ -94,10 +98,15 @@ class Client:
         return [event for event in events if event["type"] == kind]
 
     def sent(self) -> list[str]:
-        """The messages' types, with the languages or the text that they carry."""
+        """The messages' types, with the languages or the text that they carry; but for the ping of every start."""
+        frames = [
+            frame
+            for before, frame in pairwise([{"type": ""}, *self._watch.sent])
+            if (before["type"], frame["type"]) != ("session.start", "ping")
+        ]
         return [
             " ".join([frame["type"], *frame.get("reads", []), *filter(None, [frame.get("text")])])
-            for frame in self._watch.sent
+            for frame in frames
         ]
 
     def frames(self, kind: str) -> list[dict[str, Any]]:
@@ -117,6 +126,20 @@ class Client:
 
     def allow(self, words: str) -> None:
         self._watch.allow(words)
+
+
+class Pinged(Peer):
+    """What is asked at every start is answered in passing."""
+
+    async def receive(self) -> ClientMessage:
+        while isinstance(message := await super().receive(), Ping):
+            await self.say(Pong(message.nonce))
+        return message
+
+
+def scripted_gateway(script: Callable[[Peer], Awaitable[None]]) -> AbstractAsyncContextManager[str]:
+    """The address of a gateway that plays the script to every client."""
+    return any_scripted_gateway(lambda peer: script(Pinged(peer.connection, peer.visit)))
 
 
 def of(kind: str, condition: str = "true") -> str:
@@ -435,8 +458,9 @@ async def test_a_line_that_went_dead_without_a_word_is_found(
     async with Relay(gateway.port) as relay, client_of(gateway, relay.url, reads=["fr"]) as client:
         await client.own_clock()
         await client.open()
-        await client.later(20_000)
         await client.until(f"{of('pong')}.length === 1")
+        await client.later(20_000)
+        await client.until(f"{of('pong')}.length === 2")
         relay.freeze()
         await client.do("""client.final({ text: "Anybody there?", lang: "en" })""")
         await client.later(20_000)
@@ -577,6 +601,7 @@ async def test_while_the_gateway_is_draining_finals_wait_for_the_next(
         drained.set()
         await client.until(f"{of('utterance.accepted')}.length === 1")
         assert client.sent() == ["session.start fr", "session.start fr", "utterance.final Too late?"]
+        assert [event["text"] for event in await client.heard("utterance.queued")] == ["Too late?"]
 
 
 # -------------------------------------------------------------------- finals
@@ -663,6 +688,125 @@ async def test_cancel(gateway: GatewayProcess, client_of: StartClient) -> None:
         assert len(await client.heard("utterance.refused")) == 1
 
 
+async def test_what_is_given_up_before_it_is_final_leaves_nothing(
+    gateway: GatewayProcess, client_of: StartClient
+) -> None:
+    async with (
+        client_of(gateway, meeting="m-up", name="Ana", speaks="en", reads=["fr"]) as ana,
+        client_of(gateway, meeting="m-up", name="Bo", reads=["en"]) as bo,
+        client_of(gateway, meeting="m-up", name="Cy", reads=["en", "fr"]) as cy,
+    ):
+        await bo.open()
+        await ana.open()
+        await ana.do("""() => { window.id = client.partial({ text: "We should", lang: "en" }); }""")
+        await bo.until(f"{of('caption')}.length === 1")
+        await ana.do("client.cancel(id)")
+        await bo.until(f"{of('utterance.cancelled')}.length === 1")
+        (cancelled,) = await bo.heard("utterance.cancelled")
+        own = await ana.do("[client.participant, id]")
+        assert [cancelled["participant"], cancelled["utterance"]] == own
+        refusals = [(event["id"], event["code"]) for event in await ana.heard("utterance.refused")]
+        assert refusals == [(own[1], "cancelled")]
+        # Its own is told, too, and then there is nothing left that could be told after a lost connection.
+        await ana.until(f"{of('utterance.cancelled')}.length === 1")
+        assert await ana.heard("error") == []
+
+        await cy.open()
+        await cy.until(f"{of('pong')}.length === 1")
+        assert [event["type"] for event in await cy.do("heard")] == [
+            *("state", "session.started", "state", "pong"),
+        ]
+
+
+async def test_what_is_given_up_while_offline_is_told_when_the_session_goes_on(
+    start_gateway: StartGateway, client_of: StartClient
+) -> None:
+    gateway = start_gateway(RELAYED).ready()
+    async with (
+        Relay(gateway.port) as relay,
+        client_of(gateway, relay.url, meeting="m", name="Ana", speaks="en") as ana,
+        client_of(gateway, meeting="m", reads=["en"]) as bo,
+    ):
+        ana.allow("ERR_")
+        await bo.open()
+        await ana.open()
+        await ana.do("""() => { window.id = client.partial({ text: "We should", lang: "en" }); }""")
+        await bo.until(f"{of('caption')}.length === 1")
+        relay.refuse(True)
+        relay.cut()
+        await ana.until("client.state !== 'open'")
+        await ana.do("client.cancel(id)")
+        assert [event["code"] for event in await ana.heard("utterance.refused")] == ["cancelled"]
+        assert await bo.heard("utterance.cancelled") == []
+        relay.refuse(False)
+        await ana.do("client.connect()")
+        await bo.until(f"{of('utterance.cancelled', 'event.participant && event.utterance')}.length === 1")
+        assert [event["recovered"] for event in await ana.heard("session.started")] == [None, True]
+        assert await ana.heard("error") == []
+        # Nor does it come back.
+        assert ana.revisions() == [("partial", 1, "We should")]
+
+
+async def test_a_final_without_a_session_is_queued_until_it_is_said_or_refused(
+    start_gateway: StartGateway, client_of: StartClient
+) -> None:
+    gateway = start_gateway(RELAYED).ready()
+    async with Relay(gateway.port) as relay, client_of(gateway, relay.url, meeting="m", reads=["en"]) as client:
+        client.allow("ERR_")
+        await client.open()
+        await client.do("""client.final({ text: "One.", lang: "en" })""")
+        await client.until(f"{of('caption')}.length === 1")
+        assert await client.heard("utterance.queued") == []
+        assert await client.do("client.unsent") == 0
+
+        relay.refuse(True)
+        relay.cut()
+        await client.until("client.state !== 'open'")
+        told = await client.do("""() => {
+            window.before = heard.length;
+            window.ids = ["Two.", "Three."].map((text) => client.final({ text, lang: "en" }));
+            client.cancel(client.final({ text: "Never mind.", lang: "en" }));
+            return heard.slice(before).map(({ type }) => type);
+        }""")
+        # Not before the id is known that it is about; and what was given up by then does not wait.
+        assert told == ["utterance.refused"]
+        ids = await client.do("ids")
+        queued = [(event["id"], event["lang"], event["text"]) for event in await client.heard("utterance.queued")]
+        assert queued == [(ids[0], "en", "Two."), (ids[1], "en", "Three.")]
+        assert await client.do("client.unsent") == 2
+        await client.do("client.cancel(ids[0])")
+        assert await client.do("client.unsent") == 1
+        relay.refuse(False)
+        await client.do("client.connect()")
+        await client.until(f"{of('caption')}.length === 2")
+        (_, caption) = await client.heard("caption")
+        assert (caption["utterance"], caption["participant"]) == (ids[1], await client.do("client.participant"))
+        assert await client.do("client.unsent") == 0
+        assert len(await client.heard("utterance.queued")) == 2
+
+
+async def test_a_final_that_may_have_been_lost_waits_and_says_so_once(
+    gateway: GatewayProcess, client_of: StartClient
+) -> None:
+    async def play(peer: Peer) -> None:
+        await peer.start()
+        if peer.visit < 3:
+            await peer.expect(UtteranceFinal)
+            peer.drop()
+        else:
+            final = await peer.take()
+            await peer.say(said(final, 1))
+            await peer.connection.wait_closed()
+
+    async with scripted_gateway(play) as stream, client_of(gateway, stream, reads=["fr"]) as client:
+        client.allow("ERR_")
+        await client.open()
+        await client.do("""client.final({ text: "One.", lang: "en" })""")
+        await client.until(f"{of('caption')}.length === 1")
+        kinds = ("utterance.queued", "utterance.accepted", "caption")
+        assert [event["type"] for event in await client.do("heard") if event["type"] in kinds] == list(kinds)
+
+
 async def test_a_cancel_that_was_lost_on_its_way_is_told_again(
     gateway: GatewayProcess, client_of: StartClient
 ) -> None:
@@ -677,8 +821,10 @@ async def test_a_cancel_that_was_lost_on_its_way_is_told_again(
             peer.drop()
         else:
             cancel = await peer.expect(UtteranceCancel)
+            other = await peer.expect(UtteranceCancel)
+            await peer.say(refused("unknown_utterance", "It never came.", other.id))
             await peer.say(refused("rate_limited", "Not now.", cancel.id, retry_after_ms=10))
-            assert await peer.expect(UtteranceCancel) == cancel
+            assert await peer.expect(UtteranceCancel) == cancel != other
             await peer.say(refused("unknown_utterance", "It is done.", cancel.id))
             assert (await peer.take()).text == "Three."
             await peer.connection.wait_closed()
@@ -698,7 +844,7 @@ async def test_a_cancel_that_was_lost_on_its_way_is_told_again(
         }""")
         # Whether it was accepted nobody knows: it is not said again.
         await client.until(f"{of('utterance.refused')}.length === 1")
-        while client.sent().count("utterance.cancel") < 4:
+        while client.sent().count("utterance.cancel") < 5:
             await asyncio.sleep(0.02)
         await client.do("""client.final({ text: "Three.", lang: "en" })""")
         await client.until(f"{of('utterance.accepted')}.length === 2")
@@ -789,8 +935,9 @@ async def test_connect_asks_an_open_connection_whether_it_is_one(
 ) -> None:
     async with client_of(gateway, reads=["fr"]) as client:
         await client.open()
-        await client.do("() => { client.connect(); client.connect(); }")
         await client.until(f"{of('pong')}.length === 1")
+        await client.do("() => { client.connect(); client.connect(); }")
+        await client.until(f"{of('pong')}.length === 2")
         assert client.sent() == ["session.start fr", "ping"]
         assert await client.do("client.state") == "open"
 
@@ -991,6 +1138,7 @@ async def test_a_refusal_of_a_partial_that_was_given_up_is_no_news(
         await peer.start()
         partial = await peer.expect(UtterancePartial)
         await peer.say(shown(partial))
+        assert (await peer.expect(UtteranceCancel)).id == partial.id
         await peer.expect(SessionUpdate)
         await peer.say(refused("rate_limited", "Too many.", partial.id), SessionUpdated(["fr"], "en", "stable"))
         await peer.connection.wait_closed()
@@ -1088,6 +1236,7 @@ async def test_a_change_that_is_refused_for_good_leaves_what_is_in_force_and_the
     async with client_of(gateway, reads=["ja"], speaks="en") as client:
         await client.open()
         await client.do("""() => {
+            client.listen((event) => { if (event.type === "error") window.inForce = client.reads; });
             client.read(["de", "fr", "es"]);
             client.setStability("stable");
         }""")
@@ -1098,6 +1247,7 @@ async def test_a_change_that_is_refused_for_good_leaves_what_is_in_force_and_the
         (updated,) = await client.heard("session.updated")
         assert (updated["reads"], updated["stability"]) == (["ja"], "stable")
         assert await client.do("[...client.reads, client.stability]") == ["ja", "stable"]
+        assert await client.do("inForce") == ["ja"]
         # What was wanted meanwhile is not what was refused.
         await client.do("""() => {
             client.read(["de", "fr", "es"]);
@@ -1135,6 +1285,122 @@ async def test_a_start_that_cannot_be_mended_closes_and_says_why(
         await client.until("client.state === 'closed'")
         assert (await client.heard("state"))[-1]["code"] == "unsupported_language"
         assert [event["code"] for event in await client.heard("utterance.refused")] == ["closed"]
+
+
+async def closed(client: Client) -> tuple[str, str]:
+    """It will not come back by itself: the code and the field of the error behind that."""
+    await client.until("client.state === 'closed' && heard.at(-1).state === 'closed'")
+    last = (await client.heard("state"))[-1]
+    return last["code"], last["field"]
+
+
+async def test_a_start_that_is_refused_can_be_mended(start_gateway: StartGateway, client_of: StartClient) -> None:
+    limits = "\n[limits]\nlanguages = 2\nname_chars = 10\nmeeting_languages = 2"
+    gateway = start_gateway(SCRIPT + limits).ready()
+    told: dict[str, Any] = {
+        "meeting": "m",
+        "name": "A name that is long",
+        "speaks": "tlh",
+        "reads": ["de", "fr", "ja"],
+    }
+    async with client_of(gateway, meeting="m", reads=["de"]) as bo, client_of(gateway, **told) as ana:
+        await bo.open()
+        # What is remembered of another gateway may all be wrong for this one; which of it is said one by one.
+        mend = {
+            ("limit_exceeded", "name"): "client.rename('Ana')",
+            ("unsupported_language", "speaks"): "client.speak(null)",
+            ("limit_exceeded", "reads"): "client.read(client.reads.slice(1))",
+        }
+        for _ in range(len(mend) + 1):
+            await ana.do("client.connect()")
+            complaint = await closed(ana)
+            if complaint not in mend:
+                break
+            before = await ana.do("[client.name, client.speaks, ...client.reads]")
+            assert all(value in [told["name"], "tlh", None, "Ana", *told["reads"]] for value in before)
+            await ana.do(mend.pop(complaint))
+        assert mend == {}
+        # Two more languages, in a meeting that has one and takes two.
+        assert complaint == ("limit_exceeded", "reads")
+        assert await ana.do("client.reads") == ["fr", "ja"]
+        await ana.do("client.read(['fr'])")
+        await ana.open()
+        assert await ana.do("[client.name, client.speaks, client.reads]") == ["Ana", None, ["fr"]]
+        assert [event["recovered"] for event in await ana.heard("session.started")] == [None]
+
+        # Of a session that goes on what is in force stays so.
+        await ana.do("""() => {
+            client.listen((event) => { if (event.type === "error") window.inForce = client.reads; });
+            client.read(["fr", "ja"]);
+        }""")
+        await ana.until("window.inForce !== undefined")
+        assert await ana.do("[inForce, client.reads, client.state]") == [["fr"], ["fr"], "open"]
+
+
+async def test_what_an_earlier_session_had_is_not_asked_of_a_later_one(
+    gateway: GatewayProcess, client_of: StartClient
+) -> None:
+    unknown = replace(refused("unsupported_language", "The model does not know it."), field="reads[0]")
+    starts = []
+
+    async def play(peer: Peer) -> None:
+        if peer.visit == 1:
+            await peer.start()
+            await peer.expect(UtteranceFinal)
+            peer.drop()
+            return
+        # It comes back with another model.
+        start = await peer.expect(SessionStart)
+        starts.append((start.reads, start.resume is None))
+        await peer.say(ANOTHER if start.reads == ["en"] else unknown)
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(play) as stream, client_of(gateway, stream, reads=["fr"]) as client:
+        client.allow("ERR_")
+        await client.open()
+        await client.do("""client.final({ text: "One.", lang: "en" })""")
+        assert await closed(client) == ("unsupported_language", "reads[0]")
+        assert await client.do("client.reads") == ["fr"]
+        await client.do("() => { client.read(['de']); client.connect(); }")
+        await client.until(f"{of('state', 'event.state === `closed`')}.length === 2")
+        assert await client.do("client.reads") == ["de"]
+        await client.do("client.read(['en'])")
+        await client.open()
+        assert starts == [(["fr"], False), (["de"], True), (["en"], True)]
+        assert [event["field"] for event in await client.heard("error")] == ["reads[0]"] * 2
+
+
+async def test_whoever_connects_anew_in_answer_to_an_event_hears_it_before_what_comes_of_it(
+    gateway: GatewayProcess, client_of: StartClient
+) -> None:
+    async with client_of(gateway, reads=["tlh"]) as client:
+        await client.do("""() => {
+            const order = window.order = [];
+            client.listen((event) => {
+                if (event.state !== "closed") return;
+                client.read(["fr"]);
+                client.connect();
+            });
+            client.listen((event) => { if (event.type === "state") order.push(event.state); });
+            client.connect();
+        }""")
+        await client.until("client.state === 'open'")
+        assert await client.do("order") == ["connecting", "closed", "connecting", "open"]
+
+
+async def test_a_ping_that_is_refused_is_sent_again(gateway: GatewayProcess, client_of: StartClient) -> None:
+    async def play(peer: Peer) -> None:
+        await peer.start()
+        await peer.expect(Ping)
+        await peer.say(refused("rate_limited", "Not now.", retry_after_ms=10))
+        ping = await peer.expect(Ping)
+        await peer.say(Pong(ping.nonce))
+        await peer.connection.wait_closed()
+
+    async with any_scripted_gateway(play) as stream, client_of(gateway, stream, reads=["fr"]) as client:
+        await client.do("client.connect()")
+        await client.until(f"{of('pong')}.length === 1")
+        assert await client.heard("error") == []
 
 
 async def test_while_the_engine_loads_the_start_is_repeated(

@@ -228,6 +228,21 @@ async def test_what_an_input_method_composes_is_not_sent_before_it_stands(open_c
         await composer.sent("会議")
 
 
+async def test_the_enter_that_ends_a_composition_in_safari_sends_nothing(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.text.fill("会議")
+        # Behind `compositionend`, so that nothing is composed any more.
+        key = "{ key: 'Enter', keyCode: 229, isComposing: false, bubbles: true, cancelable: true }"
+        passed = await composer.text.evaluate(
+            f"(field) => field.dispatchEvent(new KeyboardEvent('keydown', {key}))"
+        )
+        assert passed
+        await expect(composer.text).to_have_value("会議")
+        assert composer.finals() == []
+        await composer.text.press("Enter")
+        await composer.sent("会議")
+
+
 async def test_a_text_that_is_too_long_stays_and_cannot_be_sent(open_composer: OpenComposer) -> None:
     async with open_composer() as composer:
         send, count = composer.page.get_by_test_id("send"), composer.page.get_by_test_id("count")
@@ -330,13 +345,78 @@ async def test_everything_is_reached_by_keyboard(open_composer: OpenComposer) ->
 
 async def test_while_nothing_can_be_said_the_text_is_kept(open_composer: OpenComposer) -> None:
     async with open_composer() as composer:
+        await expect(composer.text).to_have_attribute("placeholder", "Type what you say")
         await composer.text.fill("Later")
         await composer.page.evaluate("composer.enabled = false")
         await expect(composer.text).to_be_disabled()
+        await expect(composer.text).to_have_attribute("placeholder", "Disconnected")
+        await expect(composer.microphone).to_be_disabled()
         await expect(composer.page.get_by_test_id("sentences").get_by_role("button").first).to_be_disabled()
         await composer.page.evaluate("composer.enabled = true")
         await expect(composer.text).to_have_value("Later")
         await expect(composer.text).to_be_enabled()
+        await expect(composer.text).to_have_attribute("placeholder", "Type what you say")
+
+
+async def test_what_is_spoken_or_played_ends_with_the_session(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        page = composer.page
+        await composer.microphone.click()
+        await composer.recognisers(1)
+        await composer.hear(0, ("let's move", False))
+        await page.get_by_role("button", name="We're running out of time.").click()
+        await composer.until(lambda: {"let's move", "We're"} <= set(composer.partials()))
+        await page.clock.install()
+        await page.evaluate(
+            """() => {
+                client.listen((event) => { composer.enabled = event.state !== "closed"; });
+                client.close();
+                client.close();
+            }"""
+        )
+        await expect(composer.microphone).to_have_attribute("aria-pressed", "false")
+        # A recogniser has its last words all the same.
+        await page.evaluate("recognisers[0].onresult?.({ results: [] })")
+        await page.clock.run_for(10_000)
+        assert await page.evaluate("[client.unsent, recognisers.length, recognisers[0].running]") == [0, 1, False]
+        assert composer.finals() == []
+
+        await page.evaluate("client.connect(); composer.enabled = true")
+        await composer.microphone.click()
+        await composer.recognisers(2)
+        await composer.hear(0, ("here again", True))
+        await composer.sent("here again")
+
+
+@pytest.mark.parametrize("phone", [True, False])
+async def test_sentences_leave_room_for_the_transcript_while_a_phone_is_typed_on(
+    open_composer: OpenComposer, phone: bool
+) -> None:
+    options: dict[str, Any] = {"viewport": {"width": 360, "height": 640}} if phone else {}
+    async with open_composer(has_touch=phone, is_mobile=phone, **options) as composer:
+        sentences, label = (composer.page.get_by_test_id(name) for name in ("sentences", "try"))
+        await expect(sentences).to_be_visible()
+        await composer.text.focus()
+        for part in (sentences, label):
+            await expect(part).to_be_visible(visible=not phone)
+        await composer.text.fill("Let's move on")
+        await composer.text.blur()
+        for part in (sentences, label):
+            await expect(part).to_be_visible(visible=not phone)
+        await composer.text.fill("")
+        await composer.text.blur()
+        await expect(sentences).to_be_visible()
+
+
+async def test_a_narrow_window_without_a_keyboard_of_its_own_hides_sentences_behind_a_text_alone(
+    open_composer: OpenComposer,
+) -> None:
+    async with open_composer(viewport={"width": 600, "height": 640}) as composer:
+        sentences = composer.page.get_by_test_id("sentences")
+        await composer.text.focus()
+        await expect(sentences).to_be_visible()
+        await composer.text.fill("Let's move on")
+        await expect(sentences).to_be_hidden()
 
 
 # -------------------------------------------------------------------- the microphone
@@ -411,6 +491,19 @@ async def test_another_language_is_listened_for_at_once(open_composer: OpenCompo
         await composer.hear(0, ("おはよう", True))
         await composer.sent("good morning", "おはよう")
         assert [f["lang"] for f in composer.frames() if f["type"] == "utterance.final"] == ["en", "ja"]
+
+
+async def test_a_recogniser_that_ends_at_once_is_started_less_and_less_eagerly(
+    open_composer: OpenComposer,
+) -> None:
+    failing = _RECOGNISER + "SpeechRecognition.prototype.start = function () { this.end(); };"
+    async with open_composer(failing) as composer:
+        await composer.page.clock.install()
+        await composer.microphone.click()
+        await composer.page.clock.run_for(60_000)
+        # After 0, 0, 1.2, 2.4, 4.8, 9.6, and then every 10 seconds.
+        assert 8 <= await composer.page.evaluate("recognisers.length") <= 11
+        await expect(composer.microphone).to_have_attribute("aria-pressed", "true")
 
 
 @pytest.mark.parametrize(

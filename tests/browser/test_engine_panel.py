@@ -41,7 +41,7 @@ _SET_UP = """async () => {
     const stream = new URL("/v1/stream", location.href);
     stream.protocol = "ws:";
     const latency = new Latency();
-    const flights = new Flights((flight, timings, nowMs) => latency.note(timings, nowMs, flight.load));
+    const flights = new Flights((_, timings, nowMs) => latency.note(timings, nowMs));
     const load = new LoadSpeakers({
         streamUrl: stream.href,
         languages,
@@ -104,21 +104,22 @@ def open_panel(blank: OpenPanel) -> OpenPanel:
 
 Script = list[tuple[dict[str, Any], float]]
 
-_FLY = """async ([script, reads]) => {
+_FLY = """async ([script, reads, nowMs]) => {
     const { Flights, MEETING } = await import("/flights.js");
     let translated = 0;
     const flights = new Flights(() => (translated += 1));
     flights.reads(MEETING, reads);
     for (const [event, ms] of script) flights.hear(MEETING, event, ms);
+    if (nowMs !== null) flights.giveUp(nowMs);
     const seen = flights.visible(0, 1e9).map((flight) => ({ ...flight, langs: Object.fromEntries(flight.langs) }));
     const { inFlight, speaking, languagesRunning } = flights;
     return { seen, inFlight, speaking, running: [...languagesRunning].sort(), translated };
 }"""
 
 
-async def fly(page: Page, script: Script, *reads: str) -> dict[str, Any]:
+async def fly(page: Page, script: Script, *reads: str, now_ms: float | None = None) -> dict[str, Any]:
     """What the model makes of events that the meeting's client heard, with their times."""
-    told: dict[str, Any] = await page.evaluate(_FLY, [script, reads])
+    told: dict[str, Any] = await page.evaluate(_FLY, [script, reads, now_ms])
     return told
 
 
@@ -179,8 +180,8 @@ async def test_a_flight_is_spoken_arrives_begins_and_ends_at_the_gateways_own_ti
         assert [flight[name] for name in times] == [1000, 2980, 3160, 3600]
         assert flight["failed"]
         assert flight["langs"] == {
-            "ja": {"firstTokenMs": 3160, "endMs": 3500, "failed": False},
-            "de": {"firstTokenMs": None, "endMs": 3600, "failed": True},
+            "ja": {"firstTokenMs": 3160, "endMs": 3500, "outcome": "translated"},
+            "de": {"firstTokenMs": None, "endMs": 3600, "outcome": "failed"},
         }
         assert not flight["load"]
 
@@ -238,9 +239,10 @@ async def test_what_was_said_before_is_no_flight_and_a_reconnect_adds_none(
         assert (await fly(page, history, "ja", "de"))["translated"] == 0
         own = await fly(page, [*history, (caption("a", 1, final=True, participant="me"), 960)], "ja")
         assert [flight["participant"] for flight in own["seen"]] == ["me"]
-        for behind in ([({"type": "pong", "nonce": ""}, 960)], [(caption("8", 1), 960)], []):
+        # All that was missed is before the answer to the ping.
+        for behind, seen in (([({"type": "pong", "nonce": ""}, 960)], ["meeting/ana/9"]), ([], [])):
             live = await fly(page, [*history, *behind, (caption("9", 9, final=True), 2000)], "ja")
-            assert "meeting/ana/9" in [flight["key"] for flight in live["seen"]]
+            assert [flight["key"] for flight in live["seen"]] == seen
 
         before: Script = [(started(), 0), (caption("1", 1), 2000), (caption("1", 9, final=True), 3000)]
         missed: Script = [
@@ -262,6 +264,7 @@ async def test_what_is_given_up_flies_no_more_and_what_nobody_waits_for_has_land
     async with blank(gateway) as page:
         for end in (
             {"type": "participant.left", "participant": "ana"},
+            {"type": "utterance.cancelled", "participant": "ana", "utterance": "1"},
             {"type": "utterance.refused", "id": "1", "code": "cancelled", "message": ""},
             {"type": "state", "state": "closed", "reason": ""},
         ):
@@ -272,6 +275,49 @@ async def test_what_is_given_up_flies_no_more_and_what_nobody_waits_for_has_land
         assert [flight["endMs"] for flight in landed["seen"]] == [1500]
         many = await fly(page, [(caption(str(number), 9, final=True), number) for number in range(700)], "ja")
         assert len(many["seen"]) == 600
+
+
+async def test_what_is_silent_for_long_is_waited_for_no_more(gateway: GatewayProcess, blank: OpenPanel) -> None:
+    spoken: Script = [(caption("1", 1), 1000)]
+    accepted: Script = [*spoken, (caption("1", 9, final=True), 2000), (translated("1", "ja", 100, 900), 2900)]
+    async with blank(gateway) as page:
+        assert (await fly(page, spoken, "ja", now_ms=15_900))["speaking"] == 1
+        assert (await fly(page, spoken, "ja", now_ms=16_100))["speaking"] == 0
+        # The gateway was asked for a language, and refused it.
+        waiting = await fly(page, accepted, "ja", "tlh", now_ms=17_800)
+        assert (waiting["inFlight"], waiting["running"]) == (1, ["tlh"])
+        over = await fly(page, accepted, "ja", "tlh", now_ms=18_000)
+        assert (over["inFlight"], over["running"], over["translated"]) == (0, [], 1)
+        (flight,) = over["seen"]
+        assert flight["langs"]["tlh"] == {"firstTokenMs": None, "endMs": 17_900, "outcome": "unknown"}
+        assert (flight["endMs"], flight["failed"]) == (17_900, False)
+        # One that comes late counts nevertheless.
+        late: Script = [*accepted, (caption("2", 1), 30_000), (translated("1", "tlh", 100, 38_000), 40_000)]
+        told = await fly(page, late, "ja", "tlh")
+        assert (told["inFlight"], told["translated"]) == (0, 2)
+        assert told["seen"][0]["langs"]["tlh"] == {"firstTokenMs": 2100, "endMs": 40_000, "outcome": "translated"}
+
+
+async def test_of_a_speaker_who_left_nothing_is_kept(gateway: GatewayProcess, blank: OpenPanel) -> None:
+    async with blank(gateway) as page:
+        said = caption("1", 9, final=True)
+        in_flight = await page.evaluate(
+            """async (said) => {
+                const { Flights, MEETING } = await import("/flights.js");
+                const flights = new Flights();
+                const counts = [];
+                for (const source of ["Speaker 1", MEETING]) {
+                    flights.reads(source, ["ja"]);
+                    flights.hear(source, { type: "state", state: "closed", reason: "", code: "" }, 1000);
+                    flights.hear(source, said, 2000);
+                    counts.push(flights.inFlight);
+                }
+                return counts;
+            }""",
+            said,
+        )
+        # What the meeting reads is told once, and holds when it is joined again.
+        assert in_flight == [0, 1]
 
 
 # -------------------------------------------------------------------- latency
@@ -287,34 +333,31 @@ async def test_percentiles_are_exact_over_the_last_minute(gateway: GatewayProces
         for seed, count in enumerate((1, 2, 3, 50, 99, 100, 101, 400)):
             random = Random(seed)
             times = sorted(random.uniform(0, 90_000) for _ in range(count))
-            samples = [(random.uniform(1, 900), at, random.random() < 0.7) for at in times]
+            samples = [(random.uniform(1, 900), at) for at in times]
             told = await page.evaluate(
                 """async ([samples, nowMs]) => {
                     const { Latency } = await import("/latency.js");
                     const latency = new Latency();
-                    for (const [ms, atMs, load] of samples) {
-                        latency.note({ queue_ms: 0, first_token_ms: ms, total_ms: 2 * ms }, atMs, load);
+                    for (const [ms, atMs] of samples) {
+                        latency.note({ queue_ms: 0, first_token_ms: ms, total_ms: 2 * ms }, atMs);
                     }
                     return {
                         first: latency.summary("first_token_ms", nowMs),
                         total: latency.summary("total_ms", nowMs),
-                        own: latency.summary("first_token_ms", nowMs, true),
                         series: latency.series("first_token_ms", nowMs, 30),
                     };
                 }""",
                 [samples, 90_000],
             )
-            recent = [ms for ms, at, _ in samples if at >= 30_000]
-            own = [ms for ms, at, load in samples if at >= 30_000 and not load]
-            for name, values in (("first", recent), ("total", [2 * ms for ms in recent]), ("own", own)):
-                assert told[name]["count"] == len(values)
+            recent = [ms for ms, at in samples if at >= 30_000]
+            for name, values in (("first", recent), ("total", [2 * ms for ms in recent])):
                 for percent in (50, 99):
                     expected = plain_percentile(values, percent) if values else None
                     assert told[name][f"p{percent}"] == expected, (name, percent, count)
             assert len(told["series"]) == 30
             for index, point in enumerate(told["series"]):
                 first = 32_000 + 2_000 * index  # the slice that has just begun is the last
-                within = [ms for ms, at, _ in samples if first <= at < first + 2_000]
+                within = [ms for ms, at in samples if first <= at < first + 2_000]
                 assert point == ({"p50": plain_percentile(within, 50), "most": max(within)} if within else None)
 
 
@@ -397,11 +440,12 @@ async def test_simulated_speakers_are_sessions_of_their_own_and_leave_when_told_
         await sessions(gateway, 6)
         await until(page, "flights.visible(0, performance.now()).some((one) => one.load && one.endMs)")
         await expect(page.get_by_test_id("total-p50")).not_to_have_text("–")
-        mine = await page.evaluate("latency.summary('total_ms', performance.now(), true).count")
-        assert mine == 0
+        assert all(await page.evaluate("flights.visible(0, performance.now()).map((one) => one.load)"))
 
-        await stop.click()
+        await stop.press("Enter")
         await expect(page.get_by_test_id("load-count")).to_have_text("No simulated speakers")
+        await expect(stop).to_be_disabled()
+        await expect(stop).to_be_focused()
         await sessions(gateway, 1)
         await until(page, "flights.inFlight + flights.speaking === 0")
         kinds = {event["type"] for event in await page.evaluate("heard")}
@@ -429,7 +473,54 @@ async def test_no_more_than_fifty_join(gateway: GatewayProcess, open_panel: Open
             await page.get_by_test_id("load-add-20").click()
         await expect(page.get_by_test_id("load-count")).to_have_text("50 simulated speakers")
         await expect(page.get_by_test_id("load-add-5")).to_be_disabled()
+        await expect(page.get_by_test_id("load-add-20")).to_be_focused()
+        await page.get_by_test_id("load-add-20").press("Enter")
+        await expect(page.get_by_test_id("load-count")).to_have_text("50 simulated speakers")
         await page.get_by_test_id("load-stop").click()
+
+
+@pytest.mark.parametrize("offered", [["en"], ["en", "ja"]])
+async def test_speakers_go_on_however_few_languages_there_are(
+    gateway: GatewayProcess, open_panel: OpenPanel, offered: list[str]
+) -> None:
+    async with open_panel(gateway) as page:
+        await page.evaluate("(tags) => { load.languages = tags.map((tag) => ({ tag })); }", offered)
+        await page.evaluate("""() => {
+            const { send } = WebSocket.prototype;
+            window.finals = 0;
+            WebSocket.prototype.send = function (data) {
+                if (JSON.parse(data).type === "utterance.final") finals += 1;
+                return send.call(this, data);
+            };
+        }""")
+        await page.clock.install()
+        await page.evaluate("load.add(1)")
+        # More than may wait to be translated.
+        async with asyncio.timeout(_PATIENCE_S):
+            while await page.evaluate("finals") < 6:
+                await page.clock.run_for(400)
+        await page.evaluate("load.stop(true)")
+
+
+async def test_speakers_leave_at_once_when_the_page_goes(
+    start_gateway: StartGateway, open_panel: OpenPanel
+) -> None:
+    gateway = start_gateway().ready()
+    async with open_panel(gateway) as page:
+        await page.get_by_test_id("load-add-5").click()
+        await sessions(gateway, 6)
+        await until(page, "flights.inFlight + flights.speaking > 0")
+        closed = await page.evaluate("""async () => {
+            const { close } = WebSocket.prototype;
+            const codes = [];
+            WebSocket.prototype.close = function (code) {
+                codes.push(code);
+                return close.call(this, code);
+            };
+            load.stop(true);
+            return codes;
+        }""")
+        assert closed == [1000] * 5
 
 
 # Utterances of the last twenty seconds, every fourth of them the meeting's own and every tenth a failure.
@@ -447,6 +538,29 @@ _MANY = """(count) => {
         flights.hear(source, { ...said, ...outcome, lang: "ja", offset: 2 }, beganMs + 900);
     }
 }"""
+
+
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+async def test_the_timeline_is_as_high_as_it_has_to_be(
+    gateway: GatewayProcess, open_panel: OpenPanel, motion: str
+) -> None:
+    async with open_panel(gateway, viewport={"width": 400, "height": 900}, reduced_motion=motion) as page:
+        canvas = page.get_by_test_id("timeline")
+
+        async def settled() -> float:
+            """Its height when it does not change any more."""
+            height, before = 0.0, -1.0
+            while height != before or height == 0:
+                before = height
+                await asyncio.sleep(1.2)
+                height = await canvas.evaluate("(canvas) => canvas.clientHeight")
+            return height
+
+        assert await settled() < 110
+        await page.evaluate(_MANY, 6)
+        assert await settled() < 110
+        await page.evaluate(_MANY, 300)
+        assert await settled() == 240
 
 
 @pytest.mark.parametrize("width", [320, 1200])

@@ -317,15 +317,10 @@ async def test_a_screen_reader_hears_whole_sentences_in_one_language(
             await expect(cell(row(page, "before anybody"), "fr")).to_contain_text("[fr] Said before")
             announcer = page.get_by_test_id("announcer")
             await expect(announcer).to_have_attribute("aria-live", "polite")
-            # What was said before is history; from some moment on, what is said is heard.
+            # What was said before is history.
             await expect(announcer).to_be_empty()
-            for number in range(1, 100):
-                said = f"Can you hear number {number}?"
-                await say(host.page, said)
-                await expect(cell(row(page, said), "fr")).to_have_text(f"[fr] {said}")
-                if await announcer.inner_text():
-                    break
-            await expect(announcer).to_have_text(f"[fr] {said}")
+            await say(host.page, "Can you hear me?")
+            await expect(announcer).to_have_text("Guest: [fr] Can you hear me?")
             paragraphs = announcer.locator("p")
             heard = await paragraphs.count()
 
@@ -336,14 +331,14 @@ async def test_a_screen_reader_hears_whole_sentences_in_one_language(
             await host.page.keyboard.press("Enter")
             await settled(row(page, "move"))
             await expect(paragraphs).to_have_count(heard + 1)
-            await expect(paragraphs.last).to_have_text("[fr] We move the launch")
+            await expect(paragraphs.last).to_have_text("Guest: [fr] We move the launch")
             await expect(paragraphs.last.locator("[lang]")).to_have_attribute("lang", "fr")
 
             pane = await show(page, "reading")
             await pane.get_by_label("Screen reader announces").select_option("de")
             await say(host.page, SENTENCE)
             await expect(paragraphs).to_have_count(heard + 2)
-            await expect(paragraphs.last).to_have_text(f"[de] {SENTENCE}")
+            await expect(paragraphs.last).to_have_text(f"Guest: [de] {SENTENCE}")
             await expect(announcer).not_to_contain_text("before anybody")
             # The transcript itself says nothing by itself.
             transcript = page.get_by_test_id("transcript")

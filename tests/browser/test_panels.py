@@ -69,7 +69,7 @@ _SHARE = """(meeting) => {
 }"""
 _JOIN = """(meeting) => {
     window.answer = null;
-    void askToJoin({ languages, nameOf, meeting }).then((answer) => { window.answer = answer; });
+    void askToJoin({ languages, nameOf, meeting, ...window.limits }).then((answer) => { window.answer = answer; });
 }"""
 MARKUP = "<img src=x onerror=alert(1)><b>Bo</b>"
 
@@ -138,6 +138,9 @@ async def test_what_is_read_is_chosen_by_keyboard_and_remembered(open_blank: Ope
         changes = await page.evaluate("changes")
         assert [change["reads"] for change in changes] == [["de", "ja"]] * 4 + [["ja"]]
         assert changes[-1] == chosen
+        # What one begins with next time is what the gateway has taken.
+        assert await page.evaluate("localStorage.getItem('reads')") is None
+        await page.evaluate("reading.keep()")
         await again(page)
         await page.evaluate(_READING)
         assert await page.evaluate("reading.value") == chosen
@@ -155,6 +158,7 @@ async def test_nothing_may_be_read_and_stays_so(open_blank: OpenBlank) -> None:
         await page.evaluate(_READING)
         await page.get_by_test_id("read-fr").uncheck()
         await expect(page.get_by_text("Nothing is translated for you.")).to_be_visible()
+        await page.evaluate("reading.keep()")
         await again(page)
         await page.evaluate(_READING)
         assert await page.evaluate("reading.value.reads") == []
@@ -183,7 +187,7 @@ async def test_no_more_languages_than_the_gateway_takes(open_blank: OpenBlank) -
         ]
 
         await page.evaluate("reading.limit = 2")
-        assert await page.evaluate("changes.map(({ reads }) => reads)") == [["de", "ja"]]
+        assert await page.evaluate("[reading.value.reads, changes]") == [["de", "ja"], []]
         await expect(page.get_by_test_id("read-en")).to_be_disabled()
         await expect(page.get_by_test_id("read-ja")).to_be_enabled()
         await expect(page.get_by_role("status")).to_have_text(
@@ -285,6 +289,28 @@ async def test_one_is_renamed_in_place(open_blank: OpenBlank) -> None:
         assert await page.locator("main img, main b").count() == 0
 
 
+async def test_a_name_turns_nothing_but_itself(open_blank: OpenBlank) -> None:
+    async with open_blank() as page:
+        await page.evaluate(_PEOPLE, {"meeting": "turned", "name": "Ana \u202e", "reads": []})
+        await page.evaluate("connected({ meeting: 'turned', name: ' ' })")
+        own = page.get_by_test_id("own")
+        places = """(row) => {
+            const text = row.querySelector("span").lastChild;
+            return ["(", "y", ")"].map((letter) => {
+                const at = text.data.indexOf(letter);
+                const range = document.createRange();
+                range.setStart(text, at);
+                range.setEnd(text, at + 1);
+                return range.getBoundingClientRect().left;
+            });
+        }"""
+        letters = await own.evaluate(places)
+        assert letters == sorted(letters)
+        await expect(own.locator("span").first).to_have_text("Ana \u202e (you)")
+        rows = page.get_by_role("list", name="People").get_by_role("listitem")
+        await expect(rows.nth(1)).to_have_text("Guest")
+
+
 async def test_a_crowd_is_not_listed_whole(open_blank: OpenBlank) -> None:
     async with open_blank() as page:
         await page.evaluate(
@@ -325,6 +351,20 @@ async def test_joining_takes_one_answer_and_the_next_time_one_key(open_blank: Op
         await page.keyboard.press("Enter")
         await expect(dialog).to_have_count(0)
         assert await page.evaluate("answer") == answer
+
+
+async def test_a_name_is_no_longer_than_the_gateway_takes(open_blank: OpenBlank) -> None:
+    async with open_blank() as page:
+        await page.evaluate("localStorage.setItem('name', 'A name that is long')")
+        await page.evaluate(_JOIN, "stand-up")
+        name = page.get_by_role("dialog").get_by_role("textbox", name="Your name")
+        await expect(name).to_have_value("A name that is long")
+        await expect(name).to_have_attribute("maxlength", "80")
+        await page.evaluate("document.querySelector('dialog').remove()")
+        await page.evaluate("window.limits = { nameChars: 6 }")
+        await page.evaluate(_JOIN, "stand-up")
+        await expect(name).to_have_value("A name")
+        await expect(name).to_have_attribute("maxlength", "6")
 
 
 async def test_joining_needs_an_answer_and_keeps_the_focus(open_blank: OpenBlank) -> None:

@@ -203,3 +203,25 @@ async def test_a_lost_connection_is_waited_for(start_gateway: StartGateway, open
         await sample.until("reader.state === 'open' && of('translation.final').length >= 4")
         assert await sample.do("player.playing")
         assert await sample.do("objections") == []
+
+
+async def test_when_the_page_goes_everybody_leaves_at_once(
+    gateway: GatewayProcess, open_sample: OpenSample
+) -> None:
+    async with open_sample(gateway) as sample:
+        await sample.do("player.start(['en', 'ja', 'zh'])")
+        await sample.until("of('translation.final').length >= 1")
+        closed = await sample.do(
+            """() => {
+                const { close } = WebSocket.prototype;
+                const codes = [];
+                WebSocket.prototype.close = function (code) {
+                    codes.push(code);
+                    return close.call(this, code);
+                };
+                player.stop(true);
+                return codes;
+            }"""
+        )
+        assert closed == [1000] * 3
+        await sample.until("of('participant.left').length === 3")

@@ -126,8 +126,20 @@ def open_reader(open_page: OpenPage, gateway: GatewayProcess) -> OpenReader:
 # -------------------------------------------------------------------- what is heard
 
 
-def started(participant: str = "me") -> Event:
-    return {"type": "session.started", "participant": participant}
+def started(participant: str = "me", recovered: bool | None = None, epoch: str = "e1") -> Event:
+    return {"type": "session.started", "participant": participant, "recovered": recovered, "epoch": epoch}
+
+
+def pong() -> Event:
+    return {"type": "pong", "nonce": ""}
+
+
+def cancelled(who: str, utterance: str) -> Event:
+    return {"type": "utterance.cancelled", "participant": who, "utterance": utterance}
+
+
+def queued(utterance: str, text: str, lang: str = "en") -> Event:
+    return {"type": "utterance.queued", "id": utterance, "lang": lang, "text": text}
 
 
 def caption(who: str, utterance: str, text: str, *, lang: str = "en", rev: int = 1, final: bool = True) -> Event:
@@ -213,7 +225,7 @@ async def test_a_translation_whose_caption_was_never_seen_makes_an_entry(open_re
     async with open_reader("ja") as reader:
         await reader.hear(started(), delta("bo", "1", "ja", "[ja]"))
         assert (await reader.entries())["bo/1"]["speaker"] == ""
-        await expect(reader.rows).to_contain_text("Speaker")
+        await expect(reader.rows).to_contain_text("Guest")
         await reader.hear(final("bo", "1", "ja", "[ja] Hello."))
         assert (await reader.entries())["bo/1"]["speaker"] == "Bo"
         await expect(reader.rows).to_contain_text("Bo")
@@ -331,6 +343,212 @@ async def test_what_the_gateway_will_not_take_ends(open_reader: OpenReader) -> N
         assert (await reader.entries())["me-2/3"]["own"]
 
 
+async def test_in_a_language_chosen_later_nothing_is_owed_of_what_was_said(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), pong(), caption("me", "1", "One."), partial("ana", "1", "And"))
+        await reader.hear(final("me", "1", "ja", "[ja] One."), caption("me", "2", "Two."))
+        await expect(reader.rows.nth(0)).to_have_attribute("data-state", "settled")
+        await expect(reader.rows.nth(2)).to_have_attribute("data-state", "running")
+
+        await reader.show("ja", "de")
+        # On its way while the gateway had not heard of it.
+        await reader.hear(caption("me", "3", "Three."), final("me", "3", "ja", "[ja] Three."))
+        await reader.hear(updated("ja", "de"), caption("ana", "1", "And so on.", rev=2))
+        for key in ("me/1", "me/2", "me/3"):
+            await expect(reader.cell(key, "de")).to_have_attribute("data-state", "none")
+            content = await reader.cell(key, "de").evaluate("(text) => getComputedStyle(text, '::before').content")
+            assert content == "none"
+        for key, state in (("me/1", "settled"), ("me/2", "running"), ("me/3", "settled")):
+            await expect(reader.page.locator(f'[data-key="{key}"]')).to_have_attribute("data-state", state)
+        await expect(reader.cell("ana/1", "de")).to_have_attribute("data-state", "waiting")
+        await expect(reader.cell("me/2", "ja")).to_have_attribute("data-state", "waiting")
+
+        # The gateway makes up for some of it.
+        await reader.hear(delta("me", "1", "de", "[de] O"))
+        await expect(reader.cell("me/1", "de")).to_have_attribute("data-state", "growing")
+        await expect(reader.rows.nth(0)).to_have_attribute("data-state", "running")
+        await reader.hear(final("me", "1", "de", "[de] One."), failed("me", "2", "de", "The engine failed."))
+        await expect(reader.cell("me/1", "de")).to_have_text("[de] One.")
+        await expect(reader.rows.nth(2)).to_contain_text("The engine failed.")
+
+
+async def test_what_had_begun_in_a_language_that_is_left_and_read_again_is_not_waited_for(
+    open_reader: OpenReader,
+) -> None:
+    async with open_reader("ja", "de") as reader:
+        await reader.hear(started(), pong(), partial("me", "1", "O"), delta("me", "1", "de", "[de] O"))
+        await reader.show("ja")
+        await reader.hear(updated("ja"), caption("me", "1", "One.", rev=2), final("me", "1", "ja", "[ja] One."))
+        await reader.show("ja", "de")
+        await reader.hear(updated("ja", "de"))
+        await expect(reader.cell("me/1", "de")).to_have_attribute("data-state", "none")
+        await expect(reader.rows).to_have_attribute("data-state", "settled")
+
+
+async def test_of_what_was_said_before_one_came_nothing_is_owed_nor_its_time_known(
+    open_reader: OpenReader,
+) -> None:
+    async with open_reader("ja", "de") as reader:
+        await reader.hear(started(), caption("ana", "1", "Early."), final("ana", "1", "ja", "[ja] Early."))
+        await reader.hear(pong(), caption("bo", "1", "Now."))
+        await expect(reader.rows.first).to_have_attribute("data-state", "settled")
+        await expect(reader.cell("ana/1", "de")).to_have_attribute("data-state", "none")
+        await expect(reader.cell("bo/1", "de")).to_have_attribute("data-state", "waiting")
+        await expect(reader.rows.first.locator("time")).to_have_count(0)
+        await expect(reader.rows.last.locator("time")).to_be_visible()
+        # A language that was asked for while there was no connection.
+        await reader.show("ja", "de", "fr")
+        await reader.hear(started(recovered=True), caption("bo", "2", "Meanwhile."), pong())
+        await expect(reader.cell("bo/2", "fr")).to_have_attribute("data-state", "none")
+        await expect(reader.cell("bo/2", "de")).to_have_attribute("data-state", "waiting")
+        await expect(reader.cell("bo/1", "de")).to_have_attribute("data-state", "waiting")
+
+
+@pytest.mark.parametrize(
+    ("epoch", "reason"),
+    [
+        ("e2", "Interrupted: the gateway was restarted."),
+        ("e1", "Interrupted: the connection was lost for too long."),
+    ],
+)
+async def test_what_another_session_does_not_know_is_not_waited_for(
+    open_reader: OpenReader, epoch: str, reason: str
+) -> None:
+    async with open_reader("ja", "de") as reader:
+        await reader.hear(started(), pong(), caption("me", "1", "One."), delta("me", "1", "ja", "[ja] O"))
+        await reader.hear(caption("ana", "1", "Two."), delta("ana", "1", "ja", "[ja]"))
+        await reader.hear(final("ana", "1", "de", "[de] Two."))
+        await reader.hear(partial("ana", "2", "Un"), partial("bo", "1", "Still"), delta("bo", "1", "ja", "[ja]"))
+        await reader.hear(queued("2", "Offline."))
+        await reader.page.get_by_test_id("cancel").first.focus()
+
+        await reader.hear(started("me-2", recovered=False, epoch=epoch))
+        await expect(reader.cell("me/1", "ja")).to_have_attribute("data-state", "growing")
+        await reader.hear(partial("bo", "1", "Still", 2), delta("ana", "1", "ja", "[ja] Tw"), pong())
+        await expect(reader.rows).to_have_count(4)
+        assert (await reader.entries())["me/1"]["cells"] == {
+            "ja": ["failed", "[ja] O", "", reason],
+            "de": ["failed", "", "", reason],
+        }
+        own = reader.page.locator('[data-key="me/1"]')
+        await expect(own).to_have_attribute("data-state", "settled")
+        await expect(own.get_by_test_id("cancel")).to_be_hidden()
+        await expect(reader.region).to_be_focused()
+        await expect(reader.cell("ana/1", "ja")).to_have_attribute("data-state", "growing")
+        await expect(reader.cell("ana/1", "de")).to_have_text("[de] Two.")
+        await expect(reader.page.locator('[data-key="bo/1"]')).to_have_attribute("data-state", "speaking")
+        await expect(reader.page.locator('[data-key="/2"]')).to_have_attribute("data-state", "unsent")
+        await reader.hear(caption("me-2", "2", "Offline."), delta("me-2", "2", "ja", "[ja]"), pong())
+        await expect(reader.page.locator('[data-key="me-2/2"]')).to_have_attribute("data-state", "running")
+        await expect(reader.rows).to_have_count(4)
+
+
+async def test_what_goes_on_after_a_lost_connection_is_waited_for(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), pong(), caption("me", "1", "One."), caption("me", "2", "Two."))
+        await reader.hear(delta("me", "2", "ja", "[ja]"), partial("me", "3", "Thr"))
+        await reader.hear(started(recovered=True), pong())
+        for row in (0, 1):
+            await expect(reader.rows.nth(row)).to_have_attribute("data-state", "running")
+        # A draft is one's own to finish.
+        await expect(reader.rows.nth(2)).to_have_attribute("data-state", "speaking")
+
+
+async def test_a_session_that_was_lost_before_it_told_all_leaves_nothing_waiting(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), pong(), caption("me", "1", "One."))
+        await reader.hear(started("me-2", recovered=False, epoch="e2"), caption("ana", "1", "Early."))
+        await reader.hear(started("me-2", recovered=True, epoch="e2"), pong())
+        await expect(reader.rows.nth(0)).to_contain_text("Interrupted: the gateway was restarted.")
+        await expect(reader.cell("ana/1", "ja")).to_have_attribute("data-state", "none")
+
+        await reader.hear(caption("me-2", "1", "Two."))
+        await reader.hear(started("me-3", recovered=False, epoch="e3"), caption("ana", "2", "Early."))
+        await reader.hear(started("me-4", recovered=False, epoch="e4"), pong())
+        await expect(reader.rows.nth(2)).to_contain_text("Interrupted: the gateway was restarted.")
+        await expect(reader.cell("ana/2", "ja")).to_have_attribute("data-state", "none")
+
+
+async def test_what_is_said_without_a_connection_is_seen_at_once(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.page.evaluate("announcer.lang = 'en'; announcer.begin()")
+        await reader.hear(queued("1", "First."), queued("2", "Second."))
+        await expect(reader.rows).to_have_count(2)
+        first = reader.rows.first
+        await expect(first).to_have_attribute("data-state", "unsent")
+        await expect(first).to_contain_text("You")
+        await expect(first).to_contain_text("Not sent yet")
+        # Nowhere else would it be seen.
+        await expect(first.get_by_test_id("original")).to_have_text("First.")
+        await expect(first.get_by_test_id("cancel")).to_be_hidden()
+        await reader.show("ja", "en", "de")
+        await expect(first.get_by_test_id("cell-en")).to_have_text("First.")
+        await expect(first.get_by_test_id("cell-ja")).to_have_attribute("data-state", "none")
+
+        # What was said meanwhile goes before it.
+        await reader.hear(started(), caption("ana", "1", "Hello."), pong(), caption("me", "1", "First."))
+        texts = reader.page.get_by_test_id("cell-en")
+        assert await texts.all_inner_texts() == ["Hello.", "First.", "Second."]
+        await expect(reader.page.locator('[data-key="me/1"]')).to_have_attribute("data-state", "running")
+        await expect(reader.page.get_by_text("Not sent yet")).to_have_count(1)
+        await reader.hear(caption("me", "2", "Second."), queued("1", "First."))
+        await expect(reader.page.get_by_text("Not sent yet")).to_have_count(0)
+        await expect(reader.rows).to_have_count(3)
+        # Read out is what others say.
+        assert await reader.page.get_by_test_id("announcer").inner_text() == "Ana: Hello."
+
+
+async def test_a_draft_that_was_finished_without_a_connection_is_one_row(open_reader: OpenReader) -> None:
+    async with open_reader("ja", "en") as reader:
+        await reader.hear(started(), pong(), partial("me", "1", "Go"), delta("me", "1", "ja", "[ja] Go"))
+        await reader.hear(queued("1", "Good morning."), queued("1", "Good morning."))
+        await expect(reader.rows).to_have_count(1)
+        await expect(reader.page.get_by_test_id("cell-en")).to_have_text("Good morning.")
+        # The gateway has only heard the beginning.
+        await reader.hear(started(recovered=True), partial("me", "1", "Go"), delta("me", "1", "ja", "[ja] Go"))
+        await reader.hear(pong())
+        await expect(reader.rows).to_have_attribute("data-state", "unsent")
+        await expect(reader.page.get_by_test_id("cell-en")).to_have_text("Good morning.")
+        await reader.hear(caption("me", "1", "Good morning.", rev=2), delta("me", "1", "ja", "[ja] Good"))
+        await expect(reader.rows).to_have_attribute("data-state", "running")
+        await expect(reader.cell("me/1", "ja")).to_have_text("[ja] Good")
+
+
+async def test_what_was_not_sent_tells_why_it_never_will_be(open_reader: OpenReader) -> None:
+    async with open_reader("en") as reader:
+        await reader.hear(queued("1", "First."), queued("2", "Second."), queued("3", "Third."))
+        await reader.hear(refused("1", "closed", "The session has ended."))
+        await reader.hear(refused("2", "cancelled", "The utterance was cancelled."))
+        await expect(reader.rows).to_have_count(2)
+        await expect(reader.rows.first).to_have_attribute("data-state", "settled")
+        await expect(reader.rows.first).to_contain_text("First.")
+        await expect(reader.rows.first).to_contain_text("The session has ended.")
+        await expect(reader.page.get_by_text("Not sent yet")).to_have_count(1)
+        # Tried once more, in another session.
+        await reader.hear(started("me-2"), caption("me-2", "1", "First."), pong())
+        assert list(await reader.entries()) == ["/3", "me-2/1"]
+
+
+async def test_late_words_of_what_was_given_up_are_not_shown(open_reader: OpenReader) -> None:
+    async with open_reader("ja", "en") as reader:
+        given_up = refused("1", "cancelled", "The utterance was cancelled.")
+        late = [partial("me", "1", "Good", 2), delta("me", "1", "ja", "[ja] Good")]
+        await reader.hear(started(), pong(), partial("me", "1", "Go"), given_up, *late)
+        # Nor of what nothing was seen of yet.
+        await reader.hear(refused("2", "cancelled", "The utterance was cancelled."), partial("me", "2", "Go"))
+        await reader.hear(started(recovered=True), *late, pong())
+        assert await reader.entries() == {}
+        # Behind the answer the id may be used again.
+        await reader.hear(cancelled("me", "1"), partial("me", "1", "New", 3))
+        assert list(await reader.entries()) == ["me/1"]
+        # What was said in spite of it is seen by everybody.
+        await reader.hear(given_up, caption("me", "1", "New words.", rev=4), delta("me", "1", "ja", "[ja]"))
+        assert (await reader.entries())["me/1"]["cells"] == {"ja": ["growing", "[ja]", "", ""]}
+        # Those of others are their own to give up.
+        await reader.hear(partial("ana", "2", "Hm"), cancelled("ana", "2"), partial("ana", "2", "Hm", 2))
+        assert list(await reader.entries()) == ["ana/2", "me/1"]
+
+
 async def test_of_five_hundred_entries_the_oldest_settled_ones_go(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
         await reader.hear(started(), partial("bo", "1", "Well"), *many(502, "ja"))
@@ -343,6 +561,14 @@ async def test_of_five_hundred_entries_the_oldest_settled_ones_go(open_reader: O
             "gone ana/2",
         ]
         await expect(reader.rows).to_have_count(500)
+
+
+async def test_what_waits_to_be_sent_is_kept_longer_than_what_was_said(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(queued("1", "Offline."), started(), *many(500, "ja"))
+        keys = list(await reader.page.evaluate("[...transcript.entries.keys()]"))
+        assert len(keys) == 500
+        assert keys[:2] == ["/1", "ana/1"]
 
 
 # -------------------------------------------------------------------- rows and columns
@@ -381,6 +607,47 @@ async def test_a_row_names_its_speaker_and_has_a_cell_for_each_column(open_reade
         assert colours[0] == colours[1] == colours[3] != colours[2]
 
 
+async def test_the_last_eight_speakers_have_colours_of_their_own(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader, open_reader("ja") as other:
+        people = [f"speaker-{number}" for number in range(40)]
+        await reader.hear(started(), *(caption(who, "1", "Hello.") for who in people))
+        voice = "(rows) => rows.map((row) => row.style.getPropertyValue('--voice'))"
+        voices = await reader.rows.evaluate_all(voice)
+        for first in range(33):
+            assert len(set(voices[first : first + 8])) == 8
+        # The same for whoever comes later.
+        await other.hear(started(), caption("speaker-7", "1", "Hello."), caption("speaker-0", "1", "Hello."))
+        assert (await other.rows.evaluate_all(voice))[1] == voices[0]
+
+
+async def test_a_name_turns_nothing_around_it(open_reader: OpenReader) -> None:
+    name = "Bo\u202e\u2067"
+    async with open_reader("ja") as reader:
+        await reader.page.evaluate("announcer.lang = 'ja'; announcer.begin()")
+        await reader.hear(started(), pong(), {**final("bo", "1", "ja", "Hello."), "speaker": name})
+        await expect(reader.rows.locator(".voice-name bdi")).to_have_text(name)
+        await expect(reader.page.get_by_test_id("announcer").locator("p > bdi")).to_have_text(name)
+
+
+async def test_the_welcome_stands_in_the_middle_and_hands_on_the_focus(open_reader: OpenReader) -> None:
+    async with open_reader("ja", viewport={"width": 800, "height": 800}) as reader:
+        await reader.page.evaluate(
+            """() => {
+                const welcome = document.createElement("button");
+                welcome.textContent = "Begin";
+                welcome.style.setProperty("margin", "auto");
+                view.empty.replaceChildren(welcome);
+                welcome.focus();
+            }"""
+        )
+        box = await reader.page.get_by_role("button", name="Begin").bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] / 2 == pytest.approx(400, abs=20)
+        assert await reader.from_end() < 1
+        await reader.hear(started(), caption("ana", "1", "Hello."))
+        await expect(reader.region).to_be_focused()
+
+
 async def test_what_was_said_has_a_column_of_its_own_if_asked_for(open_reader: OpenReader) -> None:
     async with open_reader("ja", originals=True) as reader:
         await reader.hear(started(), caption("ana", "1", "مرحبا", lang="ar"))
@@ -400,6 +667,8 @@ async def test_what_was_said_has_a_column_of_its_own_if_asked_for(open_reader: O
         # Nobody who chose no language sees nothing.
         await reader.show()
         await expect(reader.rows.first.get_by_test_id("original")).to_have_text("مرحبا")
+        await reader.hear(caption("ana", "2", "Good."))
+        await expect(reader.rows.last.get_by_test_id("original")).to_have_text("Good.")
 
 
 async def test_text_that_may_change_is_marked_and_shown_as_far_as_asked_for(open_reader: OpenReader) -> None:
@@ -456,6 +725,25 @@ async def test_an_own_translation_that_runs_can_be_cancelled(open_reader: OpenRe
         await reader.hear(*(failed("me", "1", lang, "The utterance was cancelled.") for lang in ("ja", "de")))
         await expect(reader.rows.first).to_have_attribute("data-state", "settled")
         await expect(reader.page.get_by_test_id("cancel")).to_be_hidden()
+        await expect(reader.region).to_be_focused()
+
+
+async def test_a_cancel_button_takes_room_only_while_there_is_something_to_cancel(open_reader: OpenReader) -> None:
+    async with open_reader("ja", has_touch=True, is_mobile=True) as reader:
+        await reader.hear(started(), caption("ana", "1", "Hello."), caption("me", "1", "Hello."))
+        heights = "(heads) => heads.map((head) => head.offsetHeight)"
+        other, own = await reader.page.locator(".row-head").evaluate_all(heights)
+        assert own >= 44 > other
+        await reader.page.get_by_test_id("cancel").focus()
+        await reader.hear(final("me", "1", "ja", "[ja] Hello."))
+        assert await reader.page.locator(".row-head").evaluate_all(heights) == [other, other]
+        await expect(reader.region).to_be_focused()
+        # With its row it goes, too.
+        await reader.hear(caption("me", "2", "Bye."), *many(498))
+        await reader.page.locator('[data-key="me/2"]').get_by_test_id("cancel").focus()
+        await reader.hear(*(caption("bo", str(number), "Hello.") for number in range(3)))
+        await expect(reader.page.locator('[data-key="me/2"]')).to_have_count(0)
+        await expect(reader.region).to_be_focused()
 
 
 async def test_words_are_text_whatever_they_look_like(open_reader: OpenReader) -> None:

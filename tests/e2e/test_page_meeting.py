@@ -63,7 +63,8 @@ async def test_one_click_shows_a_meeting_in_six_languages(
         rows = page.get_by_test_id("utterance")
         async with captured(page) as capture:
             await play.click()
-            await settled(rows.nth(4))
+            await page.mouse.move(1, 1)
+            await settled(rows.nth(6))
         capture.save(artifacts / "sample-meeting.webp")
         await page.screenshot(path=artifacts / "real-engine-sample.png")
 

@@ -21,15 +21,17 @@
 
 /**
  * What a listener hears: the gateway's messages, each publication once, and
- * - `state`: `reason` is a sentence and `code` that of the error behind it, or empty
+ * - `state`: `reason` is a sentence, `code` and `field` are those of the error behind it, or empty
+ * - `utterance.queued`: a final of this client waits until there is a session to send it on
  * - `utterance.refused`: the gateway will not take an utterance of this client; nothing more comes for it
  *
  * `session.started` comes again with every connection. Unfinished translations come anew then: the first delta replaces
  * what was there. So it is behind a `session.updated` whose stability is `final`, and in a language that is read again.
  * `participant.left` is told of those who left meanwhile, too, and of oneself where the session is another one.
- * @typedef {{type: "state", state: ConnectionState, reason: string, code: string}} StateChanged
+ * @typedef {{type: "state", state: ConnectionState, reason: string, code: string, field: string}} StateChanged
+ * @typedef {{type: "utterance.queued", id: string, lang: string, text: string}} UtteranceQueued
  * @typedef {{type: "utterance.refused", id: string, code: string, message: string}} UtteranceRefused
- * @typedef {ServerMessage | StateChanged | UtteranceRefused} ClientEvent
+ * @typedef {ServerMessage | StateChanged | UtteranceQueued | UtteranceRefused} ClientEvent
  */
 
 export {};

@@ -36,6 +36,11 @@ export class Outgoing {
     return this.#finals.values().next().value;
   }
 
+  /** The finals that are not accepted. */
+  get waiting() {
+    return [...this.#finals.values()];
+  }
+
   /** What is being said and has a text that was not sent. */
   revised() {
     return [...this.#open.values()].filter((utterance) => utterance.due);

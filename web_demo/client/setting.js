@@ -43,6 +43,11 @@ export class Setting {
     this.#asked = null;
   }
 
+  /** The session is over: whether the next one takes it is not known. */
+  end() {
+    this.#inForce = null;
+  }
+
   /**
    * What was asked for is not wanted any more.
    * @returns {boolean} Whether there is something else to ask for, or to be content with.

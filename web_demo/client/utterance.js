@@ -17,6 +17,8 @@ export class Utterance {
   sent = false;
   /** Whether the gateway was told to stop. */
   cancelled = false;
+  /** Whether it was told that it waits for a session. */
+  queued = false;
   refusals = 0;
   /** Whether there is a partial that was not sent. */
   #fresh = false;
