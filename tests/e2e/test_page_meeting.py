@@ -146,7 +146,7 @@ async def test_a_connection_lost_in_mid_utterance_loses_nothing(
                 await expect(rows).to_have_count(2)
                 await expect(rows.nth(0)).to_contain_text(said)
                 await expect(rows.nth(0).get_by_test_id("cell-es")).to_have_text(re.compile("^El contrato"))
-                await expect(rows.nth(1).get_by_test_id("cell-es")).to_have_text(watch.finals()["es"])
+                await expect(rows.nth(1).get_by_test_id("cell-es")).to_have_text("Gracias.")
                 await expect(watch.page.get_by_test_id("banner")).to_be_hidden()
 
 
