@@ -428,7 +428,7 @@ def test_what_the_page_needs_at_once_is_fetched_at_once() -> None:
     # Of the two views that app.js chooses from, this is what `/` is.
     assert '<script type="module" src="./app.js">' in text("index.html")
     assert sorted(_PRELOAD.findall(text("index.html"))) == sorted(
-        (modules("app.js") | modules("meeting.js")) - {"app.js"}
+        (modules("app.js") | modules("entrance.js")) - {"app.js"}
     )
 
 

@@ -10,8 +10,8 @@ if (query.get("view") === "captions") {
   startCaptions({ host: document.body, streamUrl: streamUrl.href, query });
 } else {
   document.documentElement.dataset.view = "meeting";
-  const { startMeeting } = await import("./meeting.js");
-  startMeeting({ streamUrl: streamUrl.href, query });
+  const { enterMeeting } = await import("./entrance.js");
+  enterMeeting({ streamUrl: streamUrl.href, query });
 }
 
 export {};

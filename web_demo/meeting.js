@@ -2,7 +2,6 @@
 // must not know how any of them does its work.
 
 import { Announcer } from "./announcer.js";
-import { Appearance } from "./appearance.js";
 import { GatewayClient } from "./client.js";
 import { Composer } from "./composer.js";
 import { Downloads } from "./downloads.js";
@@ -12,105 +11,40 @@ import { Flights } from "./flights.js";
 import { askToJoin } from "./join_dialog.js";
 import { Latency } from "./latency.js";
 import { LoadSpeakers } from "./load.js";
-import { LoadingCard } from "./loading_card.js";
 import { invitedTo, newMeeting, partIn, settleIn } from "./meeting_address.js";
 import { hideNotice, showNotice, withdrawNotice } from "./notice.js";
 import { People } from "./people.js";
-import { ReadinessWatch } from "./readiness.js";
 import { ReadingChoice } from "./reading_choice.js";
 import { SamplePlayer } from "./sample_player.js";
 import { ShareDialog } from "./share_dialog.js";
 import { SidePanel } from "./side_panel.js";
+import { UNREADY, showStatus } from "./status.js";
 import { recall } from "./storage.js";
 import { Transcript } from "./transcript.js";
 import { TranscriptView } from "./transcript_view.js";
 import { stayAwake } from "./wake_lock.js";
 import { Welcome } from "./welcome.js";
 
+/** @typedef {import("./appearance.js").Appearance} Appearance */
 /** @typedef {import("./client/events.js").ClientEvent} ClientEvent */
 /** @typedef {import("./client/events.js").StateChanged} StateChanged */
 /** @typedef {import("./client/messages.js").GatewayError} GatewayError */
 /** @typedef {import("./client/messages.js").Limits} Limits */
 /** @typedef {import("./languages.js").Language} Language */
+/** @typedef {import("./loading_card.js").LoadingCard} LoadingCard */
 /** @typedef {import("./readiness.js").Readiness} Readiness */
+/** @typedef {import("./readiness.js").ReadinessWatch} ReadinessWatch */
 /** @typedef {import("./reading_choice.js").Reading} Reading */
 
 const main = find("main", HTMLElement);
 const actions = find("actions", HTMLDivElement);
-const statusText = find("status", HTMLParagraphElement);
 
 /** What notices are about that are void once there is a session again. */
 const RETURNING = "returning";
 
-/** What is happening while nobody can take part. @type {Readonly<Record<Readiness["status"], ["busy" | "bad", string]>>} */
-const UNREADY = {
-  ready: ["busy", "Connecting…"],
-  starting: ["busy", "Engine loading"],
-  failed: ["bad", "Engine failed"],
-  draining: ["busy", "Shutting down"],
-  unreachable: ["bad", "Not reachable"],
-};
+/** @typedef {{languages: Language[], family: string, limits: Limits}} Known What the gateway says of itself. */
 
-/** @param {{streamUrl: string, query: URLSearchParams}} address */
-export function startMeeting({ streamUrl, query }) {
-  const appearance = new Appearance();
-  const card = new LoadingCard();
-  main.append(card.element);
-  /** @type {MeetingPage | undefined} */
-  let page;
-  let opening = false;
-
-  const watch = new ReadinessWatch("./readyz", (readiness) => {
-    if (page !== undefined) return page.onReadiness(readiness);
-    card.show(readiness);
-    showStatus(...UNREADY[readiness.status]);
-    if (readiness.status === "ready" && !opening) void open();
-  });
-
-  async function open() {
-    opening = true;
-    const known = await loadLanguages();
-    opening = false;
-    // The next look at the readiness, seconds from now, tries again.
-    if (known === null) return showNotice("The gateway did not say which languages it knows; trying again.");
-    hideNotice();
-    page = new MeetingPage({ streamUrl, query, known, appearance, watch, card });
-    await page.join();
-  }
-
-  // What slept, or was elsewhere, may have lost its connection without a word.
-  const look = () => {
-    if (document.visibilityState === "hidden") return;
-    void watch.check();
-    page?.look();
-  };
-  for (const event of ["online", "pageshow"]) window.addEventListener(event, look);
-  document.addEventListener("visibilitychange", look);
-  void watch.check();
-}
-
-/** @typedef {{languages: Language[], family: string, limits: Limits}} Known */
-
-/** @returns {Promise<Known | null>} */
-async function loadLanguages() {
-  try {
-    const response = await fetch("./v1/languages", { signal: AbortSignal.timeout(5_000) });
-    return response.ok ? await response.json() : null;
-  } catch {
-    return null;
-  }
-}
-
-/**
- * @param {"good" | "busy" | "bad"} state
- * @param {string} words
- */
-function showStatus(state, words) {
-  statusText.dataset.state = state;
-  if (statusText.textContent !== words) statusText.textContent = words;
-}
-
-class MeetingPage {
+export class MeetingPage {
   #known;
   #watch;
   #card;
