@@ -81,8 +81,8 @@ def test_at_nothing_a_second_nothing_is_said() -> None:
 
 
 def test_texts_go_into_a_script_as_what_they_are() -> None:
-    assert r'"\"); alert(1); //"' in preset('"); alert(1); //')
-    assert "sessionStorage.setItem('joined', \"m-1\")" in preset("m-1")
+    assert r'"\"); alert(1); // speak"' in preset('"); alert(1); //')
+    assert "sessionStorage.setItem('joined', \"m-1 speak\")" in preset("m-1")
 
 
 # ---------------------------------------------------------------- arithmetic

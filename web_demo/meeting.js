@@ -287,14 +287,12 @@ export class MeetingPage {
 
   #listen() {
     this.#client.speak(null);
-    this.#speaking.classList.add("closed");
     this.#composer.element.hidden = true;
     this.#listening.hidden = false;
   }
 
   #speakToo() {
     settleIn(this.#client.meeting, "speak");
-    this.#speaking.classList.remove("closed");
     this.#composer.element.hidden = false;
     this.#listening.hidden = true;
     this.#client.speak(this.#composer.lang);
