@@ -23,7 +23,7 @@ from loadtest.machine import CpuTimes, describe, read_cpu
 from loadtest.page.browser import OpenPage, Reading, chromium, context_of, opened
 from loadtest.page.meeting import meeting
 from loadtest.page.result import Device, Opening, PagePlan, PageResult, Phase, Visit, long_tasks, times
-from loadtest.results import LoadtestError
+from loadtest.results import LoadtestError, first_error
 from loadtest.soak.gateway import ServedGateway, free_port
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ async def run(plan: PagePlan, command: str, say: Callable[[str], object]) -> Pag
         raise LoadtestError("The load test took longer than its time limit allows.") from None
     except ExceptionGroup as errors:
         # Task groups wrap what their blocks raise.
-        first = _first(errors)
+        first = first_error(errors)
         if isinstance(first, ClientError):
             raise LoadtestError(f"A speaker lost its session: {first}") from None
         raise first from None
@@ -254,7 +254,3 @@ async def _gateway(plan: PagePlan, say: Callable[[str], object]) -> AsyncIterato
             yield gateway.url
         finally:
             await gateway.end()
-
-
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
