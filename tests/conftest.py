@@ -18,6 +18,7 @@ import hypothesis
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, WebSocket, async_playwright
 
+from loadtest.page.browser import CHROMIUM_ARGS, CHROMIUM_NAMES
 from tests.processes import GatewayProcess, gateway_process
 
 ROOT = Path(__file__).parents[1]
@@ -25,16 +26,6 @@ ROOT = Path(__file__).parents[1]
 # How long an example takes says something about the machine, not about the code.
 hypothesis.settings.register_profile("without deadlines", deadline=None)
 hypothesis.settings.load_profile("without deadlines")
-
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
-_ARGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 @pytest.fixture(scope="session")
@@ -91,11 +82,11 @@ OpenPage = Callable[..., AbstractAsyncContextManager[Watch]]
 
 @pytest.fixture
 async def browser() -> AsyncIterator[Browser]:
-    path = next(filter(None, map(shutil.which, _NAMES)), None)
+    path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     if path is None:
         pytest.fail("There is no Chromium on the PATH; scripts/system_packages.sh installs one.")
     async with async_playwright() as playwright:
-        chromium = await playwright.chromium.launch(executable_path=path, args=_ARGS)
+        chromium = await playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
         yield chromium
         await chromium.close()
 

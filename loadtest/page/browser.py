@@ -24,10 +24,10 @@ from loadtest.results import LoadtestError
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page, WebSocket
 
-__all__ = ["OpenPage", "Reading", "chromium", "context_of", "opened", "preset"]
+__all__ = ["CHROMIUM_ARGS", "CHROMIUM_NAMES", "OpenPage", "Reading", "chromium", "context_of", "opened", "preset"]
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
-_ARGS = (
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_ARGS = (
     "--no-sandbox",
     "--disable-gpu",
     "--no-first-run",
@@ -249,12 +249,12 @@ async def chromium() -> AsyncIterator[Browser]:
         from playwright.async_api import Error, async_playwright
     except ImportError:
         raise LoadtestError("Playwright is not installed; `make install-dev` does that.") from None
-    path = next(filter(None, map(shutil.which, _NAMES)), None)
+    path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     if path is None:
         raise LoadtestError("There is no Chromium on the PATH; scripts/system_packages.sh installs one.")
     async with async_playwright() as playwright:
         try:
-            browser = await playwright.chromium.launch(executable_path=path, args=_ARGS)
+            browser = await playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
         except Error as error:
             raise LoadtestError(f"Chromium cannot be started: {error.message.splitlines()[0]}") from None
         try:

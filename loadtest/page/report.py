@@ -5,13 +5,11 @@ Knows: how a result looks. Must not know: how it was found.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from loadtest.json_lines import as_json
 from loadtest.page.result import Opening, PageResult, Phase, Times, Visit
 from loadtest.page.speech import CAPTIONS_PER_UTTERANCE
 
@@ -28,22 +26,6 @@ def write(result: PageResult, folder: Path) -> None:
     (folder / "result.json").write_text(as_json(result))
     (folder / "table.md").write_text(table(result))
     plot(result, folder / "plot.png")
-
-
-def as_json(result: PageResult) -> str:
-    """The whole result: a line for each value, and for each entry of a list."""
-
-    def dense(value: object) -> str:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-    lines: list[str] = []
-    for name, value in msgspec.to_builtins(result).items():
-        if isinstance(value, list) and value:
-            entries = ",\n".join(f"  {dense(entry)}" for entry in value)
-            lines.append(f" {dense(name)}: [\n{entries}\n ]")
-        else:
-            lines.append(f" {dense(name)}: {dense(value)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def table(result: PageResult) -> str:
