@@ -38,7 +38,8 @@ export class ShareDialog {
     this.#object = object;
     this.#build();
     closeFromOutside(this.#dialog);
-    this.#dialog.addEventListener("close", () => this.#dialog.remove());
+    // Told of late: it may have been opened again by then.
+    this.#dialog.addEventListener("close", () => this.#dialog.open || this.#dialog.remove());
   }
 
   open() {
