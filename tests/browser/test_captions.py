@@ -40,6 +40,7 @@ async def speaker(gateway: GatewayProcess, meeting: str, name: str = "Ana") -> A
     async with connect(f"ws://127.0.0.1:{gateway.port}/v1/stream") as connection:
         speaking = Speaker(connection)
         await speaking.send("session.start", meeting=meeting, name=name, speaks="en", reads=[])
+        await speaking.hear("session.started")  # who joins from now on is told
         yield speaking
 
 
@@ -271,7 +272,6 @@ async def test_a_screen_that_was_refused_tries_again_until_there_is_room(
             await expect(view).to_have_attribute("data-state", "reconnecting")
         again = start_gateway("max_sessions = 1\n" + SCRIPT, port=gateway.port).ready()
         async with speaker(again, meeting) as bo:
-            await bo.hear("session.started")
             await page.clock.resume()
             await expect(view).to_have_attribute("data-state", "closed", timeout=30_000)
             await expect(message).to_be_visible()
