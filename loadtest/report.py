@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from loadtest.direct import DirectResult, Level
+from loadtest.report_folder import write_report
 from loadtest.results import Latency, RouteSummary, Spread
 
 __all__ = ["as_json", "plot", "table", "write"]
@@ -37,10 +39,7 @@ _COLOURS = {"direct": "#9aa5b1", "websocket": "#1f5fa8"}
 
 def write(result: DirectResult, folder: Path) -> None:
     """`result.json`, `table.md` and `plot.png` in `folder`, which is made when it is missing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "result.json").write_text(as_json(result))
-    (folder / "table.md").write_text(table(result))
-    plot(result, folder / "plot.png")
+    write_report(folder, result=as_json(result), table=table(result), plot=partial(plot, result))
 
 
 def as_json(result: DirectResult) -> str:

@@ -7,7 +7,7 @@ import { Composer } from "./composer.js";
 import { Downloads } from "./downloads.js";
 import { button, element, find } from "./elements.js";
 import { EnginePanel } from "./engine_panel.js";
-import { Flights } from "./flights.js";
+import { Flights, MEETING } from "./flights.js";
 import { askToJoin } from "./join_dialog.js";
 import { Latency } from "./latency.js";
 import { LoadSpeakers } from "./load.js";
@@ -64,7 +64,6 @@ export class MeetingPage {
   #composer;
   #engine;
   #load;
-  #people;
   #sample;
   #panel;
   #share;
@@ -128,7 +127,7 @@ export class MeetingPage {
     });
     this.#composer.offer(languages, { demo: known.family === "bundled" });
     this.#share = new ShareDialog({ meeting, languages: offered, object: showNotice });
-    this.#people = new People({ client: this.#client, nameOf });
+    const people = new People({ client: this.#client, nameOf });
     const downloads = new Downloads({
       meeting,
       languages: offered,
@@ -150,7 +149,7 @@ export class MeetingPage {
     });
     this.#panel = new SidePanel([
       { id: "reading", name: "Reading", content: [this.#reading.element, appearance.element] },
-      { id: "people", name: "People", content: [this.#people.element, downloads.element] },
+      { id: "people", name: "People", content: [people.element, downloads.element] },
       { id: "engine", name: "Engine", content: [this.#engine.element] },
     ]);
     this.#assemble();
@@ -325,8 +324,8 @@ export class MeetingPage {
 
   /** @param {ClientEvent} event */
   #onEvent(event) {
-    if (event.type === "session.started") this.#flights.reads("meeting", this.#client.reads);
-    this.#measure("meeting", event);
+    if (event.type === "session.started") this.#flights.reads(MEETING, this.#client.reads);
+    this.#measure(MEETING, event);
     switch (event.type) {
       case "state":
         this.#onState(event);

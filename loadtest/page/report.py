@@ -6,12 +6,14 @@ Knows: how a result looks. Must not know: how it was found.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from loadtest.json_lines import as_json
 from loadtest.page.result import Opening, PageResult, Phase, Times, Visit
 from loadtest.page.speech import CAPTIONS_PER_UTTERANCE
+from loadtest.report_folder import write_report
 
 __all__ = ["as_json", "plot", "table", "write"]
 
@@ -22,10 +24,7 @@ _DEVICES = ("#1f5fa8", "#c05621")
 
 def write(result: PageResult, folder: Path) -> None:
     """`result.json`, `table.md` and `plot.png` in `folder`, which is made when it is missing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "result.json").write_text(as_json(result))
-    (folder / "table.md").write_text(table(result))
-    plot(result, folder / "plot.png")
+    write_report(folder, result=as_json(result), table=table(result), plot=partial(plot, result))
 
 
 def table(result: PageResult) -> str:

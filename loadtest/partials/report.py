@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from loadtest.json_lines import as_json
 from loadtest.partials.result import Bar, Display, PairScores, PartialsResult, Spending
+from loadtest.report_folder import write_report
 
 __all__ = ["as_json", "plot", "table", "write"]
 
@@ -23,10 +25,7 @@ _SHOWN_PROBLEMS = 20
 
 def write(result: PartialsResult, folder: Path) -> None:
     """`result.json`, `table.md` and `plot.png` in `folder`, which is made when it is missing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "result.json").write_text(as_json(result))
-    (folder / "table.md").write_text(table(result))
-    plot(result, folder / "plot.png")
+    write_report(folder, result=as_json(result), table=table(result), plot=partial(plot, result))
 
 
 def table(result: PartialsResult) -> str:

@@ -10,11 +10,13 @@ import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from loadtest.report_folder import write_report
 from loadtest.soak.faults import FaultKind, Suffered
 from loadtest.soak.result import SoakResult
 
@@ -32,10 +34,7 @@ _GREY, _BLUE, _GREEN = "#9aa5b1", "#1f5fa8", "#2f855a"
 
 def write(result: SoakResult, folder: Path) -> None:
     """`result.json`, `table.md` and `plot.png` in `folder`, which is made when it is missing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "result.json").write_text(as_json(result))
-    (folder / "table.md").write_text(table(result))
-    plot(result, folder / "plot.png")
+    write_report(folder, result=as_json(result), table=table(result), plot=partial(plot, result))
 
 
 def as_json(result: SoakResult) -> str:
