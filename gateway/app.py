@@ -82,6 +82,7 @@ class Gateway:
             max_waiting=settings.max_waiting,
             best_effort_share=settings.partials_share,
             deadline_s=settings.utterance_deadline_s,
+            show_interval_s=settings.delta_interval_s,
         )
         self.interpreter = Interpreter(self.scheduler, translates=settings.partials_share > 0)
         self.publisher = Publisher(self.scheduler, leaves_unfinished=settings.event_log.handover_file is not None)
@@ -110,6 +111,8 @@ class Gateway:
             self._earlier = handover.read(Path(file))
         for cls in error_classes():
             metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
+        metrics.ENGINE_RUNNING.set_function(lambda: self.engine.capacity().running)
+        metrics.ENGINE_WAITING.set_function(lambda: self.engine.capacity().waiting)
         metrics.ENGINE_READY.set_function(lambda: self.engine.health().state is EngineState.READY)
         self.app = Starlette(
             routes=[
@@ -245,6 +248,9 @@ def _engine_factory(settings: Settings) -> Callable[[], Engine]:
         kv_cache_gib=engine.kv_cache_gib,
         enforce_eager=engine.enforce_eager,
         card_sampling=engine.card_sampling,
+        output_tokens_base=engine.output_tokens_base,
+        output_tokens_per_source_token=engine.output_tokens_per_source_token,
+        delta_interval_s=settings.delta_interval_s,
         extra=engine.extra,
     )
     return partial(VllmEngine, options)

@@ -49,6 +49,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_num_seqs: sequences in one batch. max_model_len: tokens of prompt and output; null takes the model's.
     dtype: `auto` chooses by the CPU's flags on a CPU. gpu_memory_utilization: share of the GPU's memory.
     kv_cache_gib: cache on a CPU, GiB. card_sampling: sample as the model card says instead of greedily.
+    output_tokens_base, output_tokens_per_source_token: a translation may have base + factor × source tokens.
     extra: any further vLLM engine arguments. script: the simulated engine's times and failures.
     stall_s: seconds without a token, while something is being generated, after which the engine is taken for dead.
     max_restarts: times in a row that a dead engine is built again before it counts as failed; it is tried on and
@@ -66,6 +67,8 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     kv_cache_gib: float = 1.0
     enforce_eager: bool | None = None
     card_sampling: bool = False
+    output_tokens_base: int = 32
+    output_tokens_per_source_token: float = 3.0
     extra: dict[str, Any] = {}
     script: Script = Script()
     stall_s: float = 60.0
@@ -96,6 +99,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_waiting: translations that may wait for the engine before `overloaded`. outbox_bytes: unread output
     of one client before it is closed as a slow reader. drain_s: time to finish accepted work after SIGTERM.
     utterance_deadline_s: time to translate an accepted utterance, waiting and engine restarts included.
+    delta_interval_s: new text of a translation is sent about so often, its first and last at once; 0: each token.
     partials_share: how much of the engine's batch best effort may take: what is still being said, and what late
     joiners are shown of earlier; with 0 nothing is translated while it is being said.
     snapshot_utterances: recent utterances that a newcomer is shown. ping_interval_s, ping_timeout_s: how often a
@@ -111,6 +115,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     outbox_bytes: int = 1_048_576
     drain_s: float = 30.0
     utterance_deadline_s: float = 300.0
+    delta_interval_s: float = 0.04
     partials_share: float = 0.5
     snapshot_utterances: int = 30
     ping_interval_s: float = 20.0
@@ -322,6 +327,7 @@ def _check(settings: Settings, sources: list[_Source]) -> None:
         ("outbox_bytes", settings.outbox_bytes, 4_096, 2**32),
         ("drain_s", settings.drain_s, 0, 3_600),
         ("utterance_deadline_s", settings.utterance_deadline_s, 1, 86_400),
+        ("delta_interval_s", settings.delta_interval_s, 0, 10),
         ("partials_share", settings.partials_share, 0, 1),
         ("snapshot_utterances", settings.snapshot_utterances, 0, 200),
         ("ping_interval_s", settings.ping_interval_s, 0.1, 3_600),
@@ -334,6 +340,8 @@ def _check(settings: Settings, sources: list[_Source]) -> None:
         ("engine.max_num_batched_tokens", engine.max_num_batched_tokens, 1, None),
         ("engine.gpu_memory_utilization", engine.gpu_memory_utilization, 0.01, 1.0),
         ("engine.kv_cache_gib", engine.kv_cache_gib, 0.1, 4_096),
+        ("engine.output_tokens_base", engine.output_tokens_base, 1, 10**6),
+        ("engine.output_tokens_per_source_token", engine.output_tokens_per_source_token, 0, 1_000),
         ("engine.stall_s", engine.stall_s, 1, 3_600),
         ("engine.max_restarts", engine.max_restarts, 0, 1_000),
         ("engine.restart_backoff_s", engine.restart_backoff_s, 0, 3_600),

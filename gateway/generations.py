@@ -74,10 +74,12 @@ class Generation:
     where it leaves the block; a cancellation by anybody else passes.
     """
 
-    __slots__ = ("_cancelling", "_generations", "_interrupted", "_task")
+    __slots__ = ("_cancelling", "_generations", "_interrupted", "_loop", "_task")
 
     def __init__(self, generations: Generations) -> None:
         self._generations = generations
+        # Finding the loop again for each token is a system call on Python 3.11.
+        self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[object] | None = None
         self._cancelling = 0
         self._interrupted = False
@@ -93,13 +95,13 @@ class Generation:
     def interrupt(self) -> None:
         """Wake the task that waits, if one does."""
         # A task that runs just now waits for nothing, and sees the end before its next wait.
-        if self._task is not None and self._task is not asyncio.current_task():
+        if self._task is not None and self._task is not asyncio.current_task(self._loop):
             self._interrupted = True
             self._task.cancel()
 
     def __enter__(self) -> None:
         self._generations.check()
-        self._task = task = asyncio.current_task()
+        self._task = task = asyncio.current_task(self._loop)
         self._cancelling = task.cancelling() if task is not None else 0
 
     def __exit__(

@@ -14,7 +14,10 @@ __all__ = [
     "ENGINE_READY",
     "ENGINE_RESTARTS",
     "ENGINE_RESTART_S",
+    "ENGINE_RUNNING",
     "ENGINE_START_FAILURES",
+    "ENGINE_STEP_S",
+    "ENGINE_WAITING",
     "ERRORS",
     "FINAL_TOKENS",
     "FIRST_TOKEN_S",
@@ -105,6 +108,13 @@ PROMPT_TOKENS_CACHED = Counter(
 )
 ERRORS = Counter("gateway_errors", "Errors sent to clients, by code.", ["code"])
 OUTBOX_MERGED = Counter("gateway_deltas_merged", "Deltas merged into an unsent one because the reader lagged.")
+ENGINE_RUNNING = Gauge("gateway_engine_running", "Sequences that the engine generates together.")
+ENGINE_WAITING = Gauge("gateway_engine_waiting", "Sequences that wait inside the engine.")
+ENGINE_STEP_S = Histogram(
+    "gateway_engine_step_seconds",
+    "Time between two outputs of the engine while it has something to generate.",
+    buckets=_STEP_SECONDS,
+)
 ENGINE_READY = Gauge("gateway_engine_ready", "1 while the engine takes requests.")
 ENGINE_RESTARTS = Counter("gateway_engine_restarts", "Engines replaced, by what was wrong with them.", ["reason"])
 ENGINE_START_FAILURES = Counter("gateway_engine_start_failures", "Engines that could not be started again.")

@@ -173,6 +173,7 @@ class Scheduler:
     best_effort_share: of the sequences that the engine runs together, so much at most is best effort, but at least
     one: what was promised finds room at once, and the batch stays small enough for it to be fast.
     deadline_s: how long after its admission a translation is given up, crashes of the engine included.
+    show_interval_s: new text is shown about so often, the first and the last at once; with 0 every token is.
     """
 
     def __init__(
@@ -183,6 +184,7 @@ class Scheduler:
         lookahead: int = 2,
         best_effort_share: float = 0.5,
         deadline_s: float = 300.0,
+        show_interval_s: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine = engine
@@ -190,6 +192,7 @@ class Scheduler:
         self._lookahead = lookahead
         self._best_effort_share = best_effort_share
         self._deadline_s = deadline_s
+        self._show_interval_s = show_interval_s
         self._clock = clock
         self._serials = itertools.count(1)
         # By priority; in each, meetings in the order of their turns; in each, tickets in the order of admission.
@@ -295,6 +298,7 @@ class Scheduler:
         text = ticket.text = ""
         finish: FinishReason | None = None
         ticket.tokens = 0
+        due_s = 0.0
         async with aclosing(self._engine.generate(ticket.request)) as events:
             async for event in events:
                 if ticket.first_token_s is None and event.tokens:
@@ -305,10 +309,13 @@ class Scheduler:
                     finish = event.finish
                     self._finished(ticket, event)
                 # Some tokenizers begin with a space that is no part of the translation.
-                if fresh := event.text if text else event.text.lstrip():
-                    ticket.text = text = text + fresh
-                    shown = ticket.shown
-                    if len(text) > len(shown) and text.startswith(shown):
+                ticket.text = text = text + (event.text if text else event.text.lstrip())
+                # Nobody sees tokens that come faster than a screen is drawn, but each frame costs everybody time.
+                shown = ticket.shown
+                if len(text) > len(shown) and (finish or (now_s := self._clock()) >= due_s):
+                    if finish is None:
+                        due_s = now_s + self._show_interval_s
+                    if text.startswith(shown):
                         ticket.shown = text
                         show(text[len(shown) :])
         return Generated(
@@ -446,6 +453,8 @@ class Scheduler:
         promised = sum(map(len, self._queues.get(FINAL, {}).values()))
         # What was handed to the engine beyond what it runs together waits there.
         promised += max(0, len(self._running) - self._engine.capacity().max_running)
+        if not promised:
+            return
         partials = [ticket for ticket in self._running if not ticket.request.final]
         promised -= sum(ticket.ending for ticket in partials)
         # The youngest have the least to lose.

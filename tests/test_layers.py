@@ -38,7 +38,7 @@ WITHIN_ADAPTERS = {
 }
 # Package → the modules that may import it. Anything not listed is for everybody.
 HEAVY = {
-    "vllm": {"engines.vllm"},
+    "vllm": {"engines.vllm", "engines.vllm_arguments"},
     "torch": set(),
     "transformers": set(),
     "redis": set(),

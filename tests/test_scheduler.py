@@ -280,6 +280,24 @@ async def test_timings_follow_the_stages() -> None:
     assert first.tokens == 2
 
 
+async def test_text_is_gathered_between_the_first_token_and_the_end() -> None:
+    """Tokens 10 ms apart and an interval of 25 ms: the first at once, then every third, the rest at the end."""
+    now = [0.0]
+
+    class Paced(HandEngine):
+        async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+            for n in range(8):
+                yield TokenEvent(str(n), 1, FinishReason.STOP if n == 7 else None)
+                now[0] += 0.010
+
+    scheduler = Scheduler(Paced(), max_waiting=10, show_interval_s=0.025, clock=lambda: now[0])
+    (ticket,) = scheduler.admit("m", [request("a")])
+    shown: list[str] = []
+    generated = await ticket.collect(shown.append)
+    assert shown == ["0", "123", "456", "7"]
+    assert (generated.text, ticket.tokens) == ("01234567", 8)
+
+
 # ---------------------------------------------------------------- priorities
 
 

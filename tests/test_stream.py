@@ -63,7 +63,7 @@ async def idle(gateway: Running) -> None:
 
 @pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=["json", "msgpack"])
 async def test_deltas_add_up_to_the_final_in_both_encodings(codec: Codec) -> None:
-    async with running() as gateway, gateway.peer(codec) as peer:
+    async with running(Settings(delta_interval_s=0)) as gateway, gateway.peer(codec) as peer:
         assert peer.connection.subprotocol == codec.subprotocol
         await peer.send(START, say("u1"))
         received = await peer.until(TranslationFinal)

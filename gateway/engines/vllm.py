@@ -17,16 +17,16 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
-
-from msgspec import Struct
 
 from gateway import prompts
 from gateway.engines import hardware, preflight, processes
 from gateway.engines.encoding import EncodedPrompt, PromptEncoder
 from gateway.engines.verification import Beginning, Probe, find_beginning
+from gateway.engines.vllm_arguments import VllmOptions, engine_arguments, engine_environment
+from gateway.engines.vllm_load import EngineLoad, load_logger
 from gateway.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
 from gateway.events import (
     EngineCapacity,
@@ -44,32 +44,6 @@ __all__ = ["VllmEngine", "VllmOptions"]
 _log = logging.getLogger(__name__)
 
 
-class VllmOptions(Struct, frozen=True, kw_only=True):
-    """How to run the model; the defaults suit a laptop CPU and a small meeting load.
-
-    model: a folder, or a name that vLLM can resolve. family: a prompt family, or null to detect it.
-    max_num_seqs: sequences in a batch. Match it to the load you measured, not to what the GPU could hold:
-    a larger batch makes every token of everybody slower.
-    max_model_len: prompt + output, tokens; null takes the model's own. kv_cache_gib: cache on a CPU.
-    output_tokens_per_source_token, output_tokens_base: the output limit is base + factor × source tokens.
-    extra: further vLLM engine arguments, as they are named there.
-    """
-
-    model: str
-    family: str | None = None
-    max_num_seqs: int = 16
-    max_model_len: int | None = None
-    dtype: str = "auto"
-    gpu_memory_utilization: float = 0.9
-    kv_cache_gib: float = 1.0
-    enforce_eager: bool | None = None
-    max_num_batched_tokens: int | None = None
-    card_sampling: bool = False
-    output_tokens_per_source_token: float = 3.0
-    output_tokens_base: int = 32
-    extra: Mapping[str, Any] = {}
-
-
 class VllmEngine:
     """Engine port over `AsyncLLMEngine`. Of those in one process, one is started at a time."""
 
@@ -83,7 +57,7 @@ class VllmEngine:
         self._family: prompts.PromptFamily | None = None
         self._engine: Any = None
         self._encoder: PromptEncoder | None = None
-        self._load = _Load()
+        self._load = EngineLoad()
         self._api: _Api | None = None
         self._generations = Generations()
         self._others: frozenset[processes.Process] = frozenset()
@@ -205,51 +179,20 @@ class VllmEngine:
         logging.getLogger("vllm").setLevel(logging.WARNING)
 
     def _import_and_spawn(self, log: int) -> None:
-        options = self._options
-        on_cpu = not hardware.gpu_present()
-        eager = on_cpu if options.enforce_eager is None else options.enforce_eager
-        environment = {
-            "VLLM_NO_USAGE_STATS": "1",
-            "VLLM_LOGGING_LEVEL": "INFO",
-            "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
-            "TOKENIZERS_PARALLELISM": "false",
-        }
-        if on_cpu:
-            environment["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, round(options.kv_cache_gib)))
-            if eager:
-                # Eager mode leaves some functions to torch.compile, which takes half a minute at their first use.
-                environment["TORCHDYNAMO_DISABLE"] = "1"
-        if Path(options.model).is_dir():
-            environment |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-        for name, value in environment.items():
+        for name, value in engine_environment(self._options).items():
             os.environ.setdefault(name, value)
         with _output_to(log):
             self._api = api = _Api()
             if self._health.state is EngineState.STOPPED:
                 raise StartupError("The gateway was stopped while vLLM was being imported.")
             self._say("starting the engine process (about 30 s on a CPU)")
-            arguments: dict[str, Any] = {
-                "model": options.model,
-                "dtype": hardware.cpu_dtype() if options.dtype == "auto" and on_cpu else options.dtype,
-                "max_num_seqs": options.max_num_seqs,
-                "max_model_len": options.max_model_len,
-                "max_num_batched_tokens": options.max_num_batched_tokens,
-                "enforce_eager": eager,
-                "enable_prefix_caching": True,
-                "scheduling_policy": "priority",
-                "trust_remote_code": False,
+            arguments = {
                 "enable_log_requests": False,
                 "disable_log_stats": False,
+                **engine_arguments(self._options),
             }
-            if on_cpu:
-                # The prefix cache finds whole blocks only; vLLM's own 128 tokens are more than most prompts have.
-                arguments["block_size"] = 32
-            else:
-                arguments["gpu_memory_utilization"] = options.gpu_memory_utilization
-            arguments |= dict(options.extra)
-            known = {name: value for name, value in arguments.items() if value is not None}
             self._engine = api.AsyncLLM.from_engine_args(
-                api.AsyncEngineArgs(**known), stat_loggers=[_load_logger(self._load, api.StatLoggerBase)]
+                api.AsyncEngineArgs(**arguments), stat_loggers=[load_logger(self._load, api.PrometheusStatLogger)]
             )
 
     async def _warm_up(self) -> None:
@@ -281,7 +224,7 @@ class VllmEngine:
                 if beginning.finish:
                     return
             ids = prompt.ids + beginning.ids
-            sampling = self._sampling(max(1, prompt.max_tokens - len(beginning.ids)))
+            sampling = self._sampling(max(1, prompt.max_tokens - len(beginning.ids)), **self._pace())
             async with contextlib.aclosing(self._stream(generation, request, "", ids, sampling)) as outputs:
                 async for output in outputs:
                     completion = output.outputs[0]
@@ -356,6 +299,16 @@ class VllmEngine:
                     raise EngineFailed(f"The engine ended this text early ({reason}).")
                 yield output
 
+    def _pace(self) -> dict[str, int]:
+        """How many tokens vLLM is to gather before it hands them on, as arguments of the sampling."""
+        assert self._api is not None  # noqa: S101 -- ready engines have it
+        interval = self._load.tokens_in(self._options.delta_interval_s)
+        if hasattr(self._api.SamplingParams, "stream_interval"):
+            return {"stream_interval": interval}
+        # Earlier versions have one for all requests, which is read when a request begins.
+        self._engine.output_processor.stream_interval = interval
+        return {}
+
     def _sampling_of_family(self) -> prompts.Sampling:
         assert self._family is not None  # noqa: S101 -- ready engines have it
         family = self._family
@@ -414,7 +367,7 @@ class _Api:
         from vllm.sampling_params import RequestOutputKind
         from vllm.v1.engine.async_llm import AsyncLLM
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
-        from vllm.v1.metrics.loggers import StatLoggerBase
+        from vllm.v1.metrics.loggers import PrometheusStatLogger
 
         self.SamplingParams = SamplingParams
         self.AsyncEngineArgs = AsyncEngineArgs
@@ -422,33 +375,8 @@ class _Api:
         self.RequestOutputKind = RequestOutputKind
         self.EngineDeadError: type[Exception] = EngineDeadError
         self.EngineGenerateError: type[Exception] = EngineGenerateError
-        self.StatLoggerBase = StatLoggerBase
+        self.PrometheusStatLogger = PrometheusStatLogger
         self.tokens_input = tokens_input
-
-
-class _Load:
-    """The engine's own running and waiting counts, as of its last step."""
-
-    running = 0
-    waiting = 0
-
-
-def _load_logger(load: _Load, base: type) -> type:
-    """A vLLM stat logger class that keeps `load` up to date."""
-
-    class LoadLogger(base):  # type: ignore[misc]
-        def __init__(self, vllm_config: Any, engine_index: int = 0) -> None:
-            pass
-
-        def record(self, scheduler_stats: Any, *_args: Any, **_kwargs: Any) -> None:
-            if scheduler_stats is not None:
-                load.running = scheduler_stats.num_running_reqs
-                load.waiting = scheduler_stats.num_waiting_reqs
-
-        def log_engine_initialized(self) -> None:
-            pass
-
-    return LoadLogger
 
 
 @contextlib.contextmanager
