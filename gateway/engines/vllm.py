@@ -17,9 +17,9 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from gateway import prompts
 from gateway.engines import hardware, preflight, processes
@@ -39,9 +39,22 @@ from gateway.events import (
 )
 from gateway.generations import Generation, Generations
 
-__all__ = ["VllmEngine", "VllmOptions"]
+__all__ = ["RawEngine", "VllmEngine", "VllmOptions"]
 
 _log = logging.getLogger(__name__)
+
+
+class RawEngine(NamedTuple):
+    """vLLM itself, and what a request to it consists of: for measuring what the gateway adds.
+
+    llm: the `AsyncLLM`. sampling: its parameters for an answer of at most so many tokens, as translations get them.
+    tokens_input: makes a prompt of token ids.
+    """
+
+    llm: Any
+    encoder: PromptEncoder
+    sampling: Callable[[int], Any]
+    tokens_input: Callable[[list[int]], Any]
 
 
 class VllmEngine:
@@ -249,6 +262,18 @@ class VllmEngine:
             raise
         finally:
             generation.close()
+
+    def raw(self) -> RawEngine:
+        """vLLM's own engine. Raises `EngineUnavailable` until it is ready."""
+        self._check()
+        assert self._api is not None  # noqa: S101 -- ready engines have it
+        assert self._encoder is not None  # noqa: S101 -- ready engines have it
+        return RawEngine(
+            self._engine,
+            self._encoder,
+            lambda max_tokens: self._sampling(max_tokens, **self._pace()),
+            self._api.tokens_input,
+        )
 
     async def _begin(
         self, generation: Generation, request: TranslationRequest, prompt: EncodedPrompt
