@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import socket
@@ -49,6 +50,10 @@ _log = logging.getLogger(__name__)
 _GOODBYE_S = 5.0
 
 _SWEEP_S = 1.0
+
+# How much is made between two passes of the garbage collector. With thousands of sessions a whole pass stops the
+# event loop for longer than a token takes, and next to nothing here is in cycles.
+_GARBAGE_THRESHOLDS = (20_000, 20, 100)
 
 # Frames above our own limit still arrive, to be answered with an error; far above it the server closes (1009).
 _HARD_FRAME_FACTOR = 4
@@ -269,6 +274,7 @@ def serve(config_file: Path | None, overrides: Mapping[str, object], *, tracebac
             return _refuse(terminal, error, traceback=traceback)
         host, port = sock.getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        gc.set_threshold(*_GARBAGE_THRESHOLDS)
         with sock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(gateway, sock, address, terminal))
         if gateway.failure is not None:

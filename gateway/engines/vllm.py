@@ -47,8 +47,8 @@ _log = logging.getLogger(__name__)
 class RawEngine(NamedTuple):
     """vLLM itself, and what a request to it consists of: for measuring what the gateway adds.
 
-    llm: the `AsyncLLM`. sampling: its parameters for an answer of at most so many tokens, as translations get them.
-    tokens_input: makes a prompt of token ids.
+    llm: the `AsyncLLM`. sampling: its parameters for an answer of at most so many tokens, as translations get
+    them. tokens_input: makes a prompt of token ids.
     """
 
     llm: Any
@@ -126,6 +126,10 @@ class VllmEngine:
         self._say("warming up")
         try:
             await self._warm_up()
+            # All that vLLM made lives as long as the engine: looking through it for garbage stops everybody for
+            # a third of a second, again and again.
+            gc.collect()
+            gc.freeze()
         except (EngineFailed, EngineUnavailable) as error:
             raise StartupError(f"The model loads but cannot translate: {error.message}") from error
         _log.info("engine ready: %s, prompt family %s", self._profile.model, self._family.name)
@@ -150,6 +154,7 @@ class VllmEngine:
             if shutdown.done() and (error := shutdown.exception()) is not None:
                 _log.warning("vLLM could not shut its engine down: %r", error)
             self._engine = None
+            gc.unfreeze()
             gc.collect()
         await asyncio.to_thread(self._kill)
         self._discard_log(failed)
