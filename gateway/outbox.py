@@ -148,16 +148,7 @@ class Outbox:
         if serial is None or unsent is None or not isinstance(unsent.message, TranslationDelta):
             self._unsettled[key] = self._append(payload)
             return
-        merged = Payload(
-            TranslationDelta(
-                participant=delta.participant,
-                utterance=delta.utterance,
-                lang=delta.lang,
-                rev=delta.rev,
-                committed=unsent.message.committed + delta.committed,
-                tentative=delta.tentative,
-            )
-        )
+        merged = payload.behind(unsent)
         self._bytes += merged.cost - unsent.cost
         self._queue[serial] = merged
         metrics.OUTBOX_MERGED.inc()

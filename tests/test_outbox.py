@@ -49,6 +49,23 @@ async def test_messages_come_in_order() -> None:
     assert await taken(outbox) == [Pong("1"), delta("a"), Pong("2")]
 
 
+async def test_readers_who_lag_as_much_share_what_is_merged() -> None:
+    readers = [Outbox(10_000) for _ in range(3)]
+    sent = Payload(delta("a"))
+    for payload in (sent, Payload(delta("b")), Payload(delta("c", tentative="d"))):
+        for reader in readers:
+            reader.put_shared(payload)
+        if payload is sent:
+            await readers[2].get()
+    merged = [(await reader.get())[0] for reader in readers]
+    assert merged[0] is merged[1]
+    assert [payload.message for payload in merged] == [
+        delta("abc", tentative="d"),
+        delta("abc", tentative="d"),
+        delta("bc", tentative="d"),
+    ]
+
+
 async def test_unsent_deltas_of_one_translation_merge_in_place() -> None:
     outbox = Outbox(10_000)
     outbox.put(delta("a", tentative="x"))
