@@ -44,7 +44,8 @@ class Payload:
         if self._merged is not None and self._merged[0] is unsent:
             return self._merged[1]
         earlier, delta = unsent.message, self.message
-        assert isinstance(earlier, TranslationDelta) and isinstance(delta, TranslationDelta)  # noqa: S101
+        assert isinstance(earlier, TranslationDelta)  # noqa: S101 -- the outbox merges nothing else
+        assert isinstance(delta, TranslationDelta)  # noqa: S101
         merged = Payload(structs.replace(delta, committed=earlier.committed + delta.committed))
         self._merged = (unsent, merged)
         return merged
