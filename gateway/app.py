@@ -19,6 +19,7 @@ from typing import TextIO
 
 import uvicorn
 import uvloop
+from msgspec import structs
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -42,7 +43,7 @@ from gateway.scheduler import Scheduler
 from gateway.server import DrainingServer, listen
 from gateway.supervisor import Supervisor
 
-__all__ = ["Gateway", "serve"]
+__all__ = ["Gateway", "engine_options", "serve"]
 
 _log = logging.getLogger(__name__)
 
@@ -116,6 +117,8 @@ class Gateway:
             self._earlier = handover.read(Path(file))
         for cls in error_classes():
             metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
+        metrics.TRANSLATIONS_WAITING.set_function(lambda: self.scheduler.waiting)
+        metrics.TRANSLATIONS_RUNNING.set_function(lambda: self.scheduler.running)
         metrics.ENGINE_RUNNING.set_function(lambda: self.engine.capacity().running)
         metrics.ENGINE_WAITING.set_function(lambda: self.engine.capacity().waiting)
         metrics.ENGINE_READY.set_function(lambda: self.engine.health().state is EngineState.READY)
@@ -242,23 +245,13 @@ def _engine_factory(settings: Settings) -> Callable[[], Engine]:
     engine = settings.engine
     if engine.kind == "simulated":
         return simulated_engines(engine.script)
-    options = VllmOptions(
-        model=engine.model,
-        family=engine.family,
-        max_num_seqs=engine.max_num_seqs,
-        max_model_len=engine.max_model_len,
-        max_num_batched_tokens=engine.max_num_batched_tokens,
-        dtype=engine.dtype,
-        gpu_memory_utilization=engine.gpu_memory_utilization,
-        kv_cache_gib=engine.kv_cache_gib,
-        enforce_eager=engine.enforce_eager,
-        card_sampling=engine.card_sampling,
-        output_tokens_base=engine.output_tokens_base,
-        output_tokens_per_source_token=engine.output_tokens_per_source_token,
-        delta_interval_s=settings.delta_interval_s,
-        extra=engine.extra,
-    )
-    return partial(VllmEngine, options)
+    return partial(VllmEngine, engine_options(settings))
+
+
+def engine_options(settings: Settings) -> VllmOptions:
+    """What vLLM's engine is given: settings of the same names."""
+    given = structs.asdict(settings) | structs.asdict(settings.engine)
+    return VllmOptions(**{name: given[name] for name in VllmOptions.__struct_fields__})
 
 
 def serve(config_file: Path | None, overrides: Mapping[str, object], *, traceback: bool = False) -> int:

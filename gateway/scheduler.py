@@ -200,6 +200,7 @@ class Scheduler:
         self._suspects: list[Ticket] = []
         self._waiting = 0
         self._running: set[Ticket] = set()
+        self._best_effort_running = 0
         self._draining = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -297,27 +298,30 @@ class Scheduler:
     async def _generate(self, ticket: Ticket, show: Callable[[str], None]) -> Generated:
         text = ticket.text = ""
         finish: FinishReason | None = None
-        ticket.tokens = 0
+        ticket.tokens = generated = 0
         due_s = 0.0
-        async with aclosing(self._engine.generate(ticket.request)) as events:
-            async for event in events:
-                if ticket.first_token_s is None and event.tokens:
-                    ticket.first_token_s = self._clock()
-                ticket.tokens += event.tokens + event.reused
-                _count(ticket.request, event)
-                if event.finish is not None:
-                    finish = event.finish
-                    self._finished(ticket, event)
-                # Some tokenizers begin with a space that is no part of the translation.
-                ticket.text = text = text + (event.text if text else event.text.lstrip())
-                # Nobody sees tokens that come faster than a screen is drawn, but each frame costs everybody time.
-                shown = ticket.shown
-                if len(text) > len(shown) and (finish or (now_s := self._clock()) >= due_s):
-                    if finish is None:
-                        due_s = now_s + self._show_interval_s
-                    if text.startswith(shown):
-                        ticket.shown = text
-                        show(text[len(shown) :])
+        try:
+            async with aclosing(self._engine.generate(ticket.request)) as events:
+                async for event in events:
+                    if ticket.first_token_s is None and event.tokens:
+                        ticket.first_token_s = self._clock()
+                    ticket.tokens += event.tokens + event.reused
+                    generated += event.tokens
+                    if event.finish is not None:
+                        finish = event.finish
+                        self._finished(ticket, event)
+                    # Some tokenizers begin with a space that is no part of the translation.
+                    ticket.text = text = text + (event.text if text else event.text.lstrip())
+                    # Nobody sees tokens that come faster than a screen is drawn, but each frame costs time.
+                    shown = ticket.shown
+                    if len(text) > len(shown) and (finish or (now_s := self._clock()) >= due_s):
+                        if finish is None:
+                            due_s = now_s + self._show_interval_s
+                        if text.startswith(shown):
+                            ticket.shown = text
+                            show(text[len(shown) :])
+        finally:
+            _count(ticket.request, generated, ticket.tokens - generated)
         return Generated(
             text.rstrip(), truncated=finish is FinishReason.LENGTH, rejected=finish is FinishReason.REJECTED
         )
@@ -347,7 +351,7 @@ class Scheduler:
         if state is EngineState.FAILED:
             raise _failed()
         metrics.TRANSLATIONS_AGAIN.inc()
-        self._running.discard(ticket)
+        self._stop_running(ticket)
         ticket.stage = _Stage.WAITING
         ticket.turn.clear()
         self._waiting += 1
@@ -413,14 +417,13 @@ class Scheduler:
                 self._waiting -= 1
                 ticket.stage = _Stage.RUNNING
                 self._running.add(ticket)
+                self._best_effort_running += ticket.best_effort
                 if ticket.started_s is None:
                     ticket.started_s = self._clock()
                     if ticket.request.final:
                         metrics.QUEUE_S.observe(ticket.started_s - ticket.admitted_s)
                 ticket.turn.set()
         self._preempt()
-        metrics.TRANSLATIONS_WAITING.set(self._waiting)
-        metrics.TRANSLATIONS_RUNNING.set(len(self._running))
 
     def _next(self) -> Ticket | None:
         """Take the ticket out whose turn it is."""
@@ -443,8 +446,8 @@ class Scheduler:
     def _room_for_best_effort(self) -> bool:
         """Whether one more would run at once and leave the promised ones their share."""
         most = self._engine.capacity().max_running
-        running = sum(ticket.best_effort for ticket in self._running)
-        return len(self._running) < most and running < max(1, int(most * self._best_effort_share))
+        share = max(1, int(most * self._best_effort_share))
+        return len(self._running) < most and self._best_effort_running < share
 
     def _preempt(self) -> None:
         """Take the places of partials for the finals that wait; nobody waits behind what may still change."""
@@ -470,7 +473,7 @@ class Scheduler:
         if ticket.stage is _Stage.ENDED:
             return
         if ticket.stage is _Stage.RUNNING:
-            self._running.discard(ticket)
+            self._stop_running(ticket)
             self._count_time(ticket)
         else:
             self._take_out(ticket)
@@ -482,6 +485,10 @@ class Scheduler:
         self._give_turns()
         if not self._running and not self._waiting:
             self._idle.set()
+
+    def _stop_running(self, ticket: Ticket) -> None:
+        self._running.remove(ticket)
+        self._best_effort_running -= ticket.best_effort
 
     def _count_time(self, ticket: Ticket) -> None:
         if ticket.started_s is not None:
@@ -506,10 +513,11 @@ class Scheduler:
         return [*self._suspects, *itertools.chain.from_iterable(queues), *self._running]
 
 
-def _count(request: TranslationRequest, event: TokenEvent) -> None:
-    metrics.TOKENS.inc(event.tokens)
-    metrics.TOKENS_REUSED.inc(event.reused)
-    (metrics.FINAL_TOKENS if request.final else metrics.PARTIAL_TOKENS).labels(request.target).inc(event.tokens)
+def _count(request: TranslationRequest, generated: int, reused: int) -> None:
+    metrics.TOKENS.inc(generated)
+    if reused:
+        metrics.TOKENS_REUSED.inc(reused)
+    (metrics.FINAL_TOKENS if request.final else metrics.PARTIAL_TOKENS).labels(request.target).inc(generated)
 
 
 def _failed() -> EngineFailed:

@@ -14,18 +14,39 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP
+from loadtest.capacity.shown import extras as capacity_extras
 from loadtest.commands import Command
-from loadtest.direct_command import DIRECT
+from loadtest.journey.command import JOURNEY
+from loadtest.journey.shown import extras as journey_extras
 from loadtest.machine import command_line
 from loadtest.page.command import PAGE
 from loadtest.partials.command import PARTIALS
+from loadtest.peers.command import PEERS
+from loadtest.peers.table import extras as peers_extras
 from loadtest.results import LoadtestError
+from loadtest.run.command import RUN
 from loadtest.soak.command import SOAK
 from loadtest.terminal import Progress, terminal
+from loadtest.trial.command import report_command
 
 __all__ = ["main"]
 
-_COMMANDS: tuple[Command[Any], ...] = (DIRECT, SOAK, PARTIALS, PAGE)
+# What a report shows besides what it has in common with the others.
+_REPORT = report_command(
+    {
+        "journey": journey_extras,
+        "peers": peers_extras,
+        "sweep": capacity_extras,
+        "capacity": capacity_extras,
+        "recommend": capacity_extras,
+    }
+)
+_COMMANDS: tuple[Command[Any], ...] = (
+    *(RUN, SWEEP, CAPACITY, RECOMMEND, PEERS, JOURNEY),
+    *(SOAK, PARTIALS, PAGE),
+    _REPORT,
+)
 
 _Result = TypeVar("_Result")
 

@@ -13,13 +13,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.errors import EngineFailed
-from gateway.events import TranslationRequest
+from gateway.events import TranslationOptions, TranslationRequest
 from gateway.prompt_safety import neutralise
 from gateway.prompt_templates import ChatPrompt, RawPrompt
 from gateway.prompts import PromptFamily
 
 __all__ = ["EncodedPrompt", "Opening", "PromptEncoder", "common_length"]
 
+
+_NO_OPTIONS = TranslationOptions()
 
 # What decoders show for a character some of whose tokens are missing.
 _INCOMPLETE = "\ufffd"
@@ -72,6 +74,7 @@ class PromptEncoder:
         output_per_source_token: float,
     ) -> None:
         self._tokenizer = tokenizer
+        self._backend = _own_backend(tokenizer)
         self._family = family
         self._window = window
         self._output_base = output_base
@@ -82,6 +85,8 @@ class PromptEncoder:
         added = getattr(tokenizer, "added_tokens_decoder", {})
         control_ids = [number for number, token in added.items() if token.special]
         self._control_ids = frozenset([*tokenizer.all_special_ids, *self.stop_token_ids, *control_ids])
+        # Tokens of a prompt without its text, by source, target and whether it is final.
+        self._around: dict[tuple[str, str, bool], int] = {}
 
     @property
     def max_text_tokens(self) -> int:
@@ -90,11 +95,11 @@ class PromptEncoder:
 
     def encode(self, request: TranslationRequest) -> EncodedPrompt:
         """The prompt, without prefix and draft. Raises `EngineFailed` for a text that the window does not hold."""
-        source_tokens = len(self._tokenizer.encode(request.text, add_special_tokens=False))
-        wanted = self._output_base + int(self._output_per_source_token * source_tokens)
-        least = min(wanted, self._output_base + source_tokens)
         text, add_special_tokens = self._render(request)
         ids = self._ids(text, add_special_tokens)
+        source_tokens = self._source_tokens(request, len(ids))
+        wanted = self._output_base + int(self._output_per_source_token * source_tokens)
+        least = min(wanted, self._output_base + source_tokens)
         # Background gives way to the text, the oldest half first.
         while self._window - len(ids) < least and (context := request.options.context):
             kept = context[(len(context) + 1) // 2 :]
@@ -190,12 +195,37 @@ class PromptEncoder:
                 )
                 return text, False
 
+    def _source_tokens(self, request: TranslationRequest, prompt_tokens: int) -> int:
+        """Of the text. Encoding takes longest of all that is done for a prompt, so it is done once."""
+        if request.options != _NO_OPTIONS:
+            return len(self._ids(request.text, add_special_tokens=False))
+        kind = (request.source, request.target, request.final)
+        if (around := self._around.get(kind)) is None:
+            around = self._around[kind] = len(self._ids(*self._render(replace(request, text=""))))
+        return max(0, prompt_tokens - around)
+
     def _ids(self, text: str, add_special_tokens: bool) -> list[int]:
         # Whatever a user supplied has no special token left in it, so all that are here are the prompt's own.
+        if self._backend is not None:
+            found: list[int] = self._backend.encode(text, add_special_tokens=add_special_tokens).ids
+            return found
         ids: list[int] = self._tokenizer.encode(
             text, add_special_tokens=add_special_tokens, split_special_tokens=False
         )
         return ids
+
+
+def _own_backend(tokenizer: Any) -> Any | None:
+    """A copy of what does the work in a fast tokenizer, which puts much around each call; null for a slow one."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return None
+    # Its settings belong to the tokenizer, and whoever else uses that changes them for each call.
+    own = type(backend).from_str(backend.to_str())
+    own.no_truncation()
+    own.no_padding()
+    own.encode_special_tokens = False
+    return own
 
 
 def common_length(one: Sequence[object], other: Sequence[object]) -> int:

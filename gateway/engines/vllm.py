@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import gc
 import itertools
 import logging
@@ -71,6 +72,7 @@ class VllmEngine:
         self._engine: Any = None
         self._encoder: PromptEncoder | None = None
         self._load = EngineLoad()
+        self._translating: Any = None
         self._api: _Api | None = None
         self._generations = Generations()
         self._others: frozenset[processes.Process] = frozenset()
@@ -130,6 +132,8 @@ class VllmEngine:
             # a third of a second, again and again.
             gc.collect()
             gc.freeze()
+            assert self._api is not None  # noqa: S101 -- set by `_build`
+            self._api.cache_environment(True)
         except (EngineFailed, EngineUnavailable) as error:
             raise StartupError(f"The model loads but cannot translate: {error.message}") from error
         _log.info("engine ready: %s, prompt family %s", self._profile.model, self._family.name)
@@ -154,6 +158,8 @@ class VllmEngine:
             if shutdown.done() and (error := shutdown.exception()) is not None:
                 _log.warning("vLLM could not shut its engine down: %r", error)
             self._engine = None
+            if self._api is not None:
+                self._api.cache_environment(False)
             gc.unfreeze()
             gc.collect()
         await asyncio.to_thread(self._kill)
@@ -289,7 +295,7 @@ class VllmEngine:
 
         async def probe(ids: list[int], read_cache: bool) -> Probe:
             asked = {"prompt_logprobs": 2, "flat_logprobs": True, "skip_reading_prefix_cache": not read_cache}
-            sampling = self._sampling(1, detokenize=False, **asked)
+            sampling = self._new_sampling(max_tokens=1, detokenize=False, **asked)
             outputs = self._stream(generation, request, f"-probe-{next(numbers)}", ids, sampling)
             found = Probe()
             # Some ways to run vLLM refuse prompt_logprobs; whatever else is wrong comes up again without them.
@@ -345,6 +351,16 @@ class VllmEngine:
         return (family.card_sampling or family.sampling) if self._options.card_sampling else family.sampling
 
     def _sampling(self, max_tokens: int, **arguments: Any) -> Any:
+        # Making and checking one takes as long as sending the request; a copy takes next to nothing.
+        if self._translating is None:
+            self._translating = self._new_sampling(skip_clone=True)
+        sampling = copy.copy(self._translating)
+        sampling.max_tokens = max_tokens
+        for name, value in arguments.items():
+            setattr(sampling, name, value)
+        return sampling
+
+    def _new_sampling(self, **arguments: Any) -> Any:
         assert self._api is not None  # noqa: S101 -- ready engines have it
         assert self._encoder is not None  # noqa: S101 -- ready engines have it
         sampling = self._sampling_of_family()
@@ -354,7 +370,6 @@ class VllmEngine:
             top_k=sampling.top_k,
             repetition_penalty=sampling.repetition_penalty,
             stop_token_ids=self._encoder.stop_token_ids or None,
-            max_tokens=max_tokens,
             output_kind=self._api.RequestOutputKind.DELTA,
             skip_special_tokens=True,
             **arguments,
@@ -407,6 +422,14 @@ class _Api:
         self.EngineGenerateError: type[Exception] = EngineGenerateError
         self.PrometheusStatLogger = PrometheusStatLogger
         self.tokens_input = tokens_input
+
+    def cache_environment(self, on: bool) -> None:
+        """vLLM reads dozens of environment variables for each request, unless told that they stay as they are."""
+        from vllm import envs
+
+        switch = getattr(envs, "enable_envs_cache" if on else "disable_envs_cache", None)
+        if switch is not None:
+            switch()
 
 
 @contextlib.contextmanager

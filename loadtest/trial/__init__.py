@@ -1,1 +1,1 @@
-"""One measured pass of a load over a system: what is said, what became of it, and what the machine did meanwhile."""
+"""One measured pass of a load over a system: what is said, what becomes of it, what the machine does."""

@@ -90,9 +90,9 @@ class InMeetings(_Load, frozen=True):
     """Open loop through meetings: every speaker has a session in the line's meeting, and sends partials and finals
     when they are due; others read. Only a gateway can be loaded so.
 
-    meetings, speakers: of the lines, all together. readers: further sessions of each meeting that only read, spread
-    over its languages. idle: sessions of meetings of their own in which nothing is said. per_s: translations of
-    finals a second.
+    meetings, speakers: of the lines, all together. readers: further sessions of each meeting that only read,
+    spread over its languages. idle: sessions of meetings of their own in which nothing is said. per_s:
+    translations of finals a second.
     """
 
     meetings: int
@@ -176,8 +176,8 @@ class Delivered(Struct, frozen=True):
 
 
 class ProcessUse(Struct, frozen=True):
-    """One client process. cpu_s: CPU time while it played. lag_ms: by how much it was late, one entry for each line
-    sent in an open loop and for each look at its own event loop: p50, p99 and the worst."""
+    """One client process. cpu_s: CPU time while it played. lag_ms: by how much it was late, one entry for each
+    line sent in an open loop and for each look at its own event loop: p50, p99 and the worst."""
 
     cpu_s: float
     elapsed_s: float
@@ -187,8 +187,9 @@ class ProcessUse(Struct, frozen=True):
 
 
 class Sample(Struct, frozen=True, omit_defaults=True):
-    """The machine at one moment; null where it cannot be known. gpu: busy, percent. cores: CPU cores in use since the
-    sample before, by part. running, waiting: sequences, as the engine counts them. tokens: generated so far."""
+    """The machine at one moment; null where it cannot be known. gpu: busy, percent. cores: CPU cores in use since
+    the sample before, by part. running, waiting: sequences, as the engine counts them. tokens: generated so
+    far."""
 
     at_s: float
     gpu: float | None = None
@@ -200,12 +201,12 @@ class Sample(Struct, frozen=True, omit_defaults=True):
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """One measured pass. name: for people, the same over repetitions. system: `gateway`, `asyncllm`, `vllm-serve` or
-    a baseline's. settings: what of its configuration matters. workload: of what the lines were drawn.
+    """One measured pass. name: for people, the same over repetitions. system: `gateway`, `asyncllm`, `vllm-serve`
+    or a baseline's. settings: what of its configuration matters. workload: of what the lines were drawn.
 
     cpu_s: CPU time by part: `serving` (the process that answers clients, its threads included), `engine` (those
-    below it), `clients`, `other` (the rest of the machine). memory_mib: resident, of the serving process, at the end.
-    records: empty in `result.json`; they are in `utterances.jsonl`.
+    below it), `clients`, `other` (the rest of the machine). memory_mib: resident, of the serving process, at the
+    end. records: empty in `result.json`; they are in `utterances.jsonl`.
     """
 
     name: str
@@ -225,16 +226,16 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 class Objective(Struct, frozen=True):
-    """What a translation has to keep to be of use; counted from when its line was due. quantile: how many of them have
-    to (0.99: all but one in a hundred)."""
+    """What a translation has to keep to be of use; counted from when its line was due. quantile: how many of them
+    have to (0.99: all but one in a hundred)."""
 
     first_token_ms: float = 300.0
     quantile: float = 0.99
 
 
 class Finding(Struct, frozen=True):
-    """One statement about several trials: a bar, a limit, a recommendation. value: as it is shown. passed: null where
-    there is no bar."""
+    """One statement about several trials: a bar, a limit, a recommendation. value: as it is shown. passed: null
+    where there is no bar."""
 
     name: str
     value: str
@@ -244,8 +245,8 @@ class Finding(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """Everything that `result.json` holds, of any load test. kind: the subcommand. settings: of the load test itself.
-    details: what one kind has besides, as plain JSON: curves, tables."""
+    """Everything that `result.json` holds, of any load test. kind: the subcommand. settings: of the load test
+    itself. details: what one kind has besides, as plain JSON: curves, tables."""
 
     kind: str
     command: str

@@ -1,0 +1,158 @@
+"""What a worker translates with: vLLM's offline `LLM`, or a script.
+
+Knows: how several texts become translations, all at once. Must not know: queues, processes, HTTP.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from gateway.config import EngineSettings
+from gateway.engines import preflight
+from gateway.engines.encoding import EncodedPrompt, PromptEncoder
+from gateway.engines.simulated import Rule, Script
+from gateway.engines.vllm_arguments import VllmOptions, engine_arguments, engine_environment
+from gateway.errors import EngineFailed
+from gateway.events import TranslationRequest
+from loadtest.baselines.messages import Job, Translation
+
+__all__ = ["BatchEngine", "SimulatedBatches", "VllmBatches", "build"]
+
+
+class BatchEngine(Protocol):
+    """Translates what it is given and returns when all of it is done; blocks."""
+
+    def translate(self, jobs: Sequence[Job]) -> list[Translation]:
+        """One for each job, in their order."""
+        ...
+
+    def close(self) -> None:
+        """End its processes."""
+        ...
+
+
+def build(settings: EngineSettings) -> BatchEngine:
+    """Load it; blocks for as long as that takes. Raises whatever the engine raises."""
+    return SimulatedBatches(settings.script) if settings.kind == "simulated" else VllmBatches(settings)
+
+
+class SimulatedBatches:
+    """The gateway's simulated engine, for batches: its words and times. One takes as long as its longest text."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        time.sleep(script.load_s)
+
+    def translate(self, jobs: Sequence[Job]) -> list[Translation]:
+        script = self._script
+        rules = [self._rule(job.text) for job in jobs]
+        if any(rule.crash_after is not None for rule in rules):
+            os.kill(os.getpid(), signal.SIGKILL)
+        said = [f"[{job.target}] {job.text}".split() * rule.repeat for job, rule in zip(jobs, rules, strict=True)]
+        first_token_s = time.monotonic() + script.first_token_s
+        time.sleep(script.first_token_s + (max(map(len, said)) - 1) * script.token_s)
+        return [
+            Translation(failed="The script says that this text fails.")
+            if rule.fail_after is not None
+            else Translation(" ".join(words), len(words), first_token_s)
+            for words, rule in zip(said, rules, strict=True)
+        ]
+
+    def close(self) -> None:
+        pass
+
+    def _rule(self, text: str) -> Rule:
+        return next((rule for rule in self._script.rules if rule.match in text), Rule(match=""))
+
+
+class VllmBatches:
+    """vLLM as for offline work, with the gateway's prompts, output limits, sampling and engine arguments."""
+
+    def __init__(self, settings: EngineSettings) -> None:
+        options = VllmOptions(
+            **{
+                name: getattr(settings, name)
+                for name in VllmOptions.__struct_fields__
+                if name in EngineSettings.__struct_fields__
+            }
+        )
+        config = preflight.read_config(options.model)
+        for name, value in engine_environment(options).items():
+            os.environ.setdefault(name, value)
+
+        from vllm import LLM, SamplingParams
+        from vllm.inputs import TokensPrompt
+
+        # Without statistics it does not tell when the first token came.
+        self._llm: Any = LLM(**{"disable_log_stats": False, **engine_arguments(options)})
+        self._prompt_class = TokensPrompt
+        model = self._llm.llm_engine.model_config
+        family = preflight.find_family(config or model.hf_config.to_dict(), options.model, options.family)
+        self._encoder = PromptEncoder(
+            self._llm.get_tokenizer(),
+            family,
+            window=int(model.max_model_len),
+            output_base=options.output_tokens_base,
+            output_per_source_token=options.output_tokens_per_source_token,
+        )
+        sampling = (family.card_sampling or family.sampling) if options.card_sampling else family.sampling
+        self._sampling = {
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "top_k": sampling.top_k,
+            "repetition_penalty": sampling.repetition_penalty,
+            "stop_token_ids": self._encoder.stop_token_ids or None,
+            "skip_special_tokens": True,
+        }
+        self._sampling_class = SamplingParams
+        self._generate([self._encoder.encode(_request(_WARM_UP))])
+
+    def translate(self, jobs: Sequence[Job]) -> list[Translation]:
+        prompts: dict[int, EncodedPrompt] = {}
+        refused: dict[int, Translation] = {}
+        for number, job in enumerate(jobs):
+            try:
+                prompts[number] = self._encoder.encode(_request(job))
+            except EngineFailed as error:
+                refused[number] = Translation(failed=error.message)
+        made = dict(zip(prompts, self._generate(list(prompts.values())), strict=True))
+        return [refused[number] if number in refused else made[number] for number in range(len(jobs))]
+
+    def close(self) -> None:
+        # It ends with the process anyway; this way it is told to.
+        with suppress(Exception):
+            self._llm.llm_engine.engine_core.shutdown()
+
+    def _generate(self, prompts: Sequence[EncodedPrompt]) -> list[Translation]:
+        if not prompts:
+            return []
+        began_s = time.monotonic()
+        outputs = self._llm.generate(
+            [self._prompt_class(prompt_token_ids=prompt.ids) for prompt in prompts],
+            [self._sampling_class(max_tokens=prompt.max_tokens, **self._sampling) for prompt in prompts],
+            use_tqdm=False,
+        )
+        translations = []
+        for output in outputs:
+            (completion,) = output.outputs
+            latency_s = getattr(output.metrics, "first_token_latency", 0.0)
+            translations.append(
+                Translation(
+                    completion.text.strip(),
+                    len(completion.token_ids),
+                    began_s + latency_s if latency_s else None,
+                )
+            )
+        return translations
+
+
+_WARM_UP = Job(0, "1 2 3", "en", "de", 0.0)
+
+
+def _request(job: Job) -> TranslationRequest:
+    return TranslationRequest(id=str(job.id), text=job.text, source=job.source, target=job.target)

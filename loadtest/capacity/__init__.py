@@ -1,0 +1,1 @@
+"""How much one gateway carries: `sweep`, `capacity` and `recommend`."""

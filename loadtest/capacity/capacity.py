@@ -1,0 +1,124 @@
+"""The largest load that one gateway carries under an objective.
+
+Knows: what a search for it finds. Must not know: how a run is made, how a report looks.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from loadtest.capacity.bench import Bench, Deadline, follow
+from loadtest.capacity.offer import Offer, Unit, described
+from loadtest.capacity.points import Measured, Point, driver_limit, numbers, too_few
+from loadtest.capacity.search import Bounds, Ended, Found, capacity_search
+from loadtest.commands import Say
+from loadtest.machine import describe
+from loadtest.results import LoadtestError
+from loadtest.systems.running import Running
+from loadtest.trial.values import Finding, Report
+
+__all__ = ["HEADROOM", "CapacityPlan", "at_capacity", "capacity", "findings", "look_for", "with_headroom"]
+
+HEADROOM = 0.3
+"""What is kept free of a capacity: for a busier hour, a gateway that is being restarted, talk that differs."""
+
+
+class CapacityPlan(Struct, frozen=True, kw_only=True):
+    """start: the first load that is tried. model: for people."""
+
+    offer: Offer
+    model: str
+    start: float = 4.0
+    bounds: Bounds = Bounds(both_sides=True)
+    processes: int = 1
+    time_limit_s: float = 1_800.0
+
+
+async def capacity(
+    plan: CapacityPlan, system: AbstractAsyncContextManager[Running], command: str, say: Say
+) -> Report:
+    """Find it. Raises `LoadtestError`, also where there was no time for a single run."""
+    began, machine, deadline = (
+        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        describe(),
+        Deadline(plan.time_limit_s),
+    )
+    async with system as running:
+        bench = Bench(running, plan.offer, say, processes=plan.processes)
+        found, measured = await look_for(bench, plan.start, plan.bounds, deadline)
+        settings = dict(running.settings)
+    if not measured:
+        raise LoadtestError("There was no time for a single run: allow more (--time-limit-s) or shorter steps.")
+    points = [each.point for each in measured]
+    return Report(
+        kind="capacity",
+        command=command,
+        began=began,
+        model=plan.model,
+        machine=machine,
+        settings={"gateway": settings, "capacity": described(plan)},
+        objective=plan.offer.objective,
+        findings=findings(points, found, plan.offer),
+        trials=[each.trial for each in sorted(measured, key=lambda each: each.point.load)],
+        details={"unit": plan.offer.unit.value, "found": to_builtins(found), "points": to_builtins(points)},
+    )
+
+
+async def look_for(
+    bench: Bench, start: float, bounds: Bounds, deadline: Deadline, worth: float = 0.0
+) -> tuple[Found, list[Measured]]:
+    """The capacity of one gateway, and all runs that were made for it."""
+    found, measured = await follow(capacity_search(start, bounds, worth), bench.measure, bench.takes_s, deadline)
+    if found.ended is Ended.TIME and measured and measured[-1].point.driver is not None:
+        found = replace(found, ended=Ended.DRIVER)
+    return found, measured
+
+
+def at_capacity(points: Sequence[Point], found: Found) -> Point | None:
+    """The run that says most of the answer: its confirmation, if there was one."""
+    own = [each for each in points if each.load == found.capacity and each.kept]
+    return max(own, key=lambda each: each.long, default=None)
+
+
+def with_headroom(load: float, unit: Unit) -> float:
+    """What to plan with: whole meetings, or two digits of a rate."""
+    left = load * (1 - HEADROOM)
+    return float(math.floor(left + 1e-9)) if unit is Unit.MEETINGS else float(f"{left:.2g}")
+
+
+def findings(points: Sequence[Point], found: Found, offer: Offer) -> list[Finding]:
+    """The answer, what came out there, how sure it is. points: at least one."""
+    unit, best = offer.unit, at_capacity(points, found)
+    told: list[Finding] = []
+    if best is None or found.capacity is None:
+        least = min(each.load for each in points)
+        told.append(Finding("capacity", "none", note=f"Not even {unit.words(least)} kept the objective."))
+    else:
+        above = f" {unit.words(found.at_most)} did not keep it." if found.at_most is not None else ""
+        note = f"{found.ended.value.capitalize()}.{above} {too_few(best, offer)}".strip()
+        told += [
+            Finding("capacity", unit.words(found.capacity), note=note),
+            Finding(
+                f"with {HEADROOM:.0%} kept free",
+                unit.words(with_headroom(found.capacity, unit)),
+                note="What to plan with.",
+            ),
+            Finding("translations finished there", f"{numbers(best.requests_per_s)}/s"),
+            Finding("tokens of finals there", f"{numbers(best.tokens_per_s)}/s"),
+            Finding(
+                "first token there, p50 / p99", f"{numbers(best.first_p50_ms)} / {numbers(best.first_p99_ms)} ms"
+            ),
+        ]
+    lost = [each for each in points if not each.kept and each.driver is None]
+    if lost:
+        first = min(lost, key=lambda each: each.load)
+        told.append(Finding("what was full above it", first.limit, note=f"At {unit.words(first.load)}."))
+    if (driver := next((each for each in points if each.driver is not None), None)) is not None:
+        told.append(driver_limit(driver))
+    return told

@@ -1,0 +1,134 @@
+"""Options that `sweep`, `capacity` and `recommend` have in common, and what they stand for.
+
+Knows: argparse, the plans. Must not know: how anything is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from msgspec.structs import replace
+
+from loadtest.capacity.offer import Offer, Unit
+from loadtest.commands import Say, add_out, between, from_
+from loadtest.systems.existing import existing
+from loadtest.systems.gateway import gateway
+from loadtest.systems.running import Running
+from loadtest.talk import replay
+from loadtest.talk.scenario import Scenario
+from loadtest.trial import options as common
+
+__all__ = [
+    "UNITS",
+    "add_common",
+    "add_list",
+    "add_unit",
+    "add_url",
+    "floats",
+    "languages",
+    "model",
+    "offer",
+    "system",
+]
+
+UNITS = {"meetings": Unit.MEETINGS, "requests": Unit.REQUESTS}
+
+_PEOPLE = 6
+_PARTIAL_EVERY_S = 0.3
+
+
+def add_common(parser: argparse.ArgumentParser, *, time_limit_s: int) -> None:
+    """What is started, what is said, what has to be kept, how long a run and everything may take."""
+    add = parser.add_argument
+    add_out(parser)
+    common.add_engine(parser)
+    common.add_workload(parser)
+    add_list(
+        parser,
+        *("--targets", "--target"),
+        dest="targets",
+        type=languages,
+        default="de",
+        metavar="LANG,LANG",
+        help="languages that are read",
+    )
+    add("--people", type=between(1, 100), default=_PEOPLE, metavar="N", help="people in a meeting")
+    add(
+        "--partial-every-s",
+        type=from_(0, 60),
+        default=_PARTIAL_EVERY_S,
+        metavar="S",
+        help="in meetings: between two revisions of what is being said; 0: finals alone",
+    )
+    common.add_objective(parser)
+    add("--quantile", type=from_(0.5, 1), default=0.99, metavar="SHARE", help="so many have to keep the objective")
+    add(
+        "--total-ms",
+        type=from_(1, 600_000),
+        metavar="MS",
+        help="the whole translation too, from when its line was due; without it, its length is not judged",
+    )
+    add("--step-s", type=from_(0.5, 3_600), default=20.0, metavar="S", help="measured of each run")
+    common.add_driver(parser, time_limit_s=time_limit_s)
+
+
+def add_list(parser: argparse.ArgumentParser, *names: str, **how: Any) -> None:
+    """An option that takes a list where the common one of this name takes one value; it takes its place."""
+    parser.add_argument_group(conflict_handler="resolve").add_argument(*names, **how)
+
+
+def add_url(parser: argparse.ArgumentParser) -> None:
+    """A gateway that runs already."""
+    parser.add_argument("--url", metavar="URL", help="of a gateway that runs already; without it one is started")
+
+
+def add_unit(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument("--unit", choices=tuple(UNITS), default=default, help="what is counted")
+
+
+def languages(text: str) -> tuple[str, ...]:
+    """With commas between them, each once."""
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+
+
+def floats(text: str) -> tuple[float, ...]:
+    """Loads with commas between them."""
+    number = from_(0.001, 1e6)
+    return tuple(dict.fromkeys(number(part) for part in text.split(",")))
+
+
+def offer(options: argparse.Namespace, unit: Unit) -> Offer:
+    """What is said, counted in this unit. Raises `LoadtestError` for a file that cannot be read."""
+    named = options.scenario in ("natural", "uniform")
+    return Offer(
+        scenario=Scenario(
+            seed=options.seed,
+            source=options.source,
+            targets=options.targets,
+            shape=cast(Literal["natural", "uniform"], options.scenario) if named else "natural",
+            people=options.people,
+            partial_every_s=options.partial_every_s or None,
+        ),
+        unit=unit,
+        objective=replace(common.objective(options), quantile=options.quantile),
+        total_ms=options.total_ms,
+        step_s=options.step_s,
+        replayed=() if named else tuple(replay.read(Path(options.scenario))),
+    )
+
+
+def system(options: argparse.Namespace, say: Say) -> AbstractAsyncContextManager[Running]:
+    """The gateway under test. Raises `LoadtestError` for settings with which none would start."""
+    if options.url is not None:
+        return existing(options.url)
+    return gateway(common.settings(options), say)
+
+
+def model(options: argparse.Namespace) -> str:
+    """Its name, for people."""
+    if getattr(options, "url", None) is not None:
+        return f"whatever {options.url} runs"
+    return common.model_name(common.settings(options))

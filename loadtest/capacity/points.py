@@ -1,0 +1,207 @@
+"""One point of a curve: what a load made of a gateway.
+
+Knows: trials, summaries, when an objective counts as kept. Must not know: how a trial is run, what is tried next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from loadtest.capacity.offer import Offer, Unit
+from loadtest.capacity.recorded import Recorded
+from loadtest.capacity.search import Run, Seen
+from loadtest.trial.content import Table
+from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT
+from loadtest.trial.summary import summarise
+from loadtest.trial.values import Finding, Record, Sample, Trial
+
+__all__ = ["Measured", "Point", "driver_limit", "judge", "limit", "numbers", "points_table", "too_few"]
+
+# Overload, not bad luck.
+_BEHIND_WITHIN = 0.9
+_BEHIND_TIMES = 3.0
+
+# From here on a part counts as full.
+_FULL = 0.85
+_NOTED_CORES = 0.1
+
+
+class Point(Struct, frozen=True, kw_only=True):
+    """Times in milliseconds, from when a line was due. within: the part of all translations that kept the
+    objective.
+
+    kept: enough of them did. behind: plainly overloaded. translations: so many were asked for. generated_per_s:
+    tokens a second of everything, partials too, as the engine counts them; null where it does not say. limit: what
+    was full. driver: why the driver was the limit, where the objective was lost by that alone; null otherwise.
+    """
+
+    load: float
+    seed: int
+    long: bool
+    kept: bool
+    behind: bool
+    within: float
+    translations: int
+    failed: int
+    offered_per_s: float
+    requests_per_s: float
+    goodput_per_s: float
+    tokens_per_s: float
+    generated_per_s: float | None
+    first_p50_ms: float | None
+    first_p99_ms: float | None
+    total_p99_ms: float | None
+    running: float | None
+    waiting: float | None
+    limit: str
+    driver: str | None = None
+
+    @property
+    def seen(self) -> Seen:
+        return Seen(self.kept, self.behind)
+
+
+class Measured(Struct, frozen=True):
+    """A point and the trial behind it. workload: as the gateway itself counted it, its beginning included; null
+    where it does not."""
+
+    point: Point
+    trial: Trial
+    workload: Recorded | None = None
+
+
+def judge(trial: Trial, run: Run, offer: Offer, *, slots: int | None, cores: int) -> Point:
+    """What a trial amounts to. slots: sequences in the engine's batch, where that is known."""
+    summary = summarise([trial], offer.objective)
+    within = _within(trial.records, offer)
+    p99 = summary.first_token.p99_ms
+    slow = p99 is None or p99 > _BEHIND_TIMES * offer.objective.first_token_ms
+    kept = bool(trial.records) and within >= offer.objective.quantile
+    # Lost is lost where the driver's own lateness explains it no more than in part.
+    late_ms = max((each.lag_p99_ms for each in trial.clients), default=0.0)
+    excused = _within(trial.records, offer, late_s=late_ms / 1000) >= offer.objective.quantile
+    driver = trial.settings.get(DRIVER_WAS_THE_LIMIT) if excused and not kept else None
+    return Point(
+        load=run.load,
+        seed=run.seed,
+        long=run.long,
+        kept=kept,
+        behind=slow or within < _BEHIND_WITHIN,
+        within=round(within, 5),
+        translations=summary.records,
+        failed=summary.failed + summary.unfinished,
+        offered_per_s=round(summary.offered_per_s or 0.0, 3),
+        requests_per_s=summary.requests_per_s.median,
+        goodput_per_s=summary.goodput_per_s.median,
+        tokens_per_s=summary.tokens_per_s.median,
+        generated_per_s=_generated_per_s(trial.samples),
+        first_p50_ms=summary.first_token.p50_ms,
+        first_p99_ms=p99,
+        total_p99_ms=summary.total.p99_ms,
+        running=summary.running.mean if summary.running is not None else None,
+        waiting=summary.waiting.mean if summary.waiting is not None else None,
+        limit="the driver" if driver else limit(trial, slots, cores),
+        driver=str(driver) if driver else None,
+    )
+
+
+def _within(records: Sequence[Record], offer: Offer, late_s: float = 0.0) -> float:
+    """The part that was finished, began in time and, where that is asked for, ended in time.
+
+    late_s: of the driver, when it received; then what it sent late is not counted against the gateway either.
+    """
+    if not records:
+        return 0.0
+    first_s = offer.objective.first_token_ms / 1000
+    total_s = offer.total_ms / 1000 if offer.total_ms is not None else float("inf")
+
+    def kept(record: Record) -> bool:
+        if record.failed is not None or record.first_s is None or record.done_s is None:
+            return False
+        from_s = (record.sent_s if late_s else record.due_s) + late_s
+        return record.first_s - from_s <= first_s and record.done_s - from_s <= total_s
+
+    return sum(map(kept, records)) / len(records)
+
+
+def _generated_per_s(samples: Sequence[Sample]) -> float | None:
+    told = [(each.at_s, each.tokens) for each in samples if each.tokens is not None]
+    if len(told) < 2 or told[-1][0] <= told[0][0]:
+        return None
+    (first_s, before), (last_s, after) = told[0], told[-1]
+    return round((after - before) / (last_s - first_s), 1)
+
+
+def limit(trial: Trial, slots: int | None, cores: int) -> str:
+    """What was full while this ran, for people; where nothing was, the latency alone was too much."""
+    elapsed_s = max(trial.elapsed_s, 1e-9)
+    serving = trial.cpu_s.get("serving", 0.0) / elapsed_s
+    used = sum(trial.cpu_s.values()) / elapsed_s
+    gpu = [each.gpu for each in trial.samples if each.gpu is not None]
+    running = [each.running for each in trial.samples if each.running is not None]
+    waiting = [each.waiting for each in trial.samples if each.waiting is not None]
+    full: list[str] = []
+    if serving >= _FULL:
+        full.append(f"the gateway's process ({serving:.2f} cores)")
+    if slots and running and (mean := sum(running) / len(running)) >= _FULL * slots:
+        behind = f", {sum(waiting) / len(waiting):.0f} waiting" if waiting else ""
+        full.append(f"the engine's batch ({mean:.1f} of {slots} sequences{behind})")
+    if gpu and (busy := sum(gpu) / len(gpu)) >= 100 * _FULL:
+        full.append(f"the GPU ({busy:.0f} % busy)")
+    if used >= _FULL * cores:
+        # Of a gateway of somebody else's, its own part is not known.
+        other = trial.cpu_s.get("other", 0.0) / elapsed_s if "serving" in trial.cpu_s else 0.0
+        others = f", {other:.1f} by other programs" if other > _NOTED_CORES else ""
+        full.append(f"the CPU ({used:.1f} of {cores} cores{others})")
+    return ", ".join(full) or "nothing"
+
+
+# ---------------------------------------------------------------- for people
+
+
+def points_table(points: Sequence[Point], unit: Unit) -> Table:
+    """All runs, by load."""
+    head = [unit.value, "seed", "offered/s", "goodput/s", "kept the objective", "first token p50 / p99, ms"]
+    rows = [
+        [
+            f"{each.load:g}" + (" (confirmation)" if each.long else ""),
+            str(each.seed),
+            f"{each.offered_per_s:.3g}",
+            f"{each.goodput_per_s:.3g}",
+            f"{each.within:.1%} of {each.translations:,}: {'yes' if each.kept else 'no'}",
+            f"{numbers(each.first_p50_ms)} / {numbers(each.first_p99_ms)}",
+            numbers(each.tokens_per_s),
+            numbers(each.running),
+            each.limit,
+        ]
+        for each in sorted(points, key=lambda each: (each.load, each.long))
+    ]
+    return Table("All runs", [*head, "tokens/s of finals", "running", "what was full"], rows)
+
+
+def numbers(value: float | None) -> str:
+    """Three digits that count, more of large ones."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def too_few(point: Point, offer: Offer) -> str:
+    """A warning where one translation decides; or nothing."""
+    needed = round(1 / max(1 - offer.objective.quantile, 1e-9))
+    if point.translations >= needed:
+        return ""
+    return f"Judged by {point.translations} translations, of which one decides: use longer steps (--step-s)."
+
+
+def driver_limit(point: Point) -> Finding:
+    """The load test was measuring itself."""
+    return Finding(
+        "the driver",
+        "was the limit",
+        bar="is not the limit",
+        passed=False,
+        note=f"{point.driver} Nothing above {point.load:g} was measured.",
+    )

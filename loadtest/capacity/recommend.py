@@ -1,0 +1,248 @@
+"""Settings for a workload and an objective, by trying them.
+
+Knows: which gateways are started, what is concluded from their capacities. Must not know: how a run is made, how a
+report looks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any
+
+from msgspec import Struct, to_builtins
+
+from loadtest.capacity.advice import Advice, Fit, advise
+from loadtest.capacity.bench import Bench, Deadline
+from loadtest.capacity.candidates import Candidate, Tried, candidates_search, choose
+from loadtest.capacity.capacity import at_capacity, look_for
+from loadtest.capacity.offer import Offer, described
+from loadtest.capacity.points import Measured
+from loadtest.capacity.recorded import Recorded
+from loadtest.capacity.search import Bounds
+from loadtest.commands import Say
+from loadtest.machine import Machine, describe
+from loadtest.results import LoadtestError, nearest_rank
+from loadtest.systems.running import Running
+from loadtest.systems.share import with_share
+from loadtest.systems.start import together
+from loadtest.trial.options import merged
+from loadtest.trial.values import Report, Trial
+
+__all__ = ["RecommendPlan", "Start", "candidate_settings", "recommend"]
+
+# Once it is known to carry less than this part of the best, a candidate is left.
+_WORTH = 0.9
+
+# Before a gateway is started there has to be time for so many runs with it.
+_LEAST_RUNS = 3
+
+Start = Callable[[Mapping[str, Any], str], AbstractAsyncContextManager[Running]]
+"""A gateway with these settings and a name for people, ready."""
+
+
+class RecommendPlan(Struct, frozen=True, kw_only=True):
+    """settings: of every gateway, but for what a candidate changes. seqs, budgets: what is tried of `max_num_seqs`
+    and `max_num_batched_tokens`. group: so many gateways are started at a time; they are measured in turn.
+
+    recorded: what was counted of a real workload. gpu_mib: the GPU's memory; null without one.
+    """
+
+    offer: Offer
+    model: str
+    settings: dict[str, Any]
+    seqs: tuple[int, ...]
+    budgets: tuple[int, ...] = ()
+    group: int = 1
+    start: float = 4.0
+    bounds: Bounds = Bounds(resolution=0.03)
+    processes: int = 1
+    time_limit_s: float = 3_600.0
+    recorded: Recorded | None = None
+    gpu_mib: float | None = None
+
+
+class _Attempt(Struct, frozen=True):
+    tried: Tried
+    measured: list[Measured]
+
+
+async def recommend(plan: RecommendPlan, start: Start, fit: Fit, command: str, say: Say) -> Report:
+    """Try them. fit: how memory is reckoned. Raises `LoadtestError` when nothing could be measured."""
+    began, machine = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), describe()
+    attempts = await _Tour(plan, start, say).all()
+    chosen = choose([each.tried for each in attempts])
+    if chosen is None:
+        failed = next((each.tried.failed for each in attempts if each.tried.failed), None)
+        if failed is not None and not any(each.measured for each in attempts):
+            raise LoadtestError(failed)
+    if not attempts:
+        raise LoadtestError("There was no time for a single gateway: allow more (--time-limit-s).")
+    best = next((each for each in attempts if chosen is not None and each.tried is chosen.tried), None)
+    confirmed = _confirmation(best)
+    advice = advise(
+        chosen,
+        [each.tried for each in attempts],
+        offer=plan.offer,
+        at=confirmed.point if confirmed is not None else None,
+        output_tokens_p99=_output_tokens(best),
+        workload=confirmed.workload if confirmed is not None else None,
+        recorded=plan.recorded,
+        fit=fit,
+        workloads=_workloads(best),
+        left_out=_left_out(plan, attempts),
+    )
+    return _report(plan, attempts, best, advice, command, began, machine)
+
+
+def candidate_settings(
+    settings: Mapping[str, Any], candidate: Candidate, *, engines: int = 1, gpu_mib: float | None = None
+) -> dict[str, Any]:
+    """A gateway's settings with a candidate's in force. engines: so many share the GPU's memory."""
+    engine: dict[str, Any] = {"max_num_seqs": candidate.max_num_seqs}
+    if candidate.max_num_batched_tokens is not None:
+        engine["max_num_batched_tokens"] = candidate.max_num_batched_tokens
+    if settings.get("engine", {}).get("kind") == "simulated":
+        # Its script says how many it runs together.
+        engine["script"] = {"max_running": candidate.max_num_seqs}
+    return with_share(merged(settings, {"engine": engine}), engines, gpu_mib)
+
+
+class _Tour:
+    """All candidates, one group after the other."""
+
+    def __init__(self, plan: RecommendPlan, start: Start, say: Say) -> None:
+        self._plan = plan
+        self._start = start
+        self._say = say
+        self._deadline = Deadline(plan.time_limit_s)
+        self._attempts: list[_Attempt] = []
+
+    async def all(self) -> list[_Attempt]:
+        plan = self._plan
+        search = candidates_search(plan.seqs, plan.budgets, plan.group)
+        group = next(search)
+        while True:
+            attempts = await self._group(group) if self._time() else None
+            self._attempts += attempts or []
+            try:
+                group = search.send([each.tried for each in attempts] if attempts is not None else None)
+            except StopIteration:
+                return self._attempts
+
+    def _time(self) -> bool:
+        return self._deadline.left_s > _LEAST_RUNS * self._plan.offer.seconds(long=False)
+
+    async def _group(self, group: Sequence[Candidate]) -> list[_Attempt]:
+        async with AsyncExitStack() as stack:
+            systems = [
+                self._start(
+                    candidate_settings(self._plan.settings, each, engines=len(group), gpu_mib=self._plan.gpu_mib),
+                    str(each),
+                )
+                for each in group
+            ]
+            try:
+                started = await stack.enter_async_context(together(*systems))
+            except LoadtestError as error:
+                if len(group) == 1:
+                    return [_Attempt(Tried(group[0], None, str(error)), [])]
+            else:
+                attempts: list[_Attempt] = []
+                for candidate, running in zip(group, started, strict=True):
+                    attempts.append(await self._attempt(candidate, running, attempts))
+                return attempts
+        # There is no room for all of them at the same time.
+        return [attempt for each in group for attempt in await self._group([each])]
+
+    async def _attempt(self, candidate: Candidate, running: Running, now: Sequence[_Attempt]) -> _Attempt:
+        plan = self._plan
+        done = [*self._attempts, *now]
+        best = max((each.tried.capacity for each in done), default=0.0)
+        label = f"{candidate}, "
+        bench = Bench(running, plan.offer, self._say, processes=plan.processes, label=label)
+        # Each gets its part of the time that is left, so that one alone does not use it up.
+        left = max(1, len(plan.seqs) + len(plan.budgets) - len(done))
+        deadline = Deadline(self._deadline.left_s / left)
+        try:
+            found, measured = await look_for(bench, best or plan.start, plan.bounds, deadline, worth=_WORTH * best)
+        except LoadtestError as error:
+            return _Attempt(Tried(candidate, None, str(error)), [])
+        return _Attempt(Tried(candidate, found), measured)
+
+
+def _confirmation(attempt: _Attempt | None) -> Measured | None:
+    """The run that says most of its capacity."""
+    if attempt is None or attempt.tried.found is None:
+        return None
+    point = at_capacity([each.point for each in attempt.measured], attempt.tried.found)
+    return next((each for each in attempt.measured if each.point is point), None)
+
+
+def _workloads(attempt: _Attempt | None) -> list[Recorded]:
+    """Of all runs, the smallest load first."""
+    measured = sorted(attempt.measured, key=lambda each: each.point.load) if attempt is not None else []
+    return [each.workload for each in measured if each.workload is not None]
+
+
+def _output_tokens(attempt: _Attempt | None) -> float | None:
+    if attempt is None:
+        return None
+    tokens = [float(record.tokens) for each in attempt.measured for record in each.trial.records if record.tokens]
+    return nearest_rank(tokens, 0.99) if tokens else None
+
+
+def _left_out(plan: RecommendPlan, attempts: Sequence[_Attempt]) -> list[str]:
+    """What there was no time for."""
+    tried = [each.tried.candidate for each in attempts]
+    left = [str(Candidate(each)) for each in plan.seqs if Candidate(each) not in tried]
+    budgets = {each.max_num_batched_tokens for each in tried}
+    return left + [f"{each} tokens a step" for each in plan.budgets if each not in budgets]
+
+
+def _report(
+    plan: RecommendPlan,
+    attempts: Sequence[_Attempt],
+    best: _Attempt | None,
+    advice: Advice,
+    command: str,
+    began: str,
+    machine: Machine,
+) -> Report:
+    return Report(
+        kind="recommend",
+        command=command,
+        began=began,
+        model=plan.model,
+        machine=machine,
+        settings={"gateway": plan.settings, "recommend": described(plan)},
+        objective=plan.offer.objective,
+        findings=advice.findings,
+        trials=[trial for each in attempts for trial in _trials(each, all_of_them=each is best)],
+        details={
+            "unit": plan.offer.unit.value,
+            "toml": advice.toml,
+            "tried": [
+                {
+                    "candidate": to_builtins(each.tried.candidate),
+                    "name": str(each.tried.candidate),
+                    "found": to_builtins(each.tried.found),
+                    "failed": each.tried.failed,
+                    "chosen": each is best,
+                    "points": to_builtins([one.point for one in each.measured]),
+                    "workloads": to_builtins([one.workload for one in each.measured]),
+                }
+                for each in attempts
+            ],
+            "recorded": to_builtins(plan.recorded),
+        },
+    )
+
+
+def _trials(attempt: _Attempt, *, all_of_them: bool) -> list[Trial]:
+    """All of the recommended settings, and of the others the best one: all together would be large."""
+    if all_of_them:
+        return [each.trial for each in sorted(attempt.measured, key=lambda each: each.point.load)]
+    best = _confirmation(attempt)
+    return [best.trial] if best is not None else []

@@ -1,0 +1,198 @@
+"""Which load to offer next, and what the runs so far say.
+
+Knows: loads, and whether an objective was kept under them. Pure: each search is a generator that yields the next
+run, is sent what it showed, or null when there is no time left, and returns its answer. It asks for no more runs
+than it was granted, however the runs contradict each other. Must not know: how a run is made, or what a load is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping
+from enum import Enum
+
+from msgspec import Struct
+
+__all__ = ["Bounds", "Ended", "Found", "Run", "Seen", "Swept", "capacity_search", "sweep_search"]
+
+# An overload is shown at these multiples of the knee, or wherever runs were anyway.
+_PAST = (1.25, 1.5, 2.0)
+
+
+class Run(Struct, frozen=True):
+    """What to offer. seed: to be added to the workload's own. long: a confirmation, which takes longer."""
+
+    load: float
+    seed: int = 0
+    long: bool = False
+
+
+class Seen(Struct, frozen=True):
+    """What a run showed. kept: enough translations met the objective. behind: the system is plainly overloaded."""
+
+    kept: bool
+    behind: bool = False
+
+
+class Bounds(Struct, frozen=True):
+    """Where to look. low, high: the smallest and the largest load worth a run. whole: loads are whole numbers.
+
+    resolution: the answer may be too small by this part. runs: at most so many, at least 2. both_sides: the load
+    above the answer gets a confirmation too, so that one unlucky run does not make the answer too small.
+    """
+
+    low: float = 1.0
+    high: float = 1e6
+    whole: bool = False
+    resolution: float = 0.05
+    runs: int = 16
+    both_sides: bool = False
+
+    def fit(self, load: float) -> float:
+        """The nearest load that can be offered: three digits, or a whole number."""
+        rounded = float(round(load)) if self.whole else float(f"{load:.3g}")
+        return min(max(rounded, self.low), self.high)
+
+
+class Ended(Enum):
+    """Why a search for a capacity ended."""
+
+    CONFIRMED = "confirmed by a second run with another seed"
+    CEILING = "confirmed at the largest load that was allowed"
+    RUNS = "out of runs before it was confirmed"
+    TIME = "out of time before it was confirmed"
+    DRIVER = "stopped where the driver was the limit"
+    WORSE = "given up: clearly worse than the best so far"
+    NOTHING = "not even the smallest load was kept"
+
+    @property
+    def confirmed(self) -> bool:
+        return self in (Ended.CONFIRMED, Ended.CEILING)
+
+
+class Found(Struct, frozen=True):
+    """capacity: the largest load that was kept; null when none was. at_most: the smallest above it that was not;
+    null when there is none."""
+
+    capacity: float | None
+    at_most: float | None
+    ended: Ended
+    runs: int
+
+
+class _Book:
+    """What the runs so far say: load → whether that was a confirmation, which counts more than a short run."""
+
+    def __init__(self) -> None:
+        self.kept: dict[float, bool] = {}
+        self.lost: dict[float, bool] = {}
+        self.runs = 0
+
+    def enter(self, run: Run, kept: bool) -> None:
+        self.runs += 1
+        # Of two runs that contradict each other the later one is believed: it is the longer one, or as long.
+        if kept:
+            self.kept[run.load] = run.long
+            self.lost = {load: long for load, long in self.lost.items() if load > run.load}
+        else:
+            self.lost[run.load] = run.long
+            self.kept = {load: long for load, long in self.kept.items() if load < run.load}
+
+    @property
+    def low(self) -> float | None:
+        return max(self.kept, default=None)
+
+    @property
+    def high(self) -> float | None:
+        return min(self.lost, default=None)
+
+    def found(self, ended: Ended) -> Found:
+        return Found(self.low, self.high, ended, self.runs)
+
+
+def capacity_search(start: float, bounds: Bounds, worth: float = 0.0) -> Generator[Run, Seen | None, Found]:
+    """The largest load that is kept: doubling or halving from `start`, then bisection, then a confirmation.
+
+    worth: given up as soon as the answer cannot be above it.
+    """
+    book = _Book()
+    run: Run | None = Run(bounds.fit(start))
+    while run is not None and book.runs < bounds.runs:
+        seen = yield run
+        if seen is None:
+            return book.found(Ended.TIME)
+        book.enter(run, seen.kept)
+        if book.high is not None and book.high <= worth:
+            return book.found(Ended.WORSE)
+        run = _next_run(book, bounds)
+    if book.low is None:
+        return book.found(Ended.NOTHING if run is None else Ended.RUNS)
+    if not book.kept[book.low]:
+        return book.found(Ended.RUNS)
+    return book.found(Ended.CEILING if book.low >= bounds.high else Ended.CONFIRMED)
+
+
+def _next_run(book: _Book, bounds: Bounds) -> Run | None:
+    """Null when the answer is there."""
+    low, high = book.low, book.high
+    last = bounds.runs - book.runs <= 1
+    if low is None:
+        assert high is not None  # noqa: S101 -- one run was entered
+        return Run(bounds.fit(high / 2)) if high > bounds.low else None
+    if low < bounds.high:
+        between = bounds.fit(low * 2 if high is None else math.sqrt(low * high))
+        apart = high is None or (high > low * (1 + bounds.resolution) and low < between < high)
+        if apart and not (last and not book.kept[low]):
+            return Run(between)
+    if not book.kept[low]:
+        return Run(low, seed=1, long=True)
+    if bounds.both_sides and high is not None and not book.lost[high]:
+        return Run(high, seed=1, long=True)
+    return None
+
+
+class Swept(Struct, frozen=True):
+    """knee: the largest load that was kept; null when none was. complete: whether it is known from both sides, and
+    all points were measured."""
+
+    knee: float | None
+    complete: bool
+
+
+def sweep_search(start: float, bounds: Bounds, *, past: int = 2) -> Generator[Run, Seen | None, Swept]:
+    """A curve around the knee: doubling from `start` until the system is behind, bisection down to the resolution
+    between the last load that was kept and the first that was not, and `past` loads clearly beyond the knee."""
+    seen: dict[float, Seen] = {}
+    load: float | None = bounds.fit(start)
+    while load is not None and len(seen) < bounds.runs:
+        answer = yield Run(load)
+        if answer is None:
+            break
+        seen[load] = answer
+        load = _next_point(seen, bounds, past)
+    knee = max((each for each, what in seen.items() if what.kept), default=None)
+    return Swept(knee, load is None)
+
+
+def _next_point(seen: Mapping[float, Seen], bounds: Bounds, past: int) -> float | None:
+    """Null when the curve is complete."""
+    if not any(what.kept for what in seen.values()):
+        least = min(seen)
+        return bounds.fit(least / 2) if least > bounds.low else None
+    knee = max(load for load, what in seen.items() if what.kept)
+    beyond = [load for load in seen if load > knee]
+    if not any(seen[load].behind for load in beyond):
+        most = max(seen)
+        if most < bounds.high:
+            return bounds.fit(most * 2)
+    if not beyond:
+        return None
+    middle = bounds.fit(math.sqrt(knee * min(beyond)))
+    if min(beyond) > knee * (1 + bounds.resolution) and knee < middle < min(beyond):
+        return middle
+    clearly = knee * _PAST[0] * 0.98
+    if sum(load >= clearly for load in beyond) < past:
+        steps = [bounds.fit(knee * factor) for factor in _PAST]
+        steps += [bounds.fit(knee + number) for number in range(1, past + 1) if bounds.whole]
+        return next((load for load in steps if load > knee and load not in seen), None)
+    return None

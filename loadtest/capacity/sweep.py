@@ -1,0 +1,122 @@
+"""One gateway under rising load, past what it can carry: the curve around its knee.
+
+Knows: what a sweep finds. Must not know: how a run is made, how a report looks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from msgspec import Struct, to_builtins
+
+from loadtest.capacity.bench import Bench, Deadline, follow
+from loadtest.capacity.offer import Offer, described
+from loadtest.capacity.points import Point, driver_limit, numbers, too_few
+from loadtest.capacity.search import Bounds, Run, Seen, Swept, sweep_search
+from loadtest.commands import Say
+from loadtest.machine import describe
+from loadtest.results import LoadtestError
+from loadtest.systems.running import Running
+from loadtest.trial.values import Finding, Report
+
+__all__ = ["SweepPlan", "findings", "given_loads", "sweep"]
+
+
+_KNEE = "the knee: most that kept the objective"
+
+
+class SweepPlan(Struct, frozen=True, kw_only=True):
+    """loads: those to offer, in order; null finds them. start: the first one then. model: for people."""
+
+    offer: Offer
+    model: str
+    loads: tuple[float, ...] | None = None
+    start: float = 1.0
+    bounds: Bounds = Bounds(low=0.1, resolution=0.1, runs=24)
+    processes: int = 1
+    time_limit_s: float = 1_800.0
+
+
+async def sweep(plan: SweepPlan, system: AbstractAsyncContextManager[Running], command: str, say: Say) -> Report:
+    """Measure the curve. Raises `LoadtestError`, also where there was no time for a single run."""
+    began, machine, deadline = (
+        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        describe(),
+        Deadline(plan.time_limit_s),
+    )
+    async with system as running:
+        bench = Bench(running, plan.offer, say, processes=plan.processes)
+        search = sweep_search(plan.start, plan.bounds) if plan.loads is None else given_loads(plan.loads)
+        swept, measured = await follow(search, bench.measure, bench.takes_s, deadline)
+        settings = dict(running.settings)
+    if not measured:
+        raise LoadtestError("There was no time for a single run: allow more (--time-limit-s) or shorter steps.")
+    points = [each.point for each in measured]
+    return Report(
+        kind="sweep",
+        command=command,
+        began=began,
+        model=plan.model,
+        machine=machine,
+        settings={"gateway": settings, "sweep": described(plan)},
+        objective=plan.offer.objective,
+        findings=findings(points, swept, plan.offer),
+        trials=[each.trial for each in sorted(measured, key=lambda each: each.point.load)],
+        details={"unit": plan.offer.unit.value, "points": to_builtins(points)},
+    )
+
+
+def given_loads(loads: Sequence[float]) -> Generator[Run, Seen | None, Swept]:
+    """These loads, whatever comes of them."""
+    seen: dict[float, Seen] = {}
+    for load in loads:
+        answer = yield Run(load)
+        if answer is None:
+            break
+        seen[load] = answer
+    kept = [load for load, what in seen.items() if what.kept]
+    return Swept(max(kept, default=None), len(seen) == len(loads))
+
+
+def findings(points: Sequence[Point], swept: Swept, offer: Offer) -> list[Finding]:
+    """The knee, what came out there, what was full. points: at least one."""
+    found: list[Finding] = []
+    driver = next((each for each in points if each.driver is not None), None)
+    lost = [each for each in points if not each.kept and each is not driver]
+    knee = next((each for each in points if each.load == swept.knee), None)
+    within = f"{offer.objective.first_token_ms:g} ms"
+    if knee is None:
+        found.append(
+            Finding(
+                _KNEE,
+                "none",
+                note=f"Not even {offer.unit.words(min(each.load for each in points))} kept the objective.",
+            )
+        )
+    else:
+        above = min((each for each in lost if each.load > knee.load), key=lambda each: each.load, default=None)
+        notes = [
+            f"The next one, {offer.unit.words(above.load)}, did not keep it: {above.within:.1%} within {within}."
+            if above is not None
+            else "No larger one failed: the limit is above."
+        ]
+        notes += filter(None, [too_few(knee, offer)])
+        found += [
+            Finding(_KNEE, offer.unit.words(knee.load), note=" ".join(notes)),
+            Finding("translations finished there", f"{numbers(knee.requests_per_s)}/s"),
+            Finding("tokens of finals there", f"{numbers(knee.tokens_per_s)}/s"),
+            Finding(
+                "first token there, p50 / p99", f"{numbers(knee.first_p50_ms)} / {numbers(knee.first_p99_ms)} ms"
+            ),
+        ]
+    if lost:
+        first = min(lost, key=lambda each: each.load)
+        note = f"At {offer.unit.words(first.load)}."
+        found.append(Finding("what was full past the knee", first.limit, note=note))
+    if driver is not None:
+        found.append(driver_limit(driver))
+    elif not swept.complete:
+        found.append(Finding("the curve", "incomplete", note="There was no time for all of it (--time-limit-s)."))
+    return found

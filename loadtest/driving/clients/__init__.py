@@ -1,0 +1,50 @@
+"""How lines are said, one module a protocol; they run in client processes.
+
+Knows: what every client offers. Must not know: protocols, processes.
+
+Each module has a function that opens its client:
+
+    def client(address, load, share: Share) -> AbstractAsyncContextManager[Client]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from loadtest.driving.tally import Tally
+from loadtest.trial.values import Line, Load
+
+__all__ = ["Client", "Share"]
+
+
+class Share(Struct, frozen=True):
+    """Which of the client processes this is: `index` from 0, of `processes`."""
+
+    index: int
+    processes: int
+
+
+class Client(Protocol):
+    """Says lines to one system, under one load. `prepare` and `play` take turns, any number of times.
+
+    Both raise `LoadtestError` when the system is gone for good; a line that goes wrong is a record.
+    """
+
+    async def prepare(self, lines: Sequence[Line], load: Load | None = None) -> Sequence[Line]:
+        """Everything that is to be done before the clock starts: sessions, prompts. Returns the lines that this
+        process answers for, with the targets of which it will keep records.
+
+        lines: for `InMeetings` those of all processes; else this process's, one target each. load: its share,
+        where it is not the one that the client was opened for; of the same kind.
+        """
+        ...
+
+    async def play(self, tally: Tally) -> None:
+        """Say what was prepared, from `tally.begin_s` on, a moment from now; returns when all has its records.
+
+        When it is cancelled at its time limit, whatever has no record becomes a failed one.
+        """
+        ...

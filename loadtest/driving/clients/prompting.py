@@ -1,0 +1,68 @@
+"""Prompts as the gateway writes them, for systems that are asked without it.
+
+Knows: a gateway's settings, its prompt families, Hugging Face tokenizers. Must not know: engines, protocols.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from gateway import config
+from gateway.app import engine_options
+from gateway.config import Settings
+from gateway.engines import preflight
+from gateway.engines.encoding import EncodedPrompt, PromptEncoder
+from gateway.errors import GatewayError
+from gateway.events import TranslationRequest
+from gateway.prompts import Sampling
+from loadtest.results import LoadtestError
+from loadtest.trial.values import Line
+
+__all__ = ["Prompts", "gateway_settings", "prompts"]
+
+
+class Prompts(Struct, frozen=True):
+    """sampling: how the gateway has this model's tokens drawn."""
+
+    encoder: PromptEncoder
+    sampling: Sampling
+
+    def encode(self, line: Line) -> EncodedPrompt:
+        """The prompt of a line of one target, as of a final utterance without a past. Raises `EngineFailed` for a
+        text that the model's window does not hold, and `UnsupportedLanguage`."""
+        return self.encoder.encode(
+            TranslationRequest(id=line.id, text=line.text, source=line.source, target=line.targets[0])
+        )
+
+
+def gateway_settings(settings: dict[str, Any]) -> Settings:
+    """A gateway's settings with their defaults. Raises `LoadtestError`."""
+    try:
+        return config.load(overrides=settings)
+    except GatewayError as error:
+        raise LoadtestError(error.message) from None
+
+
+def prompts(settings: Settings) -> Prompts:
+    """Takes seconds: the tokenizer's library is imported. Raises `LoadtestError` for a model that is no folder."""
+    from transformers import AutoTokenizer
+
+    options = engine_options(settings)
+    try:
+        model = preflight.read_config(options.model)
+        if model is None:
+            raise LoadtestError(f"The prompts of {options.model} cannot be written: name its folder.")
+        family = preflight.find_family(model, options.model, options.family)
+    except GatewayError as error:
+        raise LoadtestError(error.message) from None
+    encoder = PromptEncoder(
+        AutoTokenizer.from_pretrained(options.model),
+        family,
+        window=options.max_model_len or int(model["max_position_embeddings"]),
+        output_base=options.output_tokens_base,
+        output_per_source_token=options.output_tokens_per_source_token,
+    )
+    sampling = (family.card_sampling or family.sampling) if options.card_sampling else family.sampling
+    return Prompts(encoder, sampling)

@@ -1,0 +1,128 @@
+"""Lines as requests: each is said, and done when its translation is; in a closed or in an open loop.
+
+Knows: when the next one is said. Must not know: protocols; a client says how one line is translated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+
+from loadtest.driving.tally import Tally
+from loadtest.trial.values import Closed, Line, Load, Open, Record
+
+__all__ = ["Answer", "Requests", "connections_for"]
+
+# In an open loop, which takes more when it needs them.
+_LEAST_CONNECTIONS = 64
+
+
+class Answer:
+    """What is known of one line while it is being translated. Seconds are readings of `time.monotonic`.
+
+    failed: an error code or a sentence, once it went wrong.
+    """
+
+    __slots__ = ("done_s", "failed", "first_s", "sent_s", "text", "tokens")
+
+    def __init__(self) -> None:
+        self.sent_s: float | None = None
+        self.first_s: float | None = None
+        self.done_s: float | None = None
+        self.tokens = 0
+        self.text = ""
+        self.failed: str | None = None
+
+    def end(self, text: str, tokens: int) -> None:
+        """The whole translation is there, now; where nothing was to be seen before, its first text, too."""
+        self.done_s = time.monotonic()
+        self.text, self.tokens = text, tokens
+        if self.first_s is None:
+            self.first_s = self.done_s
+
+    def record(self, line: Line, due_s: float | None, tally: Tally) -> Record:
+        """due_s: when it had to be said, seconds after the beginning; null: when it was."""
+        sent_s = (time.monotonic() if self.sent_s is None else self.sent_s) - tally.begin_s
+        good = self.failed is None
+        return Record(
+            line=line.id,
+            target=line.targets[0],
+            due_s=_rounded(sent_s if due_s is None else due_s),
+            sent_s=_rounded(sent_s),
+            first_s=None if self.first_s is None else _rounded(self.first_s - tally.begin_s),
+            done_s=_rounded(self.done_s - tally.begin_s) if good and self.done_s is not None else None,
+            tokens=self.tokens,
+            chars=len(self.text),
+            text=self.text if tally.keep_text else "",
+            failed=self.failed,
+        )
+
+
+class Requests(ABC):
+    """A `Client` of a system that is asked for one translation at a time."""
+
+    def __init__(self, load: Closed | Open) -> None:
+        self._load = load
+        self._lines: Sequence[Line] = ()
+
+    async def prepare(self, lines: Sequence[Line], load: Load | None = None) -> Sequence[Line]:
+        if isinstance(load, Closed | Open):
+            self._load = load
+        self._lines = lines if isinstance(self._load, Closed) else sorted(lines, key=lambda line: line.due_s)
+        await self.open_for(self._lines)
+        return self._lines
+
+    async def play(self, tally: Tally) -> None:
+        await _until(tally.begin_s)
+        async with asyncio.TaskGroup() as tasks:
+            match self._load:
+                case Closed(in_flight=in_flight):
+                    left = iter(self._lines)
+                    for _ in range(in_flight):
+                        tasks.create_task(self._work(left, tally))
+                case Open():
+                    for line in self._lines:
+                        await _until(tally.begin_s + line.due_s)
+                        tasks.create_task(self._one(line, line.due_s, tally))
+
+    @abstractmethod
+    async def open_for(self, lines: Sequence[Line]) -> None:
+        """Make ready for these lines, of one target each. Raises `LoadtestError`."""
+
+    @abstractmethod
+    async def translate(self, line: Line, answer: Answer, tally: Tally) -> None:
+        """Say one line and wait for the end of its translation; what comes of it goes into `answer`.
+
+        Raises `LoadtestError` when nothing can be said any more.
+        """
+
+    async def _work(self, left: Iterator[Line], tally: Tally) -> None:
+        for line in left:
+            await self._one(line, None, tally)
+
+    async def _one(self, line: Line, due_s: float | None, tally: Tally) -> None:
+        answer = Answer()
+        await self.translate(line, answer, tally)
+        record = answer.record(line, due_s, tally)
+        if due_s is not None:
+            tally.lag.late(record.sent_s - due_s)
+        if record.done_s is not None:
+            tally.final((record.done_s - record.due_s) * 1000)
+        tally.done(record)
+
+
+async def _until(due_s: float) -> None:
+    # Timers are no finer than a millisecond, and may come early by a part of it.
+    while (early_s := due_s - time.monotonic()) > 0:  # noqa: ASYNC110 -- it waits for a time
+        await asyncio.sleep(early_s)
+
+
+def _rounded(seconds: float) -> float:
+    return round(seconds, 6)
+
+
+def connections_for(load: Closed | Open) -> int:
+    """How many connections are opened before the clock starts."""
+    return load.in_flight if isinstance(load, Closed) else _LEAST_CONNECTIONS

@@ -1,0 +1,206 @@
+"""An OpenAI-compatible server: completions, streamed as server-sent events over kept connections.
+
+Knows: that API as vLLM serves it, and how it is given the same prompts as by the gateway. Must not know: when
+lines are said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+from msgspec import Struct
+
+from gateway.errors import GatewayError
+from loadtest.driving.clients import Client, Share
+from loadtest.driving.clients.http import refusal
+from loadtest.driving.clients.http1 import BrokenResponse, Connections
+from loadtest.driving.clients.prompting import Prompts, gateway_settings, prompts
+from loadtest.driving.clients.requests import Answer, Requests, connections_for
+from loadtest.driving.tally import Tally
+from loadtest.trial.values import Closed, Line, Open, OpenAiServer
+
+__all__ = ["Events", "client"]
+
+_PATH = "/v1/completions"
+_SHOWN_CHARS = 200
+
+
+# ---------------------------------------------------------------- what is said
+
+
+class _StreamOptions(Struct, frozen=True):
+    include_usage: bool = True
+
+
+class _Request(Struct, frozen=True, kw_only=True):
+    """stop_token_ids, add_special_tokens and what follows are vLLM's own."""
+
+    model: str
+    prompt: str
+    max_tokens: int
+    temperature: float
+    top_p: float
+    stream: bool = True
+    stream_options: _StreamOptions = _StreamOptions()
+    top_k: int
+    repetition_penalty: float
+    stop_token_ids: list[int]
+    add_special_tokens: bool
+
+
+class _Choice(Struct, frozen=True):
+    text: str = ""
+
+
+class _Usage(Struct, frozen=True):
+    completion_tokens: int = 0
+
+
+class _Trouble(Struct, frozen=True):
+    message: str = ""
+
+
+class _Chunk(Struct, frozen=True):
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+    error: _Trouble | None = None
+
+
+_decoder = msgspec.json.Decoder(_Chunk)
+
+
+class Events:
+    """Bytes of `text/event-stream` in, the data of each event out. Only `data` fields count."""
+
+    def __init__(self, take: Callable[[bytes], None]) -> None:
+        self._take = take
+        self._rest = b""
+        self._data: list[bytes] = []
+
+    def feed(self, data: bytes) -> None:
+        """`data` may end anywhere."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            line = line.removesuffix(b"\r")
+            if line.startswith(b"data:"):
+                self._data.append(line[5:].removeprefix(b" "))
+            elif not line and self._data:
+                whole, self._data = b"\n".join(self._data), []
+                self._take(whole)
+
+
+# ---------------------------------------------------------------- the client
+
+
+class _Stream:
+    """What comes of one request."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.body = bytearray()
+        self.frames = 0
+        self.bytes = 0
+        self._events = Events(self._on_event)
+        self._answer = answer
+        self._text: list[str] = []
+        self._tokens = 0
+        self._whole = False
+
+    def take(self, data: bytes) -> None:
+        self.bytes += len(data)
+        if not self.frames and len(self.body) < _SHOWN_CHARS:
+            self.body += data  # the beginning of what may be a refusal
+        self._events.feed(data)
+
+    def _on_event(self, data: bytes) -> None:
+        self.frames += 1
+        if data == b"[DONE]":
+            self._whole = True
+            return
+        try:
+            chunk = _decoder.decode(data)
+        except msgspec.DecodeError as error:
+            self._answer.failed = f"an event is no completion ({error})"
+            return
+        if chunk.error is not None:
+            self._answer.failed = chunk.error.message[:_SHOWN_CHARS] or "the server reports an error"
+        for choice in chunk.choices:
+            self._text.append(choice.text)
+            # There is something to read.
+            if self._answer.first_s is None and choice.text.strip():
+                self._answer.first_s = time.monotonic()
+        if chunk.usage is not None:
+            self._tokens = chunk.usage.completion_tokens
+
+    def end(self, status: int) -> None:
+        """The response is whole."""
+        if self._answer.failed is not None:
+            return
+        if status != 200:
+            self._answer.failed = refusal(status, self.body)
+        elif not self._whole:
+            self._answer.failed = "the stream ended before its time"
+        else:
+            self._answer.end("".join(self._text).strip(), self._tokens)
+
+
+class _SseClient(Requests):
+    def __init__(self, address: OpenAiServer, load: Closed | Open, how: Prompts) -> None:
+        super().__init__(load)
+        self.connections = Connections(address.url)
+        self._model = address.model
+        self._prompts = how
+        self._requests: dict[tuple[str, str], bytes | str] = {}
+
+    async def open_for(self, lines: Sequence[Line]) -> None:
+        self._requests = {(line.id, line.targets[0]): self._request(line) for line in lines}
+        await self.connections.open(connections_for(self._load))
+
+    def _request(self, line: Line) -> bytes | str:
+        """What goes over the wire, or why it cannot."""
+        try:
+            prompt = self._prompts.encode(line)
+        except GatewayError as error:
+            return error.code
+        sampling = self._prompts.sampling
+        asked = _Request(
+            model=self._model,
+            prompt=prompt.text,
+            max_tokens=prompt.max_tokens,
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            repetition_penalty=sampling.repetition_penalty,
+            stop_token_ids=self._prompts.encoder.stop_token_ids,
+            add_special_tokens=prompt.add_special_tokens,
+        )
+        return self.connections.request(_PATH, msgspec.json.encode(asked))
+
+    async def translate(self, line: Line, answer: Answer, tally: Tally) -> None:
+        request = self._requests[line.id, line.targets[0]]
+        if isinstance(request, str):
+            answer.failed = request
+            return
+        stream = _Stream(answer)
+        answer.sent_s = time.monotonic()
+        try:
+            stream.end(await self.connections.post(request, stream.take))
+        except BrokenResponse as error:
+            answer.failed = str(error)
+        tally.frames += stream.frames
+        tally.bytes += stream.bytes
+
+
+@asynccontextmanager
+async def client(address: OpenAiServer, load: Closed | Open, _share: Share) -> AsyncIterator[Client]:
+    """A client of the server at `address`. Raises `LoadtestError` when there is none, or no prompts for it."""
+    how = await asyncio.to_thread(prompts, gateway_settings(address.settings))
+    opened = _SseClient(address, load, how)
+    await opened.connections.open(1)
+    try:
+        yield opened
+    finally:
+        opened.connections.close()

@@ -1,0 +1,244 @@
+"""A gateway over WebSockets: private meetings, each with one session that speaks a language and reads another.
+
+Knows: the gateway's messages as far as a translation needs them, how sessions share the lines. Must not know: when
+lines are said, how frames are cut (`wire`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+from msgspec import Struct
+from websockets.exceptions import WebSocketException
+
+from gateway.messages import Limits, SessionStart, UtteranceFinal
+from loadtest.driving.clients import Client, Share
+from loadtest.driving.clients.requests import Answer, Requests
+from loadtest.driving.opening import Wanted, open_all
+from loadtest.driving.tally import Tally
+from loadtest.driving.wire import Wire, open_wire
+from loadtest.results import LoadtestError
+from loadtest.trial.values import Closed, Line, Open, WebSocketGateway
+
+__all__ = ["client"]
+
+# Sessions of a client in an open loop: so many at least, and enough for what is said in so many seconds, of which
+# a session holds as much as a gateway's limit on utterances in flight is by default.
+_LEAST_SESSIONS = 64
+_HELD_S = 30.0
+
+# No message of another type is looked at; what comes behind is decoded as far as it is needed.
+_DELTA = b'{"type":"translation.delta"'
+_FINAL = b'{"type":"translation.final"'
+_FAILED = b'{"type":"translation.failed"'
+_ERROR = b'{"type":"error"'
+
+_Pair = tuple[str, str]
+
+
+class _Delta(Struct, frozen=True):
+    utterance: str
+    committed: str
+    tentative: str = ""
+
+
+class _Final(Struct, frozen=True):
+    utterance: str
+    text: str
+    tokens: int
+
+
+class _Failed(Struct, frozen=True):
+    """`translation.failed` or `error`."""
+
+    code: str
+    utterance: str | None = None
+
+
+_delta = msgspec.json.Decoder(_Delta)
+_final = msgspec.json.Decoder(_Final)
+_failed = msgspec.json.Decoder(_Failed)
+
+
+class _Session:
+    """One connection with its session. Frames are taken where the connection finds them, without a task.
+
+    frames, bytes: received so far. left: it was left while the gateway was still translating.
+    """
+
+    __slots__ = ("_said", "bytes", "frames", "left", "wire")
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.frames = 0
+        self.bytes = 0
+        self.left = False
+        self._said: dict[str, tuple[Answer, asyncio.Future[None]]] = {}
+        wire.take = self._take
+        wire.ended = self._lost
+
+    @property
+    def usable(self) -> bool:
+        return self.wire.lost is None and not self.left
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._said)
+
+    async def say(self, id: str, text: str, answer: Answer) -> None:
+        """Until the translation has ended."""
+        if self.wire.lost is not None:
+            answer.failed = self.wire.lost
+            return
+        ended = asyncio.get_running_loop().create_future()
+        self._said[id] = answer, ended
+        answer.sent_s = time.monotonic()
+        self.wire.send(msgspec.json.encode(UtteranceFinal(id, 1, text)))
+        try:
+            await ended
+        except asyncio.CancelledError:
+            self.left = True
+            raise
+        finally:
+            del self._said[id]
+
+    def _take(self, frame: bytes) -> None:
+        self.frames += 1
+        self.bytes += len(frame)
+        if frame.startswith(_DELTA):
+            delta = _delta.decode(frame)
+            said = self._said.get(delta.utterance)
+            if said is not None and said[0].first_s is None and (delta.committed or delta.tentative):
+                said[0].first_s = time.monotonic()
+        elif frame.startswith(_FINAL):
+            final = _final.decode(frame)
+            if (said := self._said.get(final.utterance)) is not None:
+                answer, ended = said
+                answer.end(final.text, final.tokens)
+                _set(ended)
+        elif frame.startswith((_FAILED, _ERROR)):
+            failed = _failed.decode(frame)
+            if failed.utterance is not None and (said := self._said.get(failed.utterance)) is not None:
+                said[0].failed = failed.code
+                _set(said[1])
+
+    def _lost(self, why: str) -> None:
+        for answer, ended in self._said.values():
+            answer.failed = why
+            _set(ended)
+
+
+def _set(ended: asyncio.Future[None]) -> None:
+    if not ended.done():
+        ended.set_result(None)
+
+
+class _Pool:
+    """Sessions of one pair of languages; the one that says the least takes the next line."""
+
+    def __init__(self) -> None:
+        self.sessions: list[_Session] = []
+        self._free: deque[_Session] = deque()
+
+    def renew(self) -> None:
+        """All that can be used are free; the others are let go of."""
+        for session in self.sessions:
+            if not session.usable:
+                session.wire.close()
+        self.sessions = [session for session in self.sessions if session.usable]
+        self._free = deque(self.sessions)
+
+    def add(self, wire: Wire) -> None:
+        session = _Session(wire)
+        self.sessions.append(session)
+        self._free.append(session)
+
+    def take(self) -> _Session:
+        """Raises `LoadtestError` when all were lost."""
+        while self._free:
+            session = self._free.popleft()
+            if session.wire.lost is None:
+                return session
+        alive = [session for session in self.sessions if session.wire.lost is None]
+        if not alive:
+            raise LoadtestError(f"The gateway ended all sessions of a client: {self.sessions[0].wire.lost}.")
+        return min(alive, key=lambda session: session.in_flight)
+
+    def give_back(self, session: _Session) -> None:
+        if not session.in_flight:
+            self._free.append(session)
+
+
+class _WebSocketClient(Requests):
+    """Sessions are opened when lines of their languages come, and stay for the passes after."""
+
+    def __init__(self, url: str, load: Closed | Open) -> None:
+        super().__init__(load)
+        self._url = url
+        self._pools: dict[_Pair, _Pool] = {}
+        self._ids = itertools.count(1)
+
+    async def open_for(self, lines: Sequence[Line]) -> None:
+        for pool in self._pools.values():
+            pool.renew()
+        wanted: list[Wanted] = []
+        for (source, target), count in Counter((line.source, line.targets[0]) for line in lines).items():
+            pool = self._pools.setdefault((source, target), _Pool())
+            missing = self._wanted(count / len(lines)) - len(pool.sessions)
+            wanted += [Wanted(SessionStart(reads=[target], speaks=source), pool.add)] * missing
+        await open_all(self._url, wanted)
+
+    def _wanted(self, part: float) -> int:
+        """Sessions for so large a part of the lines: enough that none of a gateway's limits is reached."""
+        match self._load:
+            case Closed(in_flight=in_flight):
+                # A list has stretches with more of one pair than of the others.
+                return in_flight if part == 1 else min(in_flight, math.ceil(1.5 * part * in_flight) + 1)
+            case Open(per_s=per_s):
+                return math.ceil(part * max(_LEAST_SESSIONS, per_s * _HELD_S / Limits().utterances_in_flight))
+
+    async def play(self, tally: Tally) -> None:
+        sessions = self._sessions()
+        frames, size = sum(each.frames for each in sessions), sum(each.bytes for each in sessions)
+        try:
+            await super().play(tally)
+        finally:
+            tally.frames += sum(each.frames for each in sessions) - frames
+            tally.bytes += sum(each.bytes for each in sessions) - size
+
+    async def translate(self, line: Line, answer: Answer, _tally: Tally) -> None:
+        pool = self._pools[line.source, line.targets[0]]
+        session = pool.take()
+        # Ids of the lines would be revisions of the same utterance in the next pass.
+        await session.say(str(next(self._ids)), line.text, answer)
+        pool.give_back(session)
+
+    def close(self) -> None:
+        for session in self._sessions():
+            session.wire.close()
+
+    def _sessions(self) -> list[_Session]:
+        return [session for pool in self._pools.values() for session in pool.sessions]
+
+
+@asynccontextmanager
+async def client(address: WebSocketGateway, load: Closed | Open, _share: Share) -> AsyncIterator[Client]:
+    """A client of the gateway at `address`. Raises `LoadtestError` when there is none."""
+    try:
+        (await open_wire(address.url)).close()
+    except (OSError, TimeoutError, WebSocketException) as error:
+        raise LoadtestError(
+            f"No gateway answers at {address.url} ({str(error) or type(error).__name__})."
+        ) from None
+    opened = _WebSocketClient(address.url, load)
+    try:
+        yield opened
+    finally:
+        opened.close()

@@ -1,0 +1,292 @@
+"""The driver: client processes that say lines to a system, all from the same moment on.
+
+Knows: processes, how lines and loads are split over them, when a pass is over. Must not know: protocols
+(`clients`), what is made of the records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import BinaryIO, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from loadtest.commands import Say
+from loadtest.driving.clients import Share
+from loadtest.driving.driven import Driven
+from loadtest.driving.exchange import (
+    LINE_BYTES,
+    Answer,
+    Begin,
+    Broken,
+    Order,
+    Played,
+    Prepare,
+    Prepared,
+    Progress,
+    Ready,
+    Start,
+    answers,
+)
+from loadtest.results import LoadtestError, first_error, nearest_rank
+from loadtest.trial.values import Address, Closed, Delivered, EngineInProcess, InMeetings, Line, Load, Open
+
+__all__ = ["Driven", "Driver", "driver", "split_lines", "split_load"]
+
+# For a client to open; an engine that compiles takes minutes.
+_OPEN_S = 120.0
+_OPEN_ENGINE_S = 900.0
+
+# For sessions and prompts of one pass.
+_PREPARE_S = 300.0
+
+# From the order to begin until the first line is due: every process has read the order by then.
+_AHEAD_S = 0.3
+
+# For the records of a pass to arrive, once its time is up.
+_TELL_S = 60.0
+
+_LEAVE_S = 10.0
+_LEAVE_ENGINE_S = 30.0
+
+_SAY_S = 1.0
+_RATE_OVER = 5
+
+# What is quoted of a client's log.
+_TAIL_BYTES = 2_000
+
+_One = TypeVar("_One", Ready, Prepared, Played)
+
+
+class Driver:
+    """Client processes whose sessions are open."""
+
+    def __init__(self, address: Address, load: Load, processes: Sequence[_Process], say: Say) -> None:
+        self._in_process = isinstance(address, EngineInProcess)
+        self._load = load
+        self._processes = processes
+        self._say = say
+        self.pids = [each.pid for each in processes]
+
+    async def play(
+        self,
+        lines: Sequence[Line],
+        *,
+        limit_s: float,
+        load: Load | None = None,
+        keep_text: bool = False,
+        stage: str = "playing",
+    ) -> Driven:
+        """Say all lines, and wait until all have ended; what has not after `limit_s` has failed (`time limit`).
+
+        load: another than the one that was opened for, of the same kind. keep_text: records hold the translations.
+        stage: what the progress is called. Raises `LoadtestError` when a
+        client process ends or cannot go on.
+        """
+        load, count = load or self._load, len(self._processes)
+        parts = zip(split_lines(lines, load, count), split_load(load, count), strict=True)
+        orders = [Prepare(*part) for part in parts]
+        async with _first_error():
+            async with asyncio.timeout(_PREPARE_S), asyncio.TaskGroup() as tasks:
+                for process, order in zip(self._processes, orders, strict=True):
+                    tasks.create_task(process.ask(order, Prepared))
+            for process in self._processes:
+                process.progress = Progress(0, 0, [])
+            begin = Begin(time.monotonic() + _AHEAD_S, limit_s, keep_text)
+            async with asyncio.timeout(_AHEAD_S + limit_s + _TELL_S), asyncio.TaskGroup() as tasks:
+                playing = [tasks.create_task(process.ask(begin, Played)) for process in self._processes]
+                showing = tasks.create_task(self._show(stage))
+                played = await asyncio.gather(*playing)
+                showing.cancel()
+        return Driven(
+            began_s=begin.begin_s,
+            elapsed_s=max(each.elapsed_s for each in played),
+            records=[record for each in played for record in each.records],
+            delivered=_together([each.delivered for each in played]),
+            clients=[each.use for each in played],
+            holds_engine=self._in_process,
+        )
+
+    async def _show(self, stage: str) -> None:
+        # Processes tell how far they are at moments of their own, so that a second alone says little.
+        before = deque([0], maxlen=_RATE_OVER)
+        while True:
+            await asyncio.sleep(_SAY_S)
+            progress = [each.progress for each in self._processes]
+            done = sum(each.done for each in progress)
+            failed = sum(each.failed for each in progress)
+            first_ms = [ms for each in progress for ms in each.first_ms]
+            latency = "no first token"
+            if first_ms:
+                p50, p99 = (nearest_rank(first_ms, share) for share in (0.5, 0.99))
+                latency = f"first token p50 {p50:.0f} ms, p99 {p99:.0f} ms"
+            rate = (done - before[0]) / (_SAY_S * len(before))
+            self._say(f"{stage}: {rate:.0f}/s, {latency}, {done} done, {failed} errors")
+            before.append(done)
+
+
+@asynccontextmanager
+async def driver(address: Address, load: Load, *, processes: int, say: Say) -> AsyncIterator[Driver]:
+    """Start client processes, no more than have something to do; they are gone when the block ends.
+
+    say: told how far a pass is, once a second. Raises `LoadtestError` when a client finds no system.
+    """
+    engine = isinstance(address, EngineInProcess)
+    if isinstance(load, Closed):
+        processes = max(1, min(processes, load.in_flight))
+    loads = split_load(load, 1 if engine else processes)
+    say("building the engine in a client process" if engine else f"opening {len(loads)} client processes")
+    async with AsyncExitStack() as stack:
+        started = [await stack.enter_async_context(_process(engine=engine)) for _ in loads]
+        limit = asyncio.timeout(_OPEN_ENGINE_S if engine else _OPEN_S)
+        async with _first_error(), limit, asyncio.TaskGroup() as tasks:
+            for index, (process, part) in enumerate(zip(started, loads, strict=True)):
+                tasks.create_task(process.ask(Start(address, part, Share(index, len(loads))), Ready))
+        try:
+            yield Driver(address, load, started, say)
+        finally:
+            for process in started:
+                process.dismiss()
+
+
+def split_load(load: Load, processes: int) -> list[Load]:
+    """Each client process's share."""
+    match load:
+        case Closed(in_flight=in_flight):
+            return [Closed(len(range(index, in_flight, processes))) for index in range(processes)]
+        case Open(per_s=per_s):
+            return [Open(per_s / processes) for _ in range(processes)]
+        case InMeetings():
+            # Who says what, and where, only the client knows: it is told everything, and which part is its own.
+            return [load] * processes
+
+
+def split_lines(lines: Sequence[Line], load: Load, processes: int) -> list[list[Line]]:
+    """Each client process's lines: in turns, one for each target; those in meetings go to every process."""
+    if isinstance(load, InMeetings):
+        return [list(lines)] * processes
+    single = [
+        line if len(line.targets) == 1 else replace(line, targets=(target,))
+        for line in lines
+        for target in line.targets
+    ]
+    # In a closed loop, by turns over those that are in flight: a process with more of them gets more lines.
+    turns = load.in_flight if isinstance(load, Closed) else processes
+    return [
+        [line for number, line in enumerate(single) if number % turns % processes == index]
+        for index in range(processes)
+    ]
+
+
+def _together(delivered: Sequence[Delivered]) -> Delivered:
+    final_ms = [ms for each in delivered for ms in each.final_ms]
+    random.Random("together").shuffle(final_ms)
+    return Delivered(
+        frames=sum(each.frames for each in delivered),
+        bytes=sum(each.bytes for each in delivered),
+        finals=sum(each.finals for each in delivered),
+        final_ms=final_ms,
+    )
+
+
+# ---------------------------------------------------------------- one client process
+
+
+class _Process:
+    """progress: what it said last while playing, with the first texts of the last second."""
+
+    def __init__(self, process: asyncio.subprocess.Process, log: BinaryIO) -> None:
+        assert process.stdin is not None  # noqa: S101 -- it was started with pipes
+        assert process.stdout is not None  # noqa: S101 -- it was started with pipes
+        self._process = process
+        self._orders = process.stdin
+        self._answers = process.stdout
+        self._log = log
+        self.pid = process.pid
+        self.progress = Progress(0, 0, [])
+
+    async def ask(self, order: Order, kind: type[_One]) -> _One:
+        """Give an order and wait for the answer to it. Raises `LoadtestError`."""
+        # One that has just ended is found out by reading.
+        with suppress(ConnectionError):
+            self._orders.write(msgspec.json.encode(order) + b"\n")
+            await self._orders.drain()
+        while True:
+            answer = await self._answer()
+            if isinstance(answer, kind):
+                return answer
+            match answer:
+                case Progress():
+                    self.progress = answer
+                case Broken(reason=reason):
+                    raise LoadtestError(reason)
+                case _:
+                    raise LoadtestError(f"A client process said {type(answer).__name__} out of turn.")
+
+    async def _answer(self) -> Answer:
+        line = await self._answers.readline()
+        if not line.endswith(b"\n"):
+            raise LoadtestError(f"A client process ended before its time.{self._tail()}")
+        return answers.decode(line)
+
+    def _tail(self) -> str:
+        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+        said = self._log.read().decode(errors="replace").strip()
+        return f" It said: {said}" if said else ""
+
+    def dismiss(self) -> None:
+        """There are no more orders."""
+        self._orders.close()
+
+    async def leave(self, within_s: float) -> None:
+        """Let it end by itself, and make sure of it and of whatever it started."""
+        self.dismiss()
+        try:
+            async with asyncio.timeout(within_s):
+                await self._process.wait()
+        except TimeoutError:
+            pass
+        finally:
+            # It leads a session of its own, in which everything that it started is.
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            await self._process.wait()
+
+
+@asynccontextmanager
+async def _process(*, engine: bool) -> AsyncIterator[_Process]:
+    with tempfile.TemporaryFile(prefix="loadtest-client-") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "loadtest.driving.process"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=log,
+            limit=LINE_BYTES,
+            start_new_session=True,
+        )
+        client = _Process(process, log)
+        try:
+            yield client
+        finally:
+            await client.leave(_LEAVE_ENGINE_S if engine else _LEAVE_S)
+
+
+@asynccontextmanager
+async def _first_error() -> AsyncIterator[None]:
+    """Of several processes that go wrong together, one is told of."""
+    try:
+        yield
+    except TimeoutError:
+        raise LoadtestError("The client processes did not answer in time.") from None
+    except ExceptionGroup as errors:
+        raise first_error(errors) from None

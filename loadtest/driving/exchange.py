@@ -1,0 +1,100 @@
+"""What the driver and its client processes tell each other: one JSON line a message.
+
+Knows: the messages. Must not know: processes, protocols.
+
+The driver says `Start` once. For each pass it says `Prepare` and, when every process has answered `Prepared`,
+`Begin`; then a process says `Progress` every second and `Played` at the end. It leaves when its standard input
+ends, and says `Broken` when it cannot go on.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from loadtest.driving.clients import Share
+from loadtest.trial.values import Address, Delivered, Line, Load, ProcessUse, Record
+
+__all__ = [
+    "LINE_BYTES",
+    "Answer",
+    "Begin",
+    "Broken",
+    "Order",
+    "Played",
+    "Prepare",
+    "Prepared",
+    "Progress",
+    "Ready",
+    "Start",
+    "answers",
+    "orders",
+]
+
+# A pass of many thousand lines, with their text, is told in one line.
+LINE_BYTES = 512 * 2**20
+
+
+class _Message(Struct, frozen=True, tag_field="type", tag=str.lower):
+    pass
+
+
+class Start(_Message, frozen=True):
+    """Open a client. load: this process's share of it."""
+
+    address: Address
+    load: Load
+    share: Share
+
+
+class Prepare(_Message, frozen=True):
+    """The lines of the next pass, and this process's share of its load."""
+
+    lines: list[Line]
+    load: Load
+
+
+class Begin(_Message, frozen=True):
+    """Say them, from `begin_s` on by the machine's monotonic clock, for at most `limit_s`."""
+
+    begin_s: float
+    limit_s: float
+    keep_text: bool
+
+
+class Ready(_Message, frozen=True):
+    """The client is open."""
+
+
+class Prepared(_Message, frozen=True):
+    """The clock may start."""
+
+
+class Progress(_Message, frozen=True):
+    """So many records there are, so many of them failed. first_ms: first texts since the last of these."""
+
+    done: int
+    failed: int
+    first_ms: list[float]
+
+
+class Played(_Message, frozen=True):
+    """elapsed_s: from the beginning to the last record."""
+
+    elapsed_s: float
+    records: list[Record]
+    delivered: Delivered
+    use: ProcessUse
+
+
+class Broken(_Message, frozen=True):
+    """Nothing can be played any more; `reason` is a sentence."""
+
+    reason: str
+
+
+Order = Start | Prepare | Begin
+Answer = Ready | Prepared | Progress | Played | Broken
+
+orders: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+answers: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)

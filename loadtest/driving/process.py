@@ -1,0 +1,216 @@
+"""A client process: `python -m loadtest.driving.process`, started by the driver and told what to do on stdin.
+
+Knows: the order of orders and answers, its own CPU time and lag. Must not know: protocols, what is measured
+elsewhere. It is a process of its own so that its CPU time is not counted as the system's. It ends with whoever
+started it: when its standard input does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import resource
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+
+import msgspec
+import uvloop
+
+from loadtest.driving.clients import Client, Share
+from loadtest.driving.exchange import (
+    Answer,
+    Begin,
+    Broken,
+    Order,
+    Played,
+    Prepare,
+    Prepared,
+    Progress,
+    Ready,
+    Start,
+    orders,
+)
+from loadtest.driving.tally import Tally
+from loadtest.results import LoadtestError, first_error
+from loadtest.trial.values import (
+    Address,
+    EngineInProcess,
+    Http,
+    InMeetings,
+    Line,
+    Load,
+    OpenAiServer,
+    Record,
+    WebSocketGateway,
+)
+
+__all__: list[str] = []
+
+_PROGRESS_S = 1.0
+
+# For a client to close, once nobody listens any more; then the process ends the hard way.
+_CLOSE_S = 25.0
+
+_READ_BYTES = 2**16
+
+
+def _client(address: Address, load: Load, share: Share) -> AbstractAsyncContextManager[Client]:
+    """The client for a protocol; only its module is imported."""
+    match address, load:
+        case WebSocketGateway(), InMeetings():
+            from loadtest.driving import meetings
+
+            return meetings.client(address, load, share)
+        case _, InMeetings():
+            raise LoadtestError("Only a gateway can be loaded through meetings.")
+        case WebSocketGateway(), _:
+            from loadtest.driving.clients import websocket
+
+            return websocket.client(address, load, share)
+        case OpenAiServer(), _:
+            from loadtest.driving.clients import sse
+
+            return sse.client(address, load, share)
+        case Http(), _:
+            from loadtest.driving.clients import http
+
+            return http.client(address, load, share)
+        case EngineInProcess(), _:
+            from loadtest.driving.clients import engine
+
+            return engine.client(address, load, share)
+
+
+class _Worker:
+    """Answers orders, one at a time. out: the descriptor of what the driver reads."""
+
+    def __init__(self, out: int) -> None:
+        self._out = out
+        self._orders: asyncio.Queue[Order | None] = asyncio.Queue()
+
+    async def serve(self) -> None:
+        """Until there are no more orders."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None  # noqa: S101 -- a coroutine runs in one
+
+        def end() -> None:
+            self._orders.put_nowait(None)
+            task.cancel()
+
+        def read() -> None:
+            for line in _lines(0):
+                loop.call_soon_threadsafe(self._orders.put_nowait, orders.decode(line))
+            # It may be over already.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(end)
+            time.sleep(_CLOSE_S)
+            os._exit(1)
+
+        threading.Thread(target=read, name="orders", daemon=True).start()
+        start = await self._orders.get()
+        if not isinstance(start, Start):
+            raise LoadtestError("A client process was not told what to do.")
+        async with _client(start.address, start.load, start.share) as client:
+            self.say(Ready())
+            while True:
+                await self._pass(client, start)
+
+    async def _pass(self, client: Client, start: Start) -> None:
+        prepare = await self._orders.get()
+        if not isinstance(prepare, Prepare):
+            raise LoadtestError("A client process was given orders out of turn.")
+        lines = await client.prepare(prepare.lines, prepare.load)
+        self.say(Prepared())
+        begin = await self._orders.get()
+        if not isinstance(begin, Begin):
+            raise LoadtestError("A client process was given orders out of turn.")
+        tally = Tally(begin.begin_s, keep_text=begin.keep_text, processes=start.share.processes)
+        with _without_garbage(isinstance(start.address, EngineInProcess)):
+            cpu_s = time.process_time()
+            await self._play(client, lines, tally, begin)
+            use = tally.lag.use(time.process_time() - cpu_s, tally.now_s())
+        self.say(Played(tally.last_s, tally.records, tally.delivered(), use))
+
+    async def _play(self, client: Client, lines: Sequence[Line], tally: Tally, begin: Begin) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            meanwhile = [tasks.create_task(tally.lag.watch()), tasks.create_task(self._progress(tally))]
+            try:
+                async with asyncio.timeout(begin.begin_s + begin.limit_s - time.monotonic()) as limit:
+                    await client.play(tally)
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                _give_up(lines, tally)
+            for task in meanwhile:
+                task.cancel()
+
+    async def _progress(self, tally: Tally) -> None:
+        while True:
+            await asyncio.sleep(_PROGRESS_S)
+            self.say(Progress(len(tally.records), tally.failed, tally.recent_ms()))
+
+    def say(self, answer: Answer) -> None:
+        left = memoryview(msgspec.json.encode(answer) + b"\n")
+        while left:
+            left = left[os.write(self._out, left) :]
+
+
+def _lines(descriptor: int) -> Iterator[bytes]:
+    """What is read, line by line. A file object's lock would be held by the thread that waits here at the end."""
+    left: list[bytes] = []
+    while data := os.read(descriptor, _READ_BYTES):
+        first, *others = data.split(b"\n")
+        left.append(first)
+        for other in others:
+            yield b"".join(left)
+            left = [other]
+
+
+def _give_up(lines: Sequence[Line], tally: Tally) -> None:
+    """What has no record yet at the end of the time gets one."""
+    known = {(record.line, record.target) for record in tally.records}
+    now_s = tally.now_s()
+    for line in lines:
+        for target in line.targets:
+            if (line.id, target) not in known:
+                tally.done(Record(line.id, target, min(line.due_s, now_s), now_s, None, None, failed="time limit"))
+
+
+@contextmanager
+def _without_garbage(of_the_system: bool) -> Iterator[None]:
+    """No pauses for garbage, of which a pass makes little; a process that is part of the system keeps its ways."""
+    if of_the_system:
+        yield
+        return
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+def _main() -> None:
+    # Whatever else is printed in here goes to the log.
+    out = os.dup(1)
+    os.dup2(2, 1)
+    worker = _Worker(out)
+    # A connection each for thousands of sessions.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(worker.serve())
+    except* LoadtestError as errors:
+        worker.say(Broken(str(first_error(errors))))
+    except* (asyncio.CancelledError, BrokenPipeError):
+        pass  # whoever started us is leaving, or gone
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,71 @@
+"""What a client process keeps of one pass.
+
+Knows: records and their clock. Must not know: sockets, who says what when.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+
+from loadtest.driving.lag import Lag
+from loadtest.trial.values import Delivered, Record
+
+__all__ = ["Tally"]
+
+# Of all client processes together.
+_MOST_FINALS = 20_000
+
+
+class Tally:
+    """Filled by a client while it plays.
+
+    begin_s: the pass begins then, by `time.monotonic`; seconds in records count from it. keep_text: whether
+    records hold their text. processes: client processes that play together. frames, bytes: of the wire's payload;
+    a client adds to them. last_s: when the newest record came.
+    """
+
+    def __init__(self, begin_s: float, *, keep_text: bool, processes: int) -> None:
+        self.begin_s = begin_s
+        self.keep_text = keep_text
+        self.lag = Lag()
+        self.records: list[Record] = []
+        self.failed = 0
+        self.frames = 0
+        self.bytes = 0
+        self.last_s = 0.0
+        self._recent_ms: list[float] = []
+        self._finals = 0
+        self._final_ms: list[float] = []
+        self._most_finals = _MOST_FINALS // processes
+        self._rng = random.Random("finals")
+
+    def now_s(self) -> float:
+        """Seconds after the beginning."""
+        return time.monotonic() - self.begin_s
+
+    def done(self, record: Record) -> None:
+        """One line in one language has ended, well or not: once for each of `Line.targets`."""
+        self.records.append(record)
+        self.last_s = self.now_s()
+        if record.failed is not None:
+            self.failed += 1
+        elif record.first_s is not None:
+            self._recent_ms.append((record.first_s - record.due_s) * 1000)
+
+    def final(self, ms: float) -> None:
+        """A whole translation has arrived at one reader, so long after its line was due."""
+        self._finals += 1
+        if len(self._final_ms) < self._most_finals:
+            self._final_ms.append(round(ms, 3))
+        elif (place := self._rng.randrange(self._finals)) < self._most_finals:
+            self._final_ms[place] = round(ms, 3)
+
+    def recent_ms(self) -> list[float]:
+        """First texts since this was asked last, milliseconds after their lines were due."""
+        recent, self._recent_ms = self._recent_ms, []
+        return recent
+
+    def delivered(self) -> Delivered:
+        """What arrived so far."""
+        return Delivered(self.frames, self.bytes, self._finals, self._final_ms)

@@ -1,0 +1,172 @@
+"""`python -m loadtest journey`: its options.
+
+Knows: the names of the options, which parts make a report. Must not know: how anything is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from loadtest.commands import Command, Say, add_out, between, from_, numbers
+from loadtest.journey import memory
+from loadtest.journey.outcome import findings, outcome
+from loadtest.journey.rounds import Rounds
+from loadtest.journey.run import Plan, journey
+from loadtest.journey.shown import figures, tables
+from loadtest.journey.stages import stages
+from loadtest.machine import describe
+from loadtest.talk.scenario import Scenario
+from loadtest.trial import options as common
+from loadtest.trial import report
+from loadtest.trial.gpu import gpu
+from loadtest.trial.values import Report
+
+__all__ = ["JOURNEY"]
+
+_CONCURRENCY = (1, 5, 10, 15, 20, 25)
+_ALL_MEMORY = 0.9
+
+
+def _rates(text: str) -> tuple[float, ...]:
+    """Numbers with commas between them, or nothing."""
+    rate = from_(0.01, 100_000)
+    return tuple(sorted({rate(part) for part in text.split(",") if part.strip()}))
+
+
+def _settings(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise argparse.ArgumentTypeError(f"is no JSON object: {error}") from None
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    add_out(parser)
+    common.add_engine(parser)
+    add = parser.add_argument
+    add("--seed", type=int, default=1, help="which lines")
+    add("--source", default="en", metavar="LANG", help="language that is spoken")
+    add("--target", default="de", metavar="LANG", help="language that is read")
+    common.add_driver(parser, time_limit_s=7_200)
+    common.add_objective(parser)
+    add(
+        "--concurrency",
+        type=numbers,
+        default=",".join(map(str, _CONCURRENCY)),
+        metavar="N,N",
+        help="requests at a time, one level each; the table is of the highest",
+    )
+    add(
+        "--rates",
+        type=_rates,
+        metavar="N,N",
+        help="requests a second in the open loop, for one worker, static batching and the recommended gateway; "
+        "without it, 0.5, 0.8 and 1.2 of what one worker and the gateway do at best; '' leaves the open loop out",
+    )
+    add("--round-s", type=from_(0.5, 600), default=8.0, metavar="S", help="about how long one round takes")
+    add("--repetitions", type=between(1, 20), default=1, metavar="N", help="rounds at each level")
+    add(
+        "--group",
+        type=between(1, 16),
+        default=1,
+        metavar="N",
+        help="systems that are started at once, beside the recommended gateway, which stays; they are measured "
+        "one at a time and share the memory of a GPU",
+    )
+    add(
+        "--recommended",
+        type=_settings,
+        default="{}",
+        metavar="JSON",
+        help='settings of the gateway of the last stage, besides the others: {"engine": {"max_num_seqs": 32}}',
+    )
+    add(
+        "--stages",
+        type=lambda text: tuple(filter(None, text.split(","))),
+        default="",
+        metavar="NAME,NAME",
+        help="one-worker, two-workers, static-batching, gateway-64-uniform, gateway-64 to gateway-8, recommended; "
+        "without it, all",
+    )
+    add("--bars", action="store_true", help="exit status 1 unless the gateway reaches 7.5 × one worker")
+
+
+async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
+    machine = describe()
+    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    settings = common.settings(options)
+    common.check(common.merged(settings, options.recommended))
+    rows, systems = stages(settings, options.recommended, options.stages)
+    groups = memory.groups(systems, options.group)
+    engine = settings.get("engine", {})
+    with gpu() as device:
+        total_mib = device.total_mib() if device is not None else None
+    if total_mib is not None and engine.get("kind") != "simulated":
+        share = engine.get("gpu_memory_utilization", _ALL_MEMORY)
+        groups = memory.shared(groups, share, total_mib / 1024)
+    rounds = Rounds(
+        scenario=Scenario(seed=options.seed, source=options.source, targets=(options.target,)),
+        round_s=options.round_s,
+        repetitions=options.repetitions,
+        processes=options.processes,
+        say=say,
+    )
+    played = await journey(
+        Plan(
+            stages=rows,
+            groups=groups,
+            concurrency=sorted(options.concurrency),
+            rates=options.rates,
+            rounds=rounds,
+            time_limit_s=options.time_limit_s,
+        )
+    )
+    objective = common.objective(options)
+    found = outcome(rows, played, objective)
+    return Report(
+        kind="journey",
+        command=command,
+        began=began,
+        model=common.model_name(settings),
+        machine=machine,
+        settings={
+            "engine": engine,
+            "recommended": options.recommended,
+            "concurrency": list(sorted(options.concurrency)),
+            "round_s": options.round_s,
+            "repetitions": options.repetitions,
+            "group": options.group,
+            "processes": options.processes,
+            "seed": options.seed,
+            "source": options.source,
+            "target": options.target,
+        },
+        objective=objective,
+        findings=findings(found, bars=options.bars),
+        trials=[each.trial for each in played],
+        details=msgspec.to_builtins(found),
+    )
+
+
+def _write(made: Report, folder: Path) -> None:
+    report.write(made, folder, figures(made), extra_tables=tables(made))
+
+
+JOURNEY = Command(
+    name="journey",
+    help="from a queue in front of one worker to the gateway, every architecture in one run",
+    description="The architectures of the original reports and the gateway, with the same model and lines on this "
+    "machine: an HTTP front with one worker, two workers, static batching, the gateway with batches of 64, 32, 16 "
+    "and 8 on data of one length and of natural lengths, and with the recommended settings. One table beside the "
+    "reports' own. Exit status 1 when a bar is missed.",
+    add=_add,
+    run=_run,
+    write=_write,
+    table=lambda made: report.table(made, tables(made)),
+    passed=report.passed,
+)

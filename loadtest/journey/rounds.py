@@ -1,0 +1,155 @@
+"""Rounds on one system: so many requests at a time, or so many a second, for about as long as was asked for.
+
+Knows: drivers, lines, how many of them a round needs. Must not know: which systems there are, what is concluded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from loadtest.commands import Say
+from loadtest.driving.driver import Driven, Driver, driver
+from loadtest.journey import queued
+from loadtest.journey.stages import Stage
+from loadtest.systems.running import Running
+from loadtest.talk.scenario import Scenario, arrivals, request_lines
+from loadtest.trial.measure import measure
+from loadtest.trial.values import Closed, Http, Line, Open, Trial
+
+__all__ = ["Round", "Rounds", "best_per_s"]
+
+# No two levels or repetitions say the same, and none what was said while warming up.
+_WARM_UP_SEED, _SEEDS_APART = 900_000, 1_000
+
+_LEAST_WARM_UP = 4
+
+# Of a round.
+_WARM_UP_PART = 0.2
+
+# A round is never shorter than so many for each one that is in flight. At its end fewer and fewer are: to a queue
+# in front of a worker that makes no difference, to a batch it does.
+_LEAST_TURNS_QUEUED, _LEAST_TURNS = 2, 8
+
+# An overload is offered for as long as can be worked off in this many rounds.
+_MOST_ROUNDS = 3.0
+
+# Beyond which what is not done has failed.
+_LIMIT_TIMES, _LIMIT_S = 4.0, 30.0
+
+
+class Round(Struct, frozen=True):
+    """One trial. queued: what part of the time its translations spent in queues; null where that is not told."""
+
+    stage: str
+    trial: Trial
+    queued: float | None
+
+    @property
+    def per_s(self) -> float:
+        """Finished translations a second."""
+        finished = sum(each.failed is None and each.done_s is not None for each in self.trial.records)
+        return finished / self.trial.elapsed_s if self.trial.elapsed_s > 0 else 0.0
+
+
+class Rounds(Struct, frozen=True, kw_only=True):
+    """How rounds are played. scenario: its shape is the stage's. round_s: about how long one takes, seconds."""
+
+    scenario: Scenario
+    round_s: float
+    repetitions: int
+    processes: int
+    say: Say
+
+    async def closed(self, stage: Stage, running: Running, in_flight: int) -> list[Round]:
+        """All repetitions with so many requests at a time, after a short one that is not kept."""
+        load = Closed(in_flight)
+        async with driver(running.address, load, processes=self.processes, say=self.say) as playing:
+            per_s = await self._warm_up(stage, playing, in_flight)
+            turns = _LEAST_TURNS_QUEUED if isinstance(running.address, Http) else _LEAST_TURNS
+            rounds = []
+            for repetition in range(1, self.repetitions + 1):
+                count = max(math.ceil(per_s * self.round_s), turns * in_flight)
+                lines = request_lines(self._scenario(stage, in_flight + repetition * _SEEDS_APART), count)
+                name = f"{stage.title}: {in_flight} at a time"
+                limit_s = _LIMIT_TIMES * max(self.round_s, count / per_s) + _LIMIT_S
+                rounds.append(await self._round(stage, running, playing, lines, load, name, repetition, limit_s))
+                per_s = max(rounds[-1].per_s, per_s / 2)
+            return rounds
+
+    async def open(self, stage: Stage, running: Running, per_s: float, most_per_s: float) -> list[Round]:
+        """All repetitions with so many requests a second. most_per_s: what the system does at best."""
+        load = Open(per_s)
+        seconds = min(self.round_s, _MOST_ROUNDS * self.round_s * most_per_s / per_s)
+        async with driver(running.address, load, processes=self.processes, say=self.say) as playing:
+            rounds = []
+            for repetition in range(1, self.repetitions + 1):
+                # Said of all systems alike, whatever the level is called.
+                seed = round(per_s * 1_000) + repetition * _SEEDS_APART
+                count = max(math.ceil(per_s * seconds), 1)
+                lines = arrivals(request_lines(self._scenario(stage, seed), count), per_s, seed)
+                name = f"{stage.title}: {per_s:g} a second"
+                limit_s = _LIMIT_TIMES * max(seconds, count / most_per_s) + _LIMIT_S
+                rounds.append(await self._round(stage, running, playing, lines, load, name, repetition, limit_s))
+            return rounds
+
+    async def _warm_up(self, stage: Stage, playing: Driver, in_flight: int) -> float:
+        """How many it translates a second with so many at a time, roughly.
+
+        A pass that is over at once tells little of that: most of it is its end, where fewer and fewer are in
+        flight. Then there is a longer one.
+        """
+        scenario = self._scenario(stage, _WARM_UP_SEED + in_flight)
+        count, said, per_s = max(in_flight, _LEAST_WARM_UP), 0, 0.0
+        for _ in range(2):
+            lines = request_lines(scenario, said + count)[said:]
+            title = f"{stage.title}: {in_flight} at a time, warming up"
+            driven = await playing.play(lines, limit_s=_LIMIT_TIMES * self.round_s + _LIMIT_S, stage=title)
+            per_s = max(_finished(driven), 1) / max(driven.elapsed_s, 0.001)
+            if driven.elapsed_s > _WARM_UP_PART * self.round_s:
+                break
+            said, count = said + count, math.ceil(2 * _WARM_UP_PART * self.round_s * per_s)
+        return per_s
+
+    async def _round(
+        self,
+        stage: Stage,
+        running: Running,
+        playing: Driver,
+        lines: list[Line],
+        load: Closed | Open,
+        name: str,
+        repetition: int,
+        limit_s: float,
+    ) -> Round:
+        before = await asyncio.to_thread(queued.read, running.metrics_url)
+        trial = await measure(
+            running,
+            playing,
+            lines,
+            load,
+            name=name,
+            repetition=repetition,
+            workload=f"{stage.shape} data",
+            say=self.say,
+            limit_s=limit_s,
+            allow_bottleneck=True,
+        )
+        after = await asyncio.to_thread(queued.read, running.metrics_url)
+        return Round(stage.key, trial, after.share_since(before))
+
+    def _scenario(self, stage: Stage, seed: int) -> Scenario:
+        return replace(self.scenario, shape=stage.shape, seed=self.scenario.seed + seed)
+
+
+def _finished(driven: Driven) -> int:
+    return sum(each.failed is None and each.done_s is not None for each in driven.records)
+
+
+def best_per_s(rounds: Iterable[Round]) -> float:
+    """The most that was translated a second in a closed loop."""
+    return max((each.per_s for each in rounds if isinstance(each.trial.load, Closed)), default=0.0)

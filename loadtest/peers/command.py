@@ -1,0 +1,131 @@
+"""`python -m loadtest peers`: its options, and its report.
+
+Knows: the names of the options. Must not know: how anything is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from gateway.engines import hardware
+from loadtest.commands import Command, Say, add_out, between, from_, numbers
+from loadtest.machine import describe
+from loadtest.peers.comparison import comparisons, findings
+from loadtest.peers.peer import DIRECT, GATEWAY, NAMES, SERVE, SERVE_TUNED, Peer, named, shared, variants
+from loadtest.peers.run import PeersPlan, run
+from loadtest.peers.table import tables
+from loadtest.results import LoadtestError
+from loadtest.trial import options as common
+from loadtest.trial import report as reports
+from loadtest.trial.gpu import gpu
+from loadtest.trial.values import Report
+
+__all__ = ["PEERS"]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    for name in names:
+        if name not in NAMES:
+            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(NAMES)}")
+    return names
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    add_out(parser)
+    common.add_engine(parser)
+    common.add_workload(parser)
+    add = parser.add_argument
+    add("--peers", type=_names, metavar="NAME,NAME", help=f"of {', '.join(NAMES)}; without it the first four")
+    add(
+        "--variants",
+        type=Path,
+        metavar="FILE.json",
+        help='further gateways with other settings: {"name": {"engine": {...}, "route": "gateway"}}',
+    )
+    add("--workers", type=between(1, 64), default=4, metavar="N", help="front-end processes of vllm-serve-workers")
+    add(
+        "--in-flight",
+        type=numbers,
+        default="25,64,256" if hardware.gpu_present() else "1,4,16",
+        metavar="N,N",
+        help="requests in flight, one level each",
+    )
+    add("--repetitions", type=between(1, 50), default=3, metavar="N", help="rounds of each system and level")
+    add("--round-s", type=from_(0.1, 600), default=6.0, metavar="S", help="about how long a round takes")
+    add("--utterances", type=between(1, 1_000_000), metavar="N", help="in a round, instead of --round-s")
+    add("--bars", action="store_true", help="the gateway has to reach what it promises on a GPU")
+    common.add_driver(parser, processes=max(1, len(os.sched_getaffinity(0)) // 4))
+    common.add_objective(parser)
+
+
+def _plan(options: argparse.Namespace) -> PeersPlan:
+    settings = common.settings(options)
+    simulated = settings.get("engine", {}).get("kind") == "simulated"
+    names = options.peers or ((GATEWAY, DIRECT) if simulated else (GATEWAY, DIRECT, SERVE, SERVE_TUNED))
+    peers: list[Peer] = named(names, settings, options.workers)
+    if options.variants is not None:
+        peers += variants(options.variants, settings)
+    if len(peers) == 1:
+        raise LoadtestError("The gateway has nothing to be compared with: name more peers, or variants.")
+    with gpu() as device:
+        memory_mib = None if device is None else device.total_mib()
+    if memory_mib is None and hardware.gpu_present() and not simulated:
+        raise LoadtestError("NVIDIA's management library does not tell how much memory the GPU has.")
+    peers = shared(peers, memory_mib)
+    return PeersPlan(
+        peers=tuple(peers),
+        in_flight=options.in_flight,
+        repetitions=options.repetitions,
+        round_s=options.round_s,
+        utterances=options.utterances,
+        scenario=common.scenario(options),
+        replayed=common.replayed(options),
+        processes=options.processes,
+        time_limit_s=options.time_limit_s,
+    )
+
+
+async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
+    machine, began = describe(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    plan = _plan(options)
+    outcome = await run(plan, say)
+    if not outcome.trials:
+        why = next(iter(outcome.failures.values()), "There was no time for a single round (--time-limit-s).")
+        raise LoadtestError(why)
+    compared = comparisons(outcome)
+    peers = tuple(structs.replace(peer, settings=common.shown(peer.settings)) for peer in plan.peers)
+    told = msgspec.to_builtins(structs.replace(plan, peers=peers))
+    return Report(
+        kind="peers",
+        command=command,
+        began=began,
+        model=common.model_name(plan.peers[0].settings),
+        machine=machine,
+        settings={**told, "replayed": len(plan.replayed)},
+        objective=common.objective(options),
+        findings=findings(outcome, compared, bars=options.bars),
+        trials=outcome.trials,
+        details={"comparisons": msgspec.to_builtins(compared)},
+    )
+
+
+PEERS = Command(
+    name="peers",
+    help="the gateway beside vLLM's own server and the engine called directly",
+    description="The same lines through the gateway's WebSocket, through vLLM's own server and straight into the "
+    "engine, which all run at the same time and take turns: ratios of neighbouring rounds in requests/s and "
+    "tokens/s, first token, CPU, whether the texts are the same. Closed loop. Exit status 1 when a bar is missed "
+    "(--bars).",
+    add=_add,
+    run=_run,
+    write=lambda report, folder: reports.write(report, folder, extra_tables=tables(report)),
+    table=lambda report: reports.table(report, tables(report)),
+    passed=reports.passed,
+)

@@ -1,0 +1,125 @@
+"""The systems that are compared.
+
+Knows: which there are, and what each is started with. Must not know: how any of them is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from loadtest.commands import Say
+from loadtest.results import LoadtestError
+from loadtest.systems.gateway import gateway
+from loadtest.systems.running import Running
+from loadtest.systems.share import with_share
+from loadtest.systems.vllm_serve import vllm_serve
+from loadtest.trial.options import check, merged, shown
+from loadtest.trial.values import EngineInProcess
+
+__all__ = ["DIRECT", "GATEWAY", "NAMES", "SERVE", "SERVE_TUNED", "Peer", "named", "shared", "system", "variants"]
+
+GATEWAY, DIRECT = "gateway", "asyncllm"
+SERVE, SERVE_TUNED, SERVE_WORKERS = "vllm-serve", "vllm-serve-tuned", "vllm-serve-workers"
+
+NAMES = (GATEWAY, DIRECT, SERVE, SERVE_TUNED, SERVE_WORKERS)
+
+
+class Peer(Struct, frozen=True):
+    """One system. route: through what the lines reach the engine. settings: a gateway's, sections nested. tuned,
+    arguments: of vLLM's server, see `vllm_serve`."""
+
+    name: str
+    route: Literal["gateway", "asyncllm", "vllm-serve"]
+    settings: dict[str, Any]
+    tuned: bool = False
+    arguments: dict[str, Any] = {}
+
+
+class _Variant(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a file of variants says of one: settings are merged into the gateway's."""
+
+    route: Literal["gateway", "asyncllm", "vllm-serve"] = "gateway"
+    engine: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    tuned: bool = True
+    arguments: dict[str, Any] = {}
+
+
+def named(names: Sequence[str], settings: Mapping[str, Any], workers: int) -> list[Peer]:
+    """Peers of these names, the gateway among them. workers: front-end processes of `vllm-serve-workers`.
+
+    Raises `LoadtestError` for a name that is none, and for one that cannot have the engine.
+    """
+    if unknown := [name for name in names if name not in NAMES]:
+        raise LoadtestError(f"There is no peer {unknown[0]!r}; there are {', '.join(NAMES)}.")
+    made = [_named(name, dict(settings), workers) for name in dict.fromkeys((*names, GATEWAY))]
+    _check_engine(made)
+    # What the others are compared with comes first.
+    return sorted(made, key=lambda peer: peer.name != GATEWAY)
+
+
+def _named(name: str, settings: dict[str, Any], workers: int) -> Peer:
+    match name:
+        case "gateway" | "asyncllm":
+            return Peer(name, name, settings)
+        case "vllm-serve-workers":
+            return Peer(name, "vllm-serve", settings, tuned=True, arguments={"api_server_count": workers})
+        case _:
+            return Peer(name, "vllm-serve", settings, tuned=name == SERVE_TUNED)
+
+
+def variants(file: Path, settings: Mapping[str, Any]) -> list[Peer]:
+    """Further peers: `{"name": {"engine": {…}, "route": "gateway"}}`, each with other settings than the gateway.
+
+    Raises `LoadtestError` for a file or settings that cannot be used.
+    """
+    try:
+        told = msgspec.json.decode(file.read_bytes(), type=dict[str, _Variant])
+    except OSError as error:
+        raise LoadtestError(f"{file} cannot be read: {error.strerror}.") from None
+    except msgspec.DecodeError as error:
+        raise LoadtestError(f"{file} names no variants: {error}.") from None
+    made: list[Peer] = []
+    for name, variant in told.items():
+        if name in NAMES:
+            raise LoadtestError(f"{file}: {name!r} is the name of a peer that is no variant.")
+        own = merged(merged(settings, {"engine": variant.engine}), variant.settings)
+        check(own)
+        made.append(Peer(name, variant.route, own, tuned=variant.tuned, arguments=variant.arguments))
+    _check_engine(made)
+    return made
+
+
+def shared(peers: Sequence[Peer], gpu_mib: float | None) -> list[Peer]:
+    """The same, each with its share of the GPU's memory. gpu_mib: all of it; null without a GPU."""
+    return [replace(peer, settings=with_share(peer.settings, len(peers), gpu_mib)) for peer in peers]
+
+
+def system(peer: Peer, say: Say) -> AbstractAsyncContextManager[Running]:
+    """The peer, ready for clients."""
+    match peer.route:
+        case "gateway":
+            return gateway(peer.settings, say, name=peer.name)
+        case "asyncllm":
+            return _direct(peer)
+        case "vllm-serve":
+            return vllm_serve(peer.settings, say, arguments=peer.arguments, tuned=peer.tuned, name=peer.name)
+
+
+@asynccontextmanager
+async def _direct(peer: Peer) -> AsyncIterator[Running]:
+    # Its engine is built by the client that calls it.
+    yield Running(peer.name, EngineInProcess(peer.settings), shown(peer.settings))
+
+
+def _check_engine(peers: Sequence[Peer]) -> None:
+    for peer in peers:
+        if peer.route == "vllm-serve" and peer.settings.get("engine", {}).get("kind") == "simulated":
+            raise LoadtestError(f"{peer.name} has no simulated engine; choose among {GATEWAY},{DIRECT} (--peers).")

@@ -1,0 +1,207 @@
+"""Rounds in turn: each level, all systems say the same lines, forward and backward through the systems.
+
+Knows: the order, how many lines a round has. Must not know: what systems there are, what the results look like.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import statistics
+from collections.abc import Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from loadtest.commands import Say
+from loadtest.driving.driver import Driver, driver
+from loadtest.peers.peer import Peer, system
+from loadtest.results import LoadtestError
+from loadtest.systems.running import Running
+from loadtest.systems.start import attempted, together
+from loadtest.talk.scenario import Scenario, request_lines
+from loadtest.trial.measure import measure
+from loadtest.trial.values import Closed, Line, Trial
+
+__all__ = ["Outcome", "PeersPlan", "run"]
+
+# No two levels or repetitions say the same, and none what was said while warming up: what a system keeps of
+# earlier rounds is of no use to it in this one.
+_SEEDS_APART, _WARM_UP_SEED = 10_000, 5_000_000
+
+# For each one in flight: of a warm-up, which tells how fast a system is; and of a round at least, since fewer and
+# fewer are in flight in its last turn.
+_WARM_UP_TURNS, _LEAST_WARM_UP, _LEAST_TURNS = 4, 8, 4
+
+# A round that takes so many times as long as it should, and this much more, is given up.
+_LIMIT_TIMES, _LIMIT_S = 5.0, 60.0
+
+
+_Started = TypeVar("_Started")
+
+
+class PeersPlan(Struct, frozen=True, kw_only=True):
+    """peers: the first is what the others are compared with. in_flight: one level each. round_s: about how long a
+    round takes, seconds; utterances: or so many in each. replayed: lines to say instead of the scenario's."""
+
+    peers: tuple[Peer, ...]
+    in_flight: tuple[int, ...]
+    repetitions: int = 3
+    round_s: float = 6.0
+    utterances: int | None = None
+    scenario: Scenario = Scenario()
+    replayed: tuple[Line, ...] = ()
+    processes: int = 1
+    time_limit_s: float = 3_600.0
+
+    @property
+    def workload(self) -> str:
+        """For people."""
+        if self.replayed:
+            return f"{len(self.replayed)} lines of a file, as often as needed"
+        said = self.scenario
+        return f"{said.shape} lengths, seed {said.seed}, {said.source} to {', '.join(said.targets)}"
+
+
+class Outcome(Struct):
+    """trials: in the order in which they ended, without their texts. same_text: (in flight, peer) → part of the
+    translations of the first repetition that were the same as the first peer's. failures: peer → why it takes part
+    no more. complete: whether there was time for everything."""
+
+    trials: list[Trial]
+    same_text: dict[tuple[int, str], float]
+    failures: dict[str, str]
+    complete: bool = True
+
+
+async def run(plan: PeersPlan, say: Say) -> Outcome:
+    """All rounds that there is time for. A system that cannot go on is left out from then on."""
+    rounds = _Rounds(plan, say)
+    try:
+        async with asyncio.timeout(plan.time_limit_s):
+            await rounds.play()
+    except TimeoutError:
+        rounds.outcome.complete = False
+    return rounds.outcome
+
+
+class _Rounds:
+    def __init__(self, plan: PeersPlan, say: Say) -> None:
+        self.outcome = Outcome([], {}, {})
+        self._plan = plan
+        self._say = say
+
+    async def play(self) -> None:
+        peers = self._plan.peers
+        async with together(*(attempted(system(peer, self._say)) for peer in peers)) as started:
+            running = self._standing([peer.name for peer in peers], started)
+            # Those of engines that are called directly hold them, so all stay for every level.
+            most = Closed(max(self._plan.in_flight))
+            drivers = (
+                attempted(driver(each.address, most, processes=self._plan.processes, say=self._say))
+                for each in running
+            )
+            async with together(*drivers) as opened:
+                standing = self._standing([each.name for each in running], opened)
+                pairs = list(zip(filter(self._takes_part, running), standing, strict=True))
+                for in_flight in self._plan.in_flight:
+                    await self._level(in_flight, [pair for pair in pairs if self._takes_part(pair[0])])
+
+    async def _level(self, in_flight: int, pairs: Sequence[tuple[Running, Driver]]) -> None:
+        load = Closed(in_flight)
+        per_s = {each.name: await self._warm_up(each, own, in_flight) for each, own in pairs}
+        for repetition in range(1, self._plan.repetitions + 1):
+            lines = self._lines(in_flight, repetition, self._count(in_flight, per_s))
+            trials: list[Trial] = []
+            for each, own in pairs if repetition % 2 else reversed(pairs):
+                if self._takes_part(each):
+                    limit_s = _LIMIT_TIMES * len(lines) / per_s[each.name] + _LIMIT_S
+                    trials += await self._round(each, own, lines, load, repetition, limit_s)
+            if repetition == 1:
+                self._compare_texts(in_flight, trials)
+
+    async def _warm_up(self, running: Running, own: Driver, in_flight: int) -> float:
+        """How many lines a second it translates, roughly; a small number where it does not."""
+        lines = self._lines(in_flight, 0, max(_WARM_UP_TURNS * in_flight, _LEAST_WARM_UP))
+        stage = f"{_title(running, in_flight)}, warming up"
+        try:
+            limit_s = _LIMIT_TIMES * self._plan.round_s + _LIMIT_S
+            driven = await own.play(lines, load=Closed(in_flight), limit_s=limit_s, stage=stage)
+        except LoadtestError as error:
+            self.outcome.failures[running.name] = str(error)
+            return 1.0
+        finished = sum(each.failed is None for each in driven.records)
+        return max(finished, 1) / max(driven.elapsed_s, 1e-3)
+
+    async def _round(
+        self, running: Running, own: Driver, lines: list[Line], load: Closed, repetition: int, limit_s: float
+    ) -> list[Trial]:
+        """One trial, or none where the system could not go on."""
+        try:
+            trial = await measure(
+                running,
+                own,
+                lines,
+                load,
+                name=_title(running, load.in_flight),
+                repetition=repetition,
+                workload=self._plan.workload,
+                say=self._say,
+                limit_s=limit_s,
+                keep_text=repetition == 1,
+                allow_bottleneck=True,
+            )
+        except LoadtestError as error:
+            self.outcome.failures[running.name] = str(error)
+            return []
+        without_text = [replace(record, text="") for record in trial.records]
+        self.outcome.trials.append(replace(trial, records=without_text))
+        return [trial]
+
+    def _count(self, in_flight: int, per_s: dict[str, float]) -> int:
+        """Lines of a round: as many as take so long for a system of middling speed."""
+        if self._plan.utterances is not None:
+            return max(self._plan.utterances, in_flight)
+        speeds = [speed for name, speed in per_s.items() if name not in self.outcome.failures]
+        middling = statistics.median(speeds) if speeds else 0.0
+        return max(math.ceil(self._plan.round_s * middling), _LEAST_TURNS * in_flight)
+
+    def _lines(self, in_flight: int, repetition: int, count: int) -> list[Line]:
+        """Those of one repetition, 0 to warm up."""
+        begin = _SEEDS_APART * repetition + in_flight if repetition else _WARM_UP_SEED + in_flight
+        if said := self._plan.replayed:
+            return [
+                replace(said[number % len(said)], id=f"{number}", due_s=0.0, partials=())
+                for number in range(begin, begin + count)
+            ]
+        return request_lines(replace(self._plan.scenario, seed=self._plan.scenario.seed + begin), count)
+
+    def _compare_texts(self, in_flight: int, trials: Sequence[Trial]) -> None:
+        first = self._plan.peers[0].name
+        texts = {
+            trial.system: {(each.line, each.target): each.text for each in trial.records if each.failed is None}
+            for trial in trials
+        }
+        own = texts.pop(first, {})
+        for name, theirs in texts.items():
+            if both := own.keys() & theirs.keys():
+                same = sum(own[key] == theirs[key] for key in both) / len(both)
+                self.outcome.same_text[in_flight, name] = round(same, 4)
+
+    def _standing(self, names: Sequence[str], started: Sequence[_Started | LoadtestError]) -> list[_Started]:
+        """Those that could start; the others are noted."""
+        standing: list[_Started] = []
+        for name, each in zip(names, started, strict=True):
+            if isinstance(each, LoadtestError):
+                self.outcome.failures[name] = str(each)
+            else:
+                standing.append(each)
+        return standing
+
+    def _takes_part(self, running: Running) -> bool:
+        return running.name not in self.outcome.failures
+
+
+def _title(running: Running, in_flight: int) -> str:
+    return f"{running.name}, {in_flight} in flight"

@@ -1,0 +1,62 @@
+"""The comparison as a table.
+
+Knows: what people read from it. Must not know: how anything was measured.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from loadtest.peers.comparison import Comparison, in_words
+from loadtest.results import Spread
+from loadtest.trial.command import Extras
+from loadtest.trial.content import Table
+from loadtest.trial.values import Report
+
+__all__ = ["extras", "tables"]
+
+_HEAD = (
+    "in flight",
+    "gateway beside",
+    "requests/s",
+    "tokens/s",
+    "first token p50 added, ms",
+    "first token p99 added, ms",
+    "same text",
+    "driver was the limit of",
+)
+_CAPTION = (
+    "Each round of the gateway beside the neighbouring round of the same lines: its requests and tokens a second "
+    "divided by the other's, its first token minus the other's; medians over the repetitions, with the lowest and "
+    "the highest in brackets."
+)
+
+
+def extras(report: Report) -> Extras:
+    """For the report of such a folder, written again."""
+    return Extras(tables=tables(report))
+
+
+def tables(report: Report) -> list[Table]:
+    """Of `details`; none where nothing could be compared."""
+    compared = msgspec.convert(report.details.get("comparisons", []), list[Comparison])
+    if not compared:
+        return []
+    rows = [
+        (
+            str(each.in_flight),
+            each.peer,
+            _spread(each.requests, "{:.2f}"),
+            _spread(each.tokens, "{:.2f}"),
+            _spread(each.first_p50_added_ms, "{:+.1f}"),
+            _spread(each.first_p99_added_ms, "{:+.1f}"),
+            "–" if each.same_text is None else f"{each.same_text:.1%}",
+            ", ".join(each.limits) or "–",
+        )
+        for each in compared
+    ]
+    return [Table("The gateway beside the others", _HEAD, rows, _CAPTION)]
+
+
+def _spread(spread: Spread | None, form: str) -> str:
+    return "–" if spread is None else in_words(spread, form)

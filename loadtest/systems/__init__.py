@@ -1,0 +1,1 @@
+"""What is measured: servers as an operator starts them, each in processes of its own."""

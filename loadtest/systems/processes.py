@@ -1,0 +1,142 @@
+"""Processes of ours and those below them: finding them, what they use, ending them.
+
+Knows: Linux's /proc and signals. Must not know: what the processes are for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = [
+    "below",
+    "command",
+    "cpu_s",
+    "everything_cpu_s",
+    "gone",
+    "held",
+    "in_session",
+    "resident_mib",
+    "send",
+    "signal_below",
+]
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+# clock_getcpuclockid(3): the clock of a whole process, threads included. See posix-timers.h of Linux.
+_PROCESS_CLOCK = 2
+
+
+def below(*pids: int) -> list[int]:
+    """Every process below these that lives; not themselves."""
+    by_parent: dict[int, list[int]] = {}
+    for pid, fields in _all():
+        by_parent.setdefault(int(fields[1]), []).append(pid)
+    found: list[int] = []
+    pending = list(pids)
+    while pending:
+        children = by_parent.get(pending.pop(), [])
+        found += children
+        pending += children
+    return found
+
+
+def in_session(leader: int) -> list[int]:
+    """Every process of the session that this one leads or led, itself included."""
+    return [pid for pid, fields in _all() if int(fields[3]) == leader]
+
+
+def command(pid: int) -> str:
+    """Its command line; empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def cpu_s(pid: int) -> float | None:
+    """CPU time since it began, all its threads included; null when it is gone."""
+    try:
+        return time.clock_gettime((~pid << 3) | _PROCESS_CLOCK)
+    except OSError:
+        return None
+
+
+def everything_cpu_s() -> float:
+    """CPU time of the whole machine since it began."""
+    busy = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    # user nice system idle iowait irq softirq steal
+    return (sum(busy[:8]) - busy[3] - busy[4]) / _TICKS_PER_S
+
+
+def resident_mib(pid: int) -> float:
+    """Resident memory; 0 when it is gone."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0.0
+    return round(pages * _PAGE_BYTES / 2**20, 1)
+
+
+@contextmanager
+def held(pids: Iterable[int]) -> Iterator[list[int]]:
+    """Descriptors of those that live, which mean them and no later process of the same number."""
+    descriptors: list[int] = []
+    try:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                descriptors.append(os.pidfd_open(pid))
+        yield descriptors
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def send(descriptor: int, number: signal.Signals) -> bool:
+    """Signal a held process; false when it is gone."""
+    try:
+        signal.pidfd_send_signal(descriptor, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def gone(descriptors: Sequence[int], within_s: float) -> bool:
+    """Wait until all held processes have ended; false when some have not in that time. Blocks."""
+    until_s = time.monotonic() + within_s
+    for descriptor in descriptors:
+        ended = select.poll()
+        ended.register(descriptor, select.POLLIN)
+        if not ended.poll(max(until_s - time.monotonic(), 0) * 1000):
+            return False
+    return True
+
+
+def signal_below(pid: int, name: re.Pattern[str], number: signal.Signals) -> bool:
+    """Signal the first process below whose command line matches; false when there is none."""
+    for found in below(pid):
+        with held([found]) as descriptors:
+            # Looked at once more behind the descriptor: a number may be given to another process meanwhile.
+            if descriptors and found in below(pid) and name.search(command(found)):
+                return send(descriptors[0], number)
+    return False
+
+
+def _all() -> Iterator[tuple[int, list[str]]]:
+    """Every process and the fields of its `stat` from the state on: see proc_pid_stat(5)."""
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            stat = Path(f"/proc/{name}/stat").read_text()
+        except OSError:
+            continue  # it ended
+        # The name in parentheses may contain anything; what follows the last one is numbers.
+        yield int(name), stat.rpartition(")")[2].split()

@@ -1,0 +1,60 @@
+"""Several systems at once, on one machine.
+
+Knows: context managers. Must not know: what is started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TypeVar
+
+from loadtest.results import LoadtestError, first_error
+
+__all__ = ["attempted", "together"]
+
+_Started = TypeVar("_Started")
+
+
+@asynccontextmanager
+async def together(
+    *systems: AbstractAsyncContextManager[_Started],
+) -> AsyncIterator[list[_Started]]:
+    """All of them, ready, in the order given; gone when the block ends, or when one of them cannot start.
+
+    They start at the same time; on a GPU their memory has to be shared out (`share`).
+    """
+    loop = asyncio.get_running_loop()
+    ready: list[asyncio.Future[_Started]] = [loop.create_future() for _ in systems]
+    leave = asyncio.Event()
+
+    async def hold(system: AbstractAsyncContextManager[_Started], known: asyncio.Future[_Started]) -> None:
+        # Entered and left in one task, as task groups and time limits inside ask for.
+        async with system as started:
+            known.set_result(started)
+            await leave.wait()
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for system, known in zip(systems, ready, strict=True):
+                tasks.create_task(hold(system, known))
+            yield [await known for known in ready]
+            leave.set()
+    except BaseExceptionGroup as errors:
+        # The group wraps what its block raises too.
+        raise first_error(errors) from None
+
+
+@asynccontextmanager
+async def attempted(
+    system: AbstractAsyncContextManager[_Started],
+) -> AsyncIterator[_Started | LoadtestError]:
+    """The system, or why it could not start."""
+    async with AsyncExitStack() as stack:
+        outcome: _Started | LoadtestError
+        try:
+            outcome = await stack.enter_async_context(system)
+        except LoadtestError as error:
+            outcome = error
+        yield outcome

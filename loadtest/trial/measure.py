@@ -1,0 +1,154 @@
+"""One trial: lines are played to a system while the machine is watched.
+
+Knows: the driver, the sampler, what a trial is. Must not know: how a system was started, what is made of trials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from loadtest.commands import Say
+from loadtest.driving.driver import Driver
+from loadtest.driving.verdict import bottleneck
+from loadtest.results import LoadtestError
+from loadtest.systems import processes
+from loadtest.systems.metrics import buckets, get
+from loadtest.systems.running import Running
+from loadtest.trial.sampling import sampling
+from loadtest.trial.values import EngineInProcess, Line, Load, Sample, Trial
+
+__all__ = ["DRIVER_WAS_THE_LIMIT", "measure"]
+
+DRIVER_WAS_THE_LIMIT = "driver_was_the_limit"
+"""Where the settings of a trial say that the driver held it back, and how."""
+
+_STEPS = "gateway_engine_step_seconds"
+_GAP_S = 0.1
+
+
+async def measure(
+    running: Running,
+    driver: Driver,
+    lines: Sequence[Line],
+    load: Load,
+    *,
+    name: str,
+    repetition: int,
+    workload: str,
+    say: Say,
+    limit_s: float,
+    keep_text: bool = False,
+    discard_s: float = 0.0,
+    allow_bottleneck: bool = False,
+) -> Trial:
+    """Play the lines once, sampled and accounted.
+
+    discard_s: what was due earlier is no part of the trial, nor is what was used until then; its times count from
+    there. `delivered` and `clients` are of the whole pass nevertheless. allow_bottleneck: a driver that was the
+    limit is noted in the settings of the trial. Raises `LoadtestError` for such a driver otherwise, and when
+    nothing was translated.
+    """
+    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    say(f"{name}, repetition {repetition}" if repetition else f"{name}, warming up")
+    parts = _parts(running, driver)
+    before = await asyncio.to_thread(_steps, running.metrics_url)
+    async with sampling(parts, running.metrics_url) as samples:
+        driven = await driver.play(lines, load=load, keep_text=keep_text, limit_s=limit_s, stage=name)
+    from_s, until_s = driven.began_s + discard_s, driven.began_s + driven.elapsed_s
+    if until_s <= from_s:
+        raise LoadtestError(f"{name}: everything was over within the {discard_s:g} s that are discarded.")
+    after = await asyncio.to_thread(_steps, running.metrics_url)
+    settings: dict[str, Any] = dict(running.settings)
+    if after is not None:
+        settings |= _gaps(before or {}, after)
+    if (sentence := bottleneck(driven, load)) is not None:
+        if not allow_bottleneck:
+            raise LoadtestError(f"{name}: {sentence}")
+        settings[DRIVER_WAS_THE_LIMIT] = sentence
+    records = [
+        replace(
+            record,
+            due_s=record.due_s - discard_s,
+            sent_s=record.sent_s - discard_s,
+            first_s=None if record.first_s is None else record.first_s - discard_s,
+            done_s=None if record.done_s is None else record.done_s - discard_s,
+        )
+        for record in driven.records
+        if record.due_s >= discard_s
+    ]
+    if all(record.failed is not None for record in records):
+        why = next((record.failed for record in records), "nothing was due")
+        raise LoadtestError(f"{name}: no line was translated: {why}")
+    return Trial(
+        name=name,
+        system=running.name,
+        settings=settings,
+        workload=workload,
+        load=load,
+        repetition=repetition,
+        began=began,
+        elapsed_s=round(until_s - from_s, 4),
+        delivered=driven.delivered,
+        clients=driven.clients,
+        cpu_s=_used_s(samples, from_s, until_s),
+        memory_mib=_memory_mib(parts),
+        samples=_within(samples, from_s, until_s),
+        records=records,
+    )
+
+
+def _parts(running: Running, driver: Driver) -> dict[str, list[int]]:
+    if isinstance(running.address, EngineInProcess):
+        return {"serving": driver.pids}
+    if running.pid is None:
+        return {"clients": driver.pids}
+    return {"serving": [running.pid], "clients": driver.pids}
+
+
+def _memory_mib(parts: dict[str, list[int]]) -> float | None:
+    serving = parts.get("serving")
+    return round(sum(map(processes.resident_mib, serving)), 1) if serving else None
+
+
+def _used_s(samples: Sequence[Sample], from_s: float, until_s: float) -> dict[str, float]:
+    """CPU seconds by part between two moments; each sample tells the mean since the one before it."""
+    used_s: dict[str, float] = {}
+    for before, sample in itertools.pairwise(samples):
+        overlap_s = min(sample.at_s, until_s) - max(before.at_s, from_s)
+        if overlap_s > 0:
+            for part, cores in sample.cores.items():
+                used_s[part] = used_s.get(part, 0.0) + cores * overlap_s
+    return {part: round(seconds, 4) for part, seconds in used_s.items()}
+
+
+def _within(samples: Sequence[Sample], from_s: float, until_s: float) -> list[Sample]:
+    """Those between two moments, their times counted from the first."""
+    return [
+        replace(sample, at_s=round(sample.at_s - from_s, 3))
+        for sample in samples
+        if from_s <= sample.at_s <= until_s
+    ]
+
+
+def _steps(metrics_url: str | None) -> dict[float, float] | None:
+    """The histogram of the time between two outputs of the engine; null where there is none."""
+    if metrics_url is None:
+        return None
+    return buckets(get(metrics_url)[1], _STEPS) or None
+
+
+def _gaps(before: dict[float, float], after: dict[float, float]) -> dict[str, float]:
+    """Steps between two readings, and how many of them took longer than they may."""
+    grown = {bound: count - before.get(bound, 0.0) for bound, count in after.items()}
+    steps = grown.get(float("inf"), 0.0)
+    within = max((bound for bound in grown if bound <= _GAP_S), default=None)
+    return {
+        "engine_steps": int(steps),
+        "engine_gaps_over_100_ms": int(steps - grown[within]) if within is not None else int(steps),
+    }

@@ -1,0 +1,276 @@
+"""What several repetitions of one trial amount to.
+
+Knows: records, samples, percentiles, medians. Must not know: files, clocks, how anything was measured or looks.
+
+Latency counts from when a line was due; in a closed loop, that is when it was sent.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from loadtest.results import Spread, nearest_rank
+from loadtest.trial.idle import longest_idle_s
+from loadtest.trial.values import Closed, Load, Objective, Record, Sample, Trial
+
+__all__ = ["QUANTILES", "Level", "Percentiles", "Summary", "by_name", "summaries", "summarise"]
+
+QUANTILES = (
+    *(0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9),
+    *(0.925, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 1.0),
+)
+"""Of how many latencies each entry of a curve is the upper bound."""
+
+
+class Percentiles(Struct, frozen=True):
+    """Milliseconds; null when there was none. count: of how many. curve: one for each of QUANTILES, or empty."""
+
+    count: int
+    p50_ms: float | None
+    p90_ms: float | None
+    p99_ms: float | None
+    worst_ms: float | None
+    curve: list[float] = []
+
+
+class Level(Struct, frozen=True):
+    """Something that goes up and down, over all samples."""
+
+    mean: float
+    max: float
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """All repetitions of one trial.
+
+    records: translations that were asked for: finished, failed and unfinished ones. failures: the most frequent
+    reasons. elapsed_s: of all repetitions together. offered_per_s: null in a closed loop. requests_per_s: finished
+    translations a second. tokens_per_s: also those of translations that were never finished.
+    goodput_per_s: translations a second that were finished and whose first token kept the objective. within: what
+    part of all that were asked for did; failed and unfinished ones did not. met: whether that suffices.
+
+    first_token, total: from when the line was due, of those translations that had it. per_token: between the first
+    text and the last, for each further token, of finished translations; of none when they come whole. delivered:
+    finals at their readers. lengths: generated tokens → how many finished translations.
+
+    cpu_s_per_1000_tokens, cores: by part, as in `Trial.cpu_s`. memory_mib: the most of all repetitions.
+    gpu_percent, gpu_busy: the mean of what NVML says, and the share of samples in which it was not 0. idle_s: the
+    longest time without work although there was some (see `idle`). lag_…: of the client processes, the worst one.
+    steps: outputs of the engine, as it counts them itself; long_steps: of these, those over 100 ms after the one
+    before. limited: what the driver said of itself, when it was the limit.
+    """
+
+    name: str
+    system: str
+    workload: str
+    load: Load
+    repetitions: int
+    elapsed_s: float
+    records: int
+    finished: int
+    failed: int
+    unfinished: int
+    failures: dict[str, int]
+    offered_per_s: float | None
+    requests_per_s: Spread
+    tokens_per_s: Spread
+    goodput_per_s: Spread
+    within: float
+    met: bool
+    first_token: Percentiles
+    per_token: Percentiles
+    total: Percentiles
+    delivered: Percentiles
+    lengths: dict[int, int]
+    cpu_s_per_1000_tokens: dict[str, Spread]
+    cores: dict[str, float]
+    memory_mib: float | None
+    gpu_percent: float | None
+    gpu_busy: float | None
+    gpu_memory_mib: float | None
+    idle_s: float | None
+    running: Level | None
+    waiting: Level | None
+    lag_p50_ms: float | None
+    lag_p99_ms: float | None
+    lag_max_ms: float | None
+    steps: int | None = None
+    long_steps: int | None = None
+    limited: str | None = None
+
+
+_SHOWN_FAILURES = 5
+
+
+def by_name(trials: Iterable[Trial]) -> dict[str, list[Trial]]:
+    """Trials by their name, both in order of appearance."""
+    named: dict[str, list[Trial]] = {}
+    for trial in trials:
+        named.setdefault(trial.name, []).append(trial)
+    return named
+
+
+def summaries(trials: Iterable[Trial], objective: Objective) -> list[Summary]:
+    """One for each name, in order of appearance."""
+    return [summarise(own, objective) for own in by_name(trials).values()]
+
+
+def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
+    """The repetitions of one trial; there is at least one, and all have the same load."""
+    first = trials[0]
+    closed = isinstance(first.load, Closed)
+    records = [record for trial in trials for record in trial.records]
+    finished = [record for record in records if _finished(record)]
+    failures = Counter(record.failed for record in records if record.failed is not None)
+    kept = [sum(_kept(record, closed, objective) for record in trial.records) for trial in trials]
+    within = sum(kept) / len(records) if records else 0.0
+    samples = [sample for trial in trials for sample in trial.samples]
+    gpu = [sample.gpu for sample in samples if sample.gpu is not None]
+    memory = [trial.memory_mib for trial in trials if trial.memory_mib is not None]
+    clients = [client for trial in trials for client in trial.clients]
+    idle = [gap for trial in trials if (gap := longest_idle_s(trial)) is not None]
+    return Summary(
+        name=first.name,
+        system=first.system,
+        workload=first.workload,
+        load=first.load,
+        repetitions=len(trials),
+        elapsed_s=round(sum(trial.elapsed_s for trial in trials), 3),
+        records=len(records),
+        finished=len(finished),
+        failed=failures.total(),
+        unfinished=len(records) - len(finished) - failures.total(),
+        # In a fixed order, whatever that of the records.
+        failures=dict(sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN_FAILURES]),
+        offered_per_s=None if isinstance(first.load, Closed) else first.load.per_s,
+        requests_per_s=_spread(_per_s(trial, sum(map(_finished, trial.records))) for trial in trials),
+        tokens_per_s=_spread(_per_s(trial, _tokens(trial)) for trial in trials),
+        goodput_per_s=_spread(_per_s(trial, count) for trial, count in zip(trials, kept, strict=True)),
+        within=within,
+        met=bool(records) and within >= objective.quantile,
+        first_token=_percentiles(_first_ms(records, closed)),
+        per_token=_percentiles(_per_token_ms(finished)),
+        total=_percentiles(_total_ms(finished, closed)),
+        delivered=_percentiles([ms for trial in trials for ms in trial.delivered.final_ms]),
+        lengths=dict(sorted(Counter(record.tokens for record in finished).items())),
+        cpu_s_per_1000_tokens=_cpu(trials),
+        cores=_cores(trials),
+        memory_mib=max(memory, default=None),
+        gpu_percent=round(statistics.fmean(gpu), 2) if gpu else None,
+        gpu_busy=round(sum(busy > 0 for busy in gpu) / len(gpu), 4) if gpu else None,
+        gpu_memory_mib=max(
+            (each.gpu_memory_mib for each in samples if each.gpu_memory_mib is not None), default=None
+        ),
+        idle_s=round(max(idle), 3) if idle else None,
+        running=_level(samples, "running"),
+        waiting=_level(samples, "waiting"),
+        lag_p50_ms=max((client.lag_p50_ms for client in clients), default=None),
+        lag_p99_ms=max((client.lag_p99_ms for client in clients), default=None),
+        lag_max_ms=max((client.lag_max_ms for client in clients), default=None),
+        steps=_noted(trials, "engine_steps") or None,
+        long_steps=_noted(trials, "engine_gaps_over_100_ms"),
+        limited=next(
+            (str(each) for trial in trials if (each := trial.settings.get("driver_was_the_limit"))), None
+        ),
+    )
+
+
+# ---------------------------------------------------------------- one translation
+
+
+def _finished(record: Record) -> bool:
+    return record.failed is None and record.done_s is not None
+
+
+def _due_s(record: Record, closed: bool) -> float:
+    return record.sent_s if closed else record.due_s
+
+
+def _kept(record: Record, closed: bool, objective: Objective) -> bool:
+    if not _finished(record) or record.first_s is None:
+        return False
+    return _ms(record.first_s - _due_s(record, closed)) <= objective.first_token_ms
+
+
+def _ms(seconds: float) -> float:
+    """To the microsecond: what is below is noise of the subtraction."""
+    return round(seconds * 1000, 3)
+
+
+def _first_ms(records: Iterable[Record], closed: bool) -> list[float]:
+    return [_ms(each.first_s - _due_s(each, closed)) for each in records if each.first_s is not None]
+
+
+def _total_ms(records: Iterable[Record], closed: bool) -> list[float]:
+    return [_ms(each.done_s - _due_s(each, closed)) for each in records if each.done_s is not None]
+
+
+def _per_token_ms(records: Iterable[Record]) -> list[float]:
+    paces = [
+        _ms((each.done_s - each.first_s) / (each.tokens - 1))
+        for each in records
+        if each.first_s is not None and each.done_s is not None and each.tokens > 1
+    ]
+    # A system that answers with whole translations has no pace.
+    return paces if any(paces) else []
+
+
+# ---------------------------------------------------------------- arithmetic
+
+
+def _percentiles(values: Sequence[float]) -> Percentiles:
+    if not values:
+        return Percentiles(0, None, None, None, None)
+    ordered = sorted(values)
+    p50, p90, p99 = (nearest_rank(ordered, quantile) for quantile in (0.5, 0.9, 0.99))
+    curve = [nearest_rank(ordered, quantile) for quantile in QUANTILES]
+    return Percentiles(len(ordered), p50, p90, p99, ordered[-1], curve)
+
+
+def _spread(values: Iterable[float]) -> Spread:
+    every = list(values)
+    return Spread(round(statistics.median(every), 4), round(min(every), 4), round(max(every), 4))
+
+
+def _per_s(trial: Trial, count: float) -> float:
+    return count / trial.elapsed_s if trial.elapsed_s > 0 else 0.0
+
+
+def _tokens(trial: Trial) -> int:
+    return sum(record.tokens for record in trial.records)
+
+
+def _parts(trials: Iterable[Trial]) -> Iterator[str]:
+    yield from dict.fromkeys(part for trial in trials for part in trial.cpu_s)
+
+
+def _cpu(trials: Sequence[Trial]) -> dict[str, Spread]:
+    counted = [(trial, tokens) for trial in trials if (tokens := _tokens(trial))]
+    return {
+        part: _spread(trial.cpu_s.get(part, 0.0) / tokens * 1000 for trial, tokens in counted)
+        for part in _parts(trial for trial, _ in counted)
+    }
+
+
+def _cores(trials: Sequence[Trial]) -> dict[str, float]:
+    elapsed_s = sum(trial.elapsed_s for trial in trials)
+    if elapsed_s <= 0:
+        return {}
+    return {
+        part: round(sum(trial.cpu_s.get(part, 0.0) for trial in trials) / elapsed_s, 3) for part in _parts(trials)
+    }
+
+
+def _noted(trials: Iterable[Trial], key: str) -> int | None:
+    """What `measure` notes among the settings, of all repetitions."""
+    counts = [int(trial.settings[key]) for trial in trials if key in trial.settings]
+    return sum(counts) if counts else None
+
+
+def _level(samples: Iterable[Sample], name: str) -> Level | None:
+    values: list[float] = [value for sample in samples if (value := getattr(sample, name)) is not None]
+    return Level(round(statistics.fmean(values), 2), max(values)) if values else None

@@ -1,0 +1,255 @@
+"""A report as tables and sentences: the values of both the Markdown and the page.
+
+Knows: which numbers people look for, and how they are written. Must not know: HTML, files, how it was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from loadtest.results import Spread
+from loadtest.trial.content import Table
+from loadtest.trial.summary import Level, Percentiles, Summary
+from loadtest.trial.values import Closed, Finding, InMeetings, Load, Objective, Report
+
+__all__ = [
+    "findings_table",
+    "load_words",
+    "machine_words",
+    "markdown",
+    "notes",
+    "objective_words",
+    "summary_tables",
+]
+
+_NONE = "–"
+
+
+def markdown(report: Report, summaries: Sequence[Summary], tables: Sequence[Table] = (), said: str = "") -> str:
+    """Findings, one row for each trial, what a command has besides, and on what it was measured. said: a sentence
+    on the report itself."""
+    return "\n\n".join(_parts(report, summaries, tables, said)) + "\n"
+
+
+def _parts(report: Report, summaries: Sequence[Summary], tables: Sequence[Table], said: str) -> Iterator[str]:
+    if report.findings:
+        yield _in_markdown(findings_table(report.findings))
+    for table in (*tables, *summary_tables(summaries, report.objective)):
+        yield f"## {_plain(table.title)}"
+        yield _in_markdown(table)
+        if table.caption:
+            yield table.caption
+    yield from notes(report, summaries)
+    if said:
+        yield said
+
+
+def _in_markdown(table: Table) -> str:
+    lines = [table.head, ["---"] * len(table.head), *table.rows]
+    return "\n".join("| " + " | ".join(map(_plain, cells)) + " |" for cells in lines)
+
+
+def _plain(cell: str) -> str:
+    """In one cell, whatever it says."""
+    return " ".join(cell.replace("|", "\\|").split())
+
+
+# ---------------------------------------------------------------- findings
+
+
+def findings_table(findings: Sequence[Finding]) -> Table:
+    """What was found, beside what it has to be."""
+    head = ("finding", "value", "has to be", "", "note")
+    rows = [(each.name, each.value, each.bar, verdict(each), each.note) for each in findings]
+    return _without_empty(Table("Findings", head, rows))
+
+
+def verdict(finding: Finding) -> str:
+    """In words, since colour alone tells some people nothing."""
+    return {True: "passed", False: "FAILED", None: ""}[finding.passed]
+
+
+# ---------------------------------------------------------------- trials
+
+_Cell = Callable[[Summary], str]
+
+
+def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[Table]:
+    """Speed and latency of each trial, and what it cost; columns of which nothing is known are left out."""
+    if not summaries:
+        return []
+    again = max(each.repetitions for each in summaries) > 1
+    speed: list[tuple[str, _Cell]] = [
+        ("trial", lambda each: each.name + (" *" if each.limited else "")),
+        ("load", lambda each: load_words(each.load)),
+        ("requests/s", lambda each: _spread(each.requests_per_s, again)),
+        ("tokens/s", lambda each: _spread(each.tokens_per_s, again)),
+        ("goodput/s", lambda each: _number(each.goodput_per_s.median)),
+        ("kept the objective", lambda each: f"{each.within:.1%}" if each.records else _NONE),
+        ("first token p50 / p90 / p99, ms", lambda each: _latency(each.first_token)),
+        ("per token p50 / p90 / p99, ms", lambda each: _latency(each.per_token)),
+        ("whole p50 / p90 / p99, ms", lambda each: _latency(each.total)),
+        ("at readers p50 / p90 / p99, ms", lambda each: _latency(each.delivered)),
+        ("translations", lambda each: f"{each.records:,}"),
+        ("failed", lambda each: _failed(each)),
+        ("unfinished", lambda each: f"{each.unfinished:,}"),
+    ]
+    parts = list(dict.fromkeys(part for each in summaries for part in each.cpu_s_per_1000_tokens))
+    cost: list[tuple[str, _Cell]] = [
+        ("trial", lambda each: each.name + (" *" if each.limited else "")),
+        *((f"{part} CPU s per 1,000 tokens", _cpu(part)) for part in parts),
+        *((f"{part} cores", _cores(part)) for part in dict.fromkeys(p for each in summaries for p in each.cores)),
+        ("GPU busy, mean %", lambda each: _number(each.gpu_percent)),
+        ("GPU samples above 0 %", lambda each: _NONE if each.gpu_busy is None else f"{each.gpu_busy:.1%}"),
+        ("GPU memory, MiB", lambda each: _number(each.gpu_memory_mib)),
+        ("longest idle, ms", lambda each: _NONE if each.idle_s is None else f"{each.idle_s * 1000:,.0f}"),
+        ("engine steps after over 100 ms", _steps),
+        ("running mean (max)", lambda each: _level(each.running)),
+        ("waiting mean (max)", lambda each: _level(each.waiting)),
+        ("serving memory, MiB", lambda each: _number(each.memory_mib)),
+        ("driver lag p99 (max), ms", lambda each: _lag(each)),
+    ]
+    return [
+        _without_empty(
+            Table("Speed and latency", *_columns(speed, summaries), _speed_caption(objective, again, summaries))
+        ),
+        _without_empty(Table("What it cost", *_columns(cost, summaries), _COST_CAPTION)),
+    ]
+
+
+def _speed_caption(objective: Objective, again: bool, summaries: Sequence[Summary]) -> str:
+    spread = "Medians of the repetitions, with the lowest and the highest in brackets. " if again else ""
+    return (
+        f"{spread}Latency counts from when a line was due (in a closed loop: sent), over all repetitions. "
+        f"Goodput: finished translations a second whose first token kept {objective.first_token_ms:g} ms; failed "
+        f"and unfinished ones did not keep it.{_limited(summaries)}"
+    )
+
+
+def _limited(summaries: Sequence[Summary]) -> str:
+    """Numbers that are those of the load test itself have to be told as such."""
+    said = dict.fromkeys(each.limited for each in summaries if each.limited)
+    return "" if not said else " * " + " ".join(said)
+
+
+_COST_CAPTION = (
+    "Serving: the process that answers clients; engine: those below it; clients: the load test's own; other: the "
+    "rest of the machine. Longest idle: without any work of the GPU (or, where there is none, of the engine's "
+    "processes) although requests were in flight. NVML's utilisation is itself an average over some 100 ms or "
+    "more, so shorter gaps do not show."
+)
+
+
+def _columns(
+    columns: Sequence[tuple[str, _Cell]], summaries: Sequence[Summary]
+) -> tuple[list[str], list[list[str]]]:
+    return [name for name, _ in columns], [[cell(each) for _, cell in columns] for each in summaries]
+
+
+def _without_empty(table: Table) -> Table:
+    kept = [
+        column
+        for column in range(len(table.head))
+        if column == 0 or any(row[column] not in ("", _NONE) for row in table.rows)
+    ]
+    head = [table.head[column] for column in kept]
+    return Table(table.title, head, [[row[column] for column in kept] for row in table.rows], table.caption)
+
+
+def load_words(load: Load) -> str:
+    """How the load was offered, for people."""
+    match load:
+        case Closed():
+            return f"{load.in_flight:,} in flight"
+        case InMeetings():
+            more = [f"{load.readers} readers each"] * (load.readers > 0) + [f"{load.idle:,} idle"] * (
+                load.idle > 0
+            )
+            return ", ".join([f"{_number(load.per_s)}/s in {load.meetings:,} meetings", *more])
+        case _:
+            return f"{_number(load.per_s)}/s offered"
+
+
+def _failed(summary: Summary) -> str:
+    if not summary.failed:
+        return "0"
+    return f"{summary.failed:,}: " + ", ".join(f"{count:,} × {why}" for why, count in summary.failures.items())
+
+
+def _cpu(part: str) -> _Cell:
+    def cell(summary: Summary) -> str:
+        spread = summary.cpu_s_per_1000_tokens.get(part)
+        return _NONE if spread is None else f"{spread.median:.3f}"
+
+    return cell
+
+
+def _cores(part: str) -> _Cell:
+    return lambda summary: f"{summary.cores[part]:.2f}" if part in summary.cores else _NONE
+
+
+def _latency(latency: Percentiles) -> str:
+    if not latency.count:
+        return _NONE
+    return " / ".join(_number(ms) for ms in (latency.p50_ms, latency.p90_ms, latency.p99_ms))
+
+
+def _steps(summary: Summary) -> str:
+    return _NONE if summary.steps is None else f"{summary.long_steps or 0:,} of {summary.steps:,}"
+
+
+def _level(level: Level | None) -> str:
+    return _NONE if level is None else f"{_number(level.mean)} ({level.max:,.0f})"
+
+
+def _lag(summary: Summary) -> str:
+    return (
+        _NONE if summary.lag_p99_ms is None else f"{_number(summary.lag_p99_ms)} ({_number(summary.lag_max_ms)})"
+    )
+
+
+def _spread(spread: Spread, ranged: bool) -> str:
+    if not ranged:
+        return _number(spread.median)
+    return f"{_number(spread.median)} ({_number(spread.low)}–{_number(spread.high)})"
+
+
+def _number(value: float | None) -> str:
+    """Three digits that count, more of large numbers."""
+    if value is None:
+        return _NONE
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def objective_words(objective: Objective) -> str:
+    """What a translation has to keep."""
+    return (
+        f"{objective.quantile * 100:g} % of the translations finished, with their first token within "
+        f"{objective.first_token_ms:g} ms of when their line was due"
+    )
+
+
+def machine_words(report: Report) -> str:
+    """On what it was measured."""
+    machine = report.machine
+    on = f"{machine.cpu}, {machine.cores} cores, {machine.memory_gib:g} GiB"
+    if machine.gpus:
+        on += f", {len(machine.gpus)} × {machine.gpus[0]}"
+    versions = ", ".join(f"{name} {version}" for name, version in machine.packages.items())
+    return "; ".join(filter(None, [f"On {on}", f"{machine.system}, Python {machine.python}", versions])) + "."
+
+
+def notes(report: Report, summaries: Sequence[Summary]) -> Iterator[str]:
+    """How to read the tables: objective, workload, command, machine."""
+    yield f"Objective: {objective_words(report.objective)}."
+    workloads = list(dict.fromkeys(each.workload for each in summaries if each.workload))
+    if workloads:
+        yield "Workload: " + "; ".join(workloads) + "."
+    revision = report.machine.revision or "unknown"
+    yield f"`{report.command}`, {report.began}, revision {revision}; model {report.model}."
+    yield machine_words(report)
+    load = " ".join(f"{each:g}" for each in report.machine.load_average)
+    yield f"Load average before: {load}."

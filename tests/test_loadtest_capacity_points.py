@@ -1,0 +1,255 @@
+"""What is offered at a load, and what a trial under it amounts to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from loadtest.capacity.offer import Offer, Unit, described
+from loadtest.capacity.points import Measured, Point, driver_limit, judge, limit, points_table, too_few
+from loadtest.capacity.search import Run, Swept
+from loadtest.capacity.sweep import SweepPlan, findings
+from loadtest.results import LoadtestError
+from loadtest.talk.scenario import Scenario, meetings_lines
+from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT
+from loadtest.trial.values import (
+    Delivered,
+    InMeetings,
+    Line,
+    Objective,
+    Open,
+    ProcessUse,
+    Record,
+    Sample,
+    Trial,
+)
+
+MEETINGS = Offer(
+    scenario=Scenario(targets=("de", "es"), partial_every_s=0.6),
+    unit=Unit.MEETINGS,
+    step_s=10,
+    objective=Objective(),
+)
+REQUESTS = Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=10)
+
+
+# ---------------------------------------------------------------- offers
+
+
+def test_meetings_are_offered_with_partials_and_a_beginning_that_does_not_count() -> None:
+    offered = MEETINGS.at(3)
+    assert isinstance(offered.load, InMeetings)
+    assert offered.load.meetings == 3
+    assert offered.load.speakers == len({(line.meeting, line.speaker) for line in offered.lines})
+    assert (offered.beginning_s, offered.seconds) == (1.5, 11.5)
+    assert any(line.partials for line in offered.lines)
+    assert {line.targets for line in offered.lines} == {("de", "es")}
+    assert max(line.due_s for line in offered.lines) < 11.5
+
+
+def test_requests_come_at_the_rate_that_is_asked_for() -> None:
+    offered = REQUESTS.at(40)
+    assert offered.load == Open(40)
+    assert len(offered.lines) == pytest.approx(40 * 11.5, rel=0.2)
+    assert not any(line.partials for line in offered.lines)
+
+
+def test_fewer_meetings_are_some_of_more() -> None:
+    scenario = MEETINGS.scenario
+    for count in (4, 1, 3):
+        lines = MEETINGS.at(count).lines
+        assert lines == meetings_lines(replace(scenario, meetings=count), 11.5)
+
+
+def test_a_confirmation_is_longer_and_says_something_else() -> None:
+    first, again = REQUESTS.at(20), REQUESTS.at(20, seed=1, long=True)
+    assert again.seconds == 21.5
+    assert {line.text for line in first.lines[:20]} != {line.text for line in again.lines[:20]}
+    assert REQUESTS.at(20).lines == first.lines
+
+
+def test_lines_of_a_file_are_offered_over_and_over() -> None:
+    lines = (Line("a", "One.", "en", ("de",)), Line("b", "Two.", "en", ("de", "es")))
+    offered = Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=10, replayed=lines).at(10)
+    assert len({line.id for line in offered.lines}) == len(offered.lines) > 20
+    assert {line.text for line in offered.lines} == {"One.", "Two."}
+    # A line into two languages is two translations.
+    assert sum(len(line.targets) for line in offered.lines) == pytest.approx(115, rel=0.35)
+    with pytest.raises(LoadtestError, match="at rates"):
+        Offer(scenario=Scenario(), unit=Unit.MEETINGS, replayed=lines).at(1)
+
+
+def test_a_step_in_which_nothing_is_said_is_refused() -> None:
+    with pytest.raises(LoadtestError, match="longer steps"):
+        Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=0.5).at(0.1)
+
+
+def test_a_report_does_not_hold_the_lines_of_a_file() -> None:
+    plan = SweepPlan(
+        offer=Offer(scenario=Scenario(), unit=Unit.REQUESTS, replayed=(Line("a", "b", "en", ("de",)),)), model="m"
+    )
+    assert described(plan)["offer"]["replayed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("unit", "load", "words"),
+    [
+        (Unit.REQUESTS, 5.0, "5/s"),
+        (Unit.MEETINGS, 12.0, "12 meetings"),
+        (Unit.MEETINGS, 1.0, "1 meeting"),
+    ],
+)
+def test_loads_in_words(unit: Unit, load: float, words: str) -> None:
+    assert unit.words(load) == words
+
+
+# ---------------------------------------------------------------- points
+
+
+def trial(first_ms: Sequence[float | None], **changes: Any) -> Trial:
+    """One translation for each time to its first token; null: it failed. Each ends 100 ms later."""
+    records = [
+        Record(str(i), "de", i, i, None, None, failed="overloaded")
+        if ms is None
+        else Record(str(i), "de", i, i, i + ms / 1000, i + ms / 1000 + 0.1, tokens=5)
+        for i, ms in enumerate(first_ms)
+    ]
+    values: dict[str, Any] = {
+        **{
+            "name": "a trial",
+            "system": "gateway",
+            "settings": {},
+            "workload": "",
+            "load": Open(10),
+            "repetition": 1,
+        },
+        **{
+            "began": "",
+            "elapsed_s": 10.0,
+            "delivered": Delivered(),
+            "clients": [],
+            "cpu_s": {},
+            "memory_mib": None,
+        },
+        **{"samples": [], "records": records},
+    }
+    return Trial(**(values | changes))
+
+
+def point(
+    first_ms: Sequence[float | None], run: Run | None = None, offer: Offer = REQUESTS, **changes: Any
+) -> Point:
+    return judge(trial(first_ms, **changes), run or Run(10), offer, slots=16, cores=2)
+
+
+def test_an_objective_is_kept_by_all_but_one_in_a_hundred() -> None:
+    assert point([100.0] * 99 + [400.0]).kept
+    assert not point([100.0] * 98 + [400.0] * 2).kept
+    assert not point([100.0] * 98 + [None] * 2).kept
+
+
+def test_the_whole_translation_counts_only_where_that_is_asked_for() -> None:
+    slow = Offer(scenario=Scenario(), unit=Unit.REQUESTS, total_ms=150)
+    assert point([100.0] * 10).kept
+    assert not point([100.0] * 10, offer=slow).kept
+    assert point([40.0] * 10, offer=slow).kept
+
+
+def test_behind_is_more_than_bad_luck() -> None:
+    assert not point([100.0] * 95 + [400.0] * 5).behind
+    assert point([100.0] * 85 + [400.0] * 15).behind
+    assert point([100.0] * 97 + [1_000.0] * 3).behind
+
+
+def test_tokens_of_everything_are_those_that_the_engine_counted() -> None:
+    samples = [Sample(0.0, tokens=100), Sample(1.0), Sample(2.0, tokens=700)]
+    told = point([100.0], samples=samples)
+    assert told.generated_per_s == 300
+    assert told.tokens_per_s == 0.5
+    assert point([100.0]).generated_per_s is None
+
+
+@pytest.mark.parametrize(("changes", "full"), [
+    ({}, "nothing"),
+    ({"cpu_s": {"serving": 9.2}}, "the gateway's process (0.92 cores)"),
+    ({"samples": [Sample(0, running=16, waiting=4)]}, "the engine's batch (16.0 of 16 sequences, 4 waiting)"),
+    ({"samples": [Sample(0, running=3)]}, "nothing"),
+    ({"samples": [Sample(0, gpu=97)]}, "the GPU (97 % busy)"),
+    ({"cpu_s": {"other": 19.0}}, "the CPU (1.9 of 2 cores)"),
+    ({"cpu_s": {"serving": 1.0, "engine": 8.0, "other": 10.0}}, "the CPU (1.9 of 2 cores, 1.0 by other programs)"),
+])  # fmt: skip
+def test_what_was_full(changes: dict[str, Any], full: str) -> None:
+    assert limit(trial([100.0], **changes), 16, 2) == full
+
+
+LATE = ProcessUse(cpu_s=1, elapsed_s=10, lag_p50_ms=1, lag_p99_ms=150, lag_max_ms=400)
+
+
+def test_the_driver_is_blamed_for_what_it_alone_lost() -> None:
+    settings = {DRIVER_WAS_THE_LIMIT: "It was late."}
+    lost = point([400.0] * 10, clients=[LATE], settings=settings)
+    assert (lost.kept, lost.driver, lost.limit) == (False, "It was late.", "the driver")
+    # What was kept was kept; and what is lost without the driver's lateness too is the gateway's.
+    assert point([100.0] * 10, clients=[LATE], settings=settings).driver is None
+    assert point([500.0] * 10, clients=[LATE], settings=settings).driver is None
+    assert point([400.0] * 10, clients=[LATE]).driver is None
+
+
+def test_what_was_sent_late_is_the_drivers_too() -> None:
+    settings = {DRIVER_WAS_THE_LIMIT: "It was late."}
+    lost = trial([500.0] * 10, clients=[LATE], settings=settings)
+    sent_late = replace(lost, records=[replace(each, sent_s=each.due_s + 0.1) for each in lost.records])
+    assert judge(sent_late, Run(10), REQUESTS, slots=16, cores=2).driver == "It was late."
+
+
+def test_a_few_translations_are_said_to_be_few() -> None:
+    assert "Judged by 20" in too_few(point([100.0] * 20), REQUESTS)
+    assert not too_few(point([100.0] * 100), REQUESTS)
+
+
+# ---------------------------------------------------------------- findings of a sweep
+
+
+def told(points: list[Point], swept: Swept) -> dict[str, str]:
+    return {each.name: each.value for each in findings(points, swept, REQUESTS)}
+
+
+def test_a_sweep_tells_its_knee_and_what_was_full_beyond_it() -> None:
+    points = [
+        point([100.0] * 100, Run(10)),
+        point([400.0] * 100, Run(20), samples=[Sample(0, running=16, waiting=2)]),
+        point([4_000.0] * 100, Run(40)),
+    ]
+    said = told(points, Swept(10, True))
+    assert said["the knee: most that kept the objective"] == "10/s"
+    assert said["first token there, p50 / p99"] == "100 / 100 ms"
+    assert said["what was full past the knee"] == "the engine's batch (16.0 of 16 sequences, 2 waiting)"
+    table = points_table(points, Unit.REQUESTS)
+    assert [row[0] for row in table.rows] == ["10", "20", "40"]
+    assert len({len(row) for row in (table.head, *table.rows)}) == 1
+
+
+def test_a_sweep_that_kept_nothing_says_so() -> None:
+    assert (
+        told([point([400.0] * 10, Run(4))], Swept(None, True))["the knee: most that kept the objective"] == "none"
+    )
+
+
+def test_a_driver_that_was_the_limit_fails_the_sweep() -> None:
+    late = point([400.0] * 10, Run(20), clients=[LATE], settings={DRIVER_WAS_THE_LIMIT: "It was late."})
+    found = findings([point([100.0] * 100, Run(10)), late], Swept(10, False), REQUESTS)
+    assert [each.name for each in found if each.passed is False] == [driver_limit(late).name]
+    assert "It was late." in found[-1].note
+    # Nothing is said of the gateway from such a run.
+    assert "what was full past the knee" not in {each.name for each in found}
+
+
+def test_values_of_a_point_are_numbers() -> None:
+    assert not any(
+        isinstance(v, float) and math.isnan(v) for v in (getattr(point([]), n) for n in Point.__struct_fields__)
+    )
+    assert Measured(point([]), trial([])).workload is None

@@ -1,0 +1,294 @@
+"""Searches played on gateways: synthetic ones, and real ones with the simulated engine."""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from loadtest.capacity import recommend as recommending
+from loadtest.capacity import shown
+from loadtest.capacity.advice import Fit
+from loadtest.capacity.bench import Bench, Deadline, follow, slots
+from loadtest.capacity.candidates import Candidate
+from loadtest.capacity.capacity import findings, look_for
+from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP
+from loadtest.capacity.offer import Offer, Unit
+from loadtest.capacity.options import offer
+from loadtest.capacity.points import Measured, Point
+from loadtest.capacity.recommend import RecommendPlan, candidate_settings, recommend
+from loadtest.capacity.search import Bounds, Ended, Run, sweep_search
+from loadtest.commands import Command
+from loadtest.results import LoadtestError
+from loadtest.systems.running import Running
+from loadtest.talk.scenario import Scenario
+from loadtest.trial.options import settings
+from loadtest.trial.values import Delivered, InMeetings, Objective, Report, Trial, WebSocketGateway
+
+OFFER = Offer(scenario=Scenario(), unit=Unit.MEETINGS, step_s=10)
+
+
+def measured(run: Run, *, kept: bool, driver: str | None = None) -> Measured:
+    values: dict[str, Any] = {
+        **{"load": run.load, "seed": run.seed, "long": run.long, "kept": kept, "behind": not kept, "within": 1.0},
+        **{"translations": 200, "failed": 0, "offered_per_s": run.load, "requests_per_s": run.load},
+        **{"goodput_per_s": run.load, "tokens_per_s": 10 * run.load, "generated_per_s": None, "first_p50_ms": 1.0},
+        **{"first_p99_ms": 2.0, "total_p99_ms": 3.0, "running": None, "waiting": None, "limit": "nothing"},
+    }
+    trial = Trial(
+        name=str(run),
+        system="gateway",
+        settings={},
+        workload="",
+        load=InMeetings(meetings=int(run.load), speakers=1, per_s=run.load),
+        repetition=1,
+        began="",
+        elapsed_s=1.0,
+        delivered=Delivered(),
+        clients=[],
+        cpu_s={},
+        memory_mib=None,
+        samples=[],
+        records=[],
+    )
+    return Measured(Point(**values, driver=driver), trial)
+
+
+# ---------------------------------------------------------------- following a search
+
+
+async def test_a_search_ends_when_there_is_no_time_for_the_next_run() -> None:
+    async def one(run: Run) -> Measured:
+        return measured(run, kept=True)
+
+    # The third run, of 4 meetings, would take longer than there is.
+    swept, runs = await follow(
+        sweep_search(1, Bounds(whole=True)), one, lambda run: 100 if run.load > 2 else 1, Deadline(50)
+    )
+    assert [each.point.load for each in runs] == [1, 2]
+    assert (swept.knee, swept.complete) == (2, False)
+
+
+async def test_a_run_that_the_driver_lost_is_repeated_and_then_ends_the_search() -> None:
+    asked: list[float] = []
+
+    async def one(run: Run) -> Measured:
+        asked.append(run.load)
+        late = run.load >= 8 or asked == [4]
+        return measured(run, kept=not late, driver="It was late." if late else None)
+
+    bench = cast(Bench, SimpleNamespace(measure=one, takes_s=lambda _run: 1.0))
+    found, runs = await look_for(bench, 4, Bounds(whole=True), Deadline(1_000))
+    assert asked == [4, 4, 8, 8, 8]
+    assert [(each.point.load, each.point.driver) for each in runs] == [(4, None), (8, "It was late.")]
+    assert (found.capacity, found.ended) == (4, Ended.DRIVER)
+    told = findings([each.point for each in runs], found, OFFER)
+    assert [each.name for each in told if each.passed is False] == ["the driver"]
+
+
+# ---------------------------------------------------------------- recommend, on synthetic gateways
+
+
+def test_the_settings_of_a_candidate() -> None:
+    own = {"port": 1, "engine": {"model": "m", "gpu_memory_utilization": 0.8}}
+    assert candidate_settings(own, Candidate(8, 512), engines=2, gpu_mib=1_000) == {
+        "port": 1,
+        "engine": {
+            "model": "m",
+            "max_num_seqs": 8,
+            "max_num_batched_tokens": 512,
+            "gpu_memory_utilization": 0.4,
+            "extra": {"kv_cache_memory_bytes": 200 * 2**20},
+        },
+    }
+    simulated = candidate_settings({"engine": {"kind": "simulated", "script": {"token_s": 1}}}, Candidate(8))
+    assert simulated["engine"]["script"] == {"token_s": 1, "max_running": 8}
+    assert slots(simulated) == 8
+    assert slots({"engine": {"max_num_seqs": 4}}) == 4
+    assert slots({"url": "http://somewhere"}) is None
+
+
+class Gateways:
+    """What a gateway of each size carries. alone: only one fits at a time. broken: sizes that do not start."""
+
+    def __init__(self, carries: Mapping[int, float], *, alone: bool = False, broken: frozenset[int] = frozenset()):
+        self.carries = carries
+        self.alone = alone
+        self.broken = broken
+        self.running: list[int] = []
+        self.runs: list[tuple[int, Run]] = []
+
+    @asynccontextmanager
+    async def start(self, settings: Mapping[str, Any], name: str) -> AsyncIterator[Running]:
+        size = settings["engine"]["max_num_seqs"]
+        if size in self.broken or (self.alone and self.running):
+            raise LoadtestError(f"There is no memory for {size}.")
+        self.running.append(size)
+        try:
+            yield Running(name, WebSocketGateway("http://127.0.0.1:9"), dict(settings))
+        finally:
+            self.running.remove(size)
+
+    def bench(self, running: Running, *_: object, **__: object) -> Any:
+        gateways, size = self, running.settings["engine"]["max_num_seqs"]
+
+        class Synthetic:
+            async def measure(self, run: Run) -> Measured:
+                gateways.runs.append((size, run))
+                return measured(run, kept=run.load <= gateways.carries[size])
+
+            def takes_s(self, _run: Run) -> float:
+                return 0.001
+
+        return Synthetic()
+
+
+async def recommended(gateways: Gateways, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Report:
+    monkeypatch.setattr(recommending, "Bench", gateways.bench)
+    plan: dict[str, Any] = {
+        "offer": OFFER,
+        "model": "m",
+        "settings": {"engine": {}},
+        "seqs": (4, 8, 16, 32),
+        "bounds": Bounds(whole=True, resolution=0.03, runs=20),
+        **changes,
+    }
+    return await recommend(RecommendPlan(**plan), gateways.start, Fit(), "a command", lambda _line: None)
+
+
+async def test_the_smallest_batch_that_carries_as_much_is_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
+    gateways = Gateways({4: 20, 8: 40, 16: 41, 32: 12})
+    report = await recommended(gateways, monkeypatch)
+    assert tomllib.loads(report.details["toml"])["engine"] == {"max_num_seqs": 8}
+    tried = {each["name"]: each["found"] for each in report.details["tried"]}
+    assert [tried[f"{size} sequences"]["capacity"] for size in (4, 8, 16)] == [20, 40, 41]
+    # The last one was left as soon as it was known to be clearly worse.
+    assert tried["32 sequences"]["ended"] == Ended.WORSE.value
+    assert len([size for size, _ in gateways.runs if size == 32]) < 5
+    # All runs of what is recommended, and the best one of each other that kept anything.
+    assert len(report.trials) == len([size for size, _ in gateways.runs if size == 8]) + 2
+    table, runs = shown.tables(report)
+    assert [row[0] for row in table.rows][1] == "8 sequences (recommended)"
+    assert len(runs.rows) == len([size for size, _ in gateways.runs if size == 8])
+    (chart,) = shown.figures(report)
+    assert list(chart.series[0].x)[:3] == [4, 8, 16]
+
+
+async def test_gateways_that_do_not_fit_together_are_started_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    gateways = Gateways({4: 4, 8: 8, 16: 16, 32: 15}, alone=True, broken=frozenset([32]))
+    report = await recommended(gateways, monkeypatch, group=2)
+    assert tomllib.loads(report.details["toml"])["engine"] == {"max_num_seqs": 16}
+    said = {each.name: each.note for each in report.findings}
+    assert said["not measured: 32 sequences"] == "There is no memory for 32."
+    assert not gateways.running
+
+
+async def test_what_there_was_no_time_for_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    gateways = Gateways({4: 4, 8: 8, 16: 16, 32: 15})
+    # Less than three runs of 11.5 s.
+    with pytest.raises(LoadtestError, match="no time"):
+        await recommended(gateways, monkeypatch, time_limit_s=30)
+
+
+async def test_no_gateway_at_all_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    gateways = Gateways({}, broken=frozenset([4, 8, 16, 32]))
+    with pytest.raises(LoadtestError, match="no memory for 4"):
+        await recommended(gateways, monkeypatch)
+
+
+async def test_nothing_that_is_kept_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = await recommended(Gateways(dict.fromkeys((4, 8, 16, 32), 0)), monkeypatch)
+    assert [each.name for each in report.findings if each.passed is False] == ["a recommendation"]
+    assert shown.figures(report) == []
+
+
+# ---------------------------------------------------------------- the commands, on the simulated engine
+
+SIMULATED = (
+    *("--engine", "simulated", "--set", "engine.script.first_token_s=0.05", "--set", "engine.script.token_s=0.02"),
+    *("--set", "engine.script.max_running=2", "--step-s", "2", "--quantile", "0.9", "--time-limit-s", "60"),
+)
+
+
+def parsed(command: Command[Report], *arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    command.add(parser)
+    return parser.parse_args([*arguments])
+
+
+def test_the_options_make_an_offer() -> None:
+    given = ("--out", "o", "--targets", "ja,es", "--people", "3", "--quantile", "0.95", "--objective-ms", "200")
+    offered = offer(parsed(CAPACITY, *given, "--total-ms", "900", "--seed", "7"), Unit.MEETINGS)
+    scenario = Scenario(seed=7, targets=("ja", "es"), people=3, partial_every_s=0.3)
+    assert offered == Offer(
+        scenario=scenario, unit=Unit.MEETINGS, objective=Objective(200, 0.95), total_ms=900, step_s=20
+    )
+    quiet = offer(parsed(SWEEP, "--out", "o", "--partial-every-s", "0", "--scenario", "uniform"), Unit.REQUESTS)
+    assert (quiet.scenario.partial_every_s, quiet.scenario.shape) == (None, "uniform")
+    assert "without partials" not in quiet.workload
+
+
+def test_a_recommendation_takes_lists_where_others_take_one_value() -> None:
+    options = parsed(RECOMMEND, "--out", "o", "--max-num-seqs", "4,16", "--max-num-batched-tokens", "own")
+    assert (options.seqs, options.budgets) == ((4, 16), ())
+    # No size is set for all candidates.
+    assert "max_num_seqs" not in settings(options).get("engine", {})
+    assert parsed(CAPACITY, "--out", "o", "--max-num-seqs", "4").max_num_seqs == 4
+
+
+def test_a_sweep_offers_rates_or_meetings() -> None:
+    assert parsed(SWEEP, "--out", "o", "--rates", "5,7.5").rates == (5, 7.5)
+    with pytest.raises(SystemExit):
+        parsed(SWEEP, "--out", "o", "--rates", "5", "--meetings", "2")
+
+
+async def test_the_later_metrics_need_the_earlier_ones() -> None:
+    options = parsed(RECOMMEND, "--out", "o", "--metrics-again", "after.txt")
+    with pytest.raises(LoadtestError, match="--metrics"):
+        await RECOMMEND.run(options, "a command", lambda _line: None)
+
+
+async def ran(command: Command[Report], folder: Path, *arguments: str) -> Report:
+    report = await command.run(
+        parsed(command, *SIMULATED, "--out", str(folder), *arguments), "a command", lambda _line: None
+    )
+    command.write(report, folder)
+    assert (folder / "result.json").exists()
+    assert command.table(report)
+    return report
+
+
+@pytest.mark.slow
+async def test_a_sweep_of_a_real_gateway(tmp_path: Path) -> None:
+    report = await ran(SWEEP, tmp_path, "--rates", "2,40")
+    points = report.details["points"]
+    assert [each["load"] for each in points] == [2, 40]
+    # 40 requests a second of some 150 ms each are three times what two slots do.
+    assert not points[1]["kept"]
+    assert points[1]["waiting"] is not None
+    assert len(report.trials) == 2
+
+
+@pytest.mark.slow
+async def test_the_capacity_of_a_real_gateway_in_meetings(tmp_path: Path) -> None:
+    report = await ran(CAPACITY, tmp_path, "--start", "2", "--runs", "3", "--most", "4", "--targets", "de,es")
+    assert report.details["unit"] == "meetings"
+    assert 1 <= len(report.details["points"]) <= 3
+    assert all(isinstance(trial.load, InMeetings) for trial in report.trials)
+
+
+@pytest.mark.slow
+async def test_a_recommendation_from_real_gateways(tmp_path: Path) -> None:
+    arguments = ("--start", "2", "--runs", "2", "--most", "2", "--max-num-seqs", "2,4", "--group", "2")
+    report = await ran(RECOMMEND, tmp_path, *arguments)
+    assert {each["name"] for each in report.details["tried"]} == {"2 sequences", "4 sequences"}
+    workloads = [each for tried in report.details["tried"] for each in tried["workloads"] if each is not None]
+    assert all(each["tokens_per_translation"] > 0 for each in workloads)
+    if toml := report.details["toml"]:
+        assert tomllib.loads((tmp_path / "recommended.toml").read_text()) == tomllib.loads(toml)

@@ -1,0 +1,275 @@
+"""The searches, played against synthetic systems."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadtest.capacity.candidates import Candidate, Tried, candidates_search, choose
+from loadtest.capacity.search import Bounds, Ended, Found, Run, Seen, capacity_search, sweep_search
+
+System = Callable[[Run], Seen | None]
+
+
+def play(search: Generator[Run, Seen | None, Any], system: System) -> tuple[Any, list[Run]]:
+    """The answer of a search, and all runs that it asked for."""
+    runs: list[Run] = []
+    run = next(search)
+    while True:
+        runs.append(run)
+        try:
+            run = search.send(system(run))
+        except StopIteration as stop:
+            return stop.value, runs
+
+
+def monotone(limit: float) -> System:
+    """Keeps the objective up to a load, and is plainly overloaded at half as much again."""
+    return lambda run: Seen(kept=run.load <= limit, behind=run.load > 1.5 * limit)
+
+
+def noisy(limit: float, seed: int) -> System:
+    """Says anything within a factor of two of its limit."""
+    rng = random.Random(seed)
+    return lambda run: Seen(kept=run.load <= limit * rng.uniform(0.5, 2), behind=rng.random() < 0.5)
+
+
+# ---------------------------------------------------------------- capacity
+
+
+def test_a_capacity_is_doubled_to_bisected_and_confirmed() -> None:
+    found, runs = play(capacity_search(2, Bounds(whole=True)), monotone(11))
+    assert [run.load for run in runs] == [2, 4, 8, 16, 11, 13, 12, 11]
+    assert runs[-1] == Run(11, seed=1, long=True)
+    assert not any(run.long for run in runs[:-1])
+    assert found == Found(11, 12, Ended.CONFIRMED, 8)
+
+
+def test_the_last_run_is_kept_for_the_confirmation() -> None:
+    found, runs = play(capacity_search(2, Bounds(whole=True, runs=5)), monotone(11))
+    assert [run.load for run in runs] == [2, 4, 8, 16, 8]
+    assert found == Found(8, 16, Ended.CONFIRMED, 5)
+
+
+def test_a_search_that_began_too_high_halves_its_way_down() -> None:
+    found, runs = play(capacity_search(64, Bounds(whole=True)), monotone(3))
+    assert [run.load for run in runs][:5] == [64, 32, 16, 8, 4]
+    assert (found.capacity, found.at_most, found.ended) == (3, 4, Ended.CONFIRMED)
+
+
+def test_not_even_the_smallest_load() -> None:
+    found, runs = play(capacity_search(4, Bounds(whole=True)), monotone(0.5))
+    assert found == Found(None, 1, Ended.NOTHING, 3)
+    assert [run.load for run in runs] == [4, 2, 1]
+
+
+def test_the_largest_load_that_is_allowed_is_confirmed_too() -> None:
+    found, runs = play(capacity_search(4, Bounds(high=10, whole=True)), monotone(1_000))
+    assert found == Found(10, None, Ended.CEILING, 4)
+    assert runs[-1] == Run(10, seed=1, long=True)
+
+
+def test_a_confirmation_that_fails_lowers_the_answer() -> None:
+    found, _ = play(capacity_search(8, Bounds(whole=True)), lambda run: Seen(run.load <= (7 if run.long else 11)))
+    assert (found.capacity, found.at_most, found.ended) == (7, 8, Ended.CONFIRMED)
+
+
+def test_one_unlucky_run_does_not_make_the_answer_too_small() -> None:
+    def unlucky(run: Run) -> Seen:
+        return Seen(run.load <= 12 and (run.long or run.load != 9))
+
+    bounds = Bounds(whole=True, runs=24)
+    assert play(capacity_search(9, bounds), unlucky)[0].capacity == 8
+    both = Bounds(whole=True, runs=24, both_sides=True)
+    assert play(capacity_search(9, both), unlucky)[0].capacity == 12
+
+
+def test_what_is_clearly_worse_is_given_up_early() -> None:
+    found, runs = play(capacity_search(40, Bounds(whole=True), worth=36), monotone(25))
+    assert found == Found(20, 28, Ended.WORSE, 3)
+    assert [run.load for run in runs] == [40, 20, 28]
+
+
+def test_what_is_nearly_as_good_is_looked_at_closely() -> None:
+    found, _ = play(capacity_search(40, Bounds(whole=True), worth=36), monotone(39))
+    assert (found.capacity, found.ended) == (39, Ended.CONFIRMED)
+
+
+def test_without_time_the_best_so_far_is_the_answer() -> None:
+    told = iter([Seen(True), Seen(True), None])
+    found, _ = play(capacity_search(2, Bounds(whole=True)), lambda _run: next(told))
+    assert found == Found(4, None, Ended.TIME, 2)
+
+
+@given(limit=st.integers(1, 500), start=st.integers(1, 500))
+def test_whole_loads_are_found_within_the_resolution(limit: int, start: int) -> None:
+    found, runs = play(capacity_search(start, Bounds(high=1_000, whole=True, runs=30)), monotone(limit))
+    assert found.ended is Ended.CONFIRMED
+    assert found.capacity is not None
+    assert found.capacity <= limit < max(found.capacity * 1.05, found.capacity + 1) + 1e-9
+    assert found.at_most > limit
+    assert len(runs) == found.runs
+
+
+@given(limit=st.floats(0.2, 5_000), start=st.floats(0.2, 5_000))
+def test_rates_are_found_within_the_resolution(limit: float, start: float) -> None:
+    found, _ = play(capacity_search(start, Bounds(low=0.1, runs=40)), monotone(limit))
+    assert found.ended is Ended.CONFIRMED
+    # Loads have three digits.
+    assert found.capacity <= limit <= found.capacity * 1.05 * 1.01
+
+
+@given(
+    limit=st.floats(0.01, 2_000),
+    seed=st.integers(0, 1_000),
+    runs=st.integers(2, 20),
+    both=st.booleans(),
+    whole=st.booleans(),
+)
+def test_a_noisy_system_gets_no_more_runs_than_granted(
+    limit: float, seed: int, runs: int, both: bool, whole: bool
+) -> None:
+    bounds = Bounds(high=1_000, whole=whole, runs=runs, both_sides=both)
+    found, asked = play(capacity_search(10, bounds), noisy(limit, seed))
+    assert len(asked) == found.runs <= runs
+    assert all(bounds.low <= run.load <= bounds.high for run in asked)
+    if found.ended.confirmed:
+        assert any(run.long and run.load == found.capacity for run in asked)
+    if found.capacity is not None and found.at_most is not None:
+        assert found.capacity < found.at_most
+
+
+@given(answers=st.lists(st.booleans(), min_size=30, max_size=30), both=st.booleans())
+def test_any_answers_at_all_end_the_search(answers: list[bool], both: bool) -> None:
+    told = iter(answers)
+    bounds = Bounds(whole=True, runs=25, both_sides=both)
+    _, asked = play(capacity_search(5, bounds), lambda _run: Seen(next(told)))
+    assert len(asked) <= 25
+
+
+# ---------------------------------------------------------------- sweep
+
+
+def test_a_sweep_doubles_until_it_is_behind_then_looks_around_the_knee() -> None:
+    swept, runs = play(sweep_search(1, Bounds(resolution=0.1)), monotone(22))
+    loads = [run.load for run in runs]
+    assert loads[:7] == [1, 2, 4, 8, 16, 32, 64]
+    assert swept.complete
+    assert 20 <= swept.knee <= 22
+    assert sum(load >= 1.2 * swept.knee for load in loads) >= 2
+    assert sum(swept.knee * 0.8 <= load <= swept.knee * 1.2 for load in loads) >= 3
+
+
+def test_two_points_show_what_an_overload_is_like() -> None:
+    # Behind at once: without them the curve would end at 32.
+    _, runs = play(sweep_search(1, Bounds(resolution=0.1)), lambda run: Seen(run.load <= 31, run.load > 31))
+    assert sorted(run.load for run in runs)[-5:] == [26.9, 29.3, 32, 36.6, 44]
+
+
+def test_a_sweep_that_began_beyond_the_knee_finds_it_below() -> None:
+    swept, runs = play(sweep_search(100, Bounds(resolution=0.1)), monotone(9))
+    assert [run.load for run in runs][:5] == [100, 50, 25, 12.5, 6.25]
+    assert 8 <= swept.knee <= 9
+
+
+def test_a_sweep_of_a_system_that_keeps_nothing_ends() -> None:
+    swept, runs = play(sweep_search(4, Bounds()), monotone(0))
+    assert swept.knee is None
+    assert [run.load for run in runs] == [4, 2, 1]
+
+
+def test_a_sweep_without_overload_ends_at_the_ceiling() -> None:
+    swept, runs = play(sweep_search(4, Bounds(high=10)), monotone(100))
+    assert (swept.knee, [run.load for run in runs]) == (10, [4, 8, 10])
+
+
+@given(limit=st.floats(1, 3_000), start=st.floats(1, 3_000), whole=st.booleans())
+def test_every_sweep_finds_its_knee(limit: float, start: float, whole: bool) -> None:
+    bounds = Bounds(high=100_000, whole=whole, resolution=0.1, runs=60)
+    swept, runs = play(sweep_search(start, bounds), monotone(limit))
+    assert swept.complete
+    assert swept.knee <= limit <= max(swept.knee * 1.12, swept.knee + whole)
+    assert len({run.load for run in runs}) == len(runs)
+    assert sum(run.load > swept.knee for run in runs) >= 2
+
+
+@given(limit=st.floats(0.01, 2_000), seed=st.integers(0, 1_000), runs=st.integers(1, 20), whole=st.booleans())
+def test_a_noisy_sweep_ends(limit: float, seed: int, runs: int, whole: bool) -> None:
+    _, asked = play(sweep_search(10, Bounds(high=1_000, whole=whole, runs=runs)), noisy(limit, seed))
+    assert len(asked) <= runs
+
+
+# ---------------------------------------------------------------- candidates
+
+
+def trying(
+    carries: Callable[[Candidate], float], seqs: list[int], budgets: list[int], group: int = 1
+) -> list[Tried]:
+    search = candidates_search(seqs, budgets, group)
+    asked = next(search)
+    while True:
+        assert 1 <= len(asked) <= group
+        answer = [Tried(each, Found(carries(each), None, Ended.CONFIRMED, 1)) for each in asked]
+        try:
+            asked = search.send(answer)
+        except StopIteration as stop:
+            tried: list[Tried] = stop.value
+            return tried
+
+
+def test_the_smallest_of_those_that_carry_the_same_is_recommended() -> None:
+    carried = {8: 20.0, 16: 39.0, 32: 40.0, 64: 31.0}
+    tried = trying(lambda each: carried[each.max_num_seqs], [8, 16, 32, 64], [])
+    choice = choose(tried)
+    assert choice is not None
+    assert choice.tried.candidate == Candidate(16)
+    assert "sooner" in choice.why
+    assert len(tried) == 4
+
+
+def test_token_budgets_are_tried_with_the_best_batch_only() -> None:
+    def carries(each: Candidate) -> float:
+        return each.max_num_seqs * (1.2 if each.max_num_batched_tokens == 1_024 else 1.0)
+
+    tried = trying(carries, [8, 16], [4, 512, 1_024], group=2)
+    assert [str(each.candidate) for each in tried] == [
+        *("8 sequences", "16 sequences", "16 sequences, 512 tokens a step", "16 sequences, 1024 tokens a step")
+    ]
+    choice = choose(tried)
+    assert choice is not None
+    assert choice.tried.candidate == Candidate(16, 1_024)
+
+
+def test_a_budget_that_gives_nothing_is_left_to_the_gateway() -> None:
+    choice = choose(trying(lambda each: 10 + (each.max_num_batched_tokens or 0) / 1e4, [8], [512, 1_024]))
+    assert choice is not None
+    assert choice.tried.candidate == Candidate(8)
+
+
+def test_what_failed_or_was_not_tried_is_not_recommended() -> None:
+    assert choose([Tried(Candidate(8), None, failed="out of memory")]) is None
+    search = candidates_search([8, 16], [512], 1)
+    next(search)
+    with pytest.raises(StopIteration) as stop:
+        search.send(None)
+    assert stop.value.value == []
+
+
+@given(st.dictionaries(st.sampled_from([4, 8, 16, 32, 64, 128]), st.floats(0, 100), min_size=1))
+def test_a_choice_is_within_three_per_cent_of_the_best(carried: dict[int, float]) -> None:
+    choice = choose(trying(lambda each: carried[each.max_num_seqs], sorted(carried), []))
+    best = max(carried.values())
+    if choice is None:
+        assert best == 0
+    else:
+        own = choice.tried.capacity
+        assert own >= best * 0.97 or math.isclose(own, best * 0.97)
+        assert not any(
+            carried[size] >= best * 0.97 for size in carried if size < choice.tried.candidate.max_num_seqs
+        )

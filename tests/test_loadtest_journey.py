@@ -1,0 +1,425 @@
+"""The journey: which systems stand for the reports' architectures, what is made of their rounds, and all of it
+once on the simulated engine."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from loadtest.driving.driven import Driven
+from loadtest.journey import memory, rounds
+from loadtest.journey.command import JOURNEY
+from loadtest.journey.outcome import Outcome, findings, outcome
+from loadtest.journey.queued import Queued
+from loadtest.journey.rounds import Round
+from loadtest.journey.shown import extras, figures, tables
+from loadtest.journey.stages import STAYS, System, stages
+from loadtest.machine import describe
+from loadtest.results import LoadtestError
+from loadtest.systems.running import Running
+from loadtest.talk.scenario import Scenario
+from loadtest.trial.command import report_command
+from loadtest.trial.content import MOST_SERIES, Chart
+from loadtest.trial.values import (
+    Address,
+    Closed,
+    Delivered,
+    Http,
+    Line,
+    Load,
+    Objective,
+    Open,
+    ProcessUse,
+    Record,
+    Report,
+    Sample,
+    Trial,
+    WebSocketGateway,
+)
+
+ALL = (
+    *("one-worker", "two-workers", "static-batching", "gateway-64-uniform"),
+    *("gateway-64", "gateway-32", "gateway-16", "gateway-8", "recommended"),
+)
+
+
+# ---------------------------------------------------------------- stages
+
+
+def test_the_stages_are_those_of_the_reports_in_their_order() -> None:
+    rows, systems = stages({}, {"engine": {"max_num_seqs": 24}})
+    assert tuple(row.key for row in rows) == ALL
+    told = {row.key: row.told.requests_per_s for row in rows if row.told is not None}
+    assert told == {
+        "one-worker": 2.2,
+        "two-workers": 2.0,
+        "static-batching": 5.9,
+        "gateway-64-uniform": 15.0,
+        "gateway-64": 3.5,
+        "gateway-16": 10.7,
+        "recommended": 16.4,
+    }
+    assert [row.key for row in rows if row.shape == "uniform"] == ["gateway-64-uniform"]
+    assert [row.key for row in rows if row.open] == ["one-worker", "static-batching", "recommended"]
+    # Uniform and natural data go to the same gateway.
+    assert len(systems) == 8
+    batches = {
+        system.name: system.settings["engine"]["max_num_seqs"] for system in systems if not system.architecture
+    }
+    assert batches == {
+        "gateway, 64 sequences": 64,
+        "gateway, 32 sequences": 32,
+        "gateway, 16 sequences": 16,
+        "gateway, 8 sequences": 8,
+        STAYS: 24,
+    }
+
+
+def test_labels_fit_beside_a_line() -> None:
+    rows, _ = stages({}, {})
+    assert max(len(row.label) for row in rows) <= 18
+    assert len({row.label for row in rows}) == len(rows)
+
+
+def test_what_is_the_same_is_measured_once() -> None:
+    # A gateway has batches of 16 unless it is told otherwise.
+    rows, systems = stages({"engine": {"dtype": "float32"}}, {})
+    same = {row.key: row.same_as for row in rows if row.same_as}
+    assert same == {"gateway-16": "recommended"}
+    assert next(row for row in rows if row.key == "gateway-16").system == STAYS
+    assert len(systems) == 7
+
+
+def test_some_stages_need_only_their_systems() -> None:
+    rows, systems = stages({}, {}, only=["gateway-64", "one-worker"])
+    assert [row.key for row in rows] == ["one-worker", "gateway-64"]
+    assert [system.name for system in systems] == ["one worker", "gateway, 64 sequences"]
+    with pytest.raises(LoadtestError, match="no stage 'gateway-48'; there are one-worker, "):
+        stages({}, {}, only=["gateway-48"])
+
+
+def test_a_simulated_engine_has_its_batch_in_its_script() -> None:
+    _, systems = stages({"engine": {"kind": "simulated"}}, {})
+    (eight,) = (system for system in systems if system.name == "gateway, 8 sequences")
+    assert eight.settings["engine"] == {"kind": "simulated", "script": {"max_running": 8}}
+
+
+# ---------------------------------------------------------------- memory
+
+
+def shares(groups: list[list[System]]) -> list[list[float]]:
+    return [[system.settings["engine"]["gpu_memory_utilization"] for system in group] for group in groups]
+
+
+def test_the_recommended_gateway_comes_first_and_stays() -> None:
+    _, systems = stages({}, {"engine": {"max_num_seqs": 24}})
+    one_by_one = memory.groups(systems, 1)
+    assert [len(group) for group in one_by_one] == [1] * 8
+    assert one_by_one[0][0].name == STAYS
+    assert [len(group) for group in memory.groups(systems, 4)] == [1, 4, 3]
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_what_runs_together_fits(size: int) -> None:
+    _, systems = stages({}, {"engine": {"max_num_seqs": 24}})
+    shared = memory.shared(memory.groups(systems, size), 0.9, 140.0)
+    (stays,) = shares(shared[:1])[0]
+    for group in shared[1:]:
+        taken = sum(system.engines * share for system, share in zip(group, shares([group])[0], strict=True))
+        assert stays + taken <= 0.9 + 1e-9
+    names = {system.name: system.settings["engine"] for group in shared for system in group}
+    assert names["two workers"]["gpu_memory_utilization"] == 0.3
+    # All others have the same, of which the cache is told what it gets.
+    others = {engine["gpu_memory_utilization"] for name, engine in names.items() if name != "two workers"}
+    assert len(others) == 1
+    assert all(engine["extra"]["kv_cache_memory_bytes"] > 2**30 for engine in names.values())
+
+
+def test_a_cache_that_was_asked_for_stays() -> None:
+    settings = {"engine": {"extra": {"kv_cache_memory_bytes": 1, "seed": 2}}}
+    _, systems = stages(settings, {})
+    for system in itertools.chain(*memory.shared(memory.groups(systems, 2), 0.9, 140.0)):
+        assert system.settings["engine"]["extra"] == {"kv_cache_memory_bytes": 1, "seed": 2}
+
+
+# ---------------------------------------------------------------- outcome
+
+
+def played(stage: str, load: Load, per_s: float, queued: float | None = None, **own: Any) -> Round:
+    count = 10
+    records = [
+        Record(str(number), "de", 0.0, 0.0, first_s=0.5, done_s=1.0 + number / 10, tokens=20)
+        for number in range(count)
+    ]
+    name = (
+        f"{stage}: {load.in_flight} at a time" if isinstance(load, Closed) else f"{stage}: {load.per_s:g} a second"
+    )
+    trial = Trial(
+        name=name,
+        system=stage,
+        settings=own.pop("settings", {}),
+        workload="natural data",
+        load=load,
+        repetition=1,
+        began="2026-11-21T00:00:00Z",
+        elapsed_s=count / per_s,
+        delivered=Delivered(),
+        clients=[ProcessUse(0.1, 1.0, 0.1, 0.2, 0.3)],
+        cpu_s={"engine": 1.0},
+        memory_mib=100.0,
+        samples=own.pop("samples", [Sample(0.0, cores={"engine": 1.0}), Sample(0.1, cores={"engine": 2.0})]),
+        records=records,
+    )
+    return Round(stage, trial, queued)
+
+
+def found(best_per_s: float = 40.0, **own: Any) -> tuple[Outcome, list[Round]]:
+    rows, _ = stages({}, {}, only=["one-worker", "gateway-64-uniform", "gateway-64", "gateway-16", "recommended"])
+    rounds = [
+        played("one-worker", Closed(25), 5.0, 0.9, **own),
+        played("one-worker", Closed(1), 4.0, 0.0),
+        played("one-worker", Open(6.0), 5.0),
+        played("gateway-64-uniform", Closed(25), 60.0),
+        played("gateway-64", Closed(25), 20.0),
+        played("recommended", Closed(25), best_per_s),
+    ]
+    return outcome(rows, rounds, Objective()), rounds
+
+
+def report(made: Outcome, rounds: list[Round]) -> Report:
+    return Report(
+        kind="journey",
+        command="python -m loadtest journey",
+        began="2026-11-21T00:00:00Z",
+        model="bundled_model",
+        machine=describe(),
+        settings={},
+        objective=Objective(),
+        findings=findings(made, bars=True),
+        trials=[each.trial for each in rounds],
+        details=msgspec.to_builtins(made),
+    )
+
+
+def test_rows_stand_beside_the_reports() -> None:
+    made, _ = found()
+    ratios = {row.key: (row.told_ratio, row.ratio) for row in made.rows}
+    assert ratios["one-worker"] == (1.0, 1.0)
+    assert ratios["recommended"] == (7.455, 8.0)
+    # Measured as the recommended one.
+    assert ratios["gateway-16"] == (4.864, 8.0)
+    one = made.rows[0]
+    assert [point.concurrency for point in one.closed] == [1, 25]
+    assert [point.offered_per_s for point in one.open] == [6.0]
+    assert one.most.queued == 0.9
+    assert one.most.busy is not None
+    assert (one.most.busy.mean, one.most.busy.deviation) == (1.5, 0.5)
+    assert not made.gpu
+
+
+def test_a_gpu_counts_where_there_is_one() -> None:
+    samples = [Sample(0.0, gpu=90.0, cores={"engine": 1.0}), Sample(0.1, gpu=0.0), Sample(0.2, gpu=90.0)]
+    made, _ = found(samples=samples)
+    assert made.gpu
+    assert made.rows[0].most.busy is not None
+    assert made.rows[0].most.busy.mean == 60.0
+    assert "%" in tables(report(*found(samples=samples)))[0].rows[0][8]
+
+
+@pytest.mark.parametrize(("best_per_s", "passed"), [(37.6, True), (37.4, False)])
+def test_the_bar_is_what_the_reports_reached(best_per_s: float, passed: bool) -> None:
+    made, _ = found(best_per_s)
+    assert [each.passed for each in findings(made, bars=True)] == [passed, None, None, None]
+    assert {each.passed for each in findings(made, bars=False)} == {None}
+
+
+def test_a_worker_that_the_driver_held_back_proves_nothing() -> None:
+    (bar, *_) = findings(found(settings={"driver_was_the_limit": "It was late."})[0], bars=True)
+    assert bar.passed is False
+    assert "says nothing" in bar.note
+
+
+def test_findings_say_what_the_reports_said() -> None:
+    said = {each.name: (each.value, each.note) for each in findings(found()[0], bars=False)}
+    assert said["one worker, time spent in queues, 25 at a time"] == ("90%", "In the reports 97 %.")
+    (uniform,) = (value for name, value in said.items() if "uniform" in name)
+    assert uniform[0] == "3.00 ×"
+    (batch,) = (value for name, value in said.items() if "batch" in name)
+    assert batch[0] == "gateway, 16 sequences"
+
+
+def test_the_table_and_the_curves_come_from_the_result_alone() -> None:
+    made = report(*found(settings={"driver_was_the_limit": "It was late."}))
+    # As it is read again: without records.
+    bare = msgspec.structs.replace(
+        made, trials=[msgspec.structs.replace(trial, records=[]) for trial in made.trials]
+    )
+    again = msgspec.json.decode(msgspec.json.encode(bare), type=Report)
+    journey, opened = tables(again)
+    rows = {row[0]: row for row in journey.rows}
+    assert rows["one worker"][1:7] == ["2.2", "1.0", "5.0*", "1.0", "1,400 / 1,900", "500 / 500"]
+    assert rows["one worker"][7:] == ["90%", "1.50 ± 0.50", "0"]
+    assert rows["gateway, 64 sequences"][1] == "3.5 (staging)"
+    assert opened.rows[0][:3] == ["one worker", "6", "5.0"]
+    charts = [each for each in figures(again) if isinstance(each, Chart)]
+    assert all(0 < len(chart.series) <= MOST_SERIES for chart in charts)
+    assert [chart.title for chart in charts][-1] == "The machine over time, 25 requests at a time"
+
+
+def test_a_share_of_time_in_queues_is_of_what_came_since() -> None:
+    assert Queued(12.0, 20.0).share_since(Queued(4.0, 10.0)) == 0.8
+    assert Queued(4.0, 10.0).share_since(Queued(4.0, 10.0)) is None
+
+
+# ---------------------------------------------------------------- rounds
+
+
+class Played:
+    """A system that takes so long for a line, without any. lines: what it was asked for, a list for each pass."""
+
+    def __init__(self, line_s: float) -> None:
+        self.line_s = line_s
+        self.lines: list[list[str]] = []
+
+    async def play(self, lines: list[Line], *, limit_s: float, stage: str = "") -> Driven:
+        self.lines.append([line.text for line in lines])
+        records = [Record(line.id, "de", 0.0, 0.0, 0.1, self.line_s) for line in lines]
+        return Driven(0.0, self.line_s * len(lines), records, Delivered(), [])
+
+    async def measure(self, lines: list[Line], name: str, repetition: int) -> Trial:
+        driven = await self.play(lines, limit_s=1.0)
+        trial = played("any", Closed(1), 1.0).trial
+        return msgspec.structs.replace(
+            trial, name=name, repetition=repetition, records=driven.records, elapsed_s=driven.elapsed_s
+        )
+
+
+async def said_to(monkeypatch: pytest.MonkeyPatch, line_s: float, address: Address, in_flight: int) -> Played:
+    """What a system is asked for in a closed loop of two repetitions, and then in an open loop."""
+    system = Played(line_s)
+
+    @asynccontextmanager
+    async def driver(_address: Address, _load: Load, **_options: Any) -> AsyncIterator[Played]:
+        yield system
+
+    async def measure(
+        _running: Running, playing: Played, lines: list[Line], _load: Load, *, name: str, repetition: int, **_: Any
+    ) -> Trial:
+        return await playing.measure(lines, name, repetition)
+
+    monkeypatch.setattr(rounds, "driver", driver)
+    monkeypatch.setattr(rounds, "measure", measure)
+    (stage,), _ = stages({}, {}, only=["recommended"])
+    own = rounds.Rounds(scenario=Scenario(), round_s=10.0, repetitions=2, processes=1, say=lambda _line: None)
+    running = Running("system", address, {})
+    await own.closed(stage, running, in_flight)
+    await own.open(stage, running, per_s=10.0, most_per_s=1 / line_s)
+    return system
+
+
+async def test_all_systems_are_asked_for_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = await said_to(monkeypatch, 0.1, Http("http://a"), 10)
+    slow = await said_to(monkeypatch, 0.25, WebSocketGateway("http://b"), 10)
+    # As many as fit into a round; the gateway at least eight turns. Nothing is said twice.
+    assert [len(lines) for lines in fast.lines] == [10, 40, 100, 100, 100, 100]
+    assert [len(lines) for lines in slow.lines] == [10, 80, 80, 100, 100]
+    for one, other in zip([fast.lines[0], *fast.lines[2:]], slow.lines, strict=True):
+        shorter = min(len(one), len(other))
+        assert one[:shorter] == other[:shorter]
+    passes = fast.lines[:4]
+    assert not any(set(one) & set(other) for one, other in itertools.combinations(map(_long, passes), 2))
+
+
+def _long(texts: list[str]) -> set[str]:
+    """Without what people say again and again."""
+    return {text for text in texts if len(text.split()) > 8}
+
+
+async def test_an_overload_is_as_long_as_can_be_worked_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    # One a second at best, ten are offered.
+    system = await said_to(monkeypatch, 1.0, Http("http://a"), 1)
+    assert len(system.lines[-1]) == 30
+
+
+# ---------------------------------------------------------------- all of it
+
+
+def options(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    JOURNEY.add(parser)
+    return parser.parse_args(arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--recommended", "[1]"),
+        ("--recommended", "{engine}"),
+        ("--rates", "fast"),
+        ("--concurrency", "0"),
+        ("--group", "0"),
+    ],
+)
+def test_a_wrong_option_is_refused(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        options("--out", "x", *arguments)
+    assert arguments[0] in capsys.readouterr().err
+
+
+async def test_recommended_settings_are_those_of_a_gateway() -> None:
+    given = options("--out", "x", "--engine", "simulated", "--recommended", '{"engine": {"max_seqs": 3}}')
+    with pytest.raises(LoadtestError, match="max_seqs"):
+        await JOURNEY.run(given, "a command", lambda _line: None)
+
+
+@pytest.mark.slow
+async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
+    given = options(
+        *("--out", str(tmp_path), "--engine", "simulated", "--concurrency", "2,6", "--round-s", "0.5"),
+        *("--stages", "one-worker,gateway-8,recommended", "--rates", "8", "--group", "2"),
+        # Long enough for queues: one worker has to show them.
+        *("--set", "engine.script.token_s=0.02"),
+    )
+    said: list[str] = []
+    made = await JOURNEY.run(given, "python -m loadtest journey", said.append)
+    rows = {row.key: row for row in msgspec.convert(made.details, Outcome).rows}
+    assert list(rows) == ["one-worker", "gateway-8", "recommended"]
+    assert {len(row.closed) for row in rows.values()} == {2}
+    assert [len(row.open) for row in rows.values()] == [1, 0, 1]
+    assert not any(point.failed for row in rows.values() for point in row.points)
+    # Each load once, also of the gateway that stays.
+    assert len({(trial.name, trial.repetition) for trial in made.trials}) == len(made.trials) == 8
+    queued = {key: row.most.queued or 0.0 for key, row in rows.items()}
+    assert queued["one-worker"] > 0.5
+    assert queued["recommended"] < queued["one-worker"]
+    assert rows["recommended"].most.requests_per_s > rows["one-worker"].most.requests_per_s
+    # The two that the bar is about take turns.
+    closed = [line.partition(" at a time")[0] for line in said if line.endswith("at a time, repetition 1")]
+    assert [name for name in closed if "8" not in name] == [
+        *("one worker: 2", "gateway, recommended: 2"),
+        *("one worker: 6", "gateway, recommended: 6"),
+    ]
+    await asyncio.to_thread(JOURNEY.write, made, tmp_path)
+    assert "| one worker | 2.2 | 1.0 |" in (tmp_path / "table.md").read_text()
+    assert json.loads((tmp_path / "result.json").read_text())["details"]["concurrency"] == 6
+    assert JOURNEY.passed(made)
+    # Made again from the folder, it is the same.
+    command = report_command({"journey": extras})
+    again = await command.run(argparse.Namespace(out=tmp_path), "a command", lambda _line: None)
+    assert command.table(again) == (tmp_path / "table.md").read_text()
+
+
+@pytest.mark.slow
+async def test_what_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    given = options("--out", str(tmp_path), "--engine", "simulated", "--time-limit-s", "2")
+    with pytest.raises(LoadtestError, match="time limit"):
+        await JOURNEY.run(given, "a command", lambda _line: None)

@@ -1,0 +1,320 @@
+"""What is said: lengths, turns and pauses of real meetings, drawn from a seed, and recordings of it."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections import Counter, defaultdict
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from loadtest.results import LoadtestError
+from loadtest.talk import replay
+from loadtest.talk.scenario import Scenario, arrivals, meetings_lines, request_lines, translations_per_s
+from loadtest.talk.turns import BACKCHANNELS, LONGEST_WORDS, MEAN_WORDS, Pauses, Turns, length
+from loadtest.talk.words import Words
+from loadtest.trial.values import Line, Partial
+
+NATURAL = Scenario(seed=7, targets=("ja", "es"), meetings=12)
+SECONDS = 600.0
+
+
+@pytest.fixture(scope="module")
+def natural() -> list[Line]:
+    """Two hours of meetings."""
+    return meetings_lines(replace(NATURAL, partial_every_s=0.3), SECONDS)
+
+
+def words(line: Line) -> int:
+    return len(line.text.split())
+
+
+# ---------------------------------------------------------------- the figures of real meetings
+
+
+def test_25_utterances_a_minute_are_said_in_a_meeting(natural: list[Line]) -> None:
+    assert len(natural) / NATURAL.meetings / (SECONDS / 60) == pytest.approx(25, rel=0.06)
+
+
+def test_lengths_are_skewed_and_none_is_longer_than_a_monologue(natural: list[Line]) -> None:
+    counts = [words(line) for line in natural]
+    assert max(counts) <= LONGEST_WORDS == 85
+    assert sum(count > 40 for count in counts) > 3
+    assert statistics.median(counts) < 0.8 * statistics.mean(counts)
+    assert statistics.mean(counts) == pytest.approx(MEAN_WORDS, abs=0.5)
+
+
+def test_one_in_seven_is_a_backchannel() -> None:
+    rng = random.Random(1)
+    lengths = [length(rng) for _ in range(20_000)]
+    assert statistics.mean(each.backchannel for each in lengths) == pytest.approx(0.14, abs=0.01)
+    assert max(each.words for each in lengths if each.backchannel) <= 3
+
+
+def test_backchannels_come_from_those_who_do_not_have_the_floor() -> None:
+    turns = Turns(6, random.Random(1))
+    said = backchannels = 0
+    for _ in range(10_000):
+        holder, turn = turns.turn()
+        others = turns.backchannels(turn.words)
+        assert holder not in {person for person, _ in others}
+        assert all(each.backchannel for _, each in others)
+        said, backchannels = said + 1 + len(others), backchannels + len(others)
+    assert backchannels / said == pytest.approx(BACKCHANNELS, abs=0.01)
+
+
+def test_who_is_alone_gets_no_backchannel() -> None:
+    turns = Turns(1, random.Random(1))
+    assert [turns.turn()[0] for _ in range(5)] == [0] * 5
+    assert not turns.backchannels(85)
+
+
+def test_the_floor_is_kept_more_often_than_chance_has_it() -> None:
+    turns = Turns(6, random.Random(1))
+    holders = [turns.turn()[0] for _ in range(5_000)]
+    assert statistics.mean(one == other for one, other in pairwise(holders)) > 0.5
+    assert set(holders) == set(range(6))
+
+
+def test_pauses_are_of_three_classes_and_200_ms_in_the_median() -> None:
+    rng = random.Random(1)
+    pauses = [Pauses.draw(rng) for _ in range(20_000)]
+    assert statistics.median(pauses) == pytest.approx(0.2, abs=0.02)
+    assert statistics.mean(pause < 0.2 for pause in pauses) == pytest.approx(0.5, abs=0.02)
+    assert statistics.mean(0.2 <= pause < 1.0 for pause in pauses) == pytest.approx(0.38, abs=0.02)
+    assert statistics.mean(pause >= 1.0 for pause in pauses) == pytest.approx(0.12, abs=0.02)
+
+
+def test_people_speak_150_words_a_minute(natural: list[Line]) -> None:
+    long = [line for line in natural if words(line) > 15]
+    # From the first revision, which has about one word, to the one with the last.
+    paces = [(words(line) - 1) / (line.partials[-1].due_s - line.partials[0].due_s) for line in long]
+    assert statistics.median(paces) * 60 == pytest.approx(150, rel=0.05)
+
+
+def test_everybody_speaks(natural: list[Line]) -> None:
+    speakers: defaultdict[str, set[str]] = defaultdict(set)
+    for line in natural:
+        speakers[line.meeting].add(line.speaker)
+    assert len(speakers) == NATURAL.meetings
+    assert {len(people) for people in speakers.values()} == {6}
+
+
+def test_partials_come_every_200_to_400_ms_before_their_final(natural: list[Line]) -> None:
+    for line in natural:
+        times = [partial.due_s for partial in line.partials]
+        assert all(round(after - before, 3) >= 0.2 for before, after in pairwise(times))
+        assert all(partial.due_s < line.due_s for partial in line.partials)
+        if times:
+            assert 0.3 <= round(line.due_s - times[-1], 3) <= 0.6
+    steps = [b.due_s - a.due_s for line in natural for a, b in pairwise(line.partials)]
+    assert statistics.mean(steps) == pytest.approx(0.3, abs=0.02)
+    assert max(steps) < 0.81  # a word that takes long
+
+
+def test_partials_can_be_fewer() -> None:
+    often, seldom = (
+        meetings_lines(replace(NATURAL, partial_every_s=every_s, meetings=3), 60.0) for every_s in (0.3, 1.0)
+    )
+    assert [line.id for line in seldom] == [line.id for line in often]
+    assert 0 < sum(len(line.partials) for line in seldom) < 0.5 * sum(len(line.partials) for line in often)
+    with pytest.raises(LoadtestError, match=r"revises every 0\.3 s at most"):
+        meetings_lines(replace(NATURAL, partial_every_s=0.1), 60.0)
+
+
+# ---------------------------------------------------------------- the same lines again
+
+
+def test_without_partials_the_same_is_said_at_the_same_time(natural: list[Line]) -> None:
+    assert meetings_lines(NATURAL, SECONDS) == [replace(line, partials=()) for line in natural]
+
+
+def test_a_shorter_time_is_the_beginning_of_a_longer_one(natural: list[Line]) -> None:
+    shorter = meetings_lines(replace(NATURAL, partial_every_s=0.3), 90.0)
+    assert shorter == [line for line in natural if line.due_s < 90.0]
+
+
+def test_a_meeting_is_the_same_beside_others(natural: list[Line]) -> None:
+    alone = meetings_lines(replace(NATURAL, partial_every_s=0.3, meetings=1), SECONDS)
+    assert alone == [line for line in natural if line.meeting == "meeting-1"]
+
+
+def test_lines_are_in_order_and_have_their_own_names(natural: list[Line]) -> None:
+    assert [line.due_s for line in natural] == sorted(line.due_s for line in natural)
+    assert len({line.id for line in natural}) == len(natural)
+    assert natural[0].due_s >= 0
+    assert natural[0].targets == ("ja", "es")
+
+
+def test_meetings_are_under_way_when_the_trial_begins() -> None:
+    many = replace(NATURAL, meetings=100, partial_every_s=0.3)
+    lines = meetings_lines(many, 3.0)
+    assert len(lines) == pytest.approx(many.meetings * 25 * 3 / 60, rel=0.25)
+    assert any(words(line) > 15 for line in lines)  # begun before
+
+
+def test_another_seed_says_something_else(natural: list[Line]) -> None:
+    other = meetings_lines(replace(NATURAL, seed=8), 60.0)
+    assert {line.text for line in other} & {line.text for line in natural} != {line.text for line in other}
+
+
+def test_a_shorter_list_of_requests_is_the_beginning_of_a_longer_one() -> None:
+    assert request_lines(NATURAL, 20) == request_lines(NATURAL, 60)[:20]
+    assert request_lines(NATURAL, 20) != request_lines(replace(NATURAL, seed=8), 20)
+
+
+# ---------------------------------------------------------------- requests
+
+
+def test_requests_are_as_long_as_what_is_said_in_meetings(natural: list[Line]) -> None:
+    requests = request_lines(NATURAL, 3_000)
+    assert statistics.mean(map(words, requests)) == pytest.approx(statistics.mean(map(words, natural)), rel=0.1)
+    assert max(map(words, requests)) > 40
+
+
+def test_requests_take_the_targets_in_turn() -> None:
+    assert [line.targets for line in request_lines(NATURAL, 4)] == [("ja",), ("es",), ("ja",), ("es",)]
+
+
+def test_texts_are_as_long_as_wanted() -> None:
+    texts = Words("seed", "en")
+    for wanted in range(1, 86):
+        assert len(texts.draw(wanted).text.split()) == wanted
+
+
+@pytest.mark.parametrize("source", ["ja", "zh"])
+def test_other_languages_say_it_in_their_own_words(source: str) -> None:
+    lines = request_lines(Scenario(source=source, targets=("en",)), 200)
+    assert {line.source for line in lines} == {source}
+    assert not any(line.text.isascii() for line in lines)
+
+
+# ---------------------------------------------------------------- uniform
+
+
+def test_uniform_lines_are_of_one_length_at_equal_distances() -> None:
+    lines = meetings_lines(Scenario(shape="uniform", meetings=2, partial_every_s=0.3), 120.0)
+    assert {words(line) for line in lines} == {MEAN_WORDS}
+    assert len({line.text for line in lines}) > 0.5 * len(lines)
+    assert len(lines) == pytest.approx(100, abs=1)
+    one = [line for line in lines if line.meeting == "meeting-1"]
+    steps = [after.due_s - before.due_s for before, after in pairwise(one)]
+    assert max(steps) - min(steps) < 0.001
+    assert Counter(line.speaker for line in one).most_common()[-1][1] >= 8
+    assert all(partial.due_s <= line.due_s for line in one for partial in line.partials)
+
+
+def test_uniform_requests_are_of_one_length() -> None:
+    assert {words(line) for line in request_lines(Scenario(shape="uniform"), 100)} == {MEAN_WORDS}
+
+
+# ---------------------------------------------------------------- arrivals
+
+
+def test_arrivals_have_the_rate_and_the_irregularity_of_a_poisson_process() -> None:
+    placed = arrivals(request_lines(NATURAL, 3_000), 50.0, seed=1)
+    gaps = [after.due_s - before.due_s for before, after in pairwise(placed)]
+    assert translations_per_s(placed) == pytest.approx(50, rel=0.06)
+    assert statistics.stdev(gaps) / statistics.mean(gaps) == pytest.approx(1, abs=0.1)
+
+
+def test_arrivals_count_translations_and_are_seeded() -> None:
+    lines = [Line(str(number), "one", "en", ("ja", "es")) for number in range(2_000)]
+    placed = arrivals(lines, 50.0, seed=1)
+    assert translations_per_s(placed) == pytest.approx(50, rel=0.06)
+    assert placed == arrivals(lines, 50.0, seed=1)
+    assert placed[:10] == arrivals(lines[:10], 50.0, seed=1)
+    assert placed != arrivals(lines, 50.0, seed=2)
+
+
+def test_partials_keep_their_distance_when_a_line_is_due_at_another_time() -> None:
+    line = Line("a", "one two", "en", ("de",), due_s=3.0, partials=(Partial(2.5, "one"),))
+    [placed] = arrivals([line], 1.0, seed=1)
+    assert placed.due_s - placed.partials[0].due_s == pytest.approx(0.5)
+
+
+def test_lines_without_times_have_no_rate() -> None:
+    assert translations_per_s([]) == 0
+    assert translations_per_s([Line("a", "one", "en", ("de",))]) == 0
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("scenario", "complaint"),
+    [
+        (Scenario(source="xx"), "no 'xx'"),
+        (Scenario(targets=("de", "xx")), "no 'xx'"),
+        (Scenario(targets=()), "needs targets"),
+        (Scenario(targets=("de", "en")), "none of them can be what is spoken"),
+        (Scenario(meetings=0), "at least one meeting"),
+        (Scenario(people=0), "one who speaks"),
+    ],
+)
+def test_a_scenario_that_cannot_be_is_refused(scenario: Scenario, complaint: str) -> None:
+    with pytest.raises(LoadtestError, match=complaint):
+        meetings_lines(scenario, 10.0)
+
+
+# ---------------------------------------------------------------- recordings
+
+
+def test_what_was_written_is_read_in_order_of_time(tmp_path: Path, natural: list[Line]) -> None:
+    file = tmp_path / "talk.jsonl"
+    replay.write(file, reversed(natural[:50]))
+    assert replay.read(file) == natural[:50]
+
+
+def test_the_simple_form_is_a_line_too(tmp_path: Path) -> None:
+    file = tmp_path / "talk.jsonl"
+    file.write_text(
+        '{"at_s":2.5,"meeting":"m","speaker":"Ann","text":"Good morning.","source":"en","targets":["de","ja"]}\n'
+        "\n"
+        '{"at_s":1,"meeting":"m","speaker":"Bob","text":"Hello.","source":"en","targets":["de"]}\n'
+    )
+    assert replay.read(file) == [
+        Line("3", "Hello.", "en", ("de",), 1.0, "m", "Bob"),
+        Line("1", "Good morning.", "en", ("de", "ja"), 2.5, "m", "Ann"),
+    ]
+
+
+GOOD = '{"id":"a","text":"Hello.","source":"en","targets":["de"],"due_s":1.0}'
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ("{", "line 2: Input data was truncated"),
+        ("3", "line 2: Expected `object`"),
+        ('{"id":"b"}', "line 2: Object missing required field `text`"),
+        ('{"at_s":1,"text":"Hello."}', "line 2: Object missing required field `meeting`"),
+        (GOOD.replace('"a"', '"b"').replace("Hello.", " "), "line 2: nothing is said"),
+        (GOOD.replace('"a"', '"b"').replace('"de"', '"en"'), "line 2: it needs targets"),
+        (GOOD.replace('"a"', '"b"').replace('["de"]', "[]"), "line 2: it needs targets"),
+        (GOOD.replace('"a"', '"b"').replace('"de"', '"de","de"'), "line 2: a target is named twice"),
+        (GOOD.replace('"a"', '"b"').replace("1.0", "-1"), "line 2: a time is below 0"),
+        (
+            GOOD.replace('"a"', '"b"').replace("1.0", '1.0,"partials":[{"due_s":2,"text":"He"}]'),
+            "line 2: a partial is due after its final",
+        ),
+        (GOOD, "line 2: 'a' is the id of line 1 already"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, wrong: str, complaint: str) -> None:
+    file = tmp_path / "talk.jsonl"
+    file.write_text(f"{GOOD}\n{wrong}\n")
+    with pytest.raises(LoadtestError, match=complaint):
+        replay.read(file)
+
+
+def test_a_file_without_lines_is_no_recording(tmp_path: Path) -> None:
+    file = tmp_path / "talk.jsonl"
+    file.write_text("\n")
+    with pytest.raises(LoadtestError, match="has no lines"):
+        replay.read(file)
+    with pytest.raises(LoadtestError, match="cannot be read"):
+        replay.read(tmp_path / "nothing.jsonl")
