@@ -266,6 +266,29 @@ async def test_a_stop_finishes_what_was_accepted() -> None:
 
 
 @pytest.mark.slow
+async def test_it_ends_with_the_load_test_that_started_it() -> None:
+    settings = {"engine": {"kind": "simulated"}}
+    program = (
+        "import asyncio\nfrom loadtest.baselines.system import baseline\n"
+        "async def main():\n"
+        f"    async with baseline('two-workers', {settings}, lambda line: None) as running:\n"
+        "        print(running.pid, flush=True)\n        await asyncio.sleep(60)\n"
+        "asyncio.run(main())"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    pid = int(await process.stdout.readline())
+    family = [pid, *processes.below(pid)]
+    assert len(family) >= 3
+    process.kill()
+    await process.wait()
+    while any(map(processes.resident_mib, family)):
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.slow
 async def test_an_engine_that_cannot_load_is_one_sentence() -> None:
     with pytest.raises(LoadtestError, match=r"static-batching ended with status 1.*worker 1 could not be loaded"):
         async with baseline("static-batching", {"engine": {"model": "./nowhere"}}, lambda _line: None):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         workers.drain,
     )
     with sock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        if options.ends_with is not None:
+            runner.get_loop().add_reader(os.pidfd_open(options.ends_with), server.drain_and_stop)
         runner.run(server.serve(sockets=[sock]))
     return 1 if broken else 0
 
@@ -87,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--engine", choices=("vllm", "simulated"), help="instead of the one in the settings")
     add("--host", default="127.0.0.1")
     add("--port", type=between(0, 65_535), default=8000, metavar="N")
+    add("--ends-with", type=between(1, 2**22), metavar="PID", help="leave when this process has ended")
     return parser
 
 

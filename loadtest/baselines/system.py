@@ -42,6 +42,8 @@ async def baseline(
     with tempfile.TemporaryDirectory(prefix="loadtest-baseline-") as folder:
         command = [sys.executable, "-m", "loadtest.baselines", "--architecture", architecture]
         command += ["--settings", _written(folder, settings), "--host", "127.0.0.1", "--port", str(port)]
+        # However this process ends, its engines must not stay behind.
+        command += ["--ends-with", str(os.getpid())]
         child = Child(f"The baseline {architecture}", command, Path(folder, "baseline.log"), dict(os.environ))
         try:
             await child.start()

@@ -147,7 +147,9 @@ async def test_deltas_add_up_to_the_final(real_gateway: GatewayProcess) -> None:
             if isinstance(message, TranslationDelta):
                 shown += message.committed
             elif isinstance(message, TranslationFinal):
-                assert shown.rstrip() == message.text
+                # The final replaces a delta that was not sent yet, as the last one mostly is.
+                assert shown
+                assert message.text.startswith(shown.rstrip())
                 assert message.timings.queue_ms <= message.timings.first_token_ms <= message.timings.total_ms
                 assert message.tokens > 1
                 break
