@@ -211,6 +211,19 @@ def test_uniform_requests_are_of_one_length() -> None:
     assert {words(line) for line in request_lines(Scenario(shape="uniform"), 100)} == {MEAN_WORDS}
 
 
+def test_requests_of_sentences_take_the_targets_in_turn_and_a_shorter_list_begins_the_same() -> None:
+    lines = request_lines(Scenario(shape="sentences", targets=("de", "ja")), 401)
+    assert [line.targets[0] for line in lines[:4]] == ["de", "ja", "de", "ja"]
+    assert lines[:101] == request_lines(Scenario(shape="sentences", targets=("de", "ja")), 101)
+    assert len({line.id for line in lines}) == len(lines) == 401
+    assert 8 < statistics.mean(map(words, lines)) < 25
+
+
+def test_meetings_are_not_cut_at_punctuation() -> None:
+    with pytest.raises(LoadtestError, match="for requests"):
+        meetings_lines(Scenario(shape="sentences"), 10.0)
+
+
 # ---------------------------------------------------------------- arrivals
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast, get_args
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from loadtest.systems.existing import existing
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
 from loadtest.talk import replay
-from loadtest.talk.scenario import Scenario
+from loadtest.talk.scenario import Scenario, Shape
 from loadtest.trial import options as common
 
 __all__ = [
@@ -102,13 +102,13 @@ def floats(text: str) -> tuple[float, ...]:
 
 def offer(options: argparse.Namespace, unit: Unit) -> Offer:
     """What is said, counted in this unit. Raises `LoadtestError` for a file that cannot be read."""
-    named = options.scenario in ("natural", "uniform")
+    named = options.scenario in get_args(Shape)
     return Offer(
         scenario=Scenario(
             seed=options.seed,
             source=options.source,
             targets=options.targets,
-            shape=cast(Literal["natural", "uniform"], options.scenario) if named else "natural",
+            shape=cast(Shape, options.scenario) if named else "natural",
             people=options.people,
             partial_every_s=options.partial_every_s or None,
         ),

@@ -23,8 +23,9 @@ from loadtest.results import LoadtestError
 from loadtest.talk.turns import MEAN_WORDS, PER_MINUTE, Length, Pauses, Turns, length
 from loadtest.talk.words import Text, Words
 from loadtest.trial.values import Line, Partial
+from loadtest.workload import Workload, utterances
 
-__all__ = ["Scenario", "arrivals", "meetings_lines", "request_lines", "translations_per_s"]
+__all__ = ["Scenario", "Shape", "arrivals", "meetings_lines", "request_lines", "translations_per_s"]
 
 # A meeting is under way when a trial begins: this long, seconds.
 _BEFORE_S = 45.0
@@ -36,19 +37,23 @@ _DECIDES_S = (0.3, 0.6)
 _REVISION_S = 0.3
 
 
+Shape = Literal["natural", "uniform", "sentences"]
+
+
 class Scenario(Struct, frozen=True, kw_only=True):
     """What is said.
 
     shape: `natural`, with the lengths and turns of real meetings; `uniform`, every line as long as the mean and at
-    equal distances, as test data often is, to show how it misleads. targets: every line is translated into each.
-    meetings, people: people of one meeting. partial_every_s: mean time between two revisions of what is being
-    said, at least 0.3; null: finals alone.
+    equal distances, as test data often is, to show how it misleads; `sentences`, for requests alone, one to four
+    sentences a line, as a recogniser that waits for punctuation cuts what is said.
+    targets: every line is translated into each. people: of one meeting. partial_every_s: mean time between two
+    revisions of what is being said, at least 0.3; null: finals alone.
     """
 
     seed: int = 1
     source: str = "en"
     targets: tuple[str, ...] = ("de",)
-    shape: Literal["natural", "uniform"] = "natural"
+    shape: Shape = "natural"
     meetings: int = 1
     people: int = 6
     partial_every_s: float | None = None
@@ -61,6 +66,8 @@ def meetings_lines(scenario: Scenario, seconds: float) -> list[Line]:
     `LoadtestError` for a language the corpus lacks and for numbers that make no meeting.
     """
     _check(scenario)
+    if scenario.shape == "sentences":
+        raise LoadtestError("Meetings have natural or uniform lines; those of sentences are for requests.")
     meetings = [_meeting(scenario, number, seconds) for number in range(1, scenario.meetings + 1)]
     return list(heapq.merge(*meetings, key=lambda line: line.due_s))
 
@@ -68,9 +75,11 @@ def meetings_lines(scenario: Scenario, seconds: float) -> list[Line]:
 def request_lines(scenario: Scenario, count: int) -> list[Line]:
     """The first `count` lines without times, meetings or partials, for one target each in turn.
 
-    Their lengths are those of the meetings. Raises `LoadtestError` for a language the corpus lacks.
+    Their lengths are those of meetings, or `sentences`. Raises `LoadtestError` for a language the corpus lacks.
     """
     _check(scenario)
+    if scenario.shape == "sentences":
+        return _sentences(scenario, count)
     rng = random.Random(f"talk/{scenario.seed}/requests")
     words = Words(f"talk/{scenario.seed}/requests", scenario.source)
     lines: list[Line] = []
@@ -79,6 +88,17 @@ def request_lines(scenario: Scenario, count: int) -> list[Line]:
         target = scenario.targets[number % len(scenario.targets)]
         lines.append(Line(str(number), words.draw(wanted.words).text, scenario.source, (target,)))
     return lines
+
+
+def _sentences(scenario: Scenario, count: int) -> list[Line]:
+    each = -(-count // len(scenario.targets))
+    said = [utterances(Workload(scenario.seed, scenario.source, target), each) for target in scenario.targets]
+    # Number by number, one target after the other.
+    turns = [utterance for turn in zip(*said, strict=True) for utterance in turn]
+    return [
+        Line(str(number), utterance.text, scenario.source, (utterance.target,))
+        for number, utterance in enumerate(turns[:count])
+    ]
 
 
 def arrivals(lines: Sequence[Line], per_s: float, seed: int) -> list[Line]:

@@ -9,14 +9,14 @@ import argparse
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, get_args
 
 from gateway.config import BUNDLED_MODEL, load
 from gateway.errors import StartupError
 from loadtest.commands import between, from_
 from loadtest.results import LoadtestError
 from loadtest.talk.replay import read
-from loadtest.talk.scenario import Scenario
+from loadtest.talk.scenario import Scenario, Shape
 from loadtest.trial.values import Line, Objective
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "shown",
 ]
 
-_SHAPES = ("natural", "uniform")
+_SHAPES = get_args(Shape)
 
 # A session of the driver stands for a crowd: what keeps one person from flooding a gateway would hold it back.
 _LIMITS = {"messages_per_s": 100_000, "messages_burst": 100_000}
@@ -127,8 +127,8 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     add(
         "--scenario",
         default="natural",
-        metavar="natural|uniform|FILE",
-        help="lengths as people talk, all of one length, or lines from a file",
+        metavar="natural|uniform|sentences|FILE",
+        help="lengths as people talk, all of one length, one to four sentences each, or lines from a file",
     )
     add("--seed", type=int, default=1, help="which lines")
     add("--source", default="en", metavar="LANG", help="language that is spoken")
@@ -137,7 +137,7 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
 
 def scenario(options: argparse.Namespace) -> Scenario:
     """With the shape that was chosen; `natural` where a file is replayed."""
-    shape: Literal["natural", "uniform"] = "uniform" if options.scenario == "uniform" else "natural"
+    shape: Shape = options.scenario if options.scenario in _SHAPES else "natural"
     return Scenario(seed=options.seed, source=options.source, targets=(options.target,), shape=shape)
 
 
