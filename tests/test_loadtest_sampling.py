@@ -164,7 +164,7 @@ class _Driver:
         self._records = list(records)
         self._lag_ms = lag_ms
 
-    async def play(self, lines: Sequence[Line], *, limit_s: float, keep_text: bool = False) -> Driven:
+    async def play(self, lines: Sequence[Line], **_options: object) -> Driven:
         began_s = time.monotonic()
         await asyncio.sleep(0.25)
         elapsed_s = time.monotonic() - began_s

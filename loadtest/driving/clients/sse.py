@@ -37,10 +37,12 @@ class _StreamOptions(Struct, frozen=True):
 
 
 class _Request(Struct, frozen=True, kw_only=True):
-    """stop_token_ids, add_special_tokens and what follows are vLLM's own."""
+    """prompt: token ids, since a server reads special tokens in a text as ordinary characters. top_k,
+    repetition_penalty and stop_token_ids are vLLM's own.
+    """
 
     model: str
-    prompt: str
+    prompt: list[int]
     max_tokens: int
     temperature: float
     top_p: float
@@ -49,7 +51,6 @@ class _Request(Struct, frozen=True, kw_only=True):
     top_k: int
     repetition_penalty: float
     stop_token_ids: list[int]
-    add_special_tokens: bool
 
 
 class _Choice(Struct, frozen=True):
@@ -168,14 +169,13 @@ class _SseClient(Requests):
         sampling = self._prompts.sampling
         asked = _Request(
             model=self._model,
-            prompt=prompt.text,
+            prompt=prompt.ids,
             max_tokens=prompt.max_tokens,
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             top_k=sampling.top_k,
             repetition_penalty=sampling.repetition_penalty,
             stop_token_ids=self._prompts.encoder.stop_token_ids,
-            add_special_tokens=prompt.add_special_tokens,
         )
         return self.connections.request(_PATH, msgspec.json.encode(asked))
 
