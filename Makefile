@@ -12,6 +12,9 @@ STREAMS ?= 32
 PARTIALS_OUT ?= docs/benchmarks/partials
 # Where the report of `make bench-page` goes.
 PAGE_OUT ?= docs/benchmarks/page
+# Where the reports of `make loadtest` go, and those of `make bench-peers` and its like: a folder each, below these.
+LOADTEST_OUT ?= artifacts/loadtest
+BENCH_OUT ?= docs/benchmarks
 export ENGINE
 
 BIN := .venv/bin
@@ -22,10 +25,11 @@ CODE := $(wildcard gateway loadtest tests demo_model scripts deploy)
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check lint types unit test soak eval-partials bench-page format lock lock-upgrade clean clean-venv
+.PHONY: help install install-dev demo check lint types unit test soak eval-partials bench-page format lock lock-upgrade \
+	loadtest bench-peers bench-journey bench-gateway bench-sweep bench-recommend clean clean-venv
 
 help: ## List what can be done (this)
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  PORT=8080 make demo     ENGINE=cpu|cuda make install     PYTHON=python3.12 make install"
 
@@ -67,6 +71,43 @@ eval-partials: install-dev ## Translations of unfinished speech: flicker, lag, c
 bench-page: install-dev ## The page in a real browser: weight, first paint, and 10 to 40 captions a second, in about 7 minutes
 	@scripts/system_packages.sh
 	$(BIN)/python -m loadtest page --out $(PAGE_OUT) $(ARGS)
+
+# Options of these are for a CPU with two cores. `sweep` and `recommend` end with 1 also when a report was written that
+# says that the driver was the limit, which cannot be helped where the engine takes every core: without one they failed.
+loadtest: install-dev ## What this machine carries, and what the gateway costs beside the engine alone, in about 5 minutes
+	@rm -f $(LOADTEST_OUT)/sweep/report.html
+	$(BIN)/python -m loadtest sweep --start 16 --step-s 6 --runs 8 --objective-ms 1000 --time-limit-s 150 \
+	  --out $(LOADTEST_OUT)/sweep $(ARGS) || test -f $(LOADTEST_OUT)/sweep/report.html
+	$(BIN)/python -m loadtest peers --peers gateway,asyncllm --in-flight 1,16 --repetitions 3 --round-s 4 \
+	  --out $(LOADTEST_OUT)/peers $(ARGS)
+	@echo
+	@echo "Open in a browser (docs/loadtest.md says how to read them, and how to measure a gateway of your own):"
+	@echo "  $(LOADTEST_OUT)/sweep/report.html  what this machine carries, and what happens beyond"
+	@echo "  $(LOADTEST_OUT)/peers/report.html  the gateway beside the engine called directly"
+
+bench-peers: install-dev ## The gateway, vLLM's own server and the engine alone in turn, in about 8 minutes (BENCH_OUT=folder)
+	$(BIN)/python -m loadtest peers --in-flight 1,4,16 --repetitions 3 --round-s 5 --out $(BENCH_OUT)/peers-cpu $(ARGS)
+
+bench-journey: install-dev ## From one worker behind a queue to the gateway, in about 8 minutes
+	$(BIN)/python -m loadtest journey --round-s 3 --out $(BENCH_OUT)/journey-cpu $(ARGS)
+
+bench-gateway: install-dev ## The gateway without an engine: 10,000 idle sessions, 167 meetings, 2,000 readers, in about 4 minutes
+	$(BIN)/python -m loadtest run --engine simulated --meetings 0 --idle 10000 \
+	  --out $(BENCH_OUT)/gateway-alone/idle $(ARGS)
+	$(BIN)/python -m loadtest run --engine simulated --meetings 167 --allow-bottleneck \
+	  --out $(BENCH_OUT)/gateway-alone/active $(ARGS)
+	$(BIN)/python -m loadtest run --engine simulated --meetings 1 --readers 2000 --allow-bottleneck \
+	  --out $(BENCH_OUT)/gateway-alone/readers $(ARGS)
+
+bench-sweep: install-dev ## One gateway under rising load until it is overloaded, in about 7 minutes
+	@rm -f $(BENCH_OUT)/sweep-cpu/report.html
+	$(BIN)/python -m loadtest sweep --start 8 --step-s 15 --objective-ms 1000 --time-limit-s 400 \
+	  --out $(BENCH_OUT)/sweep-cpu $(ARGS) || test -f $(BENCH_OUT)/sweep-cpu/report.html
+
+bench-recommend: install-dev ## Which size of the batch suits meetings on this machine, in about 8 minutes
+	@rm -f $(BENCH_OUT)/recommend-cpu/report.html
+	$(BIN)/python -m loadtest recommend --max-num-seqs 8,16,32 --start 8 --step-s 8 --runs 6 --objective-ms 1000 \
+	  --quantile 0.95 --time-limit-s 460 --out $(BENCH_OUT)/recommend-cpu $(ARGS) || test -f $(BENCH_OUT)/recommend-cpu/report.html
 
 format: install-dev ## Rewrite the code as ruff wants it
 	$(BIN)/ruff check --fix $(CODE)

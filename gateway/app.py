@@ -11,6 +11,7 @@ import gc
 import logging
 import os
 import socket
+import sys
 import traceback as tracebacks
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
@@ -51,6 +52,9 @@ _log = logging.getLogger(__name__)
 _GOODBYE_S = 5.0
 
 _SWEEP_S = 1.0
+
+# How long a thread, such as one that writes metrics, may keep the event loop waiting; Python's 5 ms are a token.
+_SWITCH_S = 0.001
 
 # How much is made between two passes of the garbage collector. With thousands of sessions a whole pass stops the
 # event loop for longer than a token takes, and next to nothing here is in cycles.
@@ -268,6 +272,7 @@ def serve(config_file: Path | None, overrides: Mapping[str, object], *, tracebac
         host, port = sock.getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         gc.set_threshold(*_GARBAGE_THRESHOLDS)
+        sys.setswitchinterval(_SWITCH_S)
         with sock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(gateway, sock, address, terminal))
         if gateway.failure is not None:

@@ -6,6 +6,8 @@ metrics (`vllm:*`) live in the same registry, so `/metrics` shows both. Units ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
@@ -127,6 +129,6 @@ for _reason in ("crash", "stall"):
     ENGINE_RESTARTS.labels(_reason)  # an alert on growth needs the series before the first one
 
 
-def exposition() -> bytes:
-    """Everything in Prometheus' text format."""
-    return generate_latest(REGISTRY)
+def exposition(names: Sequence[str] = ()) -> bytes:
+    """Everything in Prometheus' text format, or these metrics alone, by the names of their samples."""
+    return generate_latest(REGISTRY.restricted_registry(names) if names else REGISTRY)

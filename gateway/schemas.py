@@ -48,6 +48,12 @@ Document = dict[str, Any]
 ProblemKind = type[GatewayError] | HTTPStatus
 
 _CODE_PARAMETER = {"name": "code", "in": "path", "required": True, "schema": {"type": "string"}}
+_NAMES_PARAMETER = {
+    "name": "name[]",
+    "in": "query",
+    "description": "Samples to show, by name; all of them without it.",
+    "schema": {"type": "array", "items": {"type": "string"}},
+}
 _LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 
 CLOSE_CODES: dict[CloseCode, str] = {
@@ -188,7 +194,12 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
                     "parameters": [_CODE_PARAMETER],
                 }
             },
-            "/metrics": {"get": _file("metrics", "Metrics in Prometheus' text format.", "text/plain")},
+            "/metrics": {
+                "get": {
+                    **_file("metrics", "Metrics in Prometheus' text format.", "text/plain"),
+                    "parameters": [_NAMES_PARAMETER],
+                }
+            },
             "/openapi.json": {"get": _file("openapi", "This document.", "application/json")},
             "/asyncapi.json": {"get": _file("asyncapi", "The WebSocket's messages.", "application/json")},
         },

@@ -10,6 +10,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import uvloop
@@ -76,8 +77,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         progress.clear()
     command.write(result, options.out)
     sys.stdout.write(command.table(result))
-    sys.stdout.write(f"\nWritten to {options.out}: result.json, table.md, plot.png\n")
+    sys.stdout.write(f"\nWritten to {options.out}, which holds {_files(options.out)}\n")
     return 0 if command.passed(result) else 1
+
+
+def _files(folder: Path) -> str:
+    return ", ".join(sorted(file.name for file in folder.iterdir() if file.is_file()))
 
 
 async def _until_told(measuring: Coroutine[None, None, _Result]) -> _Result:

@@ -38,7 +38,7 @@ class Command(Generic[_Result]):
 def add_out(parser: argparse.ArgumentParser) -> None:
     """The option that every load test has."""
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="FOLDER", help="where result.json, table.md and plot.png go"
+        "--out", type=Path, required=True, metavar="FOLDER", help="where the files of the report go"
     )
 
 

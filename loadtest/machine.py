@@ -57,10 +57,13 @@ def command_line(module: str, arguments: Sequence[str]) -> str:
     """The command as it can be repeated elsewhere: absolute paths become relative ones, or bare names."""
 
     def portable(argument: str) -> str:
-        path = Path(argument)
+        # As in --out=/somewhere and in --set engine.model=/somewhere.
+        name, equals, value = ("", "", argument) if argument.startswith("/") else argument.rpartition("=")
+        path = Path(value)
         if not path.is_absolute():
             return argument
-        return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else path.name
+        own = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path.name
+        return f"{name}{equals}{own}"
 
     return " ".join([f"python -m {module}", *map(portable, arguments)])
 

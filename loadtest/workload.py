@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from demo_model import LANGUAGES
 from demo_model.generate import Kind, PairSource
-from loadtest.results import LoadtestError, nearest_rank
+from loadtest.results import LoadtestError
 
-__all__ = ["Lengths", "Utterance", "Workload", "lengths", "utterances"]
+__all__ = ["SENTENCES", "Utterance", "Workload", "utterances"]
 
 # Sentences in an utterance → its share. Load that is all of one length measures another system: every sequence of
 # a batch then starts and ends together, which real talk never does.
@@ -39,20 +39,6 @@ class Workload(Struct, frozen=True):
     target: str
 
 
-class Lengths(Struct, frozen=True):
-    """How long the utterances of a list are, in characters.
-
-    shares: sentences in an utterance → part of the list.
-    """
-
-    utterances: int
-    shares: dict[int, float]
-    chars_mean: float
-    chars_p50: float
-    chars_p90: float
-    chars_max: float
-
-
 def utterances(workload: Workload, count: int) -> list[Utterance]:
     """The first `count` utterances: one to four corpus sentences each, lengths as in `SENTENCES`.
 
@@ -73,17 +59,3 @@ def utterances(workload: Workload, count: int) -> list[Utterance]:
         text = gap.join(pair.source for pair in pairs)
         said.append(Utterance(str(number), text, workload.source, workload.target, parts))
     return said
-
-
-def lengths(said: list[Utterance]) -> Lengths:
-    """The length distribution of a list that is not empty."""
-    chars = [float(len(utterance.text)) for utterance in said]
-    counts = [utterance.sentences for utterance in said]
-    return Lengths(
-        utterances=len(said),
-        shares={n: round(counts.count(n) / len(counts), 3) for n in sorted(set(counts))},
-        chars_mean=round(sum(chars) / len(chars), 1),
-        chars_p50=nearest_rank(chars, 0.5),
-        chars_p90=nearest_rank(chars, 0.9),
-        chars_max=max(chars),
-    )

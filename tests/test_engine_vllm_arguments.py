@@ -111,21 +111,19 @@ def test_the_step_time_follows_the_engine_and_leaves_idleness_out() -> None:
     assert (load.running, load.waiting) == (4, 2)
 
 
-def test_the_stat_logger_leaves_out_what_it_would_count_for_each_token() -> None:
+def test_the_stat_logger_takes_the_load_and_leaves_the_rest_to_vllm() -> None:
     class Stats:
         num_running_reqs, num_waiting_reqs = 3, 1
 
-    class Iteration:
-        def __init__(self) -> None:
-            self.inter_token_latencies_iter = [0.01] * 256
-
-    recorded: list[int] = []
+    recorded: list[object] = []
 
     class Prometheus:
         def record(self, scheduler_stats: Any, iteration_stats: Any, **_: Any) -> None:
-            recorded.append(len(iteration_stats.inter_token_latencies_iter))
+            recorded.append((scheduler_stats, iteration_stats))
 
-    load = EngineLoad()
-    load_logger(load, Prometheus)().record(Stats(), Iteration(), engine_idx=0)
-    assert recorded == [0]
+    load, stats = EngineLoad(), Stats()
+    logger = load_logger(load, Prometheus)()
+    logger.record(stats, None, engine_idx=0)
+    logger.record(None, None, engine_idx=0)
+    assert recorded == [(stats, None), (None, None)]
     assert (load.running, load.waiting) == (3, 1)

@@ -456,7 +456,7 @@ async def test_a_bug_in_the_engine_is_the_failure_of_one_text() -> None:
 
 
 async def test_a_bug_in_the_gateway_is_a_problem_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> bytes:
+    def broken(names: list[str]) -> bytes:
         raise ZeroDivisionError("secret")
 
     async with serving() as (_, client):
@@ -488,6 +488,13 @@ async def test_errors_and_outcomes_are_counted() -> None:
     now = [outcomes(outcome) for outcome in ("final", "engine_failed", "cancelled")]
     assert [new - old for new, old in zip(now, ended, strict=True)] == [1, 2, 1]
     assert 'gateway_errors_total{code="not_found"}' in page
+
+
+async def test_some_metrics_can_be_asked_for_by_name() -> None:
+    async with serving() as (_, client):
+        response = await client.get("/metrics?name[]=gateway_sessions&name[]=gateway_tokens_total&name[]=nothing")
+    samples = {line.split()[0] for line in response.text.splitlines() if not line.startswith("#")}
+    assert samples == {"gateway_sessions", "gateway_tokens_total"}
 
 
 # ---------------------------------------------------------------- health, readiness, languages

@@ -212,6 +212,7 @@ async def test_nothing_that_is_kept_fails(monkeypatch: pytest.MonkeyPatch) -> No
 
 SIMULATED = (
     *("--engine", "simulated", "--set", "engine.script.first_token_s=0.05", "--set", "engine.script.token_s=0.02"),
+    *("--model", "/somewhere/model-7b"),
     *("--set", "engine.script.max_running=2", "--step-s", "2", "--quantile", "0.9", "--time-limit-s", "60"),
 )
 
@@ -259,7 +260,10 @@ async def ran(command: Command[Report], folder: Path, *arguments: str) -> Report
         parsed(command, *SIMULATED, "--out", str(folder), *arguments), "a command", lambda _line: None
     )
     command.write(report, folder)
-    assert (folder / "result.json").exists()
+    written = (folder / "result.json").read_text()
+    # Where the model lies is nobody's business.
+    assert "model-7b" in written
+    assert "/somewhere" not in written
     assert command.table(report)
     return report
 

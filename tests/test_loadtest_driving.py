@@ -199,6 +199,25 @@ async def test_two_processes_play_twice_to_a_gateway() -> None:
 
 
 @pytest.mark.slow
+async def test_two_drivers_at_a_time_hold_meetings_of_their_own() -> None:
+    load = InMeetings(meetings=1, speakers=1, per_s=10, readers=2)
+    said = lines(3, due_s=0.1, meeting="m", speaker="one")
+    async with running() as gateway:
+        address = WebSocketGateway(f"http://127.0.0.1:{gateway.port}")
+        async with (
+            driver(address, load, processes=1, say=quiet) as one,
+            driver(address, load, processes=2, say=quiet) as other,
+        ):
+            played = await asyncio.gather(*(crowd.play(said, limit_s=30.0) for crowd in (one, other)))
+            # One each, in which both processes of the other are.
+            assert gateway.gateway.attendance.meetings == 2
+    for driven in played:
+        assert [record.failed for record in driven.records] == [None] * 3
+        # The speaker's and two readers'.
+        assert driven.delivered.finals == 9
+
+
+@pytest.mark.slow
 async def test_a_baseline_is_asked_by_processes() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         answer = b'{"text":"eins","tokens":1}'

@@ -24,7 +24,7 @@ from loadtest.results import LoadtestError, first_error
 from loadtest.trial.values import Closed, EngineInProcess, Http, Line, Open, OpenAiServer, Record, WebSocketGateway
 from tests.gateways import Running, running
 
-ALONE = Share(0, 1)
+ALONE = Share(0, 1, "alone")
 
 
 def line(id: str, text: str = "one two", target: str = "de", due_s: float = 0.0) -> Line:

@@ -385,6 +385,7 @@ async def test_recommended_settings_are_those_of_a_gateway() -> None:
 async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
     given = options(
         *("--out", str(tmp_path), "--engine", "simulated", "--concurrency", "2,6", "--round-s", "0.5"),
+        *("--model", "/somewhere/model-7b", "--recommended", '{"engine": {"model": "/somewhere/model-8b"}}'),
         *("--stages", "one-worker,gateway-8,recommended", "--rates", "8", "--group", "2"),
         # Long enough for queues: one worker has to show them.
         *("--set", "engine.script.token_s=0.02"),
@@ -410,7 +411,11 @@ async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
     ]
     await asyncio.to_thread(JOURNEY.write, made, tmp_path)
     assert "| one worker | 2.2 | 1.0 |" in (tmp_path / "table.md").read_text()
-    assert json.loads((tmp_path / "result.json").read_text())["details"]["concurrency"] == 6
+    written = (tmp_path / "result.json").read_text()
+    assert json.loads(written)["details"]["concurrency"] == 6
+    # Where a model lies is nobody's business.
+    assert json.loads(written)["settings"]["recommended"] == {"engine": {"model": "model-8b"}}
+    assert "/somewhere" not in written
     assert JOURNEY.passed(made)
     # Made again from the folder, it is the same.
     command = report_command({"journey": extras})

@@ -26,7 +26,7 @@ from loadtest.results import LoadtestError
 from loadtest.trial.values import InMeetings, Line, Partial, Record, WebSocketGateway
 from tests.gateways import Running, running
 
-ALONE = Share(0, 1)
+ALONE = Share(0, 1, "alone")
 
 
 # ---------------------------------------------------------------- the wire
@@ -356,8 +356,8 @@ async def test_whole_meetings_are_shared_out_and_readers_of_each() -> None:
     load = InMeetings(meetings=3, speakers=4, per_s=1, readers=3, idle=5)
     async with (
         running() as gateway,
-        meetings.client(address(gateway), load, Share(0, 2)) as one,
-        meetings.client(address(gateway), load, Share(1, 2)) as other,
+        meetings.client(address(gateway), load, Share(0, 2, "both")) as one,
+        meetings.client(address(gateway), load, Share(1, 2, "both")) as other,
     ):
         own = [{line.meeting for line in await client.prepare(lines)} for client in (one, other)]
         assert own == [{"a", "c"}, {"b"}]
@@ -373,8 +373,8 @@ async def test_a_meeting_stays_where_it_is_when_others_fall_silent() -> None:
     load = InMeetings(meetings=2, speakers=2, per_s=1, readers=1)
     async with (
         running() as gateway,
-        meetings.client(address(gateway), load, Share(0, 2)) as one,
-        meetings.client(address(gateway), load, Share(1, 2)) as other,
+        meetings.client(address(gateway), load, Share(0, 2, "both")) as one,
+        meetings.client(address(gateway), load, Share(1, 2, "both")) as other,
     ):
         for client in (one, other):
             await client.prepare([*said("a", 0.1), *said("b", 0.1)])

@@ -256,24 +256,19 @@ async def test_without_any_system_there_are_no_rounds(monkeypatch: pytest.Monkey
 
 # ---------------------------------------------------------------- the command
 
-# The command on its own, however many others there are.
-_COMMAND = """
-import sys
-import loadtest.__main__ as main
-from loadtest.peers.command import PEERS
-main._COMMANDS = (PEERS,)
-sys.exit(main.main(["peers", *sys.argv[1:]]))
-"""
-
 
 def _command(out: Path, *arguments: str) -> list[str]:
-    return [sys.executable, "-c", _COMMAND, "--out", str(out), *arguments]
+    return [sys.executable, "-m", "loadtest", "peers", "--out", str(out), *arguments]
 
 
 @pytest.mark.slow
 def test_the_command_writes_a_report(tmp_path: Path) -> None:
     done = subprocess.run(
-        _command(tmp_path, "--engine", "simulated", "--in-flight", "2", "--repetitions", "1", "--utterances", "4"),
+        _command(
+            tmp_path,
+            *("--engine", "simulated", "--model", "/somewhere/model-7b"),
+            *("--in-flight", "2", "--repetitions", "1", "--utterances", "4"),
+        ),
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -282,9 +277,14 @@ def test_the_command_writes_a_report(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "The gateway beside the others" in done.stdout
     assert "repetition 1" in done.stderr
-    result = json.loads((tmp_path / "result.json").read_text())
+    written = (tmp_path / "result.json").read_text()
+    result = json.loads(written)
     assert result["kind"] == "peers"
+    # Where the model lies is nobody's business.
+    assert result["settings"]["peers"][0]["settings"]["engine"]["model"] == "model-7b"
+    assert "/somewhere" not in written
     assert [each["peer"] for each in result["details"]["comparisons"]] == ["asyncllm"]
+    assert "report.html, result.json, table.md, utterances.jsonl" in done.stdout
     assert (tmp_path / "report.html").exists()
     assert len((tmp_path / "utterances.jsonl").read_text().splitlines()) == 8
 
@@ -305,6 +305,7 @@ async def test_a_signal_leaves_no_process(number: signal.Signals, tmp_path: Path
     process.send_signal(number)
     assert b"interrupted" in await process.stderr.read()
     assert await process.wait() == 130
+    assert not os.listdir(tmp_path)
     assert _marked(str(tmp_path)) == []
 
 

@@ -6,27 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadtest.results import Round, Route, Spread, nearest_rank, ratios, summarise
-
-
-def measured(
-    route: Route, repetition: int, *, tokens: int = 1_000, elapsed_s: float = 10.0, failed: int = 0
-) -> Round:
-    return Round(
-        route=route,
-        in_flight=4,
-        repetition=repetition,
-        elapsed_s=elapsed_s,
-        utterances=20,
-        failed=failed,
-        tokens=tokens,
-        serving_cpu_s=0.5,
-        engine_cpu_s=9.0,
-        client_cpu_s=0.25 if route is Route.WEBSOCKET else 0.0,
-        other_cpu_s=1.0,
-        first_token_ms=[10.0 * repetition, 20.0 * repetition],
-        total_ms=[100.0, 200.0],
-    )
+from loadtest.results import first_error, nearest_rank
 
 
 @pytest.mark.parametrize(
@@ -46,28 +26,8 @@ def test_a_percentile_is_a_value_that_was_measured_and_covers_its_share(
     assert sum(value <= found for value in values) >= quantile * len(values) * (1 - 1e-9)
 
 
-def test_a_round_counts_only_what_was_translated() -> None:
-    each = measured(Route.DIRECT, 1, failed=5)
-    assert each.requests_per_s == 1.5
-    assert each.tokens_per_s == 100
-    assert each.serving_cpu_s_per_1000_tokens == 0.5
-
-
-def test_a_summary_has_the_median_the_range_and_percentiles_over_all_repetitions() -> None:
-    rounds = [measured(Route.WEBSOCKET, n, tokens=tokens) for n, tokens in ((1, 900), (2, 1_000), (3, 1_400))]
-    summary = summarise(rounds)
-    assert summary.tokens_per_s == Spread(100, 90, 140)
-    assert summary.utterances == 60
-    assert (summary.first_token.p50_ms, summary.first_token.p99_ms) == (20, 60)
-    assert summary.other_cores.median == 0.1
-
-
-def test_percentiles_of_nothing_are_unknown() -> None:
-    silent = Round(Route.DIRECT, 1, 1, 1.0, 1, 1, 0, 0.1, 0.1, 0.0, 0.0, [], [])
-    assert summarise([silent]).first_token.p99_ms is None
-
-
-def test_each_repetition_is_compared_with_its_neighbour() -> None:
-    direct = [measured(Route.DIRECT, 1, tokens=1_000), measured(Route.DIRECT, 2, tokens=500)]
-    websocket = [measured(Route.WEBSOCKET, 2, tokens=450), measured(Route.WEBSOCKET, 1, tokens=1_000)]
-    assert ratios(direct, websocket) == Spread(0.95, 0.9, 1.0)
+def test_of_a_group_of_errors_the_first_one_is_told() -> None:
+    inner = ExceptionGroup("of tasks", [KeyError("first"), ValueError("then")])
+    assert str(first_error(ExceptionGroup("of more", [inner, OSError()]))) == "'first'"
+    alone = ValueError("alone")
+    assert first_error(alone) is alone

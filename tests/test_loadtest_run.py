@@ -242,9 +242,13 @@ async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path) -> None
 
 @pytest.mark.slow
 async def test_a_run_with_a_gateway_of_its_own_knows_memory_and_cpu(tmp_path: Path) -> None:
-    chosen = plan(scenario=Scenario(meetings=0), idle=20, seconds=1.0)
+    engine = {"kind": "simulated", "model": "/somewhere/model-7b"}
+    chosen = plan(settings={"engine": engine}, scenario=Scenario(meetings=0), idle=20, seconds=1.0)
     result = await run(chosen, "command", str)
     report.write(result, tmp_path)
+    # Where the model lies is nobody's business.
+    assert result.settings["engine"]["model"] == result.trials[0].settings["engine"]["model"] == "model-7b"
+    assert "/somewhere" not in (tmp_path / "result.json").read_text()
     assert set(by_name(result.findings)) == {"sessions held", "CPU of idle sessions", "memory of an idle session"}
     assert result.settings["engine"]["script"]["max_running"] == 100_000
     assert report.passed(result)

@@ -78,9 +78,23 @@ def test_a_setting_that_does_not_exist_is_one_sentence() -> None:
 
 
 def test_a_report_does_not_tell_where_a_model_lies() -> None:
-    assert common.shown({"engine": {"model": "/somewhere/else/model-7b/"}})["engine"]["model"] == "model-7b"
+    for path in ("/somewhere/else/model-7b/", "./else/model-7b", "~/model-7b"):
+        assert common.shown({"engine": {"model": path}})["engine"]["model"] == "model-7b"
     assert common.model_name({"engine": {"model": "/somewhere/else/model-7b/"}}) == "model-7b"
     assert common.model_name({}) == "bundled_model"
+
+
+def test_nor_where_anything_else_lies() -> None:
+    extra = {"speculative_config": {"model": "/somewhere/draft", "num_speculative_tokens": 3}, "seed": 1}
+    given = {"max_waiting": 5, "engine": {"extra": extra}, "event_log": {"handover_file": "/somewhere/kept"}}
+    told = common.shown(given)
+    assert told["max_waiting"] == 5
+    assert told["engine"]["extra"] == {
+        "speculative_config": {"model": "draft", "num_speculative_tokens": 3},
+        "seed": 1,
+    }
+    assert told["event_log"] == {"handover_file": "kept"}
+    assert extra["speculative_config"] == {"model": "/somewhere/draft", "num_speculative_tokens": 3}
 
 
 def test_a_scenario_is_a_shape_or_a_file(tmp_path: Path) -> None:

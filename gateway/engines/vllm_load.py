@@ -51,10 +51,6 @@ def load_logger(load: EngineLoad, prometheus_logger: type) -> type:
         def record(self, scheduler_stats: Any, iteration_stats: Any, *args: Any, **kwargs: Any) -> None:
             if scheduler_stats is not None:
                 load.stepped(scheduler_stats.num_running_reqs, scheduler_stats.num_waiting_reqs, time.monotonic())
-            if iteration_stats is not None:
-                # One observation for each token of each sequence, on our event loop, of what
-                # `gateway_token_interval_seconds` tells for each translation.
-                iteration_stats.inter_token_latencies_iter.clear()
             super().record(scheduler_stats, iteration_stats, *args, **kwargs)
 
     return LoadLogger

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from gateway.config import EngineSettings
+from gateway.app import engine_options
+from gateway.config import EngineSettings, Settings
 from gateway.engines import preflight
 from gateway.engines.encoding import EncodedPrompt, PromptEncoder
 from gateway.engines.simulated import Rule, Script
-from gateway.engines.vllm_arguments import VllmOptions, engine_arguments, engine_environment
+from gateway.engines.vllm_arguments import engine_arguments, engine_environment
 from gateway.errors import EngineFailed
 from gateway.events import TranslationRequest
 from loadtest.baselines.messages import Job, Translation
@@ -74,13 +75,7 @@ class VllmBatches:
     """vLLM as for offline work, with the gateway's prompts, output limits, sampling and engine arguments."""
 
     def __init__(self, settings: EngineSettings) -> None:
-        options = VllmOptions(
-            **{
-                name: getattr(settings, name)
-                for name in VllmOptions.__struct_fields__
-                if name in EngineSettings.__struct_fields__
-            }
-        )
+        options = engine_options(Settings(engine=settings))
         config = preflight.read_config(options.model)
         for name, value in engine_environment(options).items():
             os.environ.setdefault(name, value)

@@ -21,6 +21,7 @@ from loadtest.systems.child import Child, free_port
 from loadtest.systems.metrics import get
 from loadtest.systems.running import Running
 from loadtest.systems.waiting import until_ready
+from loadtest.trial.options import shown
 from loadtest.trial.values import Http
 
 __all__ = ["baseline"]
@@ -37,7 +38,7 @@ async def baseline(
     """
     # Wrong settings are told of before anything starts.
     plan(architecture, settings)
-    shown = name or architecture
+    title = name or architecture
     url = f"http://127.0.0.1:{(port := free_port())}"
     with tempfile.TemporaryDirectory(prefix="loadtest-baseline-") as folder:
         command = [sys.executable, "-m", "loadtest.baselines", "--architecture", architecture]
@@ -47,8 +48,8 @@ async def baseline(
         child = Child(f"The baseline {architecture}", command, Path(folder, "baseline.log"), dict(os.environ))
         try:
             await child.start()
-            await until_ready(child, f"starting {shown}", say, lambda: _readiness(url))
-            yield Running(shown, Http(url), dict(settings), child.pid, f"{url}/metrics")
+            await until_ready(child, f"starting {title}", say, lambda: _readiness(url))
+            yield Running(title, Http(url), shown(settings), child.pid, f"{url}/metrics")
         finally:
             await child.end()
 

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from loadtest.capacity.advice import Advice, Fit, advise
 from loadtest.capacity.bench import Bench, Deadline
@@ -27,7 +28,7 @@ from loadtest.results import LoadtestError, nearest_rank
 from loadtest.systems.running import Running
 from loadtest.systems.share import with_share
 from loadtest.systems.start import together
-from loadtest.trial.options import merged
+from loadtest.trial.options import merged, shown
 from loadtest.trial.values import Report, Trial
 
 __all__ = ["RecommendPlan", "Start", "candidate_settings", "recommend"]
@@ -210,13 +211,14 @@ def _report(
     began: str,
     machine: Machine,
 ) -> Report:
+    own = shown(plan.settings)
     return Report(
         kind="recommend",
         command=command,
         began=began,
         model=plan.model,
         machine=machine,
-        settings={"gateway": plan.settings, "recommend": described(plan)},
+        settings={"gateway": own, "recommend": described(replace(plan, settings=own))},
         objective=plan.offer.objective,
         findings=advice.findings,
         trials=[trial for each in attempts for trial in _trials(each, all_of_them=each is best)],

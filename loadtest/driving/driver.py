@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import secrets
 import signal
 import sys
 import tempfile
@@ -145,13 +146,15 @@ async def driver(address: Address, load: Load, *, processes: int, say: Say) -> A
     if isinstance(load, Closed):
         processes = max(1, min(processes, load.in_flight))
     loads = split_load(load, 1 if engine else processes)
+    token = secrets.token_hex(4)
     say("building the engine in a client process" if engine else f"opening {len(loads)} client processes")
     async with AsyncExitStack() as stack:
         started = [await stack.enter_async_context(_process(engine=engine)) for _ in loads]
         limit = asyncio.timeout(_OPEN_ENGINE_S if engine else _OPEN_S)
         async with _first_error(), limit, asyncio.TaskGroup() as tasks:
             for index, (process, part) in enumerate(zip(started, loads, strict=True)):
-                tasks.create_task(process.ask(Start(address, part, Share(index, len(loads))), Ready))
+                share = Share(index, len(loads), token)
+                tasks.create_task(process.ask(Start(address, part, share), Ready))
         try:
             yield Driver(address, load, started, say)
         finally:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
@@ -95,8 +94,7 @@ class Meetings:
         self._url = url
         self._load = load
         self._share = share
-        # All client processes of one driver have the same parent.
-        self._prefix = f"loadtest-{os.getppid()}-"
+        self._prefix = f"loadtest-{share.token}-"
         self._speakers: dict[tuple[str, str], _Session] = {}
         self._readers: dict[str, list[_Session]] = defaultdict(list)
         self._idle: list[_Session] = []

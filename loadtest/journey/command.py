@@ -135,8 +135,8 @@ async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
         model=common.model_name(settings),
         machine=machine,
         settings={
-            "engine": engine,
-            "recommended": options.recommended,
+            "engine": common.shown({"engine": engine})["engine"],
+            "recommended": common.shown(options.recommended),
             "concurrency": list(sorted(options.concurrency)),
             "round_s": options.round_s,
             "repetitions": options.repetitions,

@@ -21,7 +21,17 @@ from demo_model.prefixes import word_ends
 from demo_model.sampling import Split
 from loadtest.workload import SENTENCES
 
-__all__ = ["Origin", "Revision", "Stream", "Style", "bare", "corpus_streams", "spoken_words"]
+__all__ = [
+    "Origin",
+    "Revision",
+    "Stream",
+    "Style",
+    "bare",
+    "corpus_streams",
+    "heard",
+    "spoken_words",
+    "vocabulary",
+]
 
 # 150 words a minute, the pace of a presentation. A Chinese word has about 1.6 characters, and what `word_ends`
 # gives there are characters.
@@ -89,7 +99,7 @@ def corpus_streams(seed: int, lang: str, targets: Sequence[str], count: int) -> 
     rng = random.Random(f"partials/{seed}/{lang}")
     sentences = PairSource(f"partials/{seed}", Split.TEST)
     short = _short_phrases(seed)
-    others = _vocabulary(seed, lang)
+    others = vocabulary(seed, lang)
     directions = [(lang, target) for target in targets]
     streams: list[Stream] = []
     for number in range(1, count + 1):
@@ -100,7 +110,7 @@ def corpus_streams(seed: int, lang: str, targets: Sequence[str], count: int) -> 
             parts = [sentences.draw(directions, Kind.FULL) for _ in range(many)]
         text = _joined([pairs[0].source for pairs in parts], lang)
         style = rng.choice(list(Style))
-        revisions, end_ms = _heard(text if style is Style.WRITTEN else bare(text, lang), lang, others, rng)
+        revisions, end_ms = heard(text if style is Style.WRITTEN else bare(text, lang), lang, others, rng)
         final = bare(text, lang) if style is Style.BARE else text
         streams.append(
             Stream(
@@ -122,8 +132,8 @@ def corpus_streams(seed: int, lang: str, targets: Sequence[str], count: int) -> 
 def bare(text: str, lang: str) -> str:
     """Small letters and no punctuation but inside numbers, times and codes. `McKay` and `BUG-13` stay."""
     if lang in _CJK:
-        heard = "".join(letter for letter in text if letter not in _CJK_MARKS)
-        return _LATIN.sub(lambda word: _small(word[0]), heard)
+        letters = "".join(letter for letter in text if letter not in _CJK_MARKS)
+        return _LATIN.sub(lambda word: _small(word[0]), letters)
     words = (word.strip(_MARKS) for word in text.split())
     return " ".join(_small(word) for word in words if word)
 
@@ -152,8 +162,9 @@ def _short_phrases(seed: int) -> PairSource:
     return PairSource(f"partials/{seed}/short", Split.ANY, patterns)
 
 
-def _vocabulary(seed: int, lang: str) -> list[str]:
-    """Words that can be heard in place of others."""
+def vocabulary(seed: int, lang: str) -> list[str]:
+    """Words that can be heard in place of others, each once, in order; the same for the same seed. They come from
+    sentences that the bundled model was not trained on."""
     sentences = PairSource(f"partials/{seed}/misheard", Split.TEST)
     other = next(target for target in LANGUAGES if target != lang)
     drawn: list[Pair] = [sentences.draw([(lang, other)], Kind.FULL)[0] for _ in range(60)]
@@ -161,8 +172,12 @@ def _vocabulary(seed: int, lang: str) -> list[str]:
     return sorted(words)
 
 
-def _heard(text: str, lang: str, others: Sequence[str], rng: random.Random) -> tuple[list[Revision], int]:
-    """Revisions of `text` while it is said, and when the last one came."""
+def heard(text: str, lang: str, others: Sequence[str], rng: random.Random) -> tuple[list[Revision], int]:
+    """What a recogniser makes of `text` while it is said at the pace of speech: its revisions, one every 200 to
+    400 ms, some with words misheard; and when the last one came, ms after the speaker began.
+
+    others: words that are heard in place of others, see `vocabulary`; more than one.
+    """
     words = spoken_words(text, lang)
     word_ms = 60_000 / (_CHINESE_PER_MINUTE if lang == "zh" else _WORDS_PER_MINUTE)
     jitter = (1 - _PACE_JITTER, 1 + _PACE_JITTER)
@@ -170,20 +185,20 @@ def _heard(text: str, lang: str, others: Sequence[str], rng: random.Random) -> t
     # Place → what was heard there, and in how many revisions more.
     wrong: dict[int, tuple[str, int]] = {}
     revisions: list[Revision] = []
-    at_ms = heard = 0
-    while heard < len(words):
+    at_ms = count = 0
+    while count < len(words):
         at_ms += rng.randint(*_REVISION_MS)
-        heard = sum(end_ms <= at_ms for end_ms in said_ms)
-        if not heard:
+        count = sum(end_ms <= at_ms for end_ms in said_ms)
+        if not count:
             continue
         wrong = {place: (word, left - 1) for place, (word, left) in wrong.items() if left > 1}
-        draw, newest = rng.random(), heard - 1
+        draw, newest = rng.random(), count - 1
         if draw < _NEWEST_WRONG:
             wrong.setdefault(newest, (_another(words[newest], others, rng), rng.choice((1, 2))))
-        elif draw > 1 - _EARLIER_WRONG and heard > 3:
+        elif draw > 1 - _EARLIER_WRONG and count > 3:
             place = newest - rng.choice((2, 3))
             wrong.setdefault(place, (_another(words[place], others, rng), rng.choice((1, 2))))
-        now = "".join(wrong[place][0] if place in wrong else words[place] for place in range(heard))
+        now = "".join(wrong[place][0] if place in wrong else words[place] for place in range(count))
         revisions.append(Revision(at_ms, now))
     return revisions, at_ms
 

@@ -9,6 +9,7 @@ import argparse
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -92,6 +93,13 @@ def _plan(options: argparse.Namespace) -> PeersPlan:
     )
 
 
+def _shown(peer: Peer) -> dict[str, Any]:
+    """A peer for a report."""
+    settings, arguments = common.shown(peer.settings), common.shown(peer.arguments)
+    told: dict[str, Any] = msgspec.to_builtins(structs.replace(peer, settings=settings, arguments=arguments))
+    return told
+
+
 async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
     machine, began = describe(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     plan = _plan(options)
@@ -100,8 +108,7 @@ async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
         why = next(iter(outcome.failures.values()), "There was no time for a single round (--time-limit-s).")
         raise LoadtestError(why)
     compared = comparisons(outcome)
-    peers = tuple(structs.replace(peer, settings=common.shown(peer.settings)) for peer in plan.peers)
-    told = msgspec.to_builtins(structs.replace(plan, peers=peers))
+    told = msgspec.to_builtins(plan) | {"peers": [_shown(peer) for peer in plan.peers]}
     return Report(
         kind="peers",
         command=command,

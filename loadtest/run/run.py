@@ -24,7 +24,7 @@ from loadtest.systems.existing import existing
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
 from loadtest.trial.measure import measure
-from loadtest.trial.options import model_name
+from loadtest.trial.options import model_name, shown
 from loadtest.trial.sampling import sampling
 from loadtest.trial.values import Delivered, InMeetings, Report, Trial
 
@@ -63,7 +63,7 @@ async def run(plan: RunPlan, command: str, say: Say) -> Report:
         began=began,
         model=model_name(settings) if plan.url is None else f"that of {plan.url}",
         machine=machine,
-        settings=settings if plan.url is None else {"url": plan.url},
+        settings=shown(settings) if plan.url is None else {"url": plan.url},
         objective=plan.objective,
         findings=findings(trials, what.lines, held, settings if plan.simulated else None),
         trials=trials,

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import re
 import urllib.error
+import urllib.parse
 import urllib.request
+from collections.abc import Iterable
 
-__all__ = ["buckets", "get", "metric"]
+__all__ = ["buckets", "get", "metric", "only"]
 
 _HTTP_S = 10.0
 
 # Ours alone is asked: no proxy that the environment names.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def only(url: str, names: Iterable[str]) -> str:
+    """Where these metrics alone are told, if the server knows how: a thousand series take it a while."""
+    return f"{url}?{urllib.parse.urlencode([('name[]', name) for name in names])}"
 
 
 def get(url: str, timeout_s: float = _HTTP_S) -> tuple[int, str]:

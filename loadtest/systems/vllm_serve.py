@@ -60,7 +60,7 @@ async def vllm_serve(
             yield Running(
                 name,
                 OpenAiServer(url, _MODEL, dict(settings)),
-                {**shown(settings), "vllm_serve": {"tuned": tuned, "arguments": given}},
+                shown({**settings, "vllm_serve": {"tuned": tuned, "arguments": given}}),
                 child.pid,
                 f"{url}/metrics",
             )

@@ -158,7 +158,7 @@ class _Voice:
 
     def say(self, speaker: int, text: Text, begins_s: float) -> tuple[_Said, float]:
         """What is said, and how long it takes to say, seconds."""
-        revisions, end_ms = streams._heard(text.text, self._lang, self._misheard, self._rng)
+        revisions, end_ms = streams.heard(text.text, self._lang, self._misheard, self._rng)
         due_s = begins_s + end_ms / 1000 + self._rng.uniform(*_DECIDES_S)
         partials = tuple(Partial(begins_s + each.at_ms / 1000, each.text) for each in revisions)
         said = _Said(speaker, text.text, begins_s, due_s, self._thinned(partials))
@@ -180,7 +180,7 @@ _vocabularies: dict[tuple[int, str], list[str]] = {}
 def _vocabulary(seed: int, lang: str) -> list[str]:
     """What a recogniser takes words for."""
     if (seed, lang) not in _vocabularies:
-        _vocabularies[seed, lang] = streams._vocabulary(seed, lang)
+        _vocabularies[seed, lang] = streams.vocabulary(seed, lang)
     return _vocabularies[seed, lang]
 
 

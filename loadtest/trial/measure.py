@@ -18,7 +18,7 @@ from loadtest.driving.driver import Driver
 from loadtest.driving.verdict import bottleneck
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
-from loadtest.systems.metrics import buckets, get
+from loadtest.systems.metrics import buckets, get, only
 from loadtest.systems.running import Running
 from loadtest.trial.sampling import sampling
 from loadtest.trial.values import EngineInProcess, Line, Load, Sample, Trial
@@ -140,7 +140,7 @@ def _steps(metrics_url: str | None) -> dict[float, float] | None:
     """The histogram of the time between two outputs of the engine; null where there is none."""
     if metrics_url is None:
         return None
-    return buckets(get(metrics_url)[1], _STEPS) or None
+    return buckets(get(only(metrics_url, [f"{_STEPS}_bucket"]))[1], _STEPS) or None
 
 
 def _gaps(before: dict[float, float], after: dict[float, float]) -> dict[str, float]:

@@ -103,11 +103,23 @@ def check(tree: Mapping[str, Any]) -> None:
 
 
 def shown(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for a report, which does not tell where on the machine anything lies."""
-    model = tree.get("engine", {}).get("model")
-    if model is None:
-        return dict(tree)
-    return merged(tree, {"engine": {"model": Path(str(model).rstrip("/")).name}})
+    """The same for a report, which does not tell where on the machine anything lies: of the model's path and of
+    whatever else is an absolute one, only the name is left."""
+    told: dict[str, Any] = {name: _without_paths(value) for name, value in tree.items()}
+    model = told.get("engine", {}).get("model")
+    return told if model is None else merged(told, {"engine": {"model": Path(str(model)).name}})
+
+
+def _without_paths(value: Any) -> Any:
+    match value:
+        case str() if value.startswith(("/", "~")):
+            return Path(value).name
+        case Mapping():
+            return {name: _without_paths(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_without_paths(each) for each in value]
+        case _:
+            return value
 
 
 def model_name(tree: Mapping[str, Any]) -> str:

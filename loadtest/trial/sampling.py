@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from loadtest.systems.metrics import get
+from loadtest.systems.metrics import get, only
 from loadtest.trial.accounting import Accounts
 from loadtest.trial.gpu import Gpu, gpu
 from loadtest.trial.values import Sample
@@ -61,7 +61,8 @@ class _Sampler:
         self.samples: list[Sample] = []
         self.stop = threading.Event()
         self._accounts = accounts
-        self._metrics_url = metrics_url
+        names = [name for names in _NAMES.values() for name in names]
+        self._metrics_url = only(metrics_url, names) if metrics_url is not None else None
         self._period_s = period_s
         self._said: dict[str, float] = {}
 

@@ -21,10 +21,12 @@ __all__ = ["Client", "Share"]
 
 
 class Share(Struct, frozen=True):
-    """Which of the client processes this is: `index` from 0, of `processes`."""
+    """Which of the client processes this is: `index` from 0, of `processes`. token: the same in all processes of
+    one driver and in those of no other, which have names of their own in a system that way."""
 
     index: int
     processes: int
+    token: str
 
 
 class Client(Protocol):
