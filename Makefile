@@ -72,7 +72,7 @@ bench-page: install-dev ## The page in a real browser: weight, first paint, and 
 	@scripts/system_packages.sh
 	$(BIN)/python -m loadtest page --out $(PAGE_OUT) $(ARGS)
 
-# Options of these are for a CPU with two cores. `sweep` and `recommend` end with 1 also when a report was written that
+# The options of these are for a CPU with two cores. `sweep` and `recommend` end with 1 also when a report was written that
 # says that the driver was the limit, which cannot be helped where the engine takes every core: without one they failed.
 loadtest: install-dev ## What this machine carries, and what the gateway costs beside the engine alone, in about 5 minutes
 	@rm -f $(LOADTEST_OUT)/sweep/report.html
@@ -85,13 +85,13 @@ loadtest: install-dev ## What this machine carries, and what the gateway costs b
 	@echo "  $(LOADTEST_OUT)/sweep/report.html  what this machine carries, and what happens beyond"
 	@echo "  $(LOADTEST_OUT)/peers/report.html  the gateway beside the engine called directly"
 
-bench-peers: install-dev ## The gateway, vLLM's own server and the engine alone in turn, in about 8 minutes (BENCH_OUT=folder)
-	$(BIN)/python -m loadtest peers --in-flight 1,4,16 --repetitions 3 --round-s 5 --out $(BENCH_OUT)/peers-cpu $(ARGS)
+bench-peers: install-dev ## The gateway, vLLM's own server and the engine alone in turn, in about 6 minutes (BENCH_OUT=folder)
+	$(BIN)/python -m loadtest peers --in-flight 1,4,16 --repetitions 3 --round-s 6 --out $(BENCH_OUT)/peers-cpu $(ARGS)
 
 bench-journey: install-dev ## From one worker behind a queue to the gateway, in about 8 minutes
-	$(BIN)/python -m loadtest journey --round-s 3 --out $(BENCH_OUT)/journey-cpu $(ARGS)
+	$(BIN)/python -m loadtest journey --round-s 2 --out $(BENCH_OUT)/journey-cpu $(ARGS)
 
-bench-gateway: install-dev ## The gateway without an engine: 10,000 idle sessions, 167 meetings, 2,000 readers, in about 4 minutes
+bench-gateway: install-dev ## The gateway without an engine: 10,000 idle sessions, 167 meetings, 2,000 readers, in about 3 minutes
 	$(BIN)/python -m loadtest run --engine simulated --meetings 0 --idle 10000 \
 	  --out $(BENCH_OUT)/gateway-alone/idle $(ARGS)
 	$(BIN)/python -m loadtest run --engine simulated --meetings 167 --allow-bottleneck \
@@ -99,9 +99,9 @@ bench-gateway: install-dev ## The gateway without an engine: 10,000 idle session
 	$(BIN)/python -m loadtest run --engine simulated --meetings 1 --readers 2000 --allow-bottleneck \
 	  --out $(BENCH_OUT)/gateway-alone/readers $(ARGS)
 
-bench-sweep: install-dev ## One gateway under rising load until it is overloaded, in about 7 minutes
+bench-sweep: install-dev ## One gateway under rising load until it is overloaded, in about 5 minutes
 	@rm -f $(BENCH_OUT)/sweep-cpu/report.html
-	$(BIN)/python -m loadtest sweep --start 8 --step-s 15 --objective-ms 1000 --time-limit-s 400 \
+	$(BIN)/python -m loadtest sweep --start 16 --step-s 15 --objective-ms 1000 --time-limit-s 400 \
 	  --out $(BENCH_OUT)/sweep-cpu $(ARGS) || test -f $(BENCH_OUT)/sweep-cpu/report.html
 
 bench-recommend: install-dev ## Which size of the batch suits meetings on this machine, in about 8 minutes

@@ -44,7 +44,7 @@ from gateway.scheduler import Scheduler
 from gateway.server import DrainingServer, listen
 from gateway.supervisor import Supervisor
 
-__all__ = ["Gateway", "engine_options", "serve"]
+__all__ = ["Gateway", "engine_options", "serve", "settle_interpreter"]
 
 _log = logging.getLogger(__name__)
 
@@ -271,13 +271,18 @@ def serve(config_file: Path | None, overrides: Mapping[str, object], *, tracebac
             return _refuse(terminal, error, traceback=traceback)
         host, port = sock.getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        gc.set_threshold(*_GARBAGE_THRESHOLDS)
-        sys.setswitchinterval(_SWITCH_S)
+        settle_interpreter()
         with sock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(gateway, sock, address, terminal))
         if gateway.failure is not None:
             return _refuse(terminal, gateway.failure, traceback=traceback)
     return 0
+
+
+def settle_interpreter() -> None:
+    """Make Python's own pauses short; for a process that serves."""
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
+    sys.setswitchinterval(_SWITCH_S)
 
 
 def _refuse(terminal: TextIO, error: StartupError, *, traceback: bool) -> int:

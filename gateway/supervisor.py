@@ -79,6 +79,11 @@ class Supervisor:
         self._ready_s = self._start_limit_s = 0.0
         self._watching: asyncio.Task[None] | None = None
 
+    @property
+    def engine(self) -> Engine | None:
+        """The one that serves, or is being started."""
+        return self._engine
+
     # ------------------------------------------------------------ life
 
     async def start(self) -> None:

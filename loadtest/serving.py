@@ -50,14 +50,17 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def serving(settings: Settings, say: Callable[[str], object]) -> AsyncIterator[tuple[Gateway, str]]:
+async def serving(
+    settings: Settings, say: Callable[[str], object], port: int = 0
+) -> AsyncIterator[tuple[Gateway, str]]:
     """A gateway whose engine is ready, and its address; both are gone when the block ends.
 
-    say: told what the engine is doing while it loads. Raises `LoadtestError` when it cannot start.
+    port: a free one, or 0 to find one. say: told what the engine is doing while it loads. Raises `LoadtestError`
+    when it cannot start.
     """
     logging.getLogger("gateway").setLevel(logging.WARNING)
     gateway = Gateway(settings)
-    with listen("127.0.0.1", 0) as sock:
+    with listen("127.0.0.1", port) as sock:
         server = _Server(server_config(gateway))
         async with asyncio.TaskGroup() as tasks:
             served = tasks.create_task(server.serve(sockets=[sock]))

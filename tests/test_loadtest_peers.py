@@ -75,8 +75,15 @@ def test_variants_that_cannot_be_are_one_sentence(tmp_path: Path, text: str, why
 
 
 def test_all_share_the_memory() -> None:
-    peers = shared(named(["asyncllm"], {"engine": {"gpu_memory_utilization": 0.8}}, 4), 1000.0)
-    assert [peer.settings["engine"]["gpu_memory_utilization"] for peer in peers] == [0.4, 0.4]
+    settings = {"engine": {"gpu_memory_utilization": 0.8}}
+    peers = shared(named(["asyncllm", "vllm-serve"], settings, 4), 1000.0)
+    # The gateway and the engine called directly are one engine in one process.
+    assert [peer.settings["engine"]["gpu_memory_utilization"] for peer in peers] == [0.4, 0.4, 0.4]
+    ports = {peer.name: peer.port for peer in peers}
+    assert ports["gateway"] == ports["asyncllm"] is not None
+    assert ports["vllm-serve"] is None
+    alone = shared(named(["vllm-serve"], settings, 4), 1000.0)
+    assert [peer.port for peer in alone] == [None, None]
 
 
 # ---------------------------------------------------------------- what rounds say

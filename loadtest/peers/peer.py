@@ -16,12 +16,13 @@ from msgspec.structs import replace
 
 from loadtest.commands import Say
 from loadtest.results import LoadtestError
+from loadtest.systems.child import free_port
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
 from loadtest.systems.share import with_share
 from loadtest.systems.vllm_serve import vllm_serve
 from loadtest.trial.options import check, merged, shown
-from loadtest.trial.values import EngineInProcess
+from loadtest.trial.values import EngineInProcess, WebSocketGateway
 
 __all__ = ["DIRECT", "GATEWAY", "NAMES", "SERVE", "SERVE_TUNED", "Peer", "named", "shared", "system", "variants"]
 
@@ -33,13 +34,15 @@ NAMES = (GATEWAY, DIRECT, SERVE, SERVE_TUNED, SERVE_WORKERS)
 
 class Peer(Struct, frozen=True):
     """One system. route: through what the lines reach the engine. settings: a gateway's, sections nested. tuned,
-    arguments: of vLLM's server, see `vllm_serve`."""
+    arguments: of vLLM's server, see `vllm_serve`. port: where the gateway is that shares an engine with the peer
+    that is called directly; the same for both."""
 
     name: str
     route: Literal["gateway", "asyncllm", "vllm-serve"]
     settings: dict[str, Any]
     tuned: bool = False
     arguments: dict[str, Any] = {}
+    port: int | None = None
 
 
 class _Variant(Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,13 +101,29 @@ def variants(file: Path, settings: Mapping[str, Any]) -> list[Peer]:
 
 
 def shared(peers: Sequence[Peer], gpu_mib: float | None) -> list[Peer]:
-    """The same, each with its share of the GPU's memory. gpu_mib: all of it; null without a GPU."""
-    return [replace(peer, settings=with_share(peer.settings, len(peers), gpu_mib)) for peer in peers]
+    """The same, each with its share of the GPU's memory. gpu_mib: all of it; null without a GPU.
+
+    The gateway and the engine called directly share one engine: two that were started alike differ by more than
+    what the gateway costs, and one process's CPU is the other's.
+    """
+    names = {peer.name for peer in peers}
+    port = free_port() if {GATEWAY, DIRECT} <= names else None
+    engines = len(peers) - (port is not None)
+    return [
+        replace(
+            peer,
+            settings=with_share(peer.settings, engines, gpu_mib),
+            port=port if peer.name in (GATEWAY, DIRECT) else None,
+        )
+        for peer in peers
+    ]
 
 
 def system(peer: Peer, say: Say) -> AbstractAsyncContextManager[Running]:
     """The peer, ready for clients."""
     match peer.route:
+        case "gateway" if peer.port is not None:
+            return _served(peer, peer.port)
         case "gateway":
             return gateway(peer.settings, say, name=peer.name)
         case "asyncllm":
@@ -116,7 +135,14 @@ def system(peer: Peer, say: Say) -> AbstractAsyncContextManager[Running]:
 @asynccontextmanager
 async def _direct(peer: Peer) -> AsyncIterator[Running]:
     # Its engine is built by the client that calls it.
-    yield Running(peer.name, EngineInProcess(peer.settings), shown(peer.settings))
+    yield Running(peer.name, EngineInProcess(peer.settings, peer.port), shown(peer.settings))
+
+
+@asynccontextmanager
+async def _served(peer: Peer, port: int) -> AsyncIterator[Running]:
+    # It is there once the client that holds its engine is.
+    url = f"http://127.0.0.1:{port}"
+    yield Running(peer.name, WebSocketGateway(url), shown(peer.settings), metrics_url=f"{url}/metrics")
 
 
 def _check_engine(peers: Sequence[Peer]) -> None:

@@ -6,9 +6,11 @@ Knows: the order, how many lines a round has. Must not know: what systems there 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from msgspec import Struct
@@ -22,7 +24,7 @@ from loadtest.systems.running import Running
 from loadtest.systems.start import attempted, together
 from loadtest.talk.scenario import Scenario, request_lines
 from loadtest.trial.measure import measure
-from loadtest.trial.values import Closed, Line, Trial
+from loadtest.trial.values import Address, Closed, EngineInProcess, Line, Trial, WebSocketGateway
 
 __all__ = ["Outcome", "PeersPlan", "run"]
 
@@ -33,6 +35,10 @@ _SEEDS_APART, _WARM_UP_SEED = 10_000, 5_000_000
 # For each one in flight: of a warm-up, which tells how fast a system is; and of a round at least, since fewer and
 # fewer are in flight in its last turn.
 _WARM_UP_TURNS, _LEAST_WARM_UP, _LEAST_TURNS = 4, 8, 4
+
+# A round begins with all that are in flight at the same moment, which nothing later in it is like: that part is no
+# part of the trial, unless it would be too much of it.
+_BURST_S = 0.5
 
 # A round that takes so many times as long as it should, and this much more, is given up.
 _LIMIT_TIMES, _LIMIT_S = 5.0, 60.0
@@ -96,17 +102,34 @@ class _Rounds:
         peers = self._plan.peers
         async with together(*(attempted(system(peer, self._say)) for peer in peers)) as started:
             running = self._standing([peer.name for peer in peers], started)
-            # Those of engines that are called directly hold them, so all stay for every level.
-            most = Closed(max(self._plan.in_flight))
-            drivers = (
-                attempted(driver(each.address, most, processes=self._plan.processes, say=self._say))
-                for each in running
-            )
-            async with together(*drivers) as opened:
-                standing = self._standing([each.name for each in running], opened)
-                pairs = list(zip(filter(self._takes_part, running), standing, strict=True))
-                for in_flight in self._plan.in_flight:
-                    await self._level(in_flight, [pair for pair in pairs if self._takes_part(pair[0])])
+            # The client that calls an engine directly holds it, and perhaps a gateway on it: it comes before the
+            # gateway's clients, and stays for every level.
+            served = [each for each in running if each.pid is None and isinstance(each.address, WebSocketGateway)]
+            async with self._drivers([each for each in running if each not in served]) as others:
+                hosts: dict[Address, int] = {
+                    WebSocketGateway(f"http://127.0.0.1:{each.address.port}"): own.pids[0]
+                    for each, own in others
+                    if isinstance(each.address, EngineInProcess)
+                }
+                known = [each for each in served if each.address in hosts]
+                whole = [dataclasses.replace(each, pid=hosts[each.address]) for each in known]
+                async with self._drivers(whole) as gateways:
+                    names = [peer.name for peer in peers]
+                    pairs = sorted((*gateways, *others), key=lambda pair: names.index(pair[0].name))
+                    for in_flight in self._plan.in_flight:
+                        await self._level(in_flight, [pair for pair in pairs if self._takes_part(pair[0])])
+
+    @asynccontextmanager
+    async def _drivers(self, running: Sequence[Running]) -> AsyncIterator[list[tuple[Running, Driver]]]:
+        """The systems to which clients could connect, with these clients."""
+        most = Closed(max(self._plan.in_flight))
+        drivers = (
+            attempted(driver(each.address, most, processes=self._plan.processes, say=self._say))
+            for each in running
+        )
+        async with together(*drivers) as opened:
+            standing = self._standing([each.name for each in running], opened)
+            yield list(zip(filter(self._takes_part, running), standing, strict=True))
 
     async def _level(self, in_flight: int, pairs: Sequence[tuple[Running, Driver]]) -> None:
         load = Closed(in_flight)
@@ -150,6 +173,7 @@ class _Rounds:
                 say=self._say,
                 limit_s=limit_s,
                 keep_text=repetition == 1,
+                discard_s=_BURST_S if self._plan.utterances is None and self._plan.round_s > 4 * _BURST_S else 0.0,
                 allow_bottleneck=True,
             )
         except LoadtestError as error:

@@ -134,9 +134,13 @@ class Http(_Address, frozen=True):
 
 
 class EngineInProcess(_Address, frozen=True):
-    """AsyncLLM called directly: the client process builds it, from a gateway's settings."""
+    """AsyncLLM called directly: the client process builds it, from a gateway's settings.
+
+    port: where that process serves a gateway on the same engine; null: it serves none.
+    """
 
     settings: dict[str, Any]
+    port: int | None = None
 
 
 Address = WebSocketGateway | OpenAiServer | Http | EngineInProcess

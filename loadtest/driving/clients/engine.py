@@ -12,16 +12,19 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
-from gateway.app import engine_options
+from gateway.app import engine_options, settle_interpreter
+from gateway.config import Settings
 from gateway.engines.simulated import SimulatedEngine
 from gateway.engines.vllm import VllmEngine
 from gateway.errors import GatewayError
 from gateway.events import TranslationRequest
+from gateway.ports import Engine
 from loadtest.driving.clients import Client, Share
 from loadtest.driving.clients.prompting import gateway_settings
 from loadtest.driving.clients.requests import Answer, Requests
 from loadtest.driving.tally import Tally
-from loadtest.results import LoadtestError
+from loadtest.results import LoadtestError, first_error
+from loadtest.serving import serving
 from loadtest.trial.values import Closed, EngineInProcess, Line, Open
 
 __all__ = ["client"]
@@ -84,7 +87,7 @@ class _VllmClient(Requests):
 
 
 class _SimulatedClient(Requests):
-    def __init__(self, engine: SimulatedEngine, load: Closed | Open) -> None:
+    def __init__(self, engine: Engine, load: Closed | Open) -> None:
         super().__init__(load)
         self._engine = engine
         self._ids = itertools.count(1)
@@ -108,6 +111,15 @@ class _SimulatedClient(Requests):
 async def client(address: EngineInProcess, load: Closed | Open, _share: Share) -> AsyncIterator[Client]:
     """A client that holds the engine. Raises `LoadtestError` when it cannot be built."""
     settings = gateway_settings(address.settings)
+    async with _engine(settings) if address.port is None else _served(settings, address.port) as engine:
+        if isinstance(engine, VllmEngine):
+            yield _VllmClient(engine.raw(), load)
+        else:
+            yield _SimulatedClient(engine, load)
+
+
+@asynccontextmanager
+async def _engine(settings: Settings) -> AsyncIterator[Engine]:
     simulated = settings.engine.kind == "simulated"
     engine = SimulatedEngine(settings.engine.script) if simulated else VllmEngine(engine_options(settings))
     try:
@@ -115,9 +127,21 @@ async def client(address: EngineInProcess, load: Closed | Open, _share: Share) -
             await engine.start()
         except GatewayError as error:
             raise LoadtestError(error.message) from None
-        if isinstance(engine, SimulatedEngine):
-            yield _SimulatedClient(engine, load)
-        else:
-            yield _VllmClient(engine.raw(), load)
+        yield engine
     finally:
         await engine.stop()
+
+
+@asynccontextmanager
+async def _served(settings: Settings, port: int) -> AsyncIterator[Engine]:
+    """The engine of a gateway that is served here, as `gateway serve` does."""
+    settle_interpreter()
+    try:
+        async with serving(settings, lambda _line: None, port) as (gateway, _):
+            assert gateway.engine.engine is not None  # noqa: S101 -- it is ready
+            yield gateway.engine.engine
+    except GatewayError as error:
+        raise LoadtestError(error.message) from None
+    except ExceptionGroup as errors:
+        # The server's task group wraps what its block raises.
+        raise first_error(errors) from None
