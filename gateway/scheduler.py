@@ -35,6 +35,7 @@ from gateway.errors import (
 )
 from gateway.events import EngineState, FinishReason, TokenEvent, TranslationRequest
 from gateway.ports import Engine
+from gateway.showing import Showing
 
 __all__ = ["CATCHING_UP", "FINAL", "PARTIAL", "Generated", "Scheduler", "Ticket"]
 
@@ -299,7 +300,12 @@ class Scheduler:
         text = ticket.text = ""
         finish: FinishReason | None = None
         ticket.tokens = generated = 0
-        due_s = 0.0
+
+        def hand_on(fresh: str) -> None:
+            ticket.shown += fresh
+            show(fresh)
+
+        showing = Showing(hand_on, shown=ticket.shown, interval_s=self._show_interval_s, clock=self._clock)
         try:
             async with aclosing(self._engine.generate(ticket.request)) as events:
                 async for event in events:
@@ -307,20 +313,15 @@ class Scheduler:
                         ticket.first_token_s = self._clock()
                     ticket.tokens += event.tokens + event.reused
                     generated += event.tokens
+                    # Some tokenizers begin with a space that is no part of the translation.
+                    ticket.text = text = text + (event.text if text else event.text.lstrip())
+                    showing.grow(text)
                     if event.finish is not None:
                         finish = event.finish
                         self._finished(ticket, event)
-                    # Some tokenizers begin with a space that is no part of the translation.
-                    ticket.text = text = text + (event.text if text else event.text.lstrip())
-                    # Nobody sees tokens that come faster than a screen is drawn, but each frame costs time.
-                    shown = ticket.shown
-                    if len(text) > len(shown) and (finish or (now_s := self._clock()) >= due_s):
-                        if finish is None:
-                            due_s = now_s + self._show_interval_s
-                        if text.startswith(shown):
-                            ticket.shown = text
-                            show(text[len(shown) :])
+                        showing.end()
         finally:
+            showing.stop()
             _count(ticket.request, generated, ticket.tokens - generated)
         return Generated(
             text.rstrip(), truncated=finish is FinishReason.LENGTH, rejected=finish is FinishReason.REJECTED

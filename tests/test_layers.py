@@ -16,8 +16,17 @@ LAYERS: list[set[str]] = [
     | {"session", "session_rules", "resume", "recent", "transcripts", "stability"}
     | {"prompts", "prompt_templates", "prompt_safety"},
     {"ports"},
-    {"generations", "supervisor", "scheduler", "publisher", "interpreter", "meetings", "live_utterances"}
-    | {"feed", "attendance", "outbox"},
+    {
+        "generations",
+        "supervisor",
+        "scheduler",
+        "showing",
+        "publisher",
+        "interpreter",
+        "meetings",
+        "live_utterances",
+    }
+    | {"live_utterances", "feed", "attendance", "outbox"},
     {"connection", "http_api", "http_responses", "http_transcripts", "http_qr", "sse"}
     | {"web", "server", "client"}
     | {"engines", "event_logs", "handover"},
