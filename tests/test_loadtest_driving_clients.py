@@ -458,20 +458,3 @@ async def test_an_engine_that_cannot_be_built_is_one_sentence() -> None:
     with pytest.raises(LoadtestError, match="There is no model at /nowhere"):
         async with engine.client(EngineInProcess({"engine": {"model": "/nowhere"}}), Closed(1), ALONE):
             pass
-
-
-@pytest.mark.engine
-async def test_the_real_engine_is_called_straight() -> None:
-    settings = {"engine": {"model": str(BUNDLED_MODEL), "max_num_seqs": 4}}
-    async with engine.client(EngineInProcess(settings), Closed(2), ALONE) as client:
-        await client.prepare(said := [line(str(n), "Good morning, everybody.") for n in range(4)])
-        tally = Tally(time.monotonic(), keep_text=True, processes=1)
-        await client.play(tally)
-    assert len(tally.records) == len(said)
-    for record in tally.records:
-        assert record.failed is None
-        assert record.text
-        assert record.tokens > 1
-        assert record.first_s is not None
-        assert record.done_s is not None
-        assert record.sent_s < record.first_s < record.done_s
