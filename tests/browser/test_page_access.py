@@ -187,7 +187,7 @@ async def test_a_meeting_by_keyboard_alone(gateway: GatewayProcess, open_page: O
         await expect(share).to_be_visible()
         await keys.press("Escape")
         await expect(share).to_have_count(0)
-        await expect(page.get_by_test_id("share")).to_be_focused()
+        await expect(page.locator("button[data-testid=share]")).to_be_focused()
         # Tabs of the panel: one stop, arrow keys between them, around the end too.
         await tab_to("tab-reading")
         for tab in ("people", "engine", "reading", "people"):
