@@ -12,7 +12,7 @@ import pytest
 from loadtest.machine import Machine
 from loadtest.results import LoadtestError
 from loadtest.trial import plots, records_file, report
-from loadtest.trial.command import REPORT, Extras, report_command
+from loadtest.trial.command import Extras, report_command
 from loadtest.trial.content import Chart, Figure, Series, Table
 from loadtest.trial.summary import summaries
 from loadtest.trial.values import Finding, Objective, Record, Report
@@ -47,12 +47,13 @@ def files(place: Path) -> set[str]:
 async def again(place: Path) -> str:
     """`python -m loadtest report`; what it prints."""
     parser = argparse.ArgumentParser()
-    REPORT.add(parser)
+    command = report_command({})
+    command.add(parser)
     options = parser.parse_args([str(place)])
-    result = await REPORT.run(options, "python -m loadtest report", lambda _line: None)
-    REPORT.write(result, options.out)
-    assert REPORT.passed(result)
-    return REPORT.table(result)
+    result = await command.run(options, "python -m loadtest report", lambda _line: None)
+    command.write(result, options.out)
+    assert command.passed(result)
+    return command.table(result)
 
 
 def test_everything_is_written(folder: Path) -> None:

@@ -111,7 +111,9 @@ class VllmEngine:
         if self._family is None:
             config = self._engine.model_config.hf_config.to_dict()
             self._family = preflight.find_family(config, options.model, options.family)
-        self._encoder = PromptEncoder(
+        # Copying a large tokenizer takes half a second, and after a crash sessions are being served meanwhile.
+        self._encoder = await asyncio.to_thread(
+            PromptEncoder,
             self._engine.get_tokenizer(),
             self._family,
             window=window,

@@ -6,20 +6,18 @@ Knows: what a search for it finds. Must not know: how a run is made, how a repor
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from loadtest.capacity.bench import Bench, Deadline, follow
-from loadtest.capacity.offer import Offer, Unit, described
+from loadtest.capacity.curve import Plan, curve
+from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.points import Measured, Point, driver_limit, numbers, too_few
 from loadtest.capacity.search import Bounds, Ended, Found, capacity_search
 from loadtest.commands import Say
-from loadtest.machine import describe
-from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.trial.values import Finding, Report
 
@@ -29,44 +27,26 @@ HEADROOM = 0.3
 """What is kept free of a capacity: for a busier hour, a gateway that is being restarted, talk that differs."""
 
 
-class CapacityPlan(Struct, frozen=True, kw_only=True):
-    """start: the first load that is tried. model: for people."""
+class CapacityPlan(Plan, frozen=True, kw_only=True):
+    """start: the first load that is tried."""
 
-    offer: Offer
-    model: str
     start: float = 4.0
     bounds: Bounds = Bounds(both_sides=True)
-    processes: int = 1
-    time_limit_s: float = 1_800.0
 
 
 async def capacity(
     plan: CapacityPlan, system: AbstractAsyncContextManager[Running], command: str, say: Say
 ) -> Report:
     """Find it. Raises `LoadtestError`, also where there was no time for a single run."""
-    began, machine, deadline = (
-        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        describe(),
-        Deadline(plan.time_limit_s),
-    )
-    async with system as running:
-        bench = Bench(running, plan.offer, say, processes=plan.processes)
-        found, measured = await look_for(bench, plan.start, plan.bounds, deadline)
-        settings = dict(running.settings)
-    if not measured:
-        raise LoadtestError("There was no time for a single run: allow more (--time-limit-s) or shorter steps.")
-    points = [each.point for each in measured]
-    return Report(
-        kind="capacity",
-        command=command,
-        began=began,
-        model=plan.model,
-        machine=machine,
-        settings={"gateway": settings, "capacity": described(plan)},
-        objective=plan.offer.objective,
-        findings=findings(points, found, plan.offer),
-        trials=[each.trial for each in sorted(measured, key=lambda each: each.point.load)],
-        details={"unit": plan.offer.unit.value, "found": to_builtins(found), "points": to_builtins(points)},
+    return await curve(
+        "capacity",
+        plan,
+        system,
+        command,
+        say,
+        search=lambda bench, deadline: look_for(bench, plan.start, plan.bounds, deadline),
+        findings=findings,
+        details=lambda found: {"found": to_builtins(found)},
     )
 
 

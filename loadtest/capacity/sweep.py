@@ -5,19 +5,15 @@ Knows: what a sweep finds. Must not know: how a run is made, how a report looks.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from msgspec import Struct, to_builtins
-
-from loadtest.capacity.bench import Bench, Deadline, follow
-from loadtest.capacity.offer import Offer, described
+from loadtest.capacity.bench import follow
+from loadtest.capacity.curve import Plan, curve
+from loadtest.capacity.offer import Offer
 from loadtest.capacity.points import Point, driver_limit, numbers, too_few
 from loadtest.capacity.search import Bounds, Run, Seen, Swept, sweep_search
 from loadtest.commands import Say
-from loadtest.machine import describe
-from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.trial.values import Finding, Report
 
@@ -27,44 +23,25 @@ __all__ = ["SweepPlan", "findings", "given_loads", "sweep"]
 _KNEE = "the knee: most that kept the objective"
 
 
-class SweepPlan(Struct, frozen=True, kw_only=True):
-    """loads: those to offer, in order; null finds them. start: the first one then. model: for people."""
+class SweepPlan(Plan, frozen=True, kw_only=True):
+    """loads: those to offer, in order; null finds them. start: the first one then."""
 
-    offer: Offer
-    model: str
     loads: tuple[float, ...] | None = None
     start: float = 1.0
     bounds: Bounds = Bounds(low=0.1, resolution=0.1, runs=24)
-    processes: int = 1
-    time_limit_s: float = 1_800.0
 
 
 async def sweep(plan: SweepPlan, system: AbstractAsyncContextManager[Running], command: str, say: Say) -> Report:
     """Measure the curve. Raises `LoadtestError`, also where there was no time for a single run."""
-    began, machine, deadline = (
-        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        describe(),
-        Deadline(plan.time_limit_s),
-    )
-    async with system as running:
-        bench = Bench(running, plan.offer, say, processes=plan.processes)
-        search = sweep_search(plan.start, plan.bounds) if plan.loads is None else given_loads(plan.loads)
-        swept, measured = await follow(search, bench.measure, bench.takes_s, deadline)
-        settings = dict(running.settings)
-    if not measured:
-        raise LoadtestError("There was no time for a single run: allow more (--time-limit-s) or shorter steps.")
-    points = [each.point for each in measured]
-    return Report(
-        kind="sweep",
-        command=command,
-        began=began,
-        model=plan.model,
-        machine=machine,
-        settings={"gateway": settings, "sweep": described(plan)},
-        objective=plan.offer.objective,
-        findings=findings(points, swept, plan.offer),
-        trials=[each.trial for each in sorted(measured, key=lambda each: each.point.load)],
-        details={"unit": plan.offer.unit.value, "points": to_builtins(points)},
+    search = sweep_search(plan.start, plan.bounds) if plan.loads is None else given_loads(plan.loads)
+    return await curve(
+        "sweep",
+        plan,
+        system,
+        command,
+        say,
+        search=lambda bench, deadline: follow(search, bench.measure, bench.takes_s, deadline),
+        findings=findings,
     )
 
 

@@ -17,7 +17,7 @@ from loadtest.trial.content import Shown, Table
 from loadtest.trial.table import markdown
 from loadtest.trial.values import Report
 
-__all__ = ["REPORT", "Extras", "report_command"]
+__all__ = ["Extras", "report_command"]
 
 
 class Extras(Struct, frozen=True):
@@ -71,6 +71,3 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 async def _run(options: argparse.Namespace, _command: str, _say: Say) -> _Again:
     return _Again(*report.read(options.out))
-
-
-REPORT = report_command({})
