@@ -125,7 +125,7 @@ class Gateway:
         metrics.TRANSLATIONS_RUNNING.set_function(lambda: self.scheduler.running)
         metrics.ENGINE_RUNNING.set_function(lambda: self.engine.capacity().running)
         metrics.ENGINE_WAITING.set_function(lambda: self.engine.capacity().waiting)
-        metrics.ENGINE_READY.set_function(lambda: self.engine.health().state is EngineState.READY)
+        metrics.ENGINE_READY.set(False)
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
@@ -151,6 +151,7 @@ class Gateway:
             await self.engine.stop()
 
     def _engine_changed(self, health: EngineHealth) -> None:
+        metrics.ENGINE_READY.set(health.state is EngineState.READY)
         self.scheduler.engine_changed()
         if health.state is EngineState.READY:
             self._taken_over()

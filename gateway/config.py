@@ -387,6 +387,12 @@ def _check_together(settings: Settings, sources: list[_Source]) -> None:
             f"{_said('engine.restart_backoff_max_s', settings.engine.restart_backoff_max_s, sources)}: "
             f"it has to be at least engine.restart_backoff_s = {settings.engine.restart_backoff_s}."
         )
+    # An engine that gathers text for so long would be taken for one that hangs.
+    if settings.delta_interval_s > settings.engine.stall_s / 4:
+        raise StartupError(
+            f"{_said('delta_interval_s', settings.delta_interval_s, sources)}: it may be a quarter of "
+            f"engine.stall_s = {settings.engine.stall_s} at most."
+        )
     limits = settings.limits
     # The caption of the longest text, and its final in every language, wait for one client at the same time.
     least = _OUTBOX_BESIDES_BYTES + _CHAR_BYTES * limits.text_chars * (1 + limits.languages)

@@ -12,6 +12,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 
 from starlette.requests import ClientDisconnect, Request
@@ -83,6 +84,7 @@ class _Api:
         self._engine = engine
         self._limits = limits
         self._batch_texts = batch_texts
+        self._scraping = asyncio.Lock()
 
     async def translate(self, request: Request) -> ASGIApp:
         if (reason := _unusable(request)) is not None:
@@ -132,7 +134,9 @@ class _Api:
 
     async def metrics(self, request: Request) -> ASGIApp:
         # With the engine's there are a thousand series; on the event loop everybody's next token would wait.
-        page = await asyncio.to_thread(metrics.exposition, request.query_params.getlist("name[]"))
+        # One at a time: threads that write pages together take turns with the event loop, and it gets one of many.
+        async with self._scraping:
+            page = await asyncio.to_thread(metrics.exposition, request.query_params.getlist("name[]"))
         return Response(page, headers={"Content-Type": metrics.CONTENT_TYPE_LATEST})
 
     async def openapi(self, _request: Request) -> ASGIApp:
@@ -189,7 +193,7 @@ class _Call(ABC):
         """Generate one text. Raises `GatewayError` and nothing else."""
         ticket = self.tickets[index]
         try:
-            generated = await ticket.collect(lambda fresh: show(index, fresh) if show is not None else None)
+            generated = await ticket.collect(None if show is None else partial(show, index))
         except GatewayError as error:
             self._outcomes[index] = error.code
             raise

@@ -150,7 +150,7 @@ class Interpreter:
     async def _translate(self, meeting: Meeting, translation: LiveTranslation, ticket: Ticket) -> None:
         policy = translation.policy
         try:
-            generated = await ticket.collect(lambda _: None)
+            generated = await ticket.collect()
         except GatewayError as error:
             policy.interrupted(ticket.text)
             if ticket.preempted:

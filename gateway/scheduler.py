@@ -141,11 +141,12 @@ class Ticket:
         """Nobody wants this any more: give the place back, waiting or running. Does nothing once it has ended."""
         self.give_up(Cancelled("The translation was withdrawn."))
 
-    async def collect(self, show: Callable[[str], None]) -> Generated:
+    async def collect(self, show: Callable[[str], None] | None = None) -> Generated:
         """Wait for the turn and generate to the end, again after each crash of the engine.
 
-        `show` gets every new piece of text; after a crash only what goes beyond the text shown before and agrees
-        with it. Raises `GatewayError` and nothing else, but for the cancellation of its task.
+        `show`, if anybody is to see it grow, gets every new piece of text; after a crash only what goes beyond the
+        text shown before and agrees with it. Raises `GatewayError` and nothing else, but for the cancellation of
+        its task.
         """
         try:
             if self._given_up is not None:
@@ -282,7 +283,7 @@ class Scheduler:
 
     # ------------------------------------------------------------ one translation
 
-    async def run(self, ticket: Ticket, show: Callable[[str], None]) -> Generated:
+    async def run(self, ticket: Ticket, show: Callable[[str], None] | None) -> Generated:
         """See `Ticket.collect`."""
         while True:
             await ticket.turn.wait()
@@ -296,16 +297,12 @@ class Scheduler:
                         raise  # a newer revision will come, and this may be what killed the engine
             self._again(ticket)
 
-    async def _generate(self, ticket: Ticket, show: Callable[[str], None]) -> Generated:
+    async def _generate(self, ticket: Ticket, show: Callable[[str], None] | None) -> Generated:
         text = ticket.text = ""
         finish: FinishReason | None = None
         ticket.tokens = generated = 0
 
-        def hand_on(fresh: str) -> None:
-            ticket.shown += fresh
-            show(fresh)
-
-        showing = Showing(hand_on, shown=ticket.shown, interval_s=self._show_interval_s, clock=self._clock)
+        showing = self._showing(ticket, show) if show is not None else None
         try:
             async with aclosing(self._engine.generate(ticket.request)) as events:
                 async for event in events:
@@ -315,17 +312,27 @@ class Scheduler:
                     generated += event.tokens
                     # Some tokenizers begin with a space that is no part of the translation.
                     ticket.text = text = text + (event.text if text else event.text.lstrip())
-                    showing.grow(text)
+                    if showing is not None:
+                        showing.grow(text)
                     if event.finish is not None:
                         finish = event.finish
                         self._finished(ticket, event)
-                        showing.end()
+                        if showing is not None:
+                            showing.end()
         finally:
-            showing.stop()
+            if showing is not None:
+                showing.stop()
             _count(ticket.request, generated, ticket.tokens - generated)
         return Generated(
             text.rstrip(), truncated=finish is FinishReason.LENGTH, rejected=finish is FinishReason.REJECTED
         )
+
+    def _showing(self, ticket: Ticket, show: Callable[[str], None]) -> Showing:
+        def hand_on(fresh: str) -> None:
+            ticket.shown += fresh
+            show(fresh)
+
+        return Showing(hand_on, shown=ticket.shown, interval_s=self._show_interval_s, clock=self._clock)
 
     def _finished(self, ticket: Ticket, event: TokenEvent) -> None:
         ticket.finished_s = self._clock()

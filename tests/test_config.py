@@ -179,9 +179,16 @@ def test_a_missing_file_is_named() -> None:
         ("GATEWAY__EVENT_LOG__HANDOVER_FILE", "", "leave it out to have none"),
         ("GATEWAY__ENGINE__RESTART_BACKOFF_MAX_S", "0.5", "at least engine.restart_backoff_s = 1.0"),
         ("GATEWAY__EVENT_LOG__MAX_PUBLICATIONS", "99", "between 100 and"),
+        ("GATEWAY__DELTA_INTERVAL_S", "11", "between 0 and 10"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_by_their_source(variable: str, value: str, words: str) -> None:
     with pytest.raises(StartupError, match=words) as caught:
         load(environment={variable: value})
     assert variable in caught.value.message
+
+
+def test_an_engine_that_gathers_text_is_not_taken_for_one_that_hangs() -> None:
+    with pytest.raises(StartupError, match=r"a quarter of engine\.stall_s = 1\.0 at most") as caught:
+        load(environment={"GATEWAY__DELTA_INTERVAL_S": "0.5", "GATEWAY__ENGINE__STALL_S": "1"})
+    assert "GATEWAY__DELTA_INTERVAL_S" in caught.value.message

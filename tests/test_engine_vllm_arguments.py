@@ -66,6 +66,30 @@ def test_an_operator_who_names_a_graph_mode_gets_it_and_nothing_else() -> None:
 
 
 @pytest.mark.usefixtures("on_gpu")
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"max_cudagraph_capture_size": 256},
+        {"cudagraph_capture_sizes": [1, 8, 64]},
+        {"compilation_config": {"cudagraph_capture_sizes": [1, 8, 64]}},
+        {"enable_chunked_prefill": False},
+    ],
+)
+def test_what_would_not_fit_together_with_an_operators_choice_is_not_chosen(extra: dict[str, Any]) -> None:
+    arguments = engine_arguments(options(extra=extra))
+    assert extra.items() <= arguments.items()
+    assert "max_num_batched_tokens" not in arguments
+    assert "cudagraph_mode" not in arguments.get("compilation_config", {})
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_graphs_are_chosen_also_where_eager_mode_is_left_to_vllm() -> None:
+    assert (
+        engine_arguments(options(extra={"enforce_eager": None}))["compilation_config"]["cudagraph_mode"] == "FULL"
+    )
+
+
+@pytest.mark.usefixtures("on_gpu")
 def test_other_compilation_settings_are_kept_beside_what_is_chosen() -> None:
     arguments = engine_arguments(options(extra={"compilation_config": {"mode": 3}}))
     assert arguments["compilation_config"]["mode"] == 3
@@ -94,21 +118,50 @@ def test_what_an_operator_adds_wins() -> None:
 # ---------------------------------------------------------------- what the engine says
 
 
+def steps(load: EngineLoad, count: int, took_s: float, *, running: int = 4, begin_s: float = 0.0) -> float:
+    """So many steps, the first at `begin_s`; when the last one was."""
+    for step in range(count):
+        load.stepped(running=running, waiting=0, now_s=begin_s + step * took_s)
+    return begin_s + (count - 1) * took_s
+
+
 def test_the_step_time_follows_the_engine_and_leaves_idleness_out() -> None:
     load = EngineLoad()
-    assert load.tokens_in(0.04) == 1
-    for step in range(50):
-        load.stepped(running=4, waiting=0, now_s=step * 0.010)
+    assert load.tokens_a_piece(0.04) == 1
+    last_s = steps(load, 50, 0.010)
     assert load.step_s == pytest.approx(0.010)
-    assert load.tokens_in(0.04) == 4
-    load.stepped(running=0, waiting=0, now_s=0.5)
+    assert load.tokens_a_piece(0.04) == 4
+    load.stepped(running=0, waiting=0, now_s=last_s + 0.010)
     # Ten minutes later somebody speaks.
-    load.stepped(running=1, waiting=0, now_s=600.0)
+    load.stepped(running=1, waiting=0, now_s=last_s + 600.0)
     assert load.step_s == pytest.approx(0.010)
-    for step in range(100):
-        load.stepped(running=4, waiting=2, now_s=600.0 + step * 0.100)
-    assert load.tokens_in(0.04) == 1
+    steps(load, 100, 0.100, begin_s=last_s + 600.0)
+    assert load.tokens_a_piece(0.04) == 1
+    load.stepped(running=4, waiting=2, now_s=last_s + 610.0)
     assert (load.running, load.waiting) == (4, 2)
+
+
+def test_what_the_event_loop_sees_late_and_at_once_is_no_faster_engine() -> None:
+    load = EngineLoad()
+    last_s = steps(load, 100, 0.010)
+    # The loop was elsewhere for half a second, in which the engine made fifty steps.
+    steps(load, 50, 1e-5, begin_s=last_s + 0.5)
+    assert load.step_s == pytest.approx(0.010, rel=0.2)
+
+
+def test_a_piece_is_never_many_tokens_and_without_an_interval_always_one() -> None:
+    load = EngineLoad()
+    steps(load, 100, 0.001)
+    assert load.tokens_a_piece(0.04) == 8
+    assert load.tokens_a_piece(0) == 1
+
+
+def test_pieces_come_less_often_where_many_sequences_run() -> None:
+    load = EngineLoad()
+    steps(load, 100, 0.020, running=256)
+    assert load.tokens_a_piece(0.04) == 5  # 256 sequences every 0.1 s
+    steps(load, 100, 0.020, running=64, begin_s=2.0)
+    assert load.tokens_a_piece(0.04) == 2
 
 
 def test_the_stat_logger_takes_the_load_and_leaves_the_rest_to_vllm() -> None:

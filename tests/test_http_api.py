@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
 
@@ -495,6 +496,26 @@ async def test_some_metrics_can_be_asked_for_by_name() -> None:
         response = await client.get("/metrics?name[]=gateway_sessions&name[]=gateway_tokens_total&name[]=nothing")
     samples = {line.split()[0] for line in response.text.splitlines() if not line.startswith("#")}
     assert samples == {"gateway_sessions", "gateway_tokens_total"}
+
+
+async def test_pages_of_metrics_are_written_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on, together = threading.Event(), threading.Event(), []
+
+    def slow(names: list[str]) -> bytes:
+        together.append(names)
+        begun.set()
+        assert go_on.wait(10)
+        return b""
+
+    async with serving() as (_, client):
+        monkeypatch.setattr(metrics, "exposition", slow)
+        asked = [asyncio.create_task(client.get(f"/metrics?name[]={number}")) for number in range(3)]
+        await asyncio.to_thread(begun.wait, 10)
+        # Answered behind all three on the one event loop: by then each of them has been taken up.
+        await client.get("/healthz")
+        assert len(together) == 1
+        go_on.set()
+        assert [response.status_code for response in await asyncio.gather(*asked)] == [200] * 3
 
 
 # ---------------------------------------------------------------- health, readiness, languages

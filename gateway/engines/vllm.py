@@ -221,8 +221,9 @@ class VllmEngine:
                 api.AsyncEngineArgs(**arguments), stat_loggers=[load_logger(self._load, api.PrometheusStatLogger)]
             )
             # Statistics of each token and request, which are ours to keep, take a tenth of our event loop when it
-            # is full; those of the engine's steps come all the same.
-            self._engine.log_stats = self._engine.output_processor.log_stats = False
+            # is full; those of the engine's steps come all the same. Only traces are made of them.
+            if arguments.get("otlp_traces_endpoint") is None:
+                self._engine.log_stats = self._engine.output_processor.log_stats = False
 
     async def _warm_up(self) -> None:
         """Two short translations, the second with a draft: the first step of each kind is the slow one."""
@@ -343,7 +344,7 @@ class VllmEngine:
     def _pace(self) -> dict[str, int]:
         """How many tokens vLLM is to gather before it hands them on, as arguments of the sampling."""
         assert self._api is not None  # noqa: S101 -- ready engines have it
-        interval = self._load.tokens_in(self._options.delta_interval_s)
+        interval = self._load.tokens_a_piece(self._options.delta_interval_s)
         if hasattr(self._api.SamplingParams, "stream_interval"):
             return {"stream_interval": interval}
         # Earlier versions have one for all requests, which is read when a request begins.

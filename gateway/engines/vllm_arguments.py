@@ -26,6 +26,14 @@ _STEP_TOKENS = 1_024
 # Capturing takes memory and time for each size; larger steps are long enough to be launched without a graph.
 _MOST_CAPTURED_TOKENS = 2_048
 
+# Engine arguments, or entries of `compilation_config`, that say which steps are captured.
+_GRAPH_ARGUMENTS = {
+    "cudagraph_mode",
+    "cudagraph_capture_sizes",
+    "max_cudagraph_capture_size",
+    "optimization_level",
+}
+
 
 class VllmOptions(Struct, frozen=True, kw_only=True):
     """How to run the model; the defaults suit a laptop CPU and a small meeting load.
@@ -108,7 +116,11 @@ def _with_graphs(arguments: dict[str, Any]) -> dict[str, Any]:
     outside of its full graphs unless it is told otherwise, launches their kernels one by one, and the GPU waits.
     """
     compilation = arguments.get("compilation_config", {})
-    if arguments["enforce_eager"] or not isinstance(compilation, dict) or "cudagraph_mode" in compilation:
+    if arguments.get("enforce_eager") or not isinstance(compilation, dict):
+        return arguments
+    # Whoever chooses one of these chooses them all: they have to fit together, or vLLM refuses them.
+    chosen = arguments.keys() | compilation.keys()
+    if not chosen.isdisjoint(_GRAPH_ARGUMENTS) or arguments.get("enable_chunked_prefill") is False:
         return arguments
     if not _captures_mixed_steps(arguments):
         return arguments
@@ -138,7 +150,11 @@ def _captures_mixed_steps(arguments: dict[str, Any]) -> bool:
             support = backend.get_builder_cls().get_cudagraph_support(config, None)
     except Exception as error:
         # Whatever is wrong with the arguments comes up again when the engine is built, and is reported then.
-        _log.info("vLLM does not tell what its attention can do (%s: %s)", type(error).__name__, error)
+        _log.warning(
+            "vLLM does not say what its attention can do; its own graphs are used, which may be slower (%s: %s)",
+            type(error).__name__,
+            error,
+        )
         return False
     _log.info("attention: %s, graphs: %s", backend.get_name(), support.name)
     return bool(support is AttentionCGSupport.ALWAYS)

@@ -5,6 +5,7 @@ Knows: vLLM's statistics. Must not know: generations, texts.
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -12,11 +13,16 @@ from gateway import metrics
 
 __all__ = ["EngineLoad", "load_logger"]
 
-# The weight of the newest step in the mean: some ten steps back count.
-_NEWEST = 0.1
+# How far back the mean of the steps goes, seconds. By time, not by number: when our own event loop was elsewhere,
+# the steps of that while are seen as one long and many of no length, which are right only together.
+_REMEMBERED_S = 1.0
 
-# A pause this long between outputs is no step: nothing ran, or our own event loop was elsewhere.
-_LONGEST_STEP_S = 2.0
+# Pieces of text that all sequences together hand on. Each is a frame for every reader, and costs our event loop
+# some 50 microseconds before the first of them; what that loop cannot keep up with makes first words late.
+_MOST_PIECES_PER_S = 2_500
+
+# A sequence keeps its pace to its end, while the engine's may change: so many tokens never take long.
+_MOST_TOKENS = 8
 
 
 class EngineLoad:
@@ -25,8 +31,13 @@ class EngineLoad:
     def __init__(self) -> None:
         self.running = 0
         self.waiting = 0
-        self.step_s = 0.0
         self._last_s: float | None = None
+        # Of the steps that are remembered, the older the less: how long they took, and how many they were.
+        self._took_s = self._steps = 0.0
+
+    @property
+    def step_s(self) -> float:
+        return self._took_s / self._steps if self._steps else 0.0
 
     def stepped(self, running: int, waiting: int, now_s: float) -> None:
         """The engine gave outputs; `now_s` by a monotonic clock."""
@@ -34,14 +45,22 @@ class EngineLoad:
         if self._last_s is not None and self.running:
             took_s = now_s - self._last_s
             metrics.ENGINE_STEP_S.observe(took_s)
-            if took_s < _LONGEST_STEP_S:
-                self.step_s += (took_s - self.step_s) * (_NEWEST if self.step_s else 1.0)
+            remembered = math.exp(-took_s / _REMEMBERED_S)
+            self._took_s = self._took_s * remembered + took_s
+            self._steps = self._steps * remembered + 1
         self._last_s = now_s
         self.running, self.waiting = running, waiting
 
-    def tokens_in(self, interval_s: float) -> int:
-        """How many tokens of one sequence come about in this time; at least 1."""
-        return max(1, round(interval_s / self.step_s)) if self.step_s else 1
+    def tokens_a_piece(self, interval_s: float) -> int:
+        """How many tokens of one sequence are handed on together, so that a piece comes about every `interval_s`.
+
+        1 with 0 s, 8 at most. Where many sequences run, pieces come less often, so that those of all are 2,500 a
+        second at most.
+        """
+        if not interval_s or not self.step_s:
+            return 1
+        tokens = round(max(interval_s, self.running / _MOST_PIECES_PER_S) / self.step_s)
+        return min(max(1, tokens), _MOST_TOKENS)
 
 
 def load_logger(load: EngineLoad, prometheus_logger: type) -> type:
