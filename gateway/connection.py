@@ -245,6 +245,10 @@ class _Connection:
         except WebSocketDisconnect as gone:
             # Any other code, or none, is a connection that was lost: its session is kept.
             self._left_for_good = gone.code == CloseCode.NORMAL
+        except asyncio.CancelledError:
+            # The end of this task in any case. As its outcome, the error would hold this frame and the frame the
+            # task, and all that was said in a meeting would wait for a pass of the garbage collector.
+            pass
 
     async def _receive(self) -> str | bytes:
         message = await self._websocket.receive()
@@ -383,6 +387,7 @@ class _Connection:
                 self._stream.attendance.end(member)
             else:
                 self._stream.attendance.away(member, feed)
+            self._entry = None
 
     # ------------------------------------------------------------ writing
 

@@ -37,10 +37,14 @@ _BATCH = 64
 _Key = tuple[str, str, str]
 
 
+def _never() -> None:
+    """Nobody asks to be told of an overflow."""
+
+
 class Outbox:
     """A queue with one writer that waits in `get`, and any number of puts, which never wait."""
 
-    def __init__(self, max_bytes: int, on_overflow: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, max_bytes: int, on_overflow: Callable[[], None] = _never) -> None:
         self.overflowed = False
         self._on_overflow = on_overflow
         self._max_bytes = max_bytes
@@ -105,6 +109,7 @@ class Outbox:
     def close(self) -> None:
         """Nothing more will be put; `get` hands out the rest and then ends."""
         self._closed = True
+        self._on_overflow = _never  # it belongs to whoever holds this, and the two would keep each other
         self._roomy.set()
         self._filled.set()
 

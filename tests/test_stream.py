@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
+import weakref
 from typing import Any
 
 import pytest
@@ -363,3 +365,28 @@ async def test_an_engine_that_dies_for_good_fails_what_runs_and_refuses_what_com
             assert error.code == "engine_unavailable", "the news for everybody"
         assert (error.code, error.utterance) == ("engine_unavailable", "u2")
         assert b"gateway_engine_ready 0.0" in metrics.exposition()
+
+
+@pytest.mark.parametrize("leave", ["session.end", "close", "abort"])
+async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage(leave: str) -> None:
+    settings = Settings(limits=Limits(keep_s=1))
+    async with running(settings) as gateway:
+        gc.disable()
+        try:
+            async with gateway.peer() as peer:
+                await peer.send(SessionStart(meeting="m", speaks="en", reads=["ja"]), say("u1"))
+                await peer.until(TranslationFinal)
+                meeting = weakref.ref(gateway.gateway.attendance._meetings["m"])
+                match leave:
+                    case "session.end":
+                        await peer.send(SessionEnd())
+                        await close_of(peer)
+                    case "close":
+                        await peer.connection.close()
+                    case "abort":
+                        peer.connection.transport.abort()
+            while gateway.gateway.attendance.meetings:
+                await asyncio.sleep(0.01)
+            assert meeting() is None
+        finally:
+            gc.enable()
