@@ -56,9 +56,10 @@ _SWEEP_S = 1.0
 # How long a thread, such as one that writes metrics, may keep the event loop waiting; Python's 5 ms are a token.
 _SWITCH_S = 0.001
 
-# How much is made between two passes of the garbage collector. With thousands of sessions a whole pass stops the
-# event loop for longer than a token takes, and next to nothing here is in cycles.
-_GARBAGE_THRESHOLDS = (20_000, 20, 100)
+# How much is made between two passes of the garbage collector. A session is 200 objects that survive: while
+# thousands open, a pass of the middle generation looks at the product of the first two, which is to take less than
+# a token does. A whole pass takes longer than that whatever is set, and is rare.
+_GARBAGE_THRESHOLDS = (2_000, 10, 2_000)
 
 # Frames above our own limit still arrive, to be answered with an error; far above it the server closes (1009).
 _HARD_FRAME_FACTOR = 4

@@ -24,7 +24,8 @@ from gateway.errors import (
 )
 from gateway.feed import Feed
 from gateway.kept import Handover, KeptMeeting, KeptSession
-from gateway.meetings import Meeting, Member
+from gateway.meetings import Meeting
+from gateway.members import Member, Members
 from gateway.messages import Limits, ServerMessage
 from gateway.outbox import Outbox
 from gateway.payload import Payload
@@ -191,10 +192,9 @@ class Attendance:
     def _pay(self) -> None:
         for meeting in self._meetings.values():
             if meeting.debts:
-                speakers = {member.participant: member for member in meeting.members.values()}
 
-                def settled(debt: Recent, speakers: dict[str, Member] = speakers) -> Settled:
-                    speaker = speakers.get(debt.utterance.participant)
+                def settled(debt: Recent, members: Members = meeting.members) -> Settled:
+                    speaker = members.get(debt.utterance.participant)
                     return (lambda _: None) if speaker is None else self._settled(speaker, debt.utterance.id)
 
                 self._publisher.pay(meeting, settled)
@@ -326,9 +326,8 @@ class Attendance:
             stability=join.stability,
             originals=join.originals,
         )
-        if not recovered:  # as for anybody who comes late
-            member.since = after + 1
-            member.stopped.clear()
+        if not recovered:
+            meeting.begin_anew(member, after + 1)
         metrics.SESSIONS_RESUMED.labels("recovered" if recovered else "lost").inc()
         _log.info("session %s… goes on", member.participant)
         self._publisher.fill(meeting, member.reads)
@@ -345,11 +344,8 @@ class Attendance:
 
     def _check_languages(self, meeting: Meeting, member: Member | None, reads: tuple[str, ...]) -> None:
         """Raises `LimitExceeded`: each language of a meeting is a translation of everything that is said."""
-        known = meeting.languages()
-        if len(known) <= self._limits.meeting_languages and set(reads).issubset(known):
-            return  # the thousandth reader of a language adds nothing
-        others = {lang for other in meeting.members.values() if other is not member for lang in other.reads}
-        if len(others.union(reads)) > max(self._limits.meeting_languages, len(others)):
+        others = meeting.languages(but=member)
+        if len({*others, *reads}) > max(self._limits.meeting_languages, len(others)):
             raise LimitExceeded(
                 f"{len(others)} languages are read in this meeting already; the limit meeting_languages is "
                 f"{self._limits.meeting_languages}.",

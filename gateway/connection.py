@@ -32,7 +32,7 @@ from gateway.errors import (
 )
 from gateway.events import EngineProfile, EngineState
 from gateway.interpreter import Interpreter
-from gateway.meetings import Member
+from gateway.members import Member
 from gateway.messages import (
     ClientMessage,
     Error,

@@ -1,6 +1,6 @@
-"""The meeting: who is in it, what was said lately, what is being said, and who gets to read what.
+"""The meeting: what was said lately, what is being said, and who of its members gets to read what.
 
-Knows: members and their languages, the running translations, the newest utterances of the log.
+Knows: its members, the running translations, the newest utterances of the log.
 Must not know: how a translation is made (`publisher`), who may join and for how long (`attendance`), sockets.
 
 What happened reaches every member through the log alone: whoever accepts or translates appends to it, and the
@@ -10,16 +10,17 @@ subscription delivers. What is not logged (deltas, partial captions, participant
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from gateway.errors import CloseCode, GatewayError, LogUnavailable
+from gateway.errors import LogUnavailable
 from gateway.events import LoggedEvent, Publication, Said, Stability, Translated, Untranslated, Utterance
 from gateway.feed import Feed
 from gateway.live_utterances import LiveTranslation, LiveUtterance, LiveUtterances
+from gateway.members import Member, Members
 from gateway.messages import (
     Participant,
     ParticipantJoined,
@@ -34,57 +35,10 @@ from gateway.payload import Payload
 from gateway.ports import EventLog
 from gateway.recent import Recent, RecentUtterances
 from gateway.scheduler import Ticket
-from gateway.session import Session
 
-__all__ = ["Meeting", "Member", "Translation"]
+__all__ = ["Meeting", "Translation"]
 
 _Key = tuple[str, str]
-
-
-@dataclass(eq=False, kw_only=True)
-class Member:
-    """One session's presence, over one or more connections.
-
-    session: the secret it is resumed with; participant: its public id. since: the offset from which on utterances
-    are its business. stopped: languages it read once → the offset up to which utterances were said while it did.
-    announced: whether the others were told of it. originals: whether it gets the captions of every language.
-    state: the protocol's state, taken over by the next connection. feed, finish: null while it is away, since
-    `away_since_s`; finish closes its connection.
-    """
-
-    meeting: Meeting
-    session: str
-    participant: str
-    name: str
-    speaks: str | None
-    reads: tuple[str, ...]
-    stability: Stability
-    state: Session
-    originals: bool = False
-    since: int = 0
-    feed: Feed | None = None
-    finish: Callable[[CloseCode, GatewayError | None], None] | None = None
-    stopped: dict[str, int] = field(default_factory=dict)
-    announced: bool = False
-    away_since_s: float | None = None
-
-    def reads_of(self, lang: str, said: int) -> bool:
-        """Whether it is owed what becomes in `lang` of an utterance that was said at offset `said`."""
-        return said >= self.since and (lang in self.reads or said <= self.stopped.get(lang, -1))
-
-    def wants(self, publication: Publication) -> bool:
-        """Captions go to their speaker, to readers of their language and to those who asked for all of them;
-        outcomes to readers of theirs."""
-        match publication.event:
-            case Said(utterance=said):
-                own = said.participant == self.participant
-                asked = self.originals and publication.offset >= self.since
-                return own or asked or self.reads_of(said.lang, publication.offset)
-            case Translated() | Untranslated() as outcome:
-                return self.reads_of(outcome.lang, outcome.said)
-
-    def described(self) -> Participant:
-        return Participant(*_fields(self))
 
 
 @dataclass(eq=False)
@@ -113,15 +67,11 @@ class Meeting:
         self.offset = 0
         self.running: dict[_Key, dict[str, Translation]] = {}
         self.debts: dict[_Key, Recent] = {}
-        self.members: dict[str, Member] = {}
-        self._speakers: dict[str, Member] = {}
+        self.members = Members()
+        # Those whom the others were told of.
+        self._announced: dict[Member, None] = {}
         self.recent = RecentUtterances(snapshot)
         self.live = LiveUtterances()
-        # All made from the members when they are needed, and anew after a change.
-        self._readers: dict[str, list[Member]] = {}
-        self._listeners: dict[str, list[Member]] = {}
-        self._languages: tuple[str, ...] | None = None
-        self._live_languages: tuple[str, ...] | None = None
         self._opening = asyncio.Lock()
         self._subscription = AsyncExitStack()
         self._is_open = False
@@ -153,20 +103,17 @@ class Meeting:
 
     def join(self, member: Member, announced: int) -> None:
         """A newcomer. `announced`: how many participants are announced to the others at most."""
-        member.announced = sum(other.announced for other in self.members.values()) < announced
-        if member.announced:
+        if len(self._announced) < announced:
+            self._announced[member] = None
             self._tell_others(member, ParticipantJoined(*_fields(member)))
-        self.members[member.session] = member
-        self._speakers[member.participant] = member
-        self._members_changed()
+        self.members.add(member)
 
     def leave(self, member: Member) -> None:
-        if self.members.pop(member.session, None) is None:
+        if not self.members.remove(member):
             return
-        del self._speakers[member.participant]
-        self._members_changed()
         self.live.forget(member.participant)
-        if member.announced:
+        if member in self._announced:
+            del self._announced[member]
             self._tell_others(member, ParticipantLeft(*_fields(member)))
 
     def update(
@@ -198,30 +145,30 @@ class Meeting:
         for lang in reads:
             member.stopped.pop(lang, None)
         member.name, member.speaks, member.reads = name, speaks, reads
-        self._members_changed()
+        self.members.note(member)
         if member.feed is not None:
             for payload in added:
                 member.feed.show(payload)
-        if member.announced:
+        if member in self._announced:
             self._tell_others(member, ParticipantUpdated(*_fields(member)))
+
+    def begin_anew(self, member: Member, since: int) -> None:
+        """As for anybody who comes late, what was said before the offset `since` is not its business any more."""
+        member.since = since
+        member.stopped.clear()
+        self.members.note(member)
 
     def participants(self, but: Member) -> list[Participant]:
         """Who else is here and was announced."""
-        return [member.described() for member in self.members.values() if member.announced and member is not but]
+        return [member.described() for member in self._announced if member is not but]
 
-    def languages(self) -> tuple[str, ...]:
-        """Every language somebody reads, in the order of first mention; who is away still reads."""
-        if self._languages is None:
-            reads = (lang for member in self.members.values() for lang in member.reads)
-            self._languages = tuple(dict.fromkeys(reads))
-        return self._languages
+    def languages(self, but: Member | None = None) -> tuple[str, ...]:
+        """Every language somebody (else) reads, in the order of first mention; who is away still reads."""
+        return self.members.languages(but)
 
     def live_languages(self) -> tuple[str, ...]:
         """Those of them that somebody reads while it is being said."""
-        if self._live_languages is None:
-            readers = (member for member in self.members.values() if member.stability != "final")
-            self._live_languages = tuple(dict.fromkeys(lang for member in readers for lang in member.reads))
-        return self._live_languages
+        return self.members.live_languages()
 
     # ------------------------------------------------------------ what was said
 
@@ -275,7 +222,7 @@ class Meeting:
         Null where its live translation has ended already.
         """
         live = self.live.revise(utterance)
-        for reader in self._hearers(utterance):
+        for reader in self.members.hearers(utterance):
             if reader.feed is not None and _hears(reader, utterance):
                 reader.feed.show(live.caption)
         return None if self.live.is_closed(utterance.key) else live
@@ -284,7 +231,7 @@ class Meeting:
         """An utterance that is being said will not be finished."""
         self.live.end(key)
         payload = Payload(UtteranceCancelled(*key))
-        for member in self.members.values():
+        for member in self.members:
             if member.feed is not None:
                 member.feed.show(payload)
 
@@ -297,7 +244,7 @@ class Meeting:
         translation.committed, translation.tentative = policy.committed, policy.tentative
         delta = TranslationDelta(said.participant, said.id, lang, said.rev, fresh, policy.tentative)
         live, stable = Payload(delta), Payload(replace(delta, tentative="")) if fresh else None
-        for reader in self.readers(lang):
+        for reader in self.members.readers(lang):
             payload = live if reader.stability == "live" else stable if reader.stability == "stable" else None
             if payload is not None and reader.feed is not None and lang in reader.reads:
                 reader.feed.show(payload)
@@ -308,17 +255,9 @@ class Meeting:
         payload = Payload(
             TranslationDelta(utterance.participant, utterance.id, lang, utterance.rev, committed=fresh)
         )
-        for reader in self.readers(lang):
+        for reader in self.members.readers(lang):
             if reader.stability != "final" and reader.feed is not None and reader.reads_of(lang, translation.said):
                 reader.feed.show(payload)
-
-    def readers(self, lang: str) -> list[Member]:
-        """Who reads `lang` now, or did for utterances that may still be translated."""
-        readers = self._readers.get(lang)
-        if readers is None:
-            readers = [m for m in self.members.values() if lang in m.reads or lang in m.stopped]
-            self._readers[lang] = readers
-        return readers
 
     # ------------------------------------------------------------ delivery
 
@@ -330,9 +269,9 @@ class Meeting:
         event: LoggedEvent = publication.event
         if isinstance(event, Said):
             self.live.end(event.utterance.key)
-            readers = self._hearers(event.utterance)
+            readers = self.members.hearers(event.utterance)
         else:
-            readers = self.readers(event.lang)
+            readers = self.members.readers(event.lang)
         for reader in readers:
             if reader.feed is not None:
                 reader.feed.publish(publication, payload)
@@ -343,21 +282,6 @@ class Meeting:
             for publication in page.publications:
                 yield publication
             after = page.publications[-1].offset
-
-    def _members_changed(self) -> None:
-        self._readers.clear()
-        self._listeners.clear()
-        self._languages = self._live_languages = None
-
-    def _hearers(self, utterance: Utterance) -> list[Member]:
-        """Readers of what was said, those who asked for whatever is said, and who said it."""
-        listeners = self._listeners.get(utterance.lang)
-        if listeners is None:
-            askers = (member for member in self.members.values() if member.originals)
-            listeners = list(dict.fromkeys([*self.readers(utterance.lang), *askers]))
-            self._listeners[utterance.lang] = listeners
-        speaker = self._speakers.get(utterance.participant)
-        return listeners if speaker is None or speaker in listeners else [speaker, *listeners]
 
     def _live_captions(self, member: Member) -> Iterator[Payload]:
         for live in self.live:
@@ -387,7 +311,7 @@ class Meeting:
         before, member.stability = member.stability, stability
         if before == stability:
             return
-        self._members_changed()
+        self.members.note(member)
         if member.feed is None:
             return
         for lang in member.reads:
@@ -404,7 +328,7 @@ class Meeting:
             return
         seen = [] if member.feed is None else list(self._live_captions(member))
         member.originals = originals
-        self._members_changed()
+        self.members.note(member)
         if member.feed is not None:
             for caption in self._live_captions(member):
                 if caption not in seen:
@@ -419,7 +343,7 @@ class Meeting:
 
     def _tell_others(self, member: Member, message: ServerMessage) -> None:
         payload = Payload(message)
-        for other in self.members.values():
+        for other in self.members:
             if other is not member and other.feed is not None:
                 other.feed.tell(payload)
 

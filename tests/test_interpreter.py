@@ -29,7 +29,8 @@ from gateway.events import (
 )
 from gateway.feed import Feed
 from gateway.interpreter import Interpreter
-from gateway.meetings import Meeting, Member
+from gateway.meetings import Meeting
+from gateway.members import Member
 from gateway.messages import (
     Caption,
     Limits,

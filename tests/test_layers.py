@@ -24,6 +24,7 @@ LAYERS: list[set[str]] = [
         "publisher",
         "interpreter",
         "meetings",
+        "members",
         "live_utterances",
     }
     | {"live_utterances", "feed", "attendance", "outbox"},
