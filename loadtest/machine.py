@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import time
@@ -54,7 +55,7 @@ def describe() -> Machine:
 
 
 def command_line(module: str, arguments: Sequence[str]) -> str:
-    """The command as it can be repeated elsewhere: absolute paths become relative ones, or bare names."""
+    """The command as a shell takes it elsewhere: absolute paths become relative ones, or bare names."""
 
     def portable(argument: str) -> str:
         # As in --out=/somewhere and in --set engine.model=/somewhere.
@@ -65,7 +66,7 @@ def command_line(module: str, arguments: Sequence[str]) -> str:
         own = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path.name
         return f"{name}{equals}{own}"
 
-    return " ".join([f"python -m {module}", *map(portable, arguments)])
+    return shlex.join(["python", "-m", module, *map(portable, arguments)])
 
 
 class CpuTimes(Struct, frozen=True):

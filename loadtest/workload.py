@@ -14,7 +14,7 @@ from demo_model import LANGUAGES
 from demo_model.generate import Kind, PairSource
 from loadtest.results import LoadtestError
 
-__all__ = ["SENTENCES", "Utterance", "Workload", "utterances"]
+__all__ = ["SENTENCES", "Workload", "utterances"]
 
 # Sentences in an utterance → its share. Load that is all of one length measures another system: every sequence of
 # a batch then starts and ends together, which real talk never does.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from loadtest.capacity.offer import Offer, Unit, described
 from loadtest.capacity.points import Measured, Point, driver_limit, judge, limit, points_table, too_few
-from loadtest.capacity.search import Run, Swept
+from loadtest.capacity.search import Run, Swept, SweptUntil
 from loadtest.capacity.sweep import SweepPlan, findings
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario, meetings_lines
@@ -66,10 +67,47 @@ def test_fewer_meetings_are_some_of_more() -> None:
 
 
 def test_a_confirmation_is_longer_and_says_something_else() -> None:
-    first, again = REQUESTS.at(20), REQUESTS.at(20, seed=1, long=True)
+    first, again = REQUESTS.at(20), REQUESTS.at(20, 1, long=True)
     assert again.seconds == 21.5
     assert {line.text for line in first.lines[:20]} != {line.text for line in again.lines[:20]}
     assert REQUESTS.at(20).lines == first.lines
+
+
+@pytest.mark.parametrize("offer", [MEETINGS, REQUESTS])
+def test_no_two_runs_say_the_same(offer: Offer) -> None:
+    # A prompt that an engine has seen is answered from its cache. "Yeah", as everybody says, comes in all of them.
+    said = [{line.text for line in offer.at(8, number).lines if len(line.text) > 40} for number in range(4)]
+    assert all(len(texts) > 5 for texts in said)
+    assert not any(one & other for one, other in combinations(said, 2))
+    assert len({offer.at(4, number).seed for number in range(4)}) == 4
+
+
+def test_a_long_file_has_something_new_for_each_run() -> None:
+    lines = tuple(Line(str(i), f"Line {i}.", "en", ("de",)) for i in range(1_000))
+    offer = Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=10, replayed=lines)
+    first = [offer.at(2, number).lines[0].text for number in range(4)]
+    assert len(set(first)) == 4
+
+
+@pytest.mark.parametrize(
+    ("offer", "why"),
+    [
+        (Offer(scenario=Scenario(source="ko"), unit=Unit.MEETINGS), "no 'ko'"),
+        (Offer(scenario=Scenario(targets=("ko",), shape="sentences"), unit=Unit.REQUESTS), "no 'ko'"),
+        (Offer(scenario=Scenario(shape="sentences"), unit=Unit.MEETINGS), "for requests"),
+        (Offer(scenario=Scenario(), unit=Unit.MEETINGS, replayed=(Line("a", "b", "en", ("de",)),)), "at rates"),
+    ],
+)
+def test_what_can_be_offered_under_no_load_is_known_before_anything_starts(offer: Offer, why: str) -> None:
+    with pytest.raises(LoadtestError, match=why):
+        offer.check()
+
+
+@pytest.mark.parametrize("unit", list(Unit))
+def test_any_language_can_be_read(unit: Unit) -> None:
+    offer = Offer(scenario=Scenario(targets=("ko", "fr")), unit=unit)
+    offer.check()
+    assert {target for line in offer.at(4).lines for target in line.targets} == {"ko", "fr"}
 
 
 def test_lines_of_a_file_are_offered_over_and_over() -> None:
@@ -79,8 +117,6 @@ def test_lines_of_a_file_are_offered_over_and_over() -> None:
     assert {line.text for line in offered.lines} == {"One.", "Two."}
     # A line into two languages is two translations.
     assert sum(len(line.targets) for line in offered.lines) == pytest.approx(115, rel=0.35)
-    with pytest.raises(LoadtestError, match="at rates"):
-        Offer(scenario=Scenario(), unit=Unit.MEETINGS, replayed=lines).at(1)
 
 
 def test_a_step_in_which_nothing_is_said_is_refused() -> None:
@@ -143,7 +179,7 @@ def trial(first_ms: Sequence[float | None], **changes: Any) -> Trial:
 def point(
     first_ms: Sequence[float | None], run: Run | None = None, offer: Offer = REQUESTS, **changes: Any
 ) -> Point:
-    return judge(trial(first_ms, **changes), run or Run(10), offer, slots=16, cores=2)
+    return judge(trial(first_ms, **changes), run or Run(10), offer, seed=1, slots=16, cores=2)
 
 
 def test_an_objective_is_kept_by_all_but_one_in_a_hundred() -> None:
@@ -203,7 +239,7 @@ def test_what_was_sent_late_is_the_drivers_too() -> None:
     settings = {DRIVER_WAS_THE_LIMIT: "It was late."}
     lost = trial([500.0] * 10, clients=[LATE], settings=settings)
     sent_late = replace(lost, records=[replace(each, sent_s=each.due_s + 0.1) for each in lost.records])
-    assert judge(sent_late, Run(10), REQUESTS, slots=16, cores=2).driver == "It was late."
+    assert judge(sent_late, Run(10), REQUESTS, seed=1, slots=16, cores=2).driver == "It was late."
 
 
 def test_a_few_translations_are_said_to_be_few() -> None:
@@ -224,8 +260,8 @@ def test_a_sweep_tells_its_knee_and_what_was_full_beyond_it() -> None:
         point([400.0] * 100, Run(20), samples=[Sample(0, running=16, waiting=2)]),
         point([4_000.0] * 100, Run(40)),
     ]
-    said = told(points, Swept(10, True))
-    assert said["the knee: most that kept the objective"] == "10/s"
+    said = told(points, Swept(10, SweptUntil.COMPLETE))
+    assert said["the knee: all up to it kept the objective"] == "10/s"
     assert said["first token there, p50 / p99"] == "100 / 100 ms"
     assert said["what was full past the knee"] == "the engine's batch (16.0 of 16 sequences, 2 waiting)"
     table = points_table(points, Unit.REQUESTS)
@@ -233,15 +269,39 @@ def test_a_sweep_tells_its_knee_and_what_was_full_beyond_it() -> None:
     assert len({len(row) for row in (table.head, *table.rows)}) == 1
 
 
+def test_a_load_that_was_kept_above_a_lost_one_is_told_and_is_no_knee() -> None:
+    points = [
+        point([100.0] * 100, Run(10)),
+        point([400.0] * 100, Run(20), samples=[Sample(0, running=16, waiting=2)]),
+        point([100.0] * 100, Run(30)),
+        point([4_000.0] * 100, Run(40)),
+    ]
+    swept = Swept(10, SweptUntil.COMPLETE)
+    knee = findings(points, swept, REQUESTS)[0]
+    assert knee.value == "10/s"
+    assert "20/s, did not keep it" in knee.note
+    assert "Yet 30/s kept it again" in knee.note
+    assert told(points, swept)["what was full past the knee"].startswith("the engine's batch")
+
+
 def test_a_sweep_that_kept_nothing_says_so() -> None:
-    assert (
-        told([point([400.0] * 10, Run(4))], Swept(None, True))["the knee: most that kept the objective"] == "none"
-    )
+    said = told([point([400.0] * 10, Run(4))], Swept(None, SweptUntil.COMPLETE))
+    assert said["the knee: all up to it kept the objective"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("until", "option"),
+    [(SweptUntil.RUNS, "--runs"), (SweptUntil.TIME, "--time-limit-s"), (SweptUntil.COMPLETE, "")],
+)
+def test_a_curve_that_is_not_whole_names_the_option_that_cut_it_off(until: SweptUntil, option: str) -> None:
+    found = findings([point([100.0] * 100, Run(10))], Swept(10, until), REQUESTS)
+    named = [word.strip("().") for each in found for word in each.note.split() if word.startswith("(--")]
+    assert named == [option] * bool(option)
 
 
 def test_a_driver_that_was_the_limit_fails_the_sweep() -> None:
     late = point([400.0] * 10, Run(20), clients=[LATE], settings={DRIVER_WAS_THE_LIMIT: "It was late."})
-    found = findings([point([100.0] * 100, Run(10)), late], Swept(10, False), REQUESTS)
+    found = findings([point([100.0] * 100, Run(10)), late], Swept(10, SweptUntil.TIME), REQUESTS)
     assert [each.name for each in found if each.passed is False] == [driver_limit(late).name]
     assert "It was late." in found[-1].note
     # Nothing is said of the gateway from such a run.

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import tomllib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
+from loadtest.capacity import bench as benching
+from loadtest.capacity import command as commands
+from loadtest.capacity import curve as curving
 from loadtest.capacity import recommend as recommending
 from loadtest.capacity import shown
 from loadtest.capacity.advice import Fit
-from loadtest.capacity.bench import Bench, Deadline, follow, slots
+from loadtest.capacity.bench import Bench, Deadline, Stopped, follow, slots
 from loadtest.capacity.candidates import Candidate
 from loadtest.capacity.capacity import findings, look_for
 from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP
@@ -23,11 +29,13 @@ from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.options import offer
 from loadtest.capacity.points import Measured, Point
 from loadtest.capacity.recommend import RecommendPlan, candidate_settings, recommend
-from loadtest.capacity.search import Bounds, Ended, Run, sweep_search
+from loadtest.capacity.search import Bounds, Ended, Run, Stop, SweptUntil, sweep_search
+from loadtest.capacity.sweep import SweepPlan, sweep
 from loadtest.commands import Command
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario
+from loadtest.trial import report as files
 from loadtest.trial.options import settings
 from loadtest.trial.values import Delivered, InMeetings, Objective, Report, Trial, WebSocketGateway
 
@@ -36,7 +44,7 @@ OFFER = Offer(scenario=Scenario(), unit=Unit.MEETINGS, step_s=10)
 
 def measured(run: Run, *, kept: bool, driver: str | None = None) -> Measured:
     values: dict[str, Any] = {
-        **{"load": run.load, "seed": run.seed, "long": run.long, "kept": kept, "behind": not kept, "within": 1.0},
+        **{"load": run.load, "seed": 1, "long": run.long, "kept": kept, "behind": not kept, "within": 1.0},
         **{"translations": 200, "failed": 0, "offered_per_s": run.load, "requests_per_s": run.load},
         **{"goodput_per_s": run.load, "tokens_per_s": 10 * run.load, "generated_per_s": None, "first_p50_ms": 1.0},
         **{"first_p99_ms": 2.0, "total_p99_ms": 3.0, "running": None, "waiting": None, "limit": "nothing"},
@@ -68,11 +76,12 @@ async def test_a_search_ends_when_there_is_no_time_for_the_next_run() -> None:
         return measured(run, kept=True)
 
     # The third run, of 4 meetings, would take longer than there is.
-    swept, runs = await follow(
+    followed = await follow(
         sweep_search(1, Bounds(whole=True)), one, lambda run: 100 if run.load > 2 else 1, Deadline(50)
     )
-    assert [each.point.load for each in runs] == [1, 2]
-    assert (swept.knee, swept.complete) == (2, False)
+    assert [each.point.load for each in followed.measured] == [1, 2]
+    assert (followed.answer.knee, followed.answer.until) == (2, SweptUntil.TIME)
+    assert followed.stopped == Stopped(Stop.TIME)
 
 
 async def test_a_run_that_the_driver_lost_is_repeated_and_then_ends_the_search() -> None:
@@ -84,12 +93,97 @@ async def test_a_run_that_the_driver_lost_is_repeated_and_then_ends_the_search()
         return measured(run, kept=not late, driver="It was late." if late else None)
 
     bench = cast(Bench, SimpleNamespace(measure=one, takes_s=lambda _run: 1.0))
-    found, runs = await look_for(bench, 4, Bounds(whole=True), Deadline(1_000))
+    followed = await look_for(bench, 4, Bounds(whole=True), Deadline(1_000))
+    found, points = followed.answer, [each.point for each in followed.measured]
     assert asked == [4, 4, 8, 8, 8]
-    assert [(each.point.load, each.point.driver) for each in runs] == [(4, None), (8, "It was late.")]
+    assert [(each.load, each.driver) for each in points] == [(4, None), (8, "It was late.")]
     assert (found.capacity, found.ended) == (4, Ended.DRIVER)
-    told = findings([each.point for each in runs], found, OFFER)
-    assert [each.name for each in told if each.passed is False] == ["the driver"]
+    # Nothing to plan with, without a second run.
+    told = findings(points, found, OFFER)
+    assert [each.name for each in told if each.passed is False] == ["capacity", "the driver"]
+
+
+@asynccontextmanager
+async def a_gateway() -> AsyncIterator[Running]:
+    yield Running("gateway", WebSocketGateway("http://127.0.0.1:9"), {})
+
+
+async def swept(
+    monkeypatch: pytest.MonkeyPatch, one: Callable[[Run], Awaitable[Measured]], command: str = "a command"
+) -> Report:
+    """What a sweep reports of a gateway that shows this."""
+    bench = SimpleNamespace(measure=one, takes_s=lambda _run: 0.001)
+    monkeypatch.setattr(curving, "Bench", lambda *_, **__: bench)
+    plan = SweepPlan(offer=OFFER, model="m", bounds=Bounds(whole=True))
+    return await sweep(plan, a_gateway(), command, lambda _line: None)
+
+
+async def test_an_error_under_overload_ends_the_search_with_what_was_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def one(run: Run) -> Measured:
+        if run.load > 4:
+            raise LoadtestError("No line was translated.")
+        return measured(run, kept=True)
+
+    report = await swept(monkeypatch, one)
+    assert [each["load"] for each in report.details["points"]] == [1, 2, 4]
+    (failed,) = [each for each in report.findings if each.passed is False]
+    assert (failed.name, failed.value) == ("the search", "ended by an error")
+    assert "No line was translated." in failed.note
+
+
+async def test_an_error_of_the_first_run_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def one(run: Run) -> Measured:
+        raise LoadtestError("No line was translated.")
+
+    with pytest.raises(LoadtestError, match="No line was translated"):
+        await swept(monkeypatch, one)
+
+
+async def test_an_interruption_reports_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def one(run: Run) -> Measured:
+        if run.load > 2:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(0)
+        return measured(run, kept=True)
+
+    report = await asyncio.create_task(swept(monkeypatch, one))
+    assert [each["load"] for each in report.details["points"]] == [1, 2]
+    assert [each.value for each in report.findings if each.passed is False] == ["interrupted"]
+
+
+async def test_an_interruption_before_anything_was_measured_ends_everything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def one(run: Run) -> Measured:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(swept(monkeypatch, one))
+
+
+async def test_each_run_on_a_gateway_says_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[set[str]] = []
+
+    @asynccontextmanager
+    async def no_driver(*_: object, **__: object) -> AsyncIterator[None]:
+        yield None
+
+    async def played(*arguments: Any, **_: object) -> Trial:
+        lines, load = arguments[2], arguments[3]
+        said.append({line.text for line in lines if len(line.text) > 40})
+        return replace(measured(Run(load.meetings), kept=True).trial, load=load)
+
+    monkeypatch.setattr(benching, "driver", no_driver)
+    monkeypatch.setattr(benching, "measure", played)
+    async with a_gateway() as running:
+        bench = Bench(running, OFFER, lambda _line: None, processes=1)
+        points = [(await bench.measure(run)).point for run in (Run(4), Run(8), Run(4), Run(4, long=True))]
+    assert not any(one & other for one, other in combinations(said, 2))
+    assert len({each.seed for each in points}) == 4
 
 
 # ---------------------------------------------------------------- recommend, on synthetic gateways
@@ -115,12 +209,21 @@ def test_the_settings_of_a_candidate() -> None:
 
 
 class Gateways:
-    """What a gateway of each size carries. alone: only one fits at a time. broken: sizes that do not start."""
+    """What a gateway of each size carries. alone: only one fits at a time. broken: sizes that do not start. ends:
+    what a size does under a load instead of carrying it or not."""
 
-    def __init__(self, carries: Mapping[int, float], *, alone: bool = False, broken: frozenset[int] = frozenset()):
+    def __init__(
+        self,
+        carries: Mapping[int, float],
+        *,
+        alone: bool = False,
+        broken: frozenset[int] = frozenset(),
+        ends: Mapping[tuple[int, float], BaseException] | None = None,
+    ):
         self.carries = carries
         self.alone = alone
         self.broken = broken
+        self.ends = ends or {}
         self.running: list[int] = []
         self.runs: list[tuple[int, Run]] = []
 
@@ -141,6 +244,8 @@ class Gateways:
         class Synthetic:
             async def measure(self, run: Run) -> Measured:
                 gateways.runs.append((size, run))
+                if (end := gateways.ends.get((size, run.load))) is not None:
+                    raise end
                 return measured(run, kept=run.load <= gateways.carries[size])
 
             def takes_s(self, _run: Run) -> float:
@@ -202,6 +307,35 @@ async def test_no_gateway_at_all_is_one_sentence(monkeypatch: pytest.MonkeyPatch
         await recommended(gateways, monkeypatch)
 
 
+async def test_an_error_cuts_a_candidate_short_and_what_it_carried_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gateways = Gateways({4: 4, 8: 30, 16: 16, 32: 15}, ends={(8, 16): LoadtestError("It went away.")})
+    report = await recommended(gateways, monkeypatch)
+    tried = {each["name"]: each for each in report.details["tried"]}
+    assert tried["8 sequences"]["found"]["capacity"] == 8
+    assert tried["16 sequences"]["found"]["capacity"] == 16
+    said = {each.name: each for each in report.findings}
+    # Another one is recommended, and was confirmed; yet this one may carry more.
+    assert said["max_num_seqs"].value == "16"
+    assert (said["cut short: 8 sequences"].value, said["cut short: 8 sequences"].passed) == ("8 meetings", None)
+    assert "It went away." in said["cut short: 8 sequences"].note
+    assert files.passed(report)
+
+
+async def test_an_interrupted_recommendation_tells_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    gateways = Gateways({4: 20, 8: 40, 16: 41, 32: 12}, ends={(16, 40): asyncio.CancelledError()})
+    report = await asyncio.create_task(recommended(gateways, monkeypatch))
+    assert [each["name"] for each in report.details["tried"]] == ["4 sequences", "8 sequences"]
+    assert tomllib.loads(report.details["toml"])["engine"] == {"max_num_seqs": 8}
+    (failed,) = [each for each in report.findings if each.passed is False]
+    assert failed.value == "interrupted"
+    assert failed.note == "Not tried: 16 sequences, 32 sequences."
+    assert not gateways.running
+    with pytest.raises(asyncio.CancelledError):
+        await recommended(Gateways({4: 20}, ends={(4, 4): asyncio.CancelledError()}), monkeypatch, seqs=(4,))
+
+
 async def test_nothing_that_is_kept_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     report = await recommended(Gateways(dict.fromkeys((4, 8, 16, 32), 0)), monkeypatch)
     assert [each.name for each in report.findings if each.passed is False] == ["a recommendation"]
@@ -230,9 +364,10 @@ def test_the_options_make_an_offer() -> None:
     assert offered == Offer(
         scenario=scenario, unit=Unit.MEETINGS, objective=Objective(200, 0.95), total_ms=900, step_s=20
     )
-    quiet = offer(parsed(SWEEP, "--out", "o", "--partial-every-s", "0", "--scenario", "uniform"), Unit.REQUESTS)
+    quiet = offer(parsed(SWEEP, "--out", "o", "--partial-every-s", "0", "--scenario", "uniform"), Unit.MEETINGS)
     assert (quiet.scenario.partial_every_s, quiet.scenario.shape) == (None, "uniform")
-    assert "without partials" not in quiet.workload
+    assert "without partials" in quiet.workload
+    assert "partials" not in offer(parsed(SWEEP, "--out", "o"), Unit.REQUESTS).workload
 
 
 def test_a_recommendation_takes_lists_where_others_take_one_value() -> None:
@@ -247,6 +382,37 @@ def test_a_sweep_offers_rates_or_meetings() -> None:
     assert parsed(SWEEP, "--out", "o", "--rates", "5,7.5").rates == (5, 7.5)
     with pytest.raises(SystemExit):
         parsed(SWEEP, "--out", "o", "--rates", "5", "--meetings", "2")
+
+
+@pytest.mark.parametrize(("command", "given", "named"), [
+    (CAPACITY, ("--url", "http://127.0.0.1:9", "--max-num-seqs", "64"), "--max-num-seqs:"),
+    (CAPACITY, ("--url", "http://127.0.0.1:9", "--config", "nosuchfile.toml"), "--config:"),
+    (SWEEP, ("--url", "http://127.0.0.1:9", "--set", "max_waiting=1", "--rates", "1"), "--set:"),
+    (SWEEP, ("--unit", "meetings", "--rates", "1,2"), "--unit:"),
+    (SWEEP, ("--unit", "requests", "--meetings", "1,2"), "--unit:"),
+    (SWEEP, ("--start", "8", "--runs", "4", "--rates", "1,2"), "--start, --runs:"),
+    (SWEEP, ("--people", "3"), "--people:"),
+    (CAPACITY, ("--unit", "requests", "--scenario", "FILE", "--targets", "ja"), "--targets:"),
+])  # fmt: skip
+async def test_an_option_that_would_do_nothing_is_refused(
+    command: Command[Report], given: tuple[str, ...], named: str
+) -> None:
+    with pytest.raises(LoadtestError, match=named):
+        await command.run(parsed(command, "--out", "o", *given), "a command", lambda _line: None)
+
+
+@pytest.mark.parametrize("command", [SWEEP, CAPACITY, RECOMMEND])
+async def test_a_language_that_cannot_be_spoken_is_refused_before_anything_starts(
+    command: Command[Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def watched(*_: object) -> None:
+        raise AssertionError("nothing is watched, and nothing started")
+
+    monkeypatch.setattr(commands, "watch", watched)
+    monkeypatch.setattr(commands, "system", watched)
+    more = ("--metrics", "http://127.0.0.1:9") if command is RECOMMEND else ()
+    with pytest.raises(LoadtestError, match="no 'ko'"):
+        await command.run(parsed(command, "--out", "o", "--source", "ko", *more), "a command", lambda _line: None)
 
 
 async def test_the_later_metrics_need_the_earlier_ones() -> None:
@@ -275,8 +441,8 @@ async def test_a_sweep_of_a_real_gateway(tmp_path: Path) -> None:
     assert [each["load"] for each in points] == [2, 40]
     # 40 requests a second of some 150 ms each are three times what two slots do.
     assert not points[1]["kept"]
-    assert points[1]["waiting"] is not None
     assert len(report.trials) == 2
+    assert any(each.waiting is not None for each in report.trials[1].samples)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -12,12 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadtest.capacity.candidates import Candidate, Tried, candidates_search, choose
-from loadtest.capacity.search import Bounds, Ended, Found, Run, Seen, capacity_search, sweep_search
+from loadtest.capacity.search import (
+    Bounds,
+    Ended,
+    Found,
+    Run,
+    Seen,
+    Stop,
+    SweptUntil,
+    capacity_search,
+    sweep_search,
+)
+from loadtest.capacity.sweep import given_loads
 
-System = Callable[[Run], Seen | None]
+System = Callable[[Run], Seen | Stop]
 
 
-def play(search: Generator[Run, Seen | None, Any], system: System) -> tuple[Any, list[Run]]:
+def play(search: Generator[Run, Seen | Stop, Any], system: System) -> tuple[Any, list[Run]]:
     """The answer of a search, and all runs that it asked for."""
     runs: list[Run] = []
     run = next(search)
@@ -46,7 +57,7 @@ def noisy(limit: float, seed: int) -> System:
 def test_a_capacity_is_doubled_to_bisected_and_confirmed() -> None:
     found, runs = play(capacity_search(2, Bounds(whole=True)), monotone(11))
     assert [run.load for run in runs] == [2, 4, 8, 16, 11, 13, 12, 11]
-    assert runs[-1] == Run(11, seed=1, long=True)
+    assert runs[-1] == Run(11, long=True)
     assert not any(run.long for run in runs[:-1])
     assert found == Found(11, 12, Ended.CONFIRMED, 8)
 
@@ -72,7 +83,7 @@ def test_not_even_the_smallest_load() -> None:
 def test_the_largest_load_that_is_allowed_is_confirmed_too() -> None:
     found, runs = play(capacity_search(4, Bounds(high=10, whole=True)), monotone(1_000))
     assert found == Found(10, None, Ended.CEILING, 4)
-    assert runs[-1] == Run(10, seed=1, long=True)
+    assert runs[-1] == Run(10, long=True)
 
 
 def test_a_confirmation_that_fails_lowers_the_answer() -> None:
@@ -102,9 +113,24 @@ def test_what_is_nearly_as_good_is_looked_at_closely() -> None:
 
 
 def test_without_time_the_best_so_far_is_the_answer() -> None:
-    told = iter([Seen(True), Seen(True), None])
+    told: Iterator[Seen | Stop] = iter([Seen(True), Seen(True), Stop.TIME])
     found, _ = play(capacity_search(2, Bounds(whole=True)), lambda _run: next(told))
     assert found == Found(4, None, Ended.TIME, 2)
+
+
+@pytest.mark.parametrize("stop", list(Stop))
+def test_a_search_that_cannot_go_on_tells_why_and_what_it_has(stop: Stop) -> None:
+    told: Iterator[Seen | Stop] = iter([Seen(True), stop])
+    found, _ = play(capacity_search(2, Bounds(whole=True)), lambda _run: next(told))
+    assert found == Found(2, None, Ended[stop.name], 1)
+    assert (found.ended.cut_short, found.ended.confirmed) == (True, False)
+    # What was confirmed stays so when the time is up before the load above it gets its second run.
+    bounds = Bounds(whole=True, both_sides=True)
+    found, runs = play(
+        capacity_search(2, bounds), lambda run: stop if run == Run(3, True) else Seen(run.load <= 2)
+    )
+    assert (found.capacity, found.ended) == (2, Ended.CONFIRMED)
+    assert runs[-1] == Run(3, long=True)
 
 
 @given(limit=st.integers(1, 500), start=st.integers(1, 500))
@@ -160,10 +186,30 @@ def test_a_sweep_doubles_until_it_is_behind_then_looks_around_the_knee() -> None
     swept, runs = play(sweep_search(1, Bounds(resolution=0.1)), monotone(22))
     loads = [run.load for run in runs]
     assert loads[:7] == [1, 2, 4, 8, 16, 32, 64]
-    assert swept.complete
+    assert swept.until is SweptUntil.COMPLETE
     assert 20 <= swept.knee <= 22
     assert sum(load >= 1.2 * swept.knee for load in loads) >= 2
     assert sum(swept.knee * 0.8 <= load <= swept.knee * 1.2 for load in loads) >= 3
+
+
+def test_a_sweep_tells_whether_its_runs_or_its_time_were_used_up() -> None:
+    assert play(sweep_search(1, Bounds(runs=3)), monotone(22))[0].until is SweptUntil.RUNS
+    swept, _ = play(sweep_search(1, Bounds(runs=3)), lambda run: Seen(True) if run.load < 4 else Stop.TIME)
+    assert (swept.knee, swept.until) == (2, SweptUntil.TIME)
+    # The last run that was granted was the last one needed.
+    whole, runs = play(sweep_search(1, Bounds()), monotone(22))
+    assert play(sweep_search(1, Bounds(runs=len(runs))), monotone(22))[0] == whole
+    given, _ = play(given_loads([1, 2, 4]), lambda run: Seen(True) if run.load < 4 else Stop.TIME)
+    assert (given.knee, given.until) == (2, SweptUntil.TIME)
+
+
+def test_the_knee_is_below_the_first_load_that_was_lost() -> None:
+    # By good luck, or because of bad luck at 4.
+    given, _ = play(given_loads([2, 4, 8]), lambda run: Seen(run.load != 4))
+    assert given.knee == 2
+    swept, runs = play(sweep_search(1, Bounds(whole=True)), lambda run: Seen(run.load in (1, 2, 8), run.load > 8))
+    assert swept.knee == 2
+    assert 3 in {run.load for run in runs}
 
 
 def test_two_points_show_what_an_overload_is_like() -> None:
@@ -193,7 +239,7 @@ def test_a_sweep_without_overload_ends_at_the_ceiling() -> None:
 def test_every_sweep_finds_its_knee(limit: float, start: float, whole: bool) -> None:
     bounds = Bounds(high=100_000, whole=whole, resolution=0.1, runs=60)
     swept, runs = play(sweep_search(start, bounds), monotone(limit))
-    assert swept.complete
+    assert swept.until is SweptUntil.COMPLETE
     assert swept.knee <= limit <= max(swept.knee * 1.12, swept.knee + whole)
     assert len({run.load for run in runs}) == len(runs)
     assert sum(run.load > swept.knee for run in runs) >= 2

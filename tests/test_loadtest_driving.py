@@ -94,6 +94,20 @@ def test_lag_is_told_in_milliseconds_and_what_is_early_is_not_late() -> None:
     assert lag.use(0.0, 1.0).lag_max_ms == 0.0
 
 
+def test_a_stall_counts_for_as_long_as_it_lasts() -> None:
+    lag = Lag()
+    for _ in range(3):
+        lag.held_up(0.4)
+    # 12.9 s at a hundred looks a second, less the 117 that the stalls kept from being made.
+    for _ in range(1_290 - 3 * 40):
+        lag.held_up(0.0005)
+    use = lag.use(0.0, 12.9)
+    assert use.lag_p50_ms == 0.5
+    # A hundredth of the time is 129 ms, the last 43 ms of each stall's beginning.
+    assert use.lag_p99_ms == pytest.approx(400 - 40, abs=10)
+    assert use.lag_max_ms == 400
+
+
 async def test_an_event_loop_that_is_held_up_is_late() -> None:
     lag = Lag()
     watching = asyncio.create_task(lag.watch())
@@ -187,6 +201,10 @@ async def test_two_processes_play_twice_to_a_gateway() -> None:
         assert 0 <= record.sent_s < record.first_s <= record.done_s <= first.elapsed_s
         assert (record.tokens, record.chars, record.text) == (4, len("[de] one two three"), "")
     assert {record.text for record in again.records} == {"[de] one SLOW"}
+    # Each process began its last line when it had nothing else left to send.
+    last_s = max(record.sent_s for record in first.records)
+    assert first.ran_out_s is not None
+    assert 0 < first.ran_out_s <= last_s + 0.001
     assert first.delivered.finals == 20
     assert len(first.delivered.final_ms) == 20
     # Of each, at least that it was accepted, a delta and its final.

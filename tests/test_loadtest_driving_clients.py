@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -452,6 +453,24 @@ async def test_the_simulated_engine_is_called_straight() -> None:
     assert first.first_s is not None
     assert first.done_s is not None
     assert first.sent_s + 0.009 < first.first_s < first.done_s
+
+
+async def test_the_prefix_cache_is_emptied_once_the_engine_is_idle() -> None:
+    class Llm:
+        def __init__(self, *answers: bool | Exception) -> None:
+            self.left = list(answers)
+
+        async def reset_prefix_cache(self) -> bool:
+            answer = self.left.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    busy = Llm(False, False, True)
+    await engine._VllmClient(SimpleNamespace(llm=busy), Closed(1)).reset_prefix_cache()
+    assert busy.left == []
+    with pytest.raises(LoadtestError, match=r"cannot empty its prefix cache \(OSError\)"):
+        await engine._VllmClient(SimpleNamespace(llm=Llm(OSError())), Closed(1)).reset_prefix_cache()
 
 
 async def test_an_engine_that_cannot_be_built_is_one_sentence() -> None:

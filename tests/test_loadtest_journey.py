@@ -17,12 +17,13 @@ import pytest
 
 from loadtest.driving.driven import Driven
 from loadtest.journey import memory, rounds
+from loadtest.journey import run as journeys
 from loadtest.journey.command import JOURNEY
 from loadtest.journey.outcome import Outcome, findings, outcome
 from loadtest.journey.queued import Queued
-from loadtest.journey.rounds import Round
+from loadtest.journey.rounds import Round, Rounds
 from loadtest.journey.shown import extras, figures, tables
-from loadtest.journey.stages import STAYS, System, stages
+from loadtest.journey.stages import STAYS, Stage, System, stages
 from loadtest.machine import describe
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
@@ -154,7 +155,7 @@ def test_a_cache_that_was_asked_for_stays() -> None:
 # ---------------------------------------------------------------- outcome
 
 
-def played(stage: str, load: Load, per_s: float, queued: float | None = None, **own: Any) -> Round:
+def a_round(stage: str, load: Load, per_s: float, queued: float | None = None, **own: Any) -> Round:
     count = 10
     records = [
         Record(str(number), "de", 0.0, 0.0, first_s=0.5, done_s=1.0 + number / 10, tokens=20)
@@ -185,12 +186,12 @@ def played(stage: str, load: Load, per_s: float, queued: float | None = None, **
 def found(best_per_s: float = 40.0, **own: Any) -> tuple[Outcome, list[Round]]:
     rows, _ = stages({}, {}, only=["one-worker", "gateway-64-uniform", "gateway-64", "gateway-16", "recommended"])
     rounds = [
-        played("one-worker", Closed(25), 5.0, 0.9, **own),
-        played("one-worker", Closed(1), 4.0, 0.0),
-        played("one-worker", Open(6.0), 5.0),
-        played("gateway-64-uniform", Closed(25), 60.0),
-        played("gateway-64", Closed(25), 20.0),
-        played("recommended", Closed(25), best_per_s),
+        a_round("one-worker", Closed(25), 5.0, 0.9, **own),
+        a_round("one-worker", Closed(1), 4.0, 0.0),
+        a_round("one-worker", Open(6.0), 5.0),
+        a_round("gateway-64-uniform", Closed(25), 60.0),
+        a_round("gateway-64", Closed(25), 20.0),
+        a_round("recommended", Closed(25), best_per_s),
     ]
     return outcome(rows, rounds, Objective()), rounds
 
@@ -204,7 +205,7 @@ def report(made: Outcome, rounds: list[Round]) -> Report:
         machine=describe(),
         settings={},
         objective=Objective(),
-        findings=findings(made, bars=True),
+        findings=findings(made, {}, bars=True),
         trials=[each.trial for each in rounds],
         details=msgspec.to_builtins(made),
     )
@@ -220,9 +221,9 @@ def test_rows_stand_beside_the_reports() -> None:
     one = made.rows[0]
     assert [point.concurrency for point in one.closed] == [1, 25]
     assert [point.offered_per_s for point in one.open] == [6.0]
-    assert one.most.queued == 0.9
-    assert one.most.busy is not None
-    assert (one.most.busy.mean, one.most.busy.deviation) == (1.5, 0.5)
+    assert one.closed[-1].queued == 0.9
+    assert one.closed[-1].busy is not None
+    assert (one.closed[-1].busy.mean, one.closed[-1].busy.deviation) == (1.5, 0.5)
     assert not made.gpu
 
 
@@ -230,31 +231,59 @@ def test_a_gpu_counts_where_there_is_one() -> None:
     samples = [Sample(0.0, gpu=90.0, cores={"engine": 1.0}), Sample(0.1, gpu=0.0), Sample(0.2, gpu=90.0)]
     made, _ = found(samples=samples)
     assert made.gpu
-    assert made.rows[0].most.busy is not None
-    assert made.rows[0].most.busy.mean == 60.0
+    assert made.rows[0].closed[-1].busy is not None
+    assert made.rows[0].closed[-1].busy.mean == 60.0
     assert "%" in tables(report(*found(samples=samples)))[0].rows[0][8]
 
 
 @pytest.mark.parametrize(("best_per_s", "passed"), [(37.6, True), (37.4, False)])
 def test_the_bar_is_what_the_reports_reached(best_per_s: float, passed: bool) -> None:
     made, _ = found(best_per_s)
-    assert [each.passed for each in findings(made, bars=True)] == [passed, None, None, None]
-    assert {each.passed for each in findings(made, bars=False)} == {None}
+    assert [each.passed for each in findings(made, {}, bars=True)] == [passed, None, None, None]
+    assert {each.passed for each in findings(made, {}, bars=False)} == {None}
 
 
 def test_a_worker_that_the_driver_held_back_proves_nothing() -> None:
-    (bar, *_) = findings(found(settings={"driver_was_the_limit": "It was late."})[0], bars=True)
+    (bar, *_) = findings(found(settings={"driver_was_the_limit": "It was late."})[0], {}, bars=True)
     assert bar.passed is False
     assert "says nothing" in bar.note
 
 
 def test_findings_say_what_the_reports_said() -> None:
-    said = {each.name: (each.value, each.note) for each in findings(found()[0], bars=False)}
+    said = {each.name: (each.value, each.note) for each in findings(found()[0], {}, bars=False)}
     assert said["one worker, time spent in queues, 25 at a time"] == ("90%", "In the reports 97 %.")
     (uniform,) = (value for name, value in said.items() if "uniform" in name)
     assert uniform[0] == "3.00 ×"
     (batch,) = (value for name, value in said.items() if "batch" in name)
     assert batch[0] == "gateway, 16 sequences"
+
+
+def test_what_is_missing_is_named_and_the_rest_is_told() -> None:
+    rows, _ = stages({}, {}, only=["one-worker", "two-workers", "gateway-16", "recommended"])
+    rounds = [
+        a_round("one-worker", Closed(1), 4.0),
+        a_round("one-worker", Closed(25), 5.0),
+        # What was cut off at a lower level stands beside nothing at a higher one.
+        a_round("recommended", Closed(1), 8.0),
+    ]
+    made = outcome(rows, rounds, Objective())
+    assert (made.concurrency, made.most("recommended")) == (25, None)
+    assert {row.key: row.ratio for row in made.rows} == {
+        "one-worker": 1.0,
+        "two-workers": None,
+        "gateway-16": None,
+        "recommended": None,
+    }
+    missing = {"two-workers": "It ended.", "recommended": "No time."}
+    told = {each.name: (each.value, each.note) for each in findings(made, missing, bars=False) if not each.passed}
+    assert told["two workers"] == ("missing", "It ended.")
+    assert told["gateway, recommended"] == ("not under all loads", "No time.")
+    made_report = report(made, rounds)
+    table = {row[0]: row for row in tables(made_report)[0].rows}
+    assert table["two workers"] == ["two workers", "2", "0.9", *["–"] * 7]
+    assert table["gateway, recommended"][3:] == ["–"] * 7
+    curve = next(each for each in figures(made_report) if isinstance(each, Chart))
+    assert [series.name for series in curve.series] == ["one worker", "gateway 16", "recommended"]
 
 
 def test_the_table_and_the_curves_come_from_the_result_alone() -> None:
@@ -297,7 +326,7 @@ class Played:
 
     async def measure(self, lines: list[Line], name: str, repetition: int) -> Trial:
         driven = await self.play(lines, limit_s=1.0)
-        trial = played("any", Closed(1), 1.0).trial
+        trial = a_round("any", Closed(1), 1.0).trial
         return msgspec.structs.replace(
             trial, name=name, repetition=repetition, records=driven.records, elapsed_s=driven.elapsed_s
         )
@@ -321,17 +350,20 @@ async def said_to(monkeypatch: pytest.MonkeyPatch, line_s: float, address: Addre
     (stage,), _ = stages({}, {}, only=["recommended"])
     own = rounds.Rounds(scenario=Scenario(), round_s=10.0, repetitions=2, processes=1, say=lambda _line: None)
     running = Running("system", address, {})
-    await own.closed(stage, running, in_flight)
-    await own.open(stage, running, per_s=10.0, most_per_s=1 / line_s)
+    kept: list[Round] = []
+    await own.closed(stage, running, in_flight, kept)
+    await own.open(stage, running, 10.0, 1 / line_s, kept)
+    assert [each.trial.repetition for each in kept] == [1, 2, 1, 2]
     return system
 
 
 async def test_all_systems_are_asked_for_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     fast = await said_to(monkeypatch, 0.1, Http("http://a"), 10)
     slow = await said_to(monkeypatch, 0.25, WebSocketGateway("http://b"), 10)
-    # As many as fit into a round; the gateway at least eight turns. Nothing is said twice.
-    assert [len(lines) for lines in fast.lines] == [10, 40, 100, 100, 100, 100]
-    assert [len(lines) for lines in slow.lines] == [10, 80, 80, 100, 100]
+    # As many as fit into a round, and those in flight at its end; the gateway at least eight turns. Nothing is
+    # said twice.
+    assert [len(lines) for lines in fast.lines] == [10, 40, 110, 110, 100, 100]
+    assert [len(lines) for lines in slow.lines] == [10, 90, 90, 100, 100]
     for one, other in zip([fast.lines[0], *fast.lines[2:]], slow.lines, strict=True):
         shorter = min(len(one), len(other))
         assert one[:shorter] == other[:shorter]
@@ -348,6 +380,102 @@ async def test_an_overload_is_as_long_as_can_be_worked_off(monkeypatch: pytest.M
     # One a second at best, ten are offered.
     system = await said_to(monkeypatch, 1.0, Http("http://a"), 1)
     assert len(system.lines[-1]) == 30
+
+
+# ---------------------------------------------------------------- what is missing
+
+
+class Scripted(Rounds, frozen=True, kw_only=True):
+    """Rounds that are over at once. breaks: (key of a stage, load) at which a system cannot go on. stops: (key,
+    load) that never ends."""
+
+    breaks: tuple[str, float] | None = None
+    stops: tuple[str, float] | None = None
+
+    async def closed(self, stage: Stage, running: Running, in_flight: int, played: list[Round]) -> None:
+        await self._one(stage, Closed(in_flight), in_flight, played)
+
+    async def open(
+        self, stage: Stage, running: Running, per_s: float, most_per_s: float, played: list[Round]
+    ) -> None:
+        await self._one(stage, Open(per_s), per_s, played)
+
+    async def _one(self, stage: Stage, load: Load, number: float, played: list[Round]) -> None:
+        if (stage.key, number) == self.breaks:
+            raise LoadtestError("It ended.")
+        if (stage.key, number) == self.stops:
+            await asyncio.Event().wait()
+        played.append(a_round(stage.key, load, 10.0))
+
+
+async def travel(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    refuses: str = "",
+    rates: tuple[float, ...] | None = (),
+    limit_s: float = 60.0,
+    **scripted: Any,
+) -> tuple[dict[str, list[Load]], dict[str, str]]:
+    """Which loads each of three stages was measured under, and what is missing. refuses: a system's name."""
+
+    @asynccontextmanager
+    async def start(system: System, _say: object) -> AsyncIterator[Running]:
+        if system.name == refuses:
+            raise LoadtestError("There is no memory for it.")
+        yield Running(system.name, Http("http://a"), {})
+
+    monkeypatch.setattr(journeys, "_start", start)
+    rows, systems = stages({}, {}, only=["one-worker", "two-workers", "recommended"])
+    plan = journeys.Plan(
+        stages=rows,
+        groups=memory.groups(systems, 1),
+        concurrency=[1, 2],
+        rates=rates,
+        rounds=Scripted(
+            scenario=Scenario(), round_s=1, repetitions=1, processes=1, say=lambda _line: None, **scripted
+        ),
+        time_limit_s=limit_s,
+    )
+    made = await journeys.journey(plan)
+    loads: dict[str, list[Load]] = {}
+    for each in made.rounds:
+        loads.setdefault(each.stage, []).append(each.trial.load)
+    return loads, made.missing
+
+
+BOTH: list[Load] = [Closed(1), Closed(2)]
+
+
+@pytest.mark.parametrize(
+    ("refuses", "key"),
+    [("one worker", "one-worker"), ("two workers", "two-workers"), (STAYS, "recommended")],
+)
+async def test_a_stage_that_cannot_start_leaves_the_others(
+    refuses: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads, missing = await travel(monkeypatch, refuses=refuses)
+    assert missing == {key: "There is no memory for it."}
+    assert loads == {each: BOTH for each in ("one-worker", "two-workers", "recommended") if each != key}
+
+
+async def test_the_rates_are_parts_of_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads, missing = await travel(monkeypatch, refuses=STAYS, rates=None)
+    assert loads["one-worker"] == [*BOTH, Open(5.0), Open(8.0), Open(12.0)]
+    assert missing.keys() == {"recommended"}
+
+
+async def test_a_system_that_cannot_go_on_keeps_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads, missing = await travel(monkeypatch, breaks=("one-worker", 2), rates=(3.0,))
+    assert missing == {"one-worker": "It ended."}
+    assert loads == {"one-worker": [Closed(1)], "two-workers": BOTH, "recommended": [*BOTH, Open(3.0)]}
+
+
+async def test_what_was_measured_before_the_time_was_over_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads, missing = await travel(monkeypatch, stops=("recommended", 3.0), rates=(3.0,), limit_s=0.2)
+    # One worker, its open loop included, is complete.
+    assert loads == {"one-worker": [*BOTH, Open(3.0)], "recommended": BOTH}
+    assert missing.keys() == {"two-workers", "recommended"}
+    assert all("--time-limit-s" in why for why in missing.values())
 
 
 # ---------------------------------------------------------------- all of it
@@ -399,10 +527,10 @@ async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
     assert not any(point.failed for row in rows.values() for point in row.points)
     # Each load once, also of the gateway that stays.
     assert len({(trial.name, trial.repetition) for trial in made.trials}) == len(made.trials) == 8
-    queued = {key: row.most.queued or 0.0 for key, row in rows.items()}
+    queued = {key: row.closed[-1].queued or 0.0 for key, row in rows.items()}
     assert queued["one-worker"] > 0.5
     assert queued["recommended"] < queued["one-worker"]
-    assert rows["recommended"].most.requests_per_s > rows["one-worker"].most.requests_per_s
+    assert rows["recommended"].closed[-1].requests_per_s > rows["one-worker"].closed[-1].requests_per_s
     # The two that the bar is about take turns.
     closed = [line.partition(" at a time")[0] for line in said if line.endswith("at a time, repetition 1")]
     assert [name for name in closed if "8" not in name] == [
@@ -426,5 +554,5 @@ async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_what_takes_too_long_is_given_up(tmp_path: Path) -> None:
     given = options("--out", str(tmp_path), "--engine", "simulated", "--time-limit-s", "2")
-    with pytest.raises(LoadtestError, match="time limit"):
+    with pytest.raises(LoadtestError, match=r"Not a single round could be played.*--time-limit-s"):
         await JOURNEY.run(given, "a command", lambda _line: None)

@@ -21,6 +21,10 @@ from loadtest.machine import command_line
         (["--set", "engine.model=/somewhere/else/model"], "--set engine.model=model"),
         (["--set", "engine.extra.seed=1"], "--set engine.extra.seed=1"),
         (["/somewhere/a=b/c"], "c"),
+        (
+            ["--set", "engine.script={'a b': 1}", "--name", "a; b"],
+            """--set 'engine.script={'"'"'a b'"'"': 1}' --name 'a; b'""",
+        ),
     ],
 )
 def test_a_command_line_tells_nothing_about_the_machine(given: list[str], told: str) -> None:

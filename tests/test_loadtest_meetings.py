@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
 import pytest
@@ -219,6 +219,34 @@ def test_the_translation_of_a_partial_is_not_the_first_text_of_the_final() -> No
     assert played.records["one", "de"].first_s == played.records["one", "de"].done_s
 
 
+def test_the_first_words_on_screen_may_be_those_of_a_partial() -> None:
+    played = Pass()
+    played.hear(played.delta(ONE, rev=1, text=""))
+    before_s = played.tally.now_s()
+    played.hear(played.delta(ONE, rev=1))
+    shown_s = played.tally.now_s()
+    played.spoken.said(ONE, None)
+    played.spoken.said(TWO, None)
+    played.hear(played.delta(ONE, rev=2))
+    for final in (played.final(ONE), played.final(ONE, lang="ja"), played.final(TWO)):
+        played.hear(final)
+    german, japanese, bye = (played.records[key] for key in (("one", "de"), ("one", "ja"), ("two", "de")))
+    assert german.began_s == 0.5
+    assert before_s - 1e-6 <= (german.shown_s or 0) <= shown_s + 1e-6 < (german.first_s or 0)
+    # Nothing came before the final, or there was nothing before it.
+    assert (japanese.began_s, japanese.shown_s) == (0.5, japanese.done_s)
+    assert (bye.began_s, bye.shown_s) == (bye.due_s, bye.done_s)
+
+
+def test_where_nobody_says_partials_there_are_no_first_words_to_tell_of() -> None:
+    played = Pass((TWO,))
+    played.spoken.said(TWO, None)
+    played.hear(played.final(TWO))
+    record = played.records["two", "de"]
+    assert (record.began_s, record.shown_s) == (None, None)
+    assert b"shown_s" not in msgspec.json.encode(record)
+
+
 def test_who_keeps_no_records_is_counted() -> None:
     played = Pass()
     played.spoken.said(ONE, None)
@@ -406,6 +434,38 @@ async def test_a_session_that_the_gateway_closes_is_a_failed_record(monkeypatch:
     }
     assert len(tally.records) == 3 + 4
     assert all((record.failed or "").startswith("closed with 1012") for record in tally.records)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_a_roll_call_tells_of_every_session_that_is_lost_under_a_name_of_its_own(processes: int) -> None:
+    load = InMeetings(0, 0, 0.0, idle=5)
+    async with running() as gateway, AsyncExitStack() as stack:
+        shares = [Share(index, processes, "both") for index in range(processes)]
+        clients = [
+            await stack.enter_async_context(meetings.client(address(gateway), load, share)) for share in shares
+        ]
+        assert not [record for client in clients for record in (await play(client, [])).records]
+        await gateway.gateway.stream.close_all(1.0)
+        records = [record for client in clients for record in (await play(client, [])).records]
+    assert sorted(record.line for record in records) == [f"session idle session {number}" for number in range(5)]
+    assert all((record.failed or "").startswith("closed with 1012") for record in records)
+
+
+async def test_a_session_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meetings, "_ANSWER_S", 0.1)
+
+    async def begin_and_fall_silent(connection: ServerConnection) -> None:
+        await connection.recv()
+        await connection.send('{"type":"session.started"}')
+        async for _ in connection:
+            pass
+
+    async with (
+        server(begin_and_fall_silent) as url,
+        meetings.client(WebSocketGateway(url), InMeetings(0, 0, 0.0, idle=1), ALONE) as client,
+    ):
+        [record] = (await play(client, [])).records
+    assert (record.line, record.failed) == ("session idle session 0", "it did not answer within 10 s")
 
 
 async def test_a_translation_that_fails_ends_the_pass_too() -> None:

@@ -8,20 +8,28 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
+from loadtest.driving.driver import Driven, Driver
 from loadtest.peers import run as rounds
 from loadtest.peers.comparison import comparisons, findings
-from loadtest.peers.peer import NAMES, Peer, named, shared, variants
+from loadtest.peers.peer import NAMES, Peer, named, shared, takes_context, variants
 from loadtest.peers.run import Outcome, PeersPlan, run
+from loadtest.peers.table import tables
 from loadtest.results import LoadtestError
+from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
-from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT
-from loadtest.trial.values import Closed, Delivered, Finding, Record, Sample, Trial
+from loadtest.talk.scenario import Scenario
+from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT, measure
+from loadtest.trial.values import Closed, Delivered, Finding, Line, Objective, Record, Report, Sample, Trial
+from tests.made_up_trials import MACHINE
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = {"first_token_s": 0.002, "token_s": 0.001}
@@ -108,16 +116,20 @@ def _trial(
         clients=[],
         cpu_s={},
         memory_mib=None,
-        samples=[Sample(at, gpu=gpu) for at, gpu in ((0.5, 0.0), (2.0, 97.0), (3.0, 99.0), (3.9, 10.0))],
+        samples=[Sample(at, gpu=gpu) for at, gpu in ((0.5, 0.0), (2.0, 97.0), (3.0, 99.0))],
         records=records,
     )
 
 
-def _found(outcome: Outcome, *, bars: bool = True) -> dict[str, Finding]:
-    return {each.name: each for each in findings(outcome, comparisons(outcome), bars=bars)}
+def _found(outcome: Outcome, levels: Sequence[int] = (25,), *, bars: bool = True) -> dict[str, Finding]:
+    return {each.name: each for each in findings(outcome, comparisons(outcome), levels, bars=bars)}
 
 
-def test_neighbouring_rounds_are_compared() -> None:
+def _ratio(peer: str, in_flight: int = 25) -> str:
+    return f"gateway ÷ {peer}, requests/s, {in_flight} in flight"
+
+
+def test_rounds_of_the_same_repetition_are_compared() -> None:
     trials = [
         *(_trial("gateway", repetition, elapsed_s) for repetition, elapsed_s in ((1, 1.0), (2, 2.0), (3, 4.0))),
         *(_trial("asyncllm", repetition, elapsed_s) for repetition, elapsed_s in ((3, 4.4), (2, 2.0), (1, 0.9))),
@@ -141,32 +153,80 @@ def test_bars_are_met_or_missed() -> None:
         _trial("asyncllm", 1, 3.9),
         _trial("vllm-serve", 1, 8.1),
         _trial("vllm-serve-tuned", 1, 7.9),
-        _trial("vllm-serve-workers", 1, 5.0),
     ]
     found = _found(Outcome(trials, {}, {}))
-    ratio = "gateway ÷ {}, requests/s, 25 in flight".format
-    assert found[ratio("asyncllm")].passed is True
-    assert found[ratio("vllm-serve")].passed is True
-    assert found[ratio("vllm-serve-tuned")].passed is False
-    assert found[ratio("vllm-serve-workers")].passed is None
+    assert found[_ratio("asyncllm")].passed is True
+    assert found[_ratio("vllm-serve")].passed is True
+    assert found[_ratio("vllm-serve-tuned")].passed is False
     # 2 of 100 are late by ten times as much: 102 against 100 ms.
     assert found["first token p99 added by the gateway, 25 in flight"].value == "+2.0 (+2.0 to +2.0) ms"
     assert found["first token p99 added by the gateway, 25 in flight"].passed is True
-    # Without the beginning and the end of the round.
+    # Without the beginning of the round.
     assert found["GPU busy under the gateway, 25 in flight"].value == "98 %"
     assert found["GPU busy under the gateway, 25 in flight"].passed is True
     assert found["steps of the engine over 100 ms, 25 in flight"].value == "1 of 500"
     assert found["steps of the engine over 100 ms, 25 in flight"].passed is False
 
 
+@pytest.mark.parametrize(
+    ("tuned_s", "workers_s", "barred", "reached"),
+    [
+        (7.9, 5.0, "vllm-serve-workers", False),
+        (8.1, 9.0, "vllm-serve-tuned", True),
+        (None, 8.1, "vllm-serve-workers", True),
+    ],
+)
+def test_of_vllms_servers_with_our_settings_the_best_counts(
+    tuned_s: float | None, workers_s: float, barred: str, reached: bool
+) -> None:
+    trials = [_trial("gateway", 1, 4.0), _trial("vllm-serve-workers", 1, workers_s)]
+    if tuned_s is not None:
+        trials.append(_trial("vllm-serve-tuned", 1, tuned_s))
+    found = _found(Outcome(trials, {}, {}))
+    servers = [found[name] for name in map(_ratio, ("vllm-serve-tuned", "vllm-serve-workers")) if name in found]
+    assert [(each.name, each.passed) for each in servers if each.bar] == [(_ratio(barred), reached)]
+
+
+@pytest.mark.parametrize(
+    ("gateway_s", "ratio", "passed"),
+    [
+        (4.0, "1.00", True),
+        (4.0 / 0.968, "0.968", False),
+        (4.0 / 0.9699, "0.9699", False),
+        (4.0 / 0.97, "0.97", True),
+    ],
+)
+def test_near_its_bar_a_ratio_is_told_as_exactly_as_it_takes(gateway_s: float, ratio: str, passed: bool) -> None:
+    found = _found(Outcome([_trial("gateway", 1, gateway_s), _trial("asyncllm", 1, 4.0)], {}, {}))
+    assert found[_ratio("asyncllm")].value == f"{ratio} ({ratio} to {ratio})"
+    assert found[_ratio("asyncllm")].passed is passed
+
+
+def test_rates_are_of_the_time_in_which_all_were_in_flight() -> None:
+    own = replace(_trial("gateway", 1, 2.0), finished=50, generated=400)
+    (compared,) = comparisons(Outcome([own, _trial("asyncllm", 1, 2.0)], {}, {}))
+    assert (compared.requests.median, compared.tokens.median) == (0.5, 0.4)
+
+
+def test_failed_translations_fail_the_comparison_also_without_bars() -> None:
+    trials = [_trial("gateway", 1, 1.0), _trial("asyncllm", 1, 1.0)]
+    half = [
+        replace(each, failed="overloaded", done_s=None) if number % 2 else each
+        for number, each in enumerate(trials[1].records)
+    ]
+    found = _found(Outcome([trials[0], replace(trials[1], records=half)], {}, {}), bars=False)["failed of asked"]
+    assert (found.value, found.bar, found.passed) == ("50 of 200", "0", False)
+    assert found.note == "asyncllm, 25 in flight: 50 of 100 (overloaded)."
+
+
 def test_without_bars_there_are_the_same_figures_and_no_verdict() -> None:
     outcome = Outcome([_trial("gateway", 1, 4.0), _trial("asyncllm", 1, 1.0)], {}, {})
     found = _found(outcome, bars=False)
     assert found["gateway ÷ asyncllm, requests/s, 25 in flight"].value == "0.25 (0.25 to 0.25)"
-    assert {each.passed for each in found.values()} == {None}
+    assert [each.name for each in found.values() if each.passed is not None] == ["failed of asked"]
 
 
-def test_a_peer_whose_driver_was_the_limit_proves_nothing() -> None:
+def test_a_peer_whose_driver_was_the_limit_proves_no_bar_reached() -> None:
     limited: dict[str, Any] = {DRIVER_WAS_THE_LIMIT: "The driver was the limit."}
     trials = [
         _trial("gateway", 1, 1.0),
@@ -174,20 +234,94 @@ def test_a_peer_whose_driver_was_the_limit_proves_nothing() -> None:
         _trial("vllm-serve", 1, 9.0, **limited),
     ]
     found = _found(Outcome(trials, {}, {}))
-    assert found["gateway ÷ asyncllm, requests/s, 25 in flight"].passed is None
-    assert found["gateway ÷ vllm-serve, requests/s, 25 in flight"].passed is None
-    assert "Not to be counted on" in found["gateway ÷ vllm-serve, requests/s, 25 in flight"].note
+    for peer in ("asyncllm", "vllm-serve"):
+        assert (found[_ratio(peer)].value, found[_ratio(peer)].passed) == ("not measured", False)
+        assert "Not to be counted on" in found[_ratio(peer)].note
+    assert found[_ratio("vllm-serve")].note.startswith("It would be 9.00 (9.00 to 9.00).")
     held_back = [_trial("gateway", 1, 1.0, **limited), _trial("asyncllm", 1, 1.0)]
     assert _found(Outcome(held_back, {}, {}))["gateway ÷ asyncllm, requests/s, 25 in flight"].passed is True
 
 
 def test_what_was_not_measured_is_a_missed_bar() -> None:
-    outcome = Outcome([_trial("gateway", 1, 1.0)], {}, {"vllm-serve": "It ended."}, complete=False)
+    outcome = Outcome([_trial("gateway", 1, 1.0)], {}, {"vllm-serve": "It ended."})
     found = _found(outcome)
-    assert found["vllm-serve took no part, or not in everything"].note == "It ended."
-    assert found["the rounds"].value == "incomplete"
-    missed = found["gateway ÷ vllm-serve, requests/s, 25 in flight"]
+    missed = found[_ratio("vllm-serve")]
     assert (missed.value, missed.bar, missed.passed) == ("not measured", "≥ 2", False)
+
+
+def test_bars_belong_to_the_levels_that_were_asked_for() -> None:
+    trials = [_trial("gateway", 1, 1.0, 64), _trial("asyncllm", 1, 1.0, 64), _trial("vllm-serve", 1, 9.0, 64)]
+    found = _found(Outcome(trials, {}, {}), levels=(25, 64, 256))
+    # The highest that there was time for is not the highest.
+    assert (found[_ratio("vllm-serve", 64)].bar, found[_ratio("asyncllm", 64)].passed) == ("", True)
+    not_measured = {each.name for each in found.values() if (each.value, each.passed) == ("not measured", False)}
+    assert not_measured == {
+        _ratio("asyncllm", 25),
+        _ratio("asyncllm", 256),
+        _ratio("vllm-serve", 256),
+        _ratio("vllm-serve-tuned", 256),
+        "first token p99 added by the gateway, 25 in flight",
+        "GPU busy under the gateway, 256 in flight",
+        "steps of the engine over 100 ms, 256 in flight",
+    }
+
+
+def test_what_nvml_and_the_engine_do_not_tell_is_a_missed_bar() -> None:
+    blind = replace(_trial("gateway", 1, 1.0), samples=[])
+    found = _found(Outcome([blind, _trial("asyncllm", 1, 1.0)], {}, {}))
+    for name in ("GPU busy under the gateway, 25 in flight", "steps of the engine over 100 ms, 25 in flight"):
+        assert (found[name].value, found[name].passed) == ("not measured", False)
+
+
+@pytest.mark.parametrize(("name", "takes"), [("Hy-MT2-7B", True), ("Hunyuan-MT-7B", False)])
+def test_a_model_that_takes_what_was_said_before_has_longer_prompts(
+    tmp_path: Path, name: str, takes: bool
+) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "hunyuan_v1_dense"}')
+    assert takes_context({"engine": {"model": str(folder)}}) is takes
+    assert not takes_context({"engine": {"model": str(folder), "kind": "simulated"}})
+    outcome = Outcome([_trial("gateway", 1, 1.0), _trial("asyncllm", 1, 1.0)], {}, {})
+    found = findings(outcome, comparisons(outcome), (25,), bars=False, context=takes)
+    assert ("prompts" in {each.name for each in found}) is takes
+
+
+def test_a_system_that_is_missing_fails_the_comparison_also_without_bars() -> None:
+    trials = [_trial("gateway", 1, 1.0), _trial("asyncllm", 1, 1.0)]
+    failures = {"vllm-serve": "It could not start.", "asyncllm": "It ended."}
+    found = _found(
+        Outcome(trials, {}, failures, cut_short="There was no time for all (--time-limit-s)."), bars=False
+    )
+    said = {name: (each.value, each.note) for name, each in found.items() if each.passed is False}
+    assert said == {
+        "vllm-serve": ("missing", "It could not start."),
+        "asyncllm": ("left out from some round on", "It ended."),
+        "the rounds": ("incomplete", "There was no time for all (--time-limit-s)."),
+    }
+
+
+def test_the_table_tells_how_the_servers_with_our_settings_send() -> None:
+    def caption(*peers: str) -> str:
+        outcome = Outcome([_trial(name, 1, 1.0) for name in ("gateway", *peers)], {}, {})
+        (table,) = tables(
+            Report(
+                kind="peers",
+                command="",
+                began="",
+                model="",
+                machine=MACHINE,
+                settings={},
+                objective=Objective(),
+                findings=[],
+                trials=[],
+                details={"comparisons": msgspec.to_builtins(comparisons(outcome))},
+            )
+        )
+        return table.caption
+
+    assert "--stream-interval 10" in caption("vllm-serve", "vllm-serve-tuned")
+    assert "--stream-interval" not in caption("vllm-serve")
 
 
 # ---------------------------------------------------------------- the rounds
@@ -214,17 +348,84 @@ async def test_systems_take_turns_forward_and_backward() -> None:
         for repetition, order in ((1, ("gateway", "asyncllm")), (2, ("asyncllm", "gateway")))
         for system in order
     ]
-    lines = {
-        (trial.load, trial.repetition): {(each.line, each.tokens) for each in trial.records}
-        for trial in outcome.trials
-    }
-    assert all(len(each) == 8 for each in lines.values())
+    rounds_of: dict[tuple[object, int], dict[str, int]] = {}
     for trial in outcome.trials:
-        assert {(each.line, each.tokens) for each in trial.records} == lines[trial.load, trial.repetition]
+        # The last line is sent when the round is over.
+        assert len(trial.records) in (7, 8)
         assert {each.text for each in trial.records} == {""}
+        tokens = rounds_of.setdefault((trial.load, trial.repetition), {})
+        # All say the same lines.
+        assert all(tokens.setdefault(each.line, each.tokens) == each.tokens for each in trial.records)
+    assert all(tokens.keys() <= set(map(str, range(8))) for tokens in rounds_of.values())
     # No repetition says what another said.
-    assert len({frozenset(each) for each in lines.values()}) == 4
+    assert len({frozenset(tokens.items()) for tokens in rounds_of.values()}) == 4
     assert outcome.same_text == {(2, "asyncllm"): 1.0, (4, "asyncllm"): 1.0}
+
+
+@pytest.mark.slow
+async def test_a_shared_engine_forgets_before_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    real = Driver.reset_prefix_cache
+
+    async def noted(self: Driver) -> None:
+        told.append("forget")
+        await real(self)
+
+    def say(line: str) -> None:
+        if "repetition" in line:
+            told.append(line)
+
+    monkeypatch.setattr(Driver, "reset_prefix_cache", noted)
+    # A server of its own sees no line twice.
+    alone = Peer("alone", "gateway", SIMULATED)
+    peers = (*shared(_PLAN.peers, None), alone)
+    outcome = await run(replace(_PLAN, peers=peers, in_flight=(2,)), say)
+    assert outcome.failures == {}
+    first, second = "gateway, 2 in flight, repetition", "asyncllm, 2 in flight, repetition"
+    assert told == [
+        *("forget", "forget"),
+        *("forget", f"{first} 1", "forget", f"{second} 1", "alone, 2 in flight, repetition 1"),
+        *("alone, 2 in flight, repetition 2", "forget", f"{second} 2", "forget", f"{first} 2"),
+    ]
+
+
+@pytest.mark.parametrize(("round_s", "count"), [(6.0, 48 + 4), (0.1, 4 * 4 + 4)])
+async def test_a_round_has_lines_beyond_its_time(
+    monkeypatch: pytest.MonkeyPatch, round_s: float, count: int
+) -> None:
+    class Regular:
+        """Answers eight lines a second, but slowly at first and at last."""
+
+        pids = (1,)
+
+        async def reset_prefix_cache(self) -> None:
+            pass
+
+        async def play(self, lines: Sequence[Line], **_: Any) -> Driven:
+            done_s = [5.0 + number / 8 for number in range(len(lines))]
+            done_s[-1] += 20.0
+            records = [
+                Record(line.id, "de", 0, 0, at_s, at_s, 1) for line, at_s in zip(lines, done_s, strict=True)
+            ]
+            return Driven(0.0, done_s[-1], records, Delivered(), [])
+
+    @asynccontextmanager
+    async def regular(*_: object, **_options: object) -> AsyncIterator[Regular]:
+        yield Regular()
+
+    asked: list[int] = []
+
+    async def counting(
+        _running: Running, _driver: object, lines: Sequence[Line], *_: object, **_options: Any
+    ) -> Trial:
+        asked.append(len(lines))
+        return _trial("asyncllm", 1, 1.0, 4)
+
+    monkeypatch.setattr(rounds, "driver", regular)
+    monkeypatch.setattr(rounds, "measure", counting)
+    plan = PeersPlan(peers=(_PLAN.peers[1],), in_flight=(4,), repetitions=1, round_s=round_s)
+    assert (await run(plan, lambda _: None)).failures == {}
+    assert asked == [count]
 
 
 @pytest.mark.slow
@@ -240,7 +441,7 @@ async def test_one_that_cannot_start_is_left_out() -> None:
 async def test_what_was_measured_in_time_is_kept() -> None:
     plan = PeersPlan(peers=_PLAN.peers, in_flight=(2,), repetitions=500, utterances=4, time_limit_s=6.0)
     outcome = await run(plan, lambda _: None)
-    assert not outcome.complete
+    assert outcome.cut_short
     assert outcome.trials
 
 
@@ -259,6 +460,20 @@ async def test_without_any_system_there_are_no_rounds(monkeypatch: pytest.Monkey
     outcome = await run(_PLAN, lambda _: None)
     assert outcome.trials == []
     assert outcome.failures.keys() == {"gateway", "asyncllm"}
+
+
+async def test_a_gateway_whose_engine_is_not_there_is_missing_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    @asynccontextmanager
+    async def refused(*_: object, **_options: object) -> AsyncIterator[Driver]:
+        raise LoadtestError("The engine does not fit.")
+        yield
+
+    monkeypatch.setattr(rounds, "driver", refused)
+    plan = PeersPlan(peers=tuple(shared(_PLAN.peers, None)), in_flight=(2,))
+    said: list[str] = []
+    outcome = await run(plan, said.append)
+    assert outcome.failures.keys() == {"gateway", "asyncllm"}
+    assert "going on without asyncllm: The engine does not fit." in said
 
 
 # ---------------------------------------------------------------- the command
@@ -293,7 +508,32 @@ def test_the_command_writes_a_report(tmp_path: Path) -> None:
     assert [each["peer"] for each in result["details"]["comparisons"]] == ["asyncllm"]
     assert "report.html, result.json, table.md, utterances.jsonl" in done.stdout
     assert (tmp_path / "report.html").exists()
-    assert len((tmp_path / "utterances.jsonl").read_text().splitlines()) == 8
+    utterances = [json.loads(line) for line in (tmp_path / "utterances.jsonl").read_text().splitlines()]
+    assert {each["trial"] for each in utterances} == {"gateway, 2 in flight", "asyncllm, 2 in flight"}
+
+
+@pytest.mark.slow
+def test_the_command_tells_who_is_missing_and_fails(tmp_path: Path) -> None:
+    variants_file = tmp_path / "variants.json"
+    variants_file.write_text('{"nobody": {"engine": {"kind": "vllm", "model": "./nowhere"}}}')
+    done = subprocess.run(
+        _command(
+            tmp_path,
+            *("--engine", "simulated", "--variants", str(variants_file)),
+            *("--in-flight", "2", "--repetitions", "1", "--utterances", "4"),
+        ),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "going on without nobody: " in done.stderr
+    assert "| nobody | missing | in every round | FAILED | " in done.stdout
+    assert "nobody" in (tmp_path / "report.html").read_text()
+    # The others are compared nevertheless.
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert [each["peer"] for each in result["details"]["comparisons"]] == ["asyncllm"]
 
 
 @pytest.mark.slow
@@ -338,6 +578,41 @@ def test_a_name_that_is_none_is_refused() -> None:
     )
     assert done.returncode == 2
     assert "'sglang' is none of gateway" in done.stderr
+
+
+@pytest.mark.engine
+@pytest.mark.timeout(300)
+async def test_nobody_finds_in_a_shared_engine_what_the_one_before_has_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    peers = tuple(shared(named(["asyncllm"], {}, 1), None))
+    url = f"http://127.0.0.1:{peers[0].port}/metrics"
+    cached: list[tuple[int, str, float]] = []
+
+    async def counting(running: Running, *args: Any, repetition: int, **options: Any) -> Trial:
+        before = metric(get(url)[1], "vllm:prefix_cache_hits_total")
+        trial = await measure(running, *args, repetition=repetition, **options)
+        after = metric(get(url)[1], "vllm:prefix_cache_hits_total")
+        assert before is not None
+        assert after is not None
+        cached.append((repetition, running.name, after - before))
+        return trial
+
+    monkeypatch.setattr(rounds, "measure", counting)
+    plan = PeersPlan(
+        peers=peers, in_flight=(1,), repetitions=2, utterances=24, scenario=Scenario(shape="sentences")
+    )
+    outcome = await run(plan, lambda _: None)
+    assert outcome.failures == {}
+    assert [each[:2] for each in cached] == [
+        (1, "gateway"),
+        (1, "asyncllm"),
+        (2, "asyncllm"),
+        (2, "gateway"),
+    ]
+    tokens = [each[2] for each in cached]
+    assert tokens[0] == tokens[1]
+    assert tokens[2] == tokens[3]
 
 
 @pytest.mark.engine

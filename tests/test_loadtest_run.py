@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,9 @@ from loadtest.trial.values import (
     Objective,
     Partial,
     Record,
+    Report,
     Trial,
+    WebSocketGateway,
 )
 from tests.gateways import running
 
@@ -60,6 +65,32 @@ def test_a_scenario_that_is_no_file_is_told() -> None:
         command.plan(options("--scenario", "nowhere.jsonl"))
 
 
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        # Also where it says what it would be anyway.
+        (["--scenario", "FILE", "--people", "6"], "goes without --people"),
+        (["--scenario", "FILE", "--meetings", "3", "--targets", "de"], "goes without --targets, --meetings"),
+        (["--url", "http://127.0.0.1:1", "--max-num-seqs", "64"], "goes without --max-num-seqs"),
+        (["--url", "http://127.0.0.1:1", "--config", "no.toml", "--set", "a=1"], "goes without --config, --set"),
+        (["--meetings", "0", "--idle", "5", "--readers", "3"], "--readers are more in each meeting"),
+        (["--meetings", "0", "--idle", "5", "--repetitions", "2"], "--repetitions are of what is said"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(tmp_path: Path, given: list[str], complaint: str) -> None:
+    file = tmp_path / "weekly.jsonl"
+    replay.write(file, LINES)
+    with pytest.raises(LoadtestError, match=complaint):
+        command.plan(options(*(str(file) if each == "FILE" else each for each in given)))
+
+
+def test_a_file_goes_with_what_it_does_not_say(tmp_path: Path) -> None:
+    file = tmp_path / "weekly.jsonl"
+    replay.write(file, LINES)
+    chosen = command.plan(options("--scenario", str(file), "--url", "http://127.0.0.1:1", "--readers", "3"))
+    assert (chosen.file, chosen.readers) == (file, 3)
+
+
 # ---------------------------------------------------------------- plans
 
 
@@ -85,7 +116,7 @@ def test_everybody_greets_before_the_meetings_in_all_languages() -> None:
 def test_a_file_is_replayed_with_or_without_its_partials(tmp_path: Path) -> None:
     file = tmp_path / "weekly.jsonl"
     lines = [
-        Line("1", "Hallo.", "de", ("en",), 0.5, "m", "Ann", (Partial(0.2, "Hal"),)),
+        Line("1", "Hallo.", "de", ("en",), 0.5, "m", "Ann", (Partial(0.0, "Hal"),)),
         Line("2", "Hello.", "en", ("de",), 1.0, "m", "Bob"),
         Line("3", "Bye.", "en", ("de",), 9.0, "m", "Cid"),
     ]
@@ -98,7 +129,24 @@ def test_a_file_is_replayed_with_or_without_its_partials(tmp_path: Path) -> None
     assert spoken == [("de", ("en",)), ("en", ("de",)), ("en", ("de",))]
     begun = said(plan(file=file, partials=False, seconds=5.0))
     assert begun.lines == [replace(lines[0], partials=()), lines[1]]
-    assert begun.workload == "weekly.jsonl, 2 lines, finals alone"
+    assert begun.workload == "weekly.jsonl, 2 lines in 1 s, finals alone"
+
+
+def test_meetings_in_which_nothing_is_said_are_none(tmp_path: Path) -> None:
+    file = tmp_path / "weekly.jsonl"
+    replay.write(file, [Line("1", "Hello.", "en", ("de",), 5.0, partials=(Partial(1.0, "Hel"),))])
+    with pytest.raises(LoadtestError, match="Nothing is said in the first 4 s"):
+        said(plan(file=file, seconds=4.0))
+    with pytest.raises(LoadtestError, match=r"Nothing is said in the first 0\.01 s"):
+        said(plan(seconds=0.01))
+
+
+def test_talk_that_would_not_be_over_in_time_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    file = tmp_path / "weekly.jsonl"
+    replay.write(file, [Line("1", "Hello.", "en", ("de",), 5.0), Line("2", "Bye.", "en", ("de",), 105.5)])
+    with pytest.raises(LoadtestError, match=r"takes 10\d s, and everything may take 100 s"):
+        said(plan(file=file, time_limit_s=100.0))
+    assert said(plan(file=file, time_limit_s=101.0)).lines
 
 
 def test_before_a_script_nobody_has_to_wait_and_the_options_have_the_last_word() -> None:
@@ -163,21 +211,24 @@ def test_what_was_translated_before_the_last_word_and_what_failed_says_nothing_o
 
 def test_beside_partials_nothing_is_said_of_the_script() -> None:
     records = [record("a", 1.0, 1.103, 1.137), record("b", 2.0, 2.01, 2.02)]
-    found = by_name(findings([trial(records)], LINES, Held(sessions=8, idle=0), {}))
+    found = by_name(findings([trial(records)], LINES, Held(sessions=8, idle=0), Objective(), {}))
     assert not any("script" in name for name in found)
 
 
 def test_findings_of_meetings_and_idle_sessions() -> None:
-    held = Held(sessions=108, idle=100, before_mib=40.0, idle_mib=44.0, greeted_mib=44.5, after_mib=45.0)
+    held = Held(sessions=228, idle=100, before_mib=40.0, idle_mib=44.0, greeted_mib=52.0, after_mib=53.0)
     idle = trial([], name=IDLE, cpu_s={"serving": 0.2})
     settings = {"engine": {"script": msgspec.to_builtins(SCRIPT)}}
-    found = by_name(findings([idle, trial([record("a", 1.0, 1.103, 1.137)])], LINES, held, settings))
+    meetings = trial([record("a", 1.0, 1.103, 1.137)] * 128)
+    found = by_name(findings([idle, meetings], LINES, held, Objective(), settings))
     assert {name: each.value for name, each in found.items()} == {
-        "sessions held": "108",
+        "sessions held": "228",
+        "translations that failed": "0 of 128",
+        "first token kept the objective": "100 %",
         "CPU of idle sessions": "0.020 cores",
         "memory of an idle session": "41.0 KiB",
         "memory of a session in a meeting": "64.0 KiB",
-        "memory that stays of a translation": "512.0 KiB",
+        "memory that stays of a translation": "8.0 KiB",
         "frames delivered per second of one core": "2,000",
         "whole translation at all readers": "p50 20.0 ms, p99 30.0 ms",
         "added to the script's first token": "p50 3.0 ms, p99 3.0 ms",
@@ -187,17 +238,50 @@ def test_findings_of_meetings_and_idle_sessions() -> None:
     assert found["frames delivered per second of one core"].note == "100 frames/s of 50 bytes with 0.05 cores"
 
 
+def test_of_a_few_the_weight_is_not_told() -> None:
+    held = Held(sessions=190, idle=95, before_mib=40.0, idle_mib=44.0, greeted_mib=52.0, after_mib=53.0)
+    few = [trial([], name=IDLE), trial([record("a", 1.0, 1.1, 1.2)] * 99)]
+    assert not [name for name in by_name(findings(few, LINES, held, Objective(), None)) if "memory" in name]
+
+
 def test_sessions_that_were_lost_miss_the_bar() -> None:
-    lost = record("session reader 1 of m", 0.0, None, None, failed="closed with 4008")
-    found = by_name(findings([trial([lost])], LINES, Held(sessions=8, idle=0), None))
+    lost = {"reader 1": "closed with 4008", "reader 2": "closed with 1012", "reader 3": "closed with 4008"}
+    meetings = trial([record("a", 1.0, 1.1, 1.2)])
+    found = by_name(findings([meetings], LINES, Held(sessions=8, idle=0, lost=lost), Objective(), None))
     assert found["sessions held"] == Finding(
-        "sessions held", "7", "8", False, "0 idle, 8 in meetings; lost: closed with 4008"
+        "sessions held", "5", "8", False, "0 idle, 8 in meetings; lost: 2 × closed with 4008, 1 × closed with 1012"
     )
 
 
+def test_sessions_that_nobody_came_to_open_were_not_held() -> None:
+    found = by_name(findings([trial([], name=IDLE)], LINES, Held(sessions=108, idle=100), Objective(), None))
+    assert (found["sessions held"].value, found["sessions held"].passed) == ("100", False)
+
+
+def test_translations_that_failed_miss_the_bar_and_so_is_told_what_came_late() -> None:
+    refused = [record(f"r{number}", 1.0, None, None, failed="overloaded") for number in range(2)]
+    good = [record(f"g{number}", 1.0, 1.1, 1.2) for number in range(1_996)]
+    late = [record("l", 1.0, 1.301, 1.4), record("m", 1.0, None, None, failed="time limit")]
+    first, second = trial([*refused, *good]), trial(late, repetition=2)
+    found = by_name(findings([first, second], LINES, Held(sessions=8, idle=0), Objective(), None))
+    assert found["translations that failed"] == Finding(
+        "translations that failed", "3 of 2,000", "0", False, "2 × overloaded, 1 × time limit"
+    )
+    kept = found["first token kept the objective"]
+    assert (kept.value, kept.passed) == ("99.8 %", None)
+    assert "within 300 ms" in kept.note
+    assert "asks for 99 %" in kept.note
+
+
 def test_of_somebody_elses_gateway_neither_memory_nor_cpu_is_known() -> None:
-    found = by_name(findings([trial([], cpu_s={})], LINES, Held(sessions=8, idle=0), None))
-    assert set(found) == {"sessions held", "frames delivered per second", "whole translation at all readers"}
+    somebodys = trial([record("a", 1.0, 1.1, 1.2)], cpu_s={})
+    assert set(by_name(findings([somebodys], LINES, Held(sessions=8, idle=0), Objective(), None))) == {
+        "sessions held",
+        "translations that failed",
+        "first token kept the objective",
+        "frames delivered per second",
+        "whole translation at all readers",
+    }
 
 
 # ---------------------------------------------------------------- whole runs
@@ -206,6 +290,120 @@ def test_of_somebody_elses_gateway_neither_memory_nor_cpu_is_known() -> None:
 async def test_a_run_of_nothing_is_refused() -> None:
     with pytest.raises(LoadtestError, match="neither a meeting nor an idle session"):
         await run(plan(scenario=Scenario(meetings=0)), "command", str)
+
+
+class Acted:
+    """A system that is there at once, whose meetings go as they are told: each a trial, an error, or no end."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *outcomes: Trial | Exception | None) -> None:
+        self._outcomes = iter(outcomes)
+        self.endless = asyncio.Event()
+        for name in ("existing", "driver"):
+            monkeypatch.setattr(f"loadtest.run.run.{name}", self._there)
+        monkeypatch.setattr("loadtest.run.run.measure", self._measure)
+        monkeypatch.setattr("loadtest.run.run._SETTLE_S", 0.0)
+
+    address, pid = WebSocketGateway("http://127.0.0.1:1"), None
+
+    @asynccontextmanager
+    async def _there(self, *_arguments: object, **_named: object) -> AsyncIterator[Acted]:
+        yield self
+
+    async def play(self, _lines: list[Line], **_named: object) -> None:
+        pass
+
+    async def _measure(self, *_arguments: object, **_named: object) -> Trial:
+        match next(self._outcomes):
+            case Trial() as finished:
+                return finished
+            case None:
+                self.endless.set()
+                await asyncio.Event().wait()
+                raise AssertionError
+            case error:
+                raise error
+
+
+def held_elsewhere(**changes: Any) -> RunPlan:
+    return plan(url="http://127.0.0.1:1", scenario=Scenario(people=2), repetitions=3, **changes)
+
+
+FINISHED = trial([record("a", 1.0, 1.1, 1.2)])
+
+
+def assert_cut_short(found: Report, why: str, finished: int = 1) -> None:
+    assert found.findings[0] == Finding("trials finished", str(finished), "3", False, why)
+    assert len(found.trials) == finished
+    assert not report.passed(found)
+
+
+async def test_what_cannot_go_on_leaves_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    Acted(
+        monkeypatch, FINISHED, replace(FINISHED, repetition=2), LoadtestError("meetings: no line was translated.")
+    )
+    assert_cut_short(await run(held_elsewhere(), "", str), "meetings: no line was translated.", finished=2)
+
+
+async def test_the_time_limit_leaves_what_was_finished(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    Acted(monkeypatch, FINISHED, None)
+    file = tmp_path / "weekly.jsonl"
+    replay.write(file, LINES[:1])
+    chosen = held_elsewhere(file=file, time_limit_s=0.5)
+    assert_cut_short(await run(chosen, "", str), "It took longer than 0.5 s (--time-limit-s).")
+
+
+async def test_an_interruption_leaves_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    acted = Acted(monkeypatch, FINISHED, None)
+    task = asyncio.ensure_future(run(held_elsewhere(), "", str))
+    await acted.endless.wait()
+    task.cancel()
+    assert_cut_short(await task, "It was interrupted.")
+    assert not task.cancelling()
+
+
+async def test_without_anything_finished_there_is_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    Acted(monkeypatch, LoadtestError("It broke."))
+    with pytest.raises(LoadtestError, match=r"It broke\."):
+        await run(held_elsewhere(), "", str)
+    acted = Acted(monkeypatch, None)
+    task = asyncio.ensure_future(run(held_elsewhere(), "", str))
+    await acted.endless.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_session_that_is_lost_is_one_however_often_it_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = record("session reader 1 of m", 0.0, None, None, failed="closed with 4008")
+    told = [trial([lost, *FINISHED.records], repetition=repetition) for repetition in (1, 2, 3)]
+    Acted(monkeypatch, *told)
+    found = await run(held_elsewhere(readers=1), "", str)
+    assert by_name(found.findings)["sessions held"].value == "2"
+    assert by_name(found.findings)["translations that failed"].value == "0 of 3"
+    assert all(each.records == FINISHED.records for each in found.trials)
+    assert not report.passed(found)
+
+
+@pytest.mark.slow
+async def test_idle_sessions_that_the_gateway_closes_are_lost() -> None:
+    async with running() as gateway:
+
+        async def lose(step: str) -> None:
+            if step.startswith("holding"):
+                await gateway.gateway.stream.close_all(1.0)
+
+        async with asyncio.TaskGroup() as tasks:
+            chosen = plan(
+                url=f"http://127.0.0.1:{gateway.port}",
+                scenario=Scenario(meetings=0),
+                idle=5,
+                seconds=1.0,
+                processes=2,
+            )
+            found = await run(chosen, "", lambda step: tasks.create_task(lose(step)))
+    [held] = found.findings
+    assert (held.value, held.passed) == ("0", False)
+    assert "5 × closed with 1012" in held.note
 
 
 @pytest.mark.slow
@@ -243,7 +441,7 @@ async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path) -> None
 @pytest.mark.slow
 async def test_a_run_with_a_gateway_of_its_own_knows_memory_and_cpu(tmp_path: Path) -> None:
     engine = {"kind": "simulated", "model": "/somewhere/model-7b"}
-    chosen = plan(settings={"engine": engine}, scenario=Scenario(meetings=0), idle=20, seconds=1.0)
+    chosen = plan(settings={"engine": engine}, scenario=Scenario(meetings=0), idle=100, seconds=1.0)
     result = await run(chosen, "command", str)
     report.write(result, tmp_path)
     # Where the model lies is nobody's business.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import subprocess
@@ -14,20 +15,27 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from loadtest.driving.driven import Driven
 from loadtest.driving.driver import Driver
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
+from loadtest.trial import gpu as watching
 from loadtest.trial import measure as measuring
 from loadtest.trial.accounting import Accounts, Reading
 from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT, measure
-from loadtest.trial.sampling import sampling
+from loadtest.trial.sampling import counters, sampling
 from loadtest.trial.values import (
+    Address,
     Closed,
     Delivered,
     EngineInProcess,
+    Http,
     Line,
+    Load,
+    Open,
+    OpenAiServer,
     ProcessUse,
     Record,
     Sample,
@@ -47,7 +55,8 @@ class _Metrics(BaseHTTPRequestHandler):
             "# HELP gateway_engine_running Sequences.\n"
             "gateway_engine_running 3.0\nvllm:num_requests_running 99.0\n"
             'vllm:num_requests_waiting{engine="0"} 1.0\nvllm:num_requests_waiting{engine="1"} 1.0\n'
-            "gateway_tokens_total 40.0\n"
+            "gateway_engine_waiting 0.0\ngateway_tokens_total 40.0\nvllm:generation_tokens_total 70.0\n"
+            'vllm:num_requests_waiting_by_reason{reason="capacity"} 5.0\n'
             f'gateway_engine_step_seconds_bucket{{le="0.1"}} {_Metrics.steps - 2}.0\n'
             f'gateway_engine_step_seconds_bucket{{le="+Inf"}} {_Metrics.steps}.0\n'
         ).encode()
@@ -131,12 +140,31 @@ async def test_samples_come_while_the_block_lasts(metrics_url: str, busy: int) -
     assert all(began_s <= sample.at_s <= ended_s for sample in samples)
     assert samples[0].cores == {}
     assert all(sample.cores.keys() == {"serving", "engine", "other"} for sample in samples[1:])
-    # The gateway's own name goes before the engine's; series of one name are added.
-    said = next(sample for sample in samples if sample.running is not None)
-    assert (said.running, said.waiting, said.tokens) == (3.0, 2.0, 40.0)
     assert sum(sample.running is not None for sample in samples) < len(samples)
     await asyncio.sleep(0.05)
     assert len(samples) == count
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        (WebSocketGateway("unused"), (3.0, 0.0, 40.0)),
+        # Its process has the gateway's counters beside its own; series of one name are added.
+        (OpenAiServer("unused", "model", {}), (99.0, 2.0, 70.0)),
+        (Http("unused"), (None, None, None)),
+    ],
+)
+async def test_each_system_is_asked_for_its_own_counters(
+    metrics_url: str, address: Address, told: tuple[float | None, ...]
+) -> None:
+    asked = _Metrics.steps
+    async with sampling({}, metrics_url, counters(address), hz=50) as samples:
+        # With the second answer, the first has been read.
+        while _Metrics.steps < asked + 20:
+            await asyncio.sleep(0.01)
+    readings = [(sample.running, sample.waiting, sample.tokens) for sample in samples]
+    assert {reading for reading in readings if reading != (None, None, None)} <= {told}
+    assert told in readings
 
 
 async def test_a_server_that_says_nothing_leaves_nulls() -> None:
@@ -144,6 +172,41 @@ async def test_a_server_that_says_nothing_leaves_nulls() -> None:
         while len(samples) < 5:
             await asyncio.sleep(0.01)
     assert {(sample.running, sample.waiting, sample.tokens) for sample in samples} == {(None, None, None)}
+
+
+class _Nvml:
+    """Two devices, as the library tells of them; handles are 1 and 2."""
+
+    def nvmlDeviceGetCount_v2(self, count: Any) -> int:
+        count._obj.value = 2
+        return 0
+
+    def nvmlDeviceGetHandleByIndex_v2(self, index: int, device: Any) -> int:
+        device._obj.value = index + 1
+        return 0 if index < 2 else 6
+
+    def nvmlDeviceGetUUID(self, device: ctypes.c_void_p, read: Any, _bytes: int) -> int:
+        read.value = {1: b"GPU-1aaa-b", 2: b"GPU-2aaa-b"}[device.value or 0]
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("visible", "handle"),
+    [
+        (None, 1),
+        ("1,0", 2),
+        ("GPU-2aaa-b,GPU-1aaa-b", 2),
+        ("GPU-1a", 1),
+        ("GPU-3aaa-b", None),
+        ("MIG-2aaa-b", None),
+        ("2", None),
+        ("-1", None),
+        ("", None),
+    ],
+)
+def test_the_gpu_is_the_first_that_the_environment_names(visible: str | None, handle: int | None) -> None:
+    device = watching._device(cast(ctypes.CDLL, _Nvml()), visible)
+    assert (device and device.value) == handle
 
 
 def test_cpu_is_counted_between_two_moments_alone() -> None:
@@ -156,33 +219,43 @@ def test_cpu_is_counted_between_two_moments_alone() -> None:
 
 
 class _Driver:
-    """Plays for a moment. late: the first record is due so many seconds after the beginning."""
+    """Plays for a moment. ran_out_s: as in `Driven`."""
 
     pids: Sequence[int] = ()
 
-    def __init__(self, records: Sequence[Record], lag_ms: float = 0.0) -> None:
+    def __init__(self, records: Sequence[Record], lag_ms: float = 0.0, ran_out_s: float | None = None) -> None:
         self._records = list(records)
         self._lag_ms = lag_ms
+        self._ran_out_s = ran_out_s
 
     async def play(self, lines: Sequence[Line], **_options: object) -> Driven:
         began_s = time.monotonic()
         await asyncio.sleep(0.25)
         elapsed_s = time.monotonic() - began_s
         use = ProcessUse(0.01, elapsed_s, self._lag_ms, self._lag_ms, self._lag_ms)
-        return Driven(began_s, elapsed_s, self._records, Delivered(), [use])
+        return Driven(began_s, elapsed_s, self._records, Delivered(), [use], ran_out_s=self._ran_out_s)
 
 
 def _record(due_s: float, failed: str | None = None) -> Record:
     return Record(f"{due_s}", "de", due_s, due_s, due_s + 0.01, due_s + 0.05, tokens=3, failed=failed)
 
 
-async def _measured(records: Sequence[Record], running: Running, lag_ms: float = 0.0, **options: Any) -> Trial:
-    driver = cast(Driver, _Driver(records, lag_ms))
+async def _measured(
+    records: Sequence[Record],
+    running: Running,
+    lag_ms: float = 0.0,
+    *,
+    ran_out_s: float | None = None,
+    lines: Sequence[Line] = (),
+    load: Load = Closed(1),  # noqa: B008 -- it never changes
+    **options: Any,
+) -> Trial:
+    driver = cast(Driver, _Driver(records, lag_ms, ran_out_s))
     return await measure(
         running,
         driver,
-        [],
-        Closed(1),
+        lines,
+        load,
         name="a trial",
         repetition=1,
         workload="made up",
@@ -211,14 +284,50 @@ async def test_a_trial_holds_what_was_seen(metrics_url: str, busy: int) -> None:
 
 
 async def test_the_beginning_can_be_left_out() -> None:
-    trial = await _measured([_record(0.05), _record(0.15)], _EXISTING, discard_s=0.1)
+    begun = replace(_record(0.15), began_s=0.02, shown_s=0.12)
+    trial = await _measured([_record(0.05), begun], _EXISTING, discard_s=0.1)
     (record,) = trial.records
     assert record.due_s == pytest.approx(0.05)
     assert record.first_s == pytest.approx(0.06)
     assert record.done_s == pytest.approx(0.1)
+    assert record.began_s == pytest.approx(-0.08)
+    assert record.shown_s == pytest.approx(0.02)
     assert trial.elapsed_s < 0.25
     with pytest.raises(LoadtestError, match="within the 60 s"):
         await _measured([_record(0.05)], _EXISTING, discard_s=60)
+
+
+async def test_the_end_of_a_closed_loop_is_no_part_of_its_rates() -> None:
+    # Sent before, within and after the time in which as many were in flight as were to be: from 0.05 s to 0.2 s.
+    records = [
+        Record("before", "de", 0.01, 0.01, 0.02, 0.1, tokens=3),
+        Record("within", "de", 0.1, 0.1, 0.12, 0.15, tokens=5),
+        Record("drained", "de", 0.19, 0.19, 0.2, 0.24, tokens=7),
+        Record("after", "de", 0.21, 0.21, 0.22, 0.23, tokens=11),
+        Record("broken", "de", 0.12, 0.12, None, None, tokens=2, failed="internal"),
+        Record("late", "de", 0.22, 0.22, None, None, tokens=1, failed="overloaded"),
+    ]
+    trial = await _measured(records, _EXISTING, ran_out_s=0.2, discard_s=0.05)
+    assert trial.elapsed_s == pytest.approx(0.15)
+    assert [record.line for record in trial.records] == ["within", "drained", "broken", "late"]
+    assert (trial.finished, trial.generated, trial.with_drain) == (2, 3 + 5 + 2, False)
+    assert all(0 <= sample.at_s <= trial.elapsed_s for sample in trial.samples)
+    assert trial.delivered.elapsed_s >= 0.25
+
+
+async def test_where_it_ran_out_too_early_all_of_a_closed_loop_counts() -> None:
+    trial = await _measured([_record(0.0), _record(0.15)], _EXISTING, ran_out_s=0.1)
+    assert trial.elapsed_s >= 0.25
+    assert (len(trial.records), trial.finished, trial.with_drain) == (2, 2, True)
+
+
+async def test_an_open_loop_lasts_until_the_last_line_is_due_however_long_it_is_worked_off() -> None:
+    lines = [Line(f"{due_s}", "a", "en", ("de",), due_s=due_s) for due_s in (0.05, 0.1)]
+    # The second is done when nothing is due any more.
+    trial = await _measured([_record(0.05), _record(0.1)], _EXISTING, lines=lines, load=Open(20.0), discard_s=0.02)
+    assert trial.elapsed_s == pytest.approx(0.08)
+    assert (len(trial.records), trial.finished, trial.generated) == (2, 1, 3)
+    assert not trial.with_drain
 
 
 async def test_a_driver_that_was_the_limit_is_refused_or_noted() -> None:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from gateway.engines import hardware
 from gateway.engines.vllm_arguments import VllmOptions
@@ -134,9 +135,19 @@ def test_the_default_server_has_the_model_and_nothing_else(monkeypatch: pytest.M
     assert plain["load_format"] == "dummy"
     assert plain["api_server_count"] == 2
     assert plain["block_size"] == 32
-    assert not plain.keys() & {"max_num_seqs", "max_num_batched_tokens", "async_scheduling"}
-    tuned = server_arguments(options, Serve(settings={}, tuned=True, arguments={}, port=1, name="model"))
-    assert (tuned["max_num_seqs"], tuned["async_scheduling"]) == (256, True)
+    assert not plain.keys() & {"max_num_seqs", "max_num_batched_tokens", "async_scheduling", "stream_interval"}
+
+
+def test_the_tuned_server_has_what_the_gateway_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "gpu_present", lambda: False)
+    options = VllmOptions(model="m", max_num_seqs=256, extra={"async_scheduling": True})
+    serve = Serve(settings={}, tuned=True, arguments={"api_server_count": 2}, port=1, name="model")
+    tuned = server_arguments(options, serve)
+    assert (tuned["max_num_seqs"], tuned["async_scheduling"], tuned["api_server_count"]) == (256, True, 2)
+    # Tokens are gathered on their way to clients, unless it is told otherwise.
+    assert tuned["stream_interval"] == 10
+    told = server_arguments(options, structs.replace(serve, arguments={"stream_interval": 1}))
+    assert told["stream_interval"] == 1
 
 
 def test_on_a_gpu_the_default_server_makes_its_own_choice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -261,7 +261,8 @@ def test_lines_without_times_have_no_rate() -> None:
     ("scenario", "complaint"),
     [
         (Scenario(source="xx"), "no 'xx'"),
-        (Scenario(targets=("de", "xx")), "no 'xx'"),
+        # Only sentences are drawn with their translations; otherwise any language can be read.
+        (Scenario(targets=("de", "xx"), shape="sentences"), "no 'xx'"),
         (Scenario(targets=()), "needs targets"),
         (Scenario(targets=("de", "en")), "none of them can be what is spoken"),
         (Scenario(meetings=0), "at least one meeting"),
@@ -276,10 +277,21 @@ def test_a_scenario_that_cannot_be_is_refused(scenario: Scenario, complaint: str
 # ---------------------------------------------------------------- recordings
 
 
-def test_what_was_written_is_read_in_order_of_time(tmp_path: Path, natural: list[Line]) -> None:
+def later(line: Line, by_s: float) -> Line:
+    partials = tuple(replace(each, due_s=round(each.due_s + by_s, 6)) for each in line.partials)
+    return replace(line, due_s=round(line.due_s + by_s, 6), partials=partials)
+
+
+# The clock of a gateway's log, and one of another beginning.
+@pytest.mark.parametrize("begins_s", [0.0, 600.0, 1_764_000_000.25, -20.0])
+def test_what_was_written_is_read_in_order_of_time_and_begins_at_once(
+    tmp_path: Path, natural: list[Line], begins_s: float
+) -> None:
+    earliest_s = min(due_s for line in natural[:50] for due_s in (line.due_s, *(p.due_s for p in line.partials)))
+    said = [later(line, -earliest_s) for line in natural[:50]]
     file = tmp_path / "talk.jsonl"
-    replay.write(file, reversed(natural[:50]))
-    assert replay.read(file) == natural[:50]
+    replay.write(file, [later(line, begins_s) for line in reversed(said)])
+    assert replay.read(file) == said
 
 
 def test_the_simple_form_is_a_line_too(tmp_path: Path) -> None:
@@ -290,8 +302,8 @@ def test_the_simple_form_is_a_line_too(tmp_path: Path) -> None:
         '{"at_s":1,"meeting":"m","speaker":"Bob","text":"Hello.","source":"en","targets":["de"]}\n'
     )
     assert replay.read(file) == [
-        Line("3", "Hello.", "en", ("de",), 1.0, "m", "Bob"),
-        Line("1", "Good morning.", "en", ("de", "ja"), 2.5, "m", "Ann"),
+        Line("3", "Hello.", "en", ("de",), 0.0, "m", "Bob"),
+        Line("1", "Good morning.", "en", ("de", "ja"), 1.5, "m", "Ann"),
     ]
 
 
@@ -309,7 +321,7 @@ GOOD = '{"id":"a","text":"Hello.","source":"en","targets":["de"],"due_s":1.0}'
         (GOOD.replace('"a"', '"b"').replace('"de"', '"en"'), "line 2: it needs targets"),
         (GOOD.replace('"a"', '"b"').replace('["de"]', "[]"), "line 2: it needs targets"),
         (GOOD.replace('"a"', '"b"').replace('"de"', '"de","de"'), "line 2: a target is named twice"),
-        (GOOD.replace('"a"', '"b"').replace("1.0", "-1"), "line 2: a time is below 0"),
+        (GOOD.replace('"a"', '"b"').replace("1.0", "1e999"), "line 2: Number out of range"),
         (
             GOOD.replace('"a"', '"b"').replace("1.0", '1.0,"partials":[{"due_s":2,"text":"He"}]'),
             "line 2: a partial is due after its final",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from loadtest.results import Spread
 from loadtest.trial.idle import longest_idle_s
 from loadtest.trial.summary import Percentiles, Summary, by_name, summaries, summarise
+from loadtest.trial.table import summary_tables
 from loadtest.trial.values import (
     Closed,
     Delivered,
@@ -80,6 +81,39 @@ def test_only_what_was_finished_in_time_is_goodput() -> None:
     assert summary.tokens_per_s.median == 7.5
 
 
+def test_speed_is_what_was_finished_in_time_whenever_it_was_asked_for() -> None:
+    windowed = msgspec.structs.replace(trial([KEPT, KEPT]), finished=5, generated=30)
+    summary = summarise([windowed], OBJECTIVE)
+    assert (summary.requests_per_s.median, summary.tokens_per_s.median) == (2.5, 15.0)
+    assert summary.goodput_per_s.median == 1.0
+    assert summary.cpu_s_per_1000_tokens["engine"].median == pytest.approx(1000 / 30, abs=1e-4)
+    speed, cost = summary_tables([summary], OBJECTIVE)
+    assert speed.rows[0][0] == cost.rows[0][0] == "a trial"
+    whole = summarise([trial([KEPT]), msgspec.structs.replace(windowed, with_drain=True)], OBJECTIVE)
+    speed, _ = summary_tables([whole], OBJECTIVE)
+    assert speed.rows[0][0] == "a trial †"
+    assert "† Too little came before" in speed.caption
+
+
+def said(*readings: tuple[float, float]) -> list[Sample]:
+    return [Sample(float(n), running=running, tokens=tokens) for n, (running, tokens) in enumerate(readings)]
+
+
+def test_a_server_whose_counters_do_not_move_says_nothing() -> None:
+    moved = trial([KEPT], samples=said((3, 0), (5, 10), (4, 20), (4, 30), (4, 40)))
+    summary = summarise([moved], OBJECTIVE)
+    assert summary.running is not None
+    assert (summary.running.mean, summary.running.max) == (4.0, 5.0)
+    still = trial([KEPT], samples=said(*[(0.0, 0.0)] * 9))
+    assert summarise([still], OBJECTIVE).running is None
+    assert summarise([moved, still], OBJECTIVE).running == summary.running
+    # Nor does one that was asked a few times.
+    assert summarise([trial([KEPT], samples=said((3, 0), (5, 10), (4, 20), (4, 30)))], OBJECTIVE).running is None
+    # Nothing was to be generated, or the tokens are not told.
+    assert summarise([trial([REFUSED], samples=said(*[(2.0, 0.0)] * 5))], OBJECTIVE).running is not None
+    assert summarise([trial([KEPT], samples=gpu(*[50] * 5, running=2))], OBJECTIVE).running is not None
+
+
 def test_what_failed_is_not_finished_even_if_all_of_it_came() -> None:
     summary = summarise([trial([record(0.0, 0.1, 0.2, failed="internal")])], OBJECTIVE)
     assert (summary.finished, summary.failed, summary.unfinished) == (0, 1, 0)
@@ -117,6 +151,29 @@ def test_percentiles_are_those_of_all_repetitions_and_speed_is_spread_over_them(
     assert summary.cores == {"serving": 0.013, "engine": 0.133}
     assert (summary.lag_p99_ms, summary.lag_max_ms) == (0.5, 3.0)
     assert summary.delivered.count == 4
+
+
+def test_first_words_count_from_the_beginning_of_the_utterance() -> None:
+    begun = [
+        msgspec.structs.replace(KEPT, began_s=-1.5, shown_s=-1.2),
+        # Its first words came with the final.
+        msgspec.structs.replace(LATE, began_s=-2.0, shown_s=0.4),
+        msgspec.structs.replace(REFUSED, began_s=-1.0),
+    ]
+    summary = summarise([trial(begun)], OBJECTIVE)
+    assert summary.first_words == Percentiles(2, 300.0, 2_400.0, 2_400.0, 2_400.0, summary.first_words.curve)
+    speed, _ = summary_tables([summary], OBJECTIVE)
+    told = dict(zip(speed.head, speed.rows[0], strict=True))
+    assert told["first words on screen, since the utterance began p50 / p90 / p99, ms"] == "300 / 2,400 / 2,400"
+    # Without partials there is no such column.
+    alone, _ = summary_tables([summarise([trial([KEPT])], OBJECTIVE)], OBJECTIVE)
+    assert not any("first words" in name for name in alone.head)
+
+
+def test_a_summary_without_first_words_is_still_read() -> None:
+    whole = msgspec.to_builtins(summarise([trial([KEPT])], OBJECTIVE))
+    del whole["first_words"]
+    assert msgspec.convert(whole, Summary).first_words.count == 0
 
 
 def test_whole_answers_have_no_pace() -> None:

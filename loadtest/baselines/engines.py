@@ -22,7 +22,7 @@ from gateway.errors import EngineFailed
 from gateway.events import TranslationRequest
 from loadtest.baselines.messages import Job, Translation
 
-__all__ = ["BatchEngine", "SimulatedBatches", "VllmBatches", "build"]
+__all__ = ["BatchEngine", "SimulatedBatches", "build"]
 
 
 class BatchEngine(Protocol):
@@ -39,7 +39,7 @@ class BatchEngine(Protocol):
 
 def build(settings: EngineSettings) -> BatchEngine:
     """Load it; blocks for as long as that takes. Raises whatever the engine raises."""
-    return SimulatedBatches(settings.script) if settings.kind == "simulated" else VllmBatches(settings)
+    return SimulatedBatches(settings.script) if settings.kind == "simulated" else _VllmBatches(settings)
 
 
 class SimulatedBatches:
@@ -71,7 +71,7 @@ class SimulatedBatches:
         return next((rule for rule in self._script.rules if rule.match in text), Rule(match=""))
 
 
-class VllmBatches:
+class _VllmBatches:
     """vLLM as for offline work, with the gateway's prompts, output limits, sampling and engine arguments."""
 
     def __init__(self, settings: EngineSettings) -> None:

@@ -20,10 +20,10 @@ from starlette.routing import Route
 
 from loadtest.baselines.workers import Refused, State, Workers
 
-__all__ = ["Asked", "Told", "application"]
+__all__ = ["application"]
 
 
-class Asked(Struct, frozen=True):
+class _Asked(Struct, frozen=True):
     """The body of a request."""
 
     text: str
@@ -31,7 +31,7 @@ class Asked(Struct, frozen=True):
     target: str
 
 
-class Told(Struct, frozen=True):
+class _Told(Struct, frozen=True):
     """The body of an answer. Seconds: first_token_s, from the request to the model's first token, null where the
     engine does not tell; queue_s, in both queues; total_s, from the request to the answer."""
 
@@ -46,7 +46,7 @@ class _Failure(Struct, frozen=True):
     error: str
 
 
-_asked = msgspec.json.Decoder(Asked)
+_asked = msgspec.json.Decoder(_Asked)
 
 
 def application(workers: Workers) -> Starlette:
@@ -73,7 +73,7 @@ def application(workers: Workers) -> Starlette:
         counts.queue_s.inc(timed.queue_s)
         counts.response_s.inc(total_s)
         first_token_s = None if made.first_token_s is None else made.first_token_s - began_s
-        return _json(Told(made.text, made.tokens, first_token_s, timed.queue_s, total_s))
+        return _json(_Told(made.text, made.tokens, first_token_s, timed.queue_s, total_s))
 
     async def readyz(_request: Request) -> Response:
         ready = workers.state is State.READY

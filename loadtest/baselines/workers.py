@@ -25,7 +25,7 @@ from loadtest.baselines.architecture import Plan
 from loadtest.baselines.messages import Answers, Begun, Broken, Job, Ready, Report, Translation
 from loadtest.baselines.worker import Jobs, Reports, work
 
-__all__ = ["Refused", "State", "Timed", "Workers"]
+__all__ = ["Refused", "State", "Workers"]
 
 # Between looks at whether the workers live; to end by themselves; to be gone once killed.
 _LOOK_S, _LEAVE_S, _KILL_S = 0.25, 10.0, 5.0

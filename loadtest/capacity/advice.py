@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from loadtest.capacity.candidates import Choice, Tried
-from loadtest.capacity.capacity import HEADROOM, with_headroom
+from loadtest.capacity.capacity import HEADROOM, capacity_finding, with_headroom
 from loadtest.capacity.memory import Cache, Model, Need, need
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.points import Point, numbers, too_few
 from loadtest.capacity.recorded import Recorded
 from loadtest.trial.values import Finding
 
-__all__ = ["Advice", "Fit", "Scale", "advise", "scale"]
+__all__ = ["Advice", "Fit", "advise", "scale"]
 
 # A GPU's whole memory is never there for one process.
 _MOST_SHARE = 0.95
@@ -38,7 +38,8 @@ class Fit(Struct, frozen=True, kw_only=True):
 
 
 class Advice(Struct, frozen=True):
-    """toml: to be pasted; empty when nothing can be recommended."""
+    """toml: to be pasted, with settings that were run, and in comments what was reckoned; empty when nothing can
+    be recommended."""
 
     findings: list[Finding]
     toml: str
@@ -83,11 +84,12 @@ def advise(
     fit: Fit,
     workloads: Sequence[Recorded] = (),
     left_out: Sequence[str] = (),
+    interrupted: bool = False,
 ) -> Advice:
     """Everything that is said. at: the run that confirmed the chosen capacity. workload: as the gateway counted
     what was offered then; workloads: in all runs with those settings, by load. recorded: what an operator's own
-    gateway did."""
-    notes = _notes(tried, left_out)
+    gateway did. left_out: settings that were not tried, for want of time or because it was interrupted."""
+    notes = _notes(tried, offer.unit, left_out, interrupted)
     if choice is None or at is None or choice.tried.found is None:
         objective = f"{offer.objective.first_token_ms:g} ms"
         nothing = Finding(
@@ -98,7 +100,7 @@ def advise(
         )
         return Advice([nothing, *notes], "")
     capacity, unit = choice.tried.capacity, offer.unit
-    settings, memory = _memory(choice, offer, at, output_tokens_p99, workload, recorded, fit)
+    reckoned, memory = _memory(choice, offer, at, output_tokens_p99, workload, recorded, fit)
     found = choice.tried.found
     sure = f"{found.ended.value.capitalize()}. {too_few(at, offer)}".strip()
     candidate = choice.tried.candidate
@@ -109,7 +111,7 @@ def advise(
         Finding("max_num_seqs", str(candidate.max_num_seqs), note=choice.why),
         Finding("max_num_batched_tokens", str(budget) if budget is not None else "the gateway's own choice"),
         *memory,
-        Finding(f"a {device} carries", unit.words(capacity), note=sure),
+        capacity_finding(f"a {device} carries", found, unit, sure),
         Finding(f"with {HEADROOM:.0%} kept free", unit.words(planned), note="What to plan with."),
         Finding("first token there, p50 / p99", f"{numbers(at.first_p50_ms)} / {numbers(at.first_p99_ms)} ms"),
         Finding("tokens of finals there", f"{numbers(at.tokens_per_s)}/s"),
@@ -121,13 +123,18 @@ def advise(
         f"{unit.words(capacity)} a {device}; plan with {unit.words(planned)} ({HEADROOM:.0%} kept free):",
         f"{offer.objective.quantile * 100:g} % of the first tokens within {offer.objective.first_token_ms:g} ms;",
         f"{offer.workload}.",
+        *([] if found.ended.confirmed else [f"NOT CONFIRMED: {found.ended.value}."]),
     ]
     engine = {
         "max_num_seqs": candidate.max_num_seqs,
         **({"max_num_batched_tokens": budget} if budget is not None else {}),
-        **settings,
     }
-    lines = [*(f"# {line}" for line in said), "[engine]", *(f"{name} = {value}" for name, value in engine.items())]
+    lines = [
+        *(f"# {line}" for line in said),
+        "[engine]",
+        *(f"{name} = {value}" for name, value in engine.items()),
+        *(f"# {name} = {value}  # reckoned, not run" for name, value in reckoned.items()),
+    ]
     return Advice(findings, "\n".join(lines) + "\n")
 
 
@@ -142,14 +149,24 @@ def _revisions(workload: Recorded | None, workloads: Sequence[Recorded]) -> list
     return [Finding("revisions translated for each final there", f"{workload.partials_per_final:.1f}", note=note)]
 
 
-def _notes(tried: Sequence[Tried], left_out: Sequence[str]) -> list[Finding]:
-    failed = [
-        Finding(f"not measured: {each.candidate}", "failed", note=each.failed) for each in tried if each.failed
-    ]
-    if left_out:
-        note = f"There was no time for {', '.join(left_out)} (--time-limit-s)."
-        failed.append(Finding("the search", "incomplete", note=note))
-    return failed
+def _notes(tried: Sequence[Tried], unit: Unit, left_out: Sequence[str], interrupted: bool) -> list[Finding]:
+    """What might have been recommended, had it been tried, or tried to the end."""
+    told: list[Finding] = []
+    for each in tried:
+        if each.found is None:
+            told.append(Finding(f"not measured: {each.candidate}", "failed", note=each.failed or ""))
+        elif each.found.ended.cut_short:
+            value = unit.words(each.found.capacity) if each.found.capacity is not None else "nothing"
+            why = " ".join(filter(None, [f"{each.found.ended.value.capitalize()}.", each.failed]))
+            told.append(Finding(f"cut short: {each.candidate}", value, note=f"{why} It may carry more, or less."))
+    missing = ", ".join(left_out)
+    if interrupted:
+        note = f"Not tried: {missing}." if missing else ""
+        told.append(Finding("the search", "interrupted", passed=False, note=note))
+    elif missing:
+        note = f"There was no time for {missing} (--time-limit-s)."
+        told.append(Finding("the search", "incomplete", note=note))
+    return told
 
 
 def _memory(
@@ -161,7 +178,7 @@ def _memory(
     recorded: Recorded | None,
     fit: Fit,
 ) -> tuple[dict[str, float], list[Finding]]:
-    """The setting of the cache, and what it is made of."""
+    """The setting of the cache, and what it is made of. It is reckoned: no gateway was run with it."""
     # What is longer of both: the operator's own prompts hold context and glossaries, the scenario's none.
     prompts = [each.prompt_tokens for each in (workload, recorded) if each is not None and each.prompt_tokens]
     if fit.model is None or not prompts or output_tokens_p99 is None:
@@ -183,21 +200,19 @@ def _memory(
     )
     if needed.share is None:
         gib = max(1, math.ceil(needed.cache_gib))
-        return {"kv_cache_gib": float(gib)}, [Finding("kv_cache_gib", str(gib), note=f"{made_of}.")]
+        return {"kv_cache_gib": float(gib)}, [Finding("kv_cache_gib, reckoned", str(gib), note=f"{made_of}.")]
     return _share(needed, made_of, fit)
 
 
 def _share(needed: Need, made_of: str, fit: Fit) -> tuple[dict[str, float], list[Finding]]:
     assert needed.share is not None  # noqa: S101 -- there is a GPU
     note = f"{made_of}, reserve {needed.reserve_gib:.1f} GiB: {needed.total_gib:.1f} of {fit.gpu_gib:.0f} GiB."
+    name, value = "gpu_memory_utilization, reckoned", f"{needed.share:.2f}"
     if needed.share > _MOST_SHARE:
-        finding = Finding(
-            "gpu_memory_utilization", f"{needed.share:.2f}", bar=f"≤ {_MOST_SHARE}", passed=False, note=note
-        )
-        return {"gpu_memory_utilization": _MOST_SHARE}, [finding]
-    more = "" if needed.share >= 0.9 else " The least that is needed; a larger share keeps more prompts cached."
-    finding = Finding("gpu_memory_utilization", f"{needed.share:.2f}", note=note + more)
-    return {"gpu_memory_utilization": needed.share}, [finding]
+        more = "More than there is; what was run had less, and could keep fewer prompts cached."
+        return {}, [Finding(name, value, note=f"{note} {more}")]
+    more = "The least that is needed. What was run had the share of your own settings, which keeps more cached."
+    return {"gpu_memory_utilization": needed.share}, [Finding(name, value, note=f"{note} {more}")]
 
 
 def _own(recorded: Recorded, by: Scale, capacity: float, at: Point, unit: Unit, device: str) -> list[Finding]:

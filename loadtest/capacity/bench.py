@@ -10,20 +10,24 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from loadtest.capacity.offer import Offer
 from loadtest.capacity.points import Measured, judge
 from loadtest.capacity.recorded import Recorded, Scrape, compare, parse
-from loadtest.capacity.search import Run, Seen
+from loadtest.capacity.search import Run, Seen, Stop
 from loadtest.commands import Say
 from loadtest.driving.driver import driver
+from loadtest.interruption import go_on
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
 from loadtest.trial.measure import measure
+from loadtest.trial.values import Finding
 
-__all__ = ["Bench", "Deadline", "follow", "slots"]
+__all__ = ["Bench", "Deadline", "Followed", "Stopped", "follow", "slots", "stopped_finding"]
 
 _Answer = TypeVar("_Answer")
 
@@ -38,7 +42,6 @@ _LIMIT_S = 30.0
 
 # What a run takes besides the time in which lines are due: client processes, what is left in the queue.
 _BESIDES_S = 3.0
-
 
 # A run that was lost by the driver alone is repeated so often.
 _AGAIN = 2
@@ -64,14 +67,16 @@ class Bench:
         self._say = say
         self._processes = processes
         self._label = label
+        self._runs = 0
 
     def takes_s(self, run: Run) -> float:
         """About how long a run takes."""
         return self._offer.seconds(run.long) + _BESIDES_S
 
     async def measure(self, run: Run) -> Measured:
-        """Offer this load, and let the gateway finish. Raises `LoadtestError`."""
-        offered = await asyncio.to_thread(self._offer.at, run.load, run.seed, run.long)
+        """Offer this load, in words that this gateway has not heard yet. Raises `LoadtestError`."""
+        number, self._runs = self._runs, self._runs + 1
+        offered = await asyncio.to_thread(self._offer.at, run.load, number, run.long)
         await self._settled()
         before = await self._scrape()
         name = self._label + self._offer.unit.words(run.load) + (", confirmation" if run.long else "")
@@ -92,7 +97,8 @@ class Bench:
                 allow_bottleneck=True,
             )
         cores = len(os.sched_getaffinity(0))
-        point = judge(trial, run, self._offer, slots=slots(self._running.settings), cores=cores)
+        full = slots(self._running.settings)
+        point = judge(trial, run, self._offer, seed=offered.seed, slots=full, cores=cores)
         return Measured(point, trial, _counted(before, await self._scrape()))
 
     async def _scrape(self) -> Scrape | None:
@@ -141,31 +147,80 @@ def slots(settings: dict[str, Any]) -> int | None:
     return int(engine.get("max_num_seqs", 16))
 
 
+class Stopped(Struct, frozen=True):
+    """Why a search got no further answers. why: one sentence, or nothing more than the reason."""
+
+    by: Stop
+    why: str = ""
+
+
+class Followed(Struct, Generic[_Answer], frozen=True):
+    """The answer of a search, and all that was measured for it. stopped: null where it went on to its end."""
+
+    answer: _Answer
+    measured: list[Measured]
+    stopped: Stopped | None = None
+
+
 async def follow(
-    search: Generator[Run, Seen | None, _Answer],
+    search: Generator[Run, Seen | Stop, _Answer],
     measure_one: Callable[[Run], Awaitable[Measured]],
     takes_s: Callable[[Run], float],
     deadline: Deadline,
-) -> tuple[_Answer, list[Measured]]:
-    """Play a search to its end: its answer and all that was measured.
+) -> Followed[_Answer]:
+    """Play a search to its end.
 
-    It ends early where there is no time for the next run, and where the objective was lost by the driver alone,
-    also when the run was repeated: what it says of the gateway is nothing.
+    It ends early where there is no time for the next run; where a run fails; when it is interrupted; and where the
+    objective was lost by the driver alone, also when the run was repeated: what it says of the gateway is nothing.
+    What was measured until then is there in each case; a cancellation is taken note of and goes no further.
     """
     measured: list[Measured] = []
+    stopped: Stopped | None = None
     run = next(search)
     while True:
-        seen: Seen | None = None
-        if takes_s(run) <= deadline.left_s:
-            one = await measure_one(run)
-            again = _AGAIN
-            while one.point.driver is not None and again and takes_s(run) <= deadline.left_s:
-                # A moment in which the machine did something else? What stays like that is the driver's limit.
-                one, again = await measure_one(run), again - 1
-            measured.append(one)
-            if one.point.driver is None:
-                seen = one.point.seen
+        told = await _told(run, measure_one, takes_s, deadline, measured)
+        if isinstance(told, Stopped):
+            stopped = told
         try:
-            run = search.send(seen)
+            run = search.send(told.by if isinstance(told, Stopped) else told)
         except StopIteration as stop:
-            return stop.value, measured
+            return Followed(stop.value, measured, stopped)
+
+
+async def _told(
+    run: Run,
+    measure_one: Callable[[Run], Awaitable[Measured]],
+    takes_s: Callable[[Run], float],
+    deadline: Deadline,
+    measured: list[Measured],
+) -> Seen | Stopped:
+    """What a run showed; it is added to those that were measured."""
+    if takes_s(run) > deadline.left_s:
+        return Stopped(Stop.TIME)
+    try:
+        one = await measure_one(run)
+        again = _AGAIN
+        while one.point.driver is not None and again and takes_s(run) <= deadline.left_s:
+            # A moment in which the machine did something else? What stays like that is the driver's limit.
+            one, again = await measure_one(run), again - 1
+    except LoadtestError as error:
+        return Stopped(Stop.FAILED, str(error))
+    except asyncio.CancelledError:
+        go_on()
+        return Stopped(Stop.INTERRUPTED)
+    measured.append(one)
+    return one.point.seen if one.point.driver is None else Stopped(Stop.DRIVER, one.point.driver)
+
+
+def stopped_finding(stopped: Stopped) -> Finding | None:
+    """What an error or an interruption left undone; of the others the findings of each search tell."""
+    match stopped.by:
+        case Stop.FAILED:
+            return Finding("the search", stopped.by.value, passed=False, note=f"{stopped.why} {_STANDS}")
+        case Stop.INTERRUPTED:
+            return Finding("the search", stopped.by.value, passed=False, note=_STANDS)
+        case _:
+            return None
+
+
+_STANDS = "What was measured before stands."

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from loadtest.capacity.search import Found
 
-__all__ = ["Candidate", "Choice", "Tried", "candidates_search", "choose", "near"]
+__all__ = ["Candidate", "Choice", "Tried", "candidates_search", "choose"]
 
 # Closer to the best than this counts as equally good: so much lies between two runs of the same settings.
 _NEAR = 0.03
@@ -30,7 +30,7 @@ class Candidate(Struct, frozen=True):
 
 
 class Tried(Struct, frozen=True):
-    """failed: why a gateway with these settings could not be measured."""
+    """failed: why a gateway with these settings could not be measured, or no further than `found` says."""
 
     candidate: Candidate
     found: Found | None
@@ -80,7 +80,7 @@ def choose(tried: Sequence[Tried]) -> Choice | None:
     own = [each for each in able if each.candidate.max_num_batched_tokens is None] or able
     most = max(own, key=lambda each: each.capacity)
     chosen = min(
-        (each for each in own if near(each.capacity, most.capacity)), key=lambda each: each.candidate.max_num_seqs
+        (each for each in own if _near(each.capacity, most.capacity)), key=lambda each: each.candidate.max_num_seqs
     )
     if chosen is most:
         why = "It carries the most of those that were tried."
@@ -94,13 +94,13 @@ def choose(tried: Sequence[Tried]) -> Choice | None:
         )
     size = chosen.candidate.max_num_seqs
     budgets = [each for each in able if each.candidate.max_num_seqs == size and each is not chosen]
-    if budgets and not near(chosen.capacity, (better := max(budgets, key=lambda each: each.capacity)).capacity):
+    if budgets and not _near(chosen.capacity, (better := max(budgets, key=lambda each: each.capacity)).capacity):
         budget = better.candidate.max_num_batched_tokens
         why += f" {budget} tokens a step carry {better.capacity:g}, the gateway's own choice {chosen.capacity:g}."
         chosen = better
     return Choice(chosen, why)
 
 
-def near(capacity: float, best: float) -> bool:
+def _near(capacity: float, best: float) -> bool:
     """Whether a capacity counts as good as the best."""
     return capacity >= best * (1 - _NEAR)

@@ -10,18 +10,26 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 
 from msgspec import to_builtins
-from msgspec.structs import replace
 
-from loadtest.capacity.bench import Bench, Deadline, follow
+from loadtest.capacity.bench import Bench, Deadline, Followed, follow
 from loadtest.capacity.curve import Plan, curve
 from loadtest.capacity.offer import Offer, Unit
-from loadtest.capacity.points import Measured, Point, driver_limit, numbers, too_few
-from loadtest.capacity.search import Bounds, Ended, Found, capacity_search
+from loadtest.capacity.points import Point, driver_limit, numbers, too_few
+from loadtest.capacity.search import Bounds, Found, capacity_search
 from loadtest.commands import Say
 from loadtest.systems.running import Running
 from loadtest.trial.values import Finding, Report
 
-__all__ = ["HEADROOM", "CapacityPlan", "at_capacity", "capacity", "findings", "look_for", "with_headroom"]
+__all__ = [
+    "HEADROOM",
+    "CapacityPlan",
+    "at_capacity",
+    "capacity",
+    "capacity_finding",
+    "findings",
+    "look_for",
+    "with_headroom",
+]
 
 HEADROOM = 0.3
 """What is kept free of a capacity: for a busier hour, a gateway that is being restarted, talk that differs."""
@@ -52,12 +60,9 @@ async def capacity(
 
 async def look_for(
     bench: Bench, start: float, bounds: Bounds, deadline: Deadline, worth: float = 0.0
-) -> tuple[Found, list[Measured]]:
+) -> Followed[Found]:
     """The capacity of one gateway, and all runs that were made for it."""
-    found, measured = await follow(capacity_search(start, bounds, worth), bench.measure, bench.takes_s, deadline)
-    if found.ended is Ended.TIME and measured and measured[-1].point.driver is not None:
-        found = replace(found, ended=Ended.DRIVER)
-    return found, measured
+    return await follow(capacity_search(start, bounds, worth), bench.measure, bench.takes_s, deadline)
 
 
 def at_capacity(points: Sequence[Point], found: Found) -> Point | None:
@@ -72,18 +77,28 @@ def with_headroom(load: float, unit: Unit) -> float:
     return float(math.floor(left + 1e-9)) if unit is Unit.MEETINGS else float(f"{left:.2g}")
 
 
+def capacity_finding(name: str, found: Found, unit: Unit, note: str) -> Finding:
+    """Of a capacity that is not null. One that was not confirmed is nothing to plan with, and fails."""
+    assert found.capacity is not None  # noqa: S101 -- as it says
+    value = unit.words(found.capacity)
+    if found.ended.confirmed:
+        return Finding(name, value, note=note)
+    return Finding(name, value, bar="confirmed", passed=False, note=note)
+
+
 def findings(points: Sequence[Point], found: Found, offer: Offer) -> list[Finding]:
-    """The answer, what came out there, how sure it is. points: at least one."""
+    """The answer, what came out there, how sure it is: one that is not confirmed fails. points: at least one."""
     unit, best = offer.unit, at_capacity(points, found)
     told: list[Finding] = []
     if best is None or found.capacity is None:
         least = min(each.load for each in points)
-        told.append(Finding("capacity", "none", note=f"Not even {unit.words(least)} kept the objective."))
+        note = f"Not even {unit.words(least)} kept the objective."
+        told.append(Finding("capacity", "none", passed=False, note=note))
     else:
         above = f" {unit.words(found.at_most)} did not keep it." if found.at_most is not None else ""
         note = f"{found.ended.value.capitalize()}.{above} {too_few(best, offer)}".strip()
         told += [
-            Finding("capacity", unit.words(found.capacity), note=note),
+            capacity_finding("capacity", found, unit, note),
             Finding(
                 f"with {HEADROOM:.0%} kept free",
                 unit.words(with_headroom(found.capacity, unit)),

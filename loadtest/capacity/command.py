@@ -20,7 +20,18 @@ from loadtest.capacity.advice import Fit
 from loadtest.capacity.capacity import CapacityPlan, capacity
 from loadtest.capacity.memory import read_model
 from loadtest.capacity.offer import Offer, Unit
-from loadtest.capacity.options import UNITS, add_common, add_list, add_unit, add_url, floats, model, offer, system
+from loadtest.capacity.options import (
+    UNITS,
+    add_common,
+    add_list,
+    add_unit,
+    add_url,
+    floats,
+    model,
+    offer,
+    refuse,
+    system,
+)
 from loadtest.capacity.recommend import RecommendPlan, recommend
 from loadtest.capacity.recorded import Recorded, watch
 from loadtest.capacity.search import Bounds
@@ -55,10 +66,13 @@ def _bounds(options: argparse.Namespace, unit: Unit, *, resolution: float, both_
     )
 
 
-def _add_search(parser: argparse.ArgumentParser, *, start: float, runs: int) -> None:
+_START, _MOST, _SWEEP_RUNS = 4, 20_000, 24
+
+
+def _add_search(parser: argparse.ArgumentParser, *, runs: int) -> None:
     add = parser.add_argument
-    add("--start", type=from_(0.1, 1e6), default=start, metavar="LOAD", help="the first load that is tried")
-    add("--most", type=from_(1, 1e6), default=20_000, metavar="LOAD", help="no larger load is tried")
+    add("--start", type=from_(0.1, 1e6), default=_START, metavar="LOAD", help="the first load that is tried")
+    add("--most", type=from_(1, 1e6), default=_MOST, metavar="LOAD", help="no larger load is tried")
     add("--runs", type=between(2, 200), default=runs, metavar="N", help="no more runs than this for one gateway")
 
 
@@ -73,15 +87,14 @@ def _add_sweep(parser: argparse.ArgumentParser) -> None:
         "--rates", type=floats, metavar="N,N", help="translations a second; without it they are found"
     )
     loads.add_argument("--meetings", type=numbers, metavar="N,N", help="meetings with partials, instead of rates")
-    add_unit(parser, "requests")
-    _add_search(parser, start=4, runs=24)
+    parser.add_argument(
+        "--unit", choices=tuple(UNITS), help="what is counted where the loads are found; without it requests"
+    )
+    _add_search(parser, runs=_SWEEP_RUNS)
 
 
 async def _sweep(options: argparse.Namespace, command: str, say: Say) -> Report:
-    loads = options.rates
-    unit = UNITS[options.unit] if loads is None else Unit.REQUESTS
-    if options.meetings is not None:
-        unit, loads = Unit.MEETINGS, tuple(map(float, options.meetings))
+    unit, loads = _loads(options)
     plan = SweepPlan(
         offer=offer(options, unit),
         model=model(options),
@@ -94,6 +107,17 @@ async def _sweep(options: argparse.Namespace, command: str, say: Say) -> Report:
     return await sweep(plan, system(options, say), command, say)
 
 
+def _loads(options: argparse.Namespace) -> tuple[Unit, tuple[float, ...] | None]:
+    """In what loads are counted, and those that were given; null: they are found."""
+    if options.rates is None and options.meetings is None:
+        return UNITS[options.unit or "requests"], None
+    given = {"unit": None, "start": _START, "most": _MOST, "runs": _SWEEP_RUNS}
+    refuse(options, given, "--rates and --meetings say which loads are offered, and in what they are counted.")
+    if options.meetings is not None:
+        return Unit.MEETINGS, tuple(map(float, options.meetings))
+    return Unit.REQUESTS, options.rates
+
+
 # ---------------------------------------------------------------- capacity
 
 
@@ -101,7 +125,7 @@ def _add_capacity(parser: argparse.ArgumentParser) -> None:
     add_common(parser, time_limit_s=1_800)
     add_url(parser)
     add_unit(parser, "meetings")
-    _add_search(parser, start=4, runs=16)
+    _add_search(parser, runs=16)
 
 
 async def _capacity(options: argparse.Namespace, command: str, say: Say) -> Report:
@@ -123,7 +147,7 @@ async def _capacity(options: argparse.Namespace, command: str, say: Say) -> Repo
 def _add_recommend(parser: argparse.ArgumentParser) -> None:
     add_common(parser, time_limit_s=3_600)
     add_unit(parser, "meetings")
-    _add_search(parser, start=4, runs=14)
+    _add_search(parser, runs=14)
     add = parser.add_argument
     add_list(
         *(parser, "--max-num-seqs"),
@@ -164,17 +188,19 @@ def _budgets(text: str) -> tuple[int, ...]:
 
 
 async def _recommend(options: argparse.Namespace, command: str, say: Say) -> Report:
-    own = settings(options)
+    own, unit = settings(options), UNITS[options.unit]
+    offered = offer(options, unit)
     gpu_mib = _gpu_mib() if own.get("engine", {}).get("kind") != "simulated" else None
     recorded = None
     if options.metrics is not None:
         recorded = await watch(options.metrics, options.metrics_again, options.watch_s, say)
     elif options.metrics_again is not None:
         raise LoadtestError("--metrics-again is the later one of two: the earlier one is --metrics.")
-    unit = UNITS[options.unit]
-    offered = offer(options, unit)
+    if recorded is not None:
+        offered = _like(offered, recorded)
+    offered.check()
     plan = RecommendPlan(
-        offer=offered if recorded is None else _like(offered, recorded),
+        offer=offered,
         model=model_name(own),
         settings=own,
         seqs=tuple(sorted(options.seqs)),
@@ -266,7 +292,7 @@ CAPACITY = _command(
     "capacity",
     "the most meetings, or requests a second, under an objective",
     "Finds the largest load that one gateway carries while it keeps an objective, by bisection over real runs, "
-    "and confirms it with other talk. Exit status 1 when the driver was the limit.",
+    "and confirms it with other talk. Exit status 1 where it could not be confirmed.",
     _add_capacity,
     _capacity,
 )
@@ -275,7 +301,8 @@ RECOMMEND = _command(
     "recommend",
     "settings for a workload and an objective, with the curve",
     "From a workload, a scenario or the metrics of a gateway of yours, to max_num_seqs, max_num_batched_tokens, "
-    "memory and meetings per GPU: each setting is tried for real. Writes recommended.toml too.",
+    "meetings per GPU: each setting is tried for real. Writes recommended.toml too. Exit status 1 where what is "
+    "recommended could not be confirmed.",
     _add_recommend,
     _recommend,
 )

@@ -5,6 +5,7 @@ Knows: the bench, what such a report holds. Must not know: which loads are tried
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -12,9 +13,10 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, to_builtins
 
-from loadtest.capacity.bench import Bench, Deadline
+from loadtest.capacity.bench import Bench, Deadline, Followed, Stopped, stopped_finding
 from loadtest.capacity.offer import Offer, described
-from loadtest.capacity.points import Measured, Point
+from loadtest.capacity.points import Point
+from loadtest.capacity.search import Stop
 from loadtest.commands import Say
 from loadtest.machine import describe
 from loadtest.results import LoadtestError
@@ -42,20 +44,25 @@ async def curve(
     command: str,
     say: Say,
     *,
-    search: Callable[[Bench, Deadline], Awaitable[tuple[_Found, list[Measured]]]],
+    search: Callable[[Bench, Deadline], Awaitable[Followed[_Found]]],
     findings: Callable[[Sequence[Point], _Found, Offer], list[Finding]],
     details: Callable[[_Found], dict[str, Any]] = lambda _: {},
 ) -> Report:
-    """Search on one gateway, and report all runs. Raises `LoadtestError`, also without time for a single run."""
+    """Search on one gateway, and report all runs, also those before an error or an interruption.
+
+    Raises `LoadtestError`, also without time for a single run, and `CancelledError` before the first one is over.
+    """
     began, machine = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), describe()
     deadline = Deadline(plan.time_limit_s)
     async with system as running:
         bench = Bench(running, plan.offer, say, processes=plan.processes)
-        found, measured = await search(bench, deadline)
+        followed = await search(bench, deadline)
         settings = dict(running.settings)
+    found, measured, stopped = followed.answer, followed.measured, followed.stopped
     if not measured:
-        raise LoadtestError("There was no time for a single run: allow more (--time-limit-s) or shorter steps.")
+        raise _without_a_run(stopped)
     points = [each.point for each in measured]
+    undone = stopped_finding(stopped) if stopped is not None else None
     return Report(
         kind=kind,
         command=command,
@@ -64,7 +71,16 @@ async def curve(
         machine=machine,
         settings={"gateway": settings, kind: described(plan)},
         objective=plan.offer.objective,
-        findings=findings(points, found, plan.offer),
+        findings=[*findings(points, found, plan.offer), *([undone] if undone is not None else [])],
         trials=[each.trial for each in sorted(measured, key=lambda each: each.point.load)],
         details={"unit": plan.offer.unit.value, **details(found), "points": to_builtins(points)},
     )
+
+
+def _without_a_run(stopped: Stopped | None) -> BaseException:
+    match stopped:
+        case Stopped(by=Stop.FAILED, why=why):
+            return LoadtestError(why)
+        case Stopped(by=Stop.INTERRUPTED):
+            return asyncio.CancelledError()
+    return LoadtestError("There was no time for a single run: allow more (--time-limit-s) or shorter steps.")

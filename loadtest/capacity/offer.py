@@ -6,7 +6,7 @@ Knows: scenarios, the two units in which a load is counted. Must not know: what 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import random
 from enum import Enum
 from typing import Any
 
@@ -14,12 +14,12 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from loadtest.results import LoadtestError
-from loadtest.talk.scenario import Scenario, arrivals, meetings_lines, request_lines, translations_per_s
+from loadtest.talk.scenario import Scenario, arrivals, check, meetings_lines, request_lines, translations_per_s
 from loadtest.trial.values import InMeetings, Line, Load, Objective, Open
 
-__all__ = ["Offer", "Offered", "Unit", "described"]
+__all__ = ["Offer", "Unit", "described"]
 
-# What is said in a confirmation has nothing in common with what was said before.
+# No two runs on a gateway say the same: the engine keeps the prompts that it knows, and answers sooner.
 _SEEDS_APART = 1_000
 
 # Part of a step that is not counted: until as many sequences run as will from then on.
@@ -42,10 +42,11 @@ class Unit(Enum):
 
 
 class Offered(Struct, frozen=True):
-    """Lines, and the load that they amount to. beginning_s: lines due before it are not counted."""
+    """Lines, and the load that they amount to. seed: which lines. beginning_s: from then on, it counts."""
 
     lines: list[Line]
     load: Load
+    seed: int
     beginning_s: float
     seconds: float
 
@@ -68,9 +69,17 @@ class Offer(Struct, frozen=True, kw_only=True):
         """How long lines are due in one run."""
         return self.step_s * ((_CONFIRMS if long else 1.0) + _BEGINNING)
 
-    def at(self, load: float, seed: int = 0, long: bool = False) -> Offered:
-        """The lines of one run; some of them are due after its beginning. Raises `LoadtestError`."""
-        scenario = replace(self.scenario, seed=self.scenario.seed + seed * _SEEDS_APART)
+    def check(self) -> None:
+        """Raises `LoadtestError` for what can be offered under no load."""
+        if not self.replayed:
+            check(self.scenario, meetings=self.unit is Unit.MEETINGS)
+        elif self.unit is Unit.MEETINGS:
+            raise LoadtestError("Lines of a file can be offered at rates (--unit requests), not in meetings.")
+
+    def at(self, load: float, number: int = 0, long: bool = False) -> Offered:
+        """The lines of one run; some of them are due after its beginning. number: of the run; each says something
+        else. Raises `LoadtestError`."""
+        scenario = replace(self.scenario, seed=self.scenario.seed + number * _SEEDS_APART)
         seconds = self.seconds(long)
         if self.unit is Unit.MEETINGS:
             offered = self._in_meetings(replace(scenario, meetings=round(load)), seconds)
@@ -87,7 +96,7 @@ class Offer(Struct, frozen=True, kw_only=True):
         """For people."""
         said = self.scenario
         if self.replayed:
-            return f"{len(self.replayed)} lines of a file, as often as needed, at random times"
+            return f"{len(self.replayed)} lines of a file, over and over if need be, at random times"
         texts = f"{said.shape} talk, seed {said.seed}, {said.source} to {', '.join(said.targets)}"
         if self.unit is Unit.REQUESTS:
             return f"{texts}, one request a translation, at random times"
@@ -95,61 +104,24 @@ class Offer(Struct, frozen=True, kw_only=True):
         return f"{texts}, meetings of {said.people} people, {partials}"
 
     def _in_meetings(self, scenario: Scenario, seconds: float) -> Offered:
-        if self.replayed:
-            raise LoadtestError("Lines of a file can be offered at rates, not in more or fewer meetings.")
-        lines = _meetings(scenario, seconds)
+        lines = meetings_lines(scenario, seconds)
         speakers = len({(line.meeting, line.speaker) for line in lines})
         load = InMeetings(meetings=scenario.meetings, speakers=speakers, per_s=translations_per_s(lines))
-        return Offered(lines, load, self.step_s * _BEGINNING, seconds)
+        return Offered(lines, load, scenario.seed, self.step_s * _BEGINNING, seconds)
 
     def _requests(self, scenario: Scenario, per_s: float, seconds: float) -> Offered:
         # More than will be due, whatever the chance.
         count = math.ceil(per_s * seconds + 6 * math.sqrt(per_s * seconds) + 10)
-        lines = self._again(count) if self.replayed else _requests(scenario, count)
+        lines = self._again(count, scenario.seed) if self.replayed else request_lines(scenario, count)
         due = [line for line in arrivals(lines, per_s, scenario.seed) if line.due_s < seconds]
-        return Offered(due, Open(per_s), self.step_s * _BEGINNING, seconds)
+        return Offered(due, Open(per_s), scenario.seed, self.step_s * _BEGINNING, seconds)
 
-    def _again(self, count: int) -> list[Line]:
-        """The file's lines, over and over."""
+    def _again(self, count: int, seed: int) -> list[Line]:
+        """The file's lines, over and over, from anywhere: a long file has something new for each run."""
         lines = self.replayed
-        rounds = [(number // len(lines), lines[number % len(lines)]) for number in range(count)]
-        return [replace(line, id=f"{turn}-{line.id}", partials=()) for turn, line in rounds]
-
-
-# A thousand meetings take a minute to write, and a search comes back to the same ones: kind of lines, scenario and
-# seconds → how many were written, and the lines.
-_written: dict[tuple[str, Scenario, float], tuple[int, list[Line]]] = {}
-_MOST_WRITTEN = 4
-
-
-def _meetings(scenario: Scenario, seconds: float) -> list[Line]:
-    """As `meetings_lines`: each meeting is the same whatever the number of the others."""
-
-    def write() -> list[Line]:
-        return meetings_lines(scenario, seconds)
-
-    key = ("meetings", replace(scenario, meetings=1), seconds)
-    count, lines = _at_least(key, scenario.meetings, write)
-    if count == scenario.meetings:
-        return lines
-    # Their names end with their numbers.
-    return [line for line in lines if int(line.meeting.rpartition("-")[2]) <= scenario.meetings]
-
-
-def _requests(scenario: Scenario, count: int) -> list[Line]:
-    """As `request_lines`: a shorter list is the beginning of a longer one."""
-    _, lines = _at_least(("requests", scenario, 0.0), count, lambda: request_lines(scenario, count))
-    return lines[:count]
-
-
-def _at_least(
-    key: tuple[str, Scenario, float], count: int, write: Callable[[], list[Line]]
-) -> tuple[int, list[Line]]:
-    known = _written.pop(key, (0, []))
-    _written[key] = known if known[0] >= count else (count, write())
-    while len(_written) > _MOST_WRITTEN:
-        del _written[next(iter(_written))]
-    return _written[key]
+        first = random.Random(f"replayed/{seed}").randrange(len(lines))
+        rounds = [divmod(number, len(lines)) for number in range(first, first + count)]
+        return [replace(lines[index], id=f"{turn}-{lines[index].id}", partials=()) for turn, index in rounds]
 
 
 def described(plan: Struct) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Knows: argparse, the plans. Must not know: how anything is measured.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.commands import Say, add_out, between, from_
+from loadtest.results import LoadtestError
 from loadtest.systems.existing import existing
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
@@ -31,13 +33,30 @@ __all__ = [
     "languages",
     "model",
     "offer",
+    "refuse",
     "system",
 ]
 
 UNITS = {"meetings": Unit.MEETINGS, "requests": Unit.REQUESTS}
 
+_SOURCE = "en"
+_TARGETS = "de"
 _PEOPLE = 6
 _PARTIAL_EVERY_S = 0.3
+
+# Settings of a gateway that is started.
+_ENGINE: dict[str, object] = {
+    "engine": None,
+    "model": None,
+    "config": None,
+    "max_num_seqs": None,
+    "memory": None,
+    "set": [],
+}
+
+# Of a scenario that is drawn; and of those alone that are held in meetings.
+_DRAWN = {"source": _SOURCE, "targets": (_TARGETS,), "people": _PEOPLE, "partial_every_s": _PARTIAL_EVERY_S}
+_HELD = {"people": _PEOPLE, "partial_every_s": _PARTIAL_EVERY_S}
 
 
 def add_common(parser: argparse.ArgumentParser, *, time_limit_s: int) -> None:
@@ -51,7 +70,7 @@ def add_common(parser: argparse.ArgumentParser, *, time_limit_s: int) -> None:
         *("--targets", "--target"),
         dest="targets",
         type=languages,
-        default="de",
+        default=_TARGETS,
         metavar="LANG,LANG",
         help="languages that are read",
     )
@@ -89,6 +108,14 @@ def add_unit(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--unit", choices=tuple(UNITS), default=default, help="what is counted")
 
 
+def refuse(options: argparse.Namespace, without: Mapping[str, object], why: str) -> None:
+    """Raises `LoadtestError` for options that would do nothing. without: what they are where nobody gives them."""
+    given = [name for name, value in without.items() if getattr(options, name) != value]
+    if given:
+        names = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise LoadtestError(f"{names}: {why}")
+
+
 def languages(text: str) -> tuple[str, ...]:
     """With commas between them, each once."""
     return tuple(dict.fromkeys(part.strip() for part in text.split(",")))
@@ -101,9 +128,14 @@ def floats(text: str) -> tuple[float, ...]:
 
 
 def offer(options: argparse.Namespace, unit: Unit) -> Offer:
-    """What is said, counted in this unit. Raises `LoadtestError` for a file that cannot be read."""
+    """What is said, counted in this unit. Raises `LoadtestError` for what cannot be said, a file that cannot be
+    read, and options that would do nothing."""
     named = options.scenario in get_args(Shape)
-    return Offer(
+    if not named:
+        refuse(options, _DRAWN, "the lines of a file say who speaks, and in which languages; leave it out.")
+    elif unit is Unit.REQUESTS:
+        refuse(options, _HELD, "single requests come from nobody and have no revisions; leave it out.")
+    offered = Offer(
         scenario=Scenario(
             seed=options.seed,
             source=options.source,
@@ -118,11 +150,15 @@ def offer(options: argparse.Namespace, unit: Unit) -> Offer:
         step_s=options.step_s,
         replayed=() if named else tuple(replay.read(Path(options.scenario))),
     )
+    offered.check()
+    return offered
 
 
 def system(options: argparse.Namespace, say: Say) -> AbstractAsyncContextManager[Running]:
-    """The gateway under test. Raises `LoadtestError` for settings with which none would start."""
+    """The gateway under test. Raises `LoadtestError` for settings with which none would start, and for any of a
+    gateway that runs already."""
     if options.url is not None:
+        refuse(options, _ENGINE, "a gateway that runs already has its settings; --url leaves no room for others.")
         return existing(options.url)
     return gateway(common.settings(options), say)
 

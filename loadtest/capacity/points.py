@@ -29,8 +29,8 @@ _NOTED_CORES = 0.1
 
 
 class Point(Struct, frozen=True, kw_only=True):
-    """Times in milliseconds, from when a line was due. within: the part of all translations that kept the
-    objective.
+    """Times in milliseconds, from when a line was due. seed: of what was said. within: the part of all
+    translations that kept the objective.
 
     kept: enough of them did. behind: plainly overloaded. translations: so many were asked for. generated_per_s:
     tokens a second of everything, partials too, as the engine counts them; null where it does not say. limit: what
@@ -72,8 +72,8 @@ class Measured(Struct, frozen=True):
     workload: Recorded | None = None
 
 
-def judge(trial: Trial, run: Run, offer: Offer, *, slots: int | None, cores: int) -> Point:
-    """What a trial amounts to. slots: sequences in the engine's batch, where that is known."""
+def judge(trial: Trial, run: Run, offer: Offer, *, seed: int, slots: int | None, cores: int) -> Point:
+    """What a trial amounts to. seed: of what was said. slots: sequences in the engine's batch, where known."""
     summary = summarise([trial], offer.objective)
     within = _within(trial.records, offer)
     p99 = summary.first_token.p99_ms
@@ -85,7 +85,7 @@ def judge(trial: Trial, run: Run, offer: Offer, *, slots: int | None, cores: int
     driver = trial.settings.get(DRIVER_WAS_THE_LIMIT) if excused and not kept else None
     return Point(
         load=run.load,
-        seed=run.seed,
+        seed=seed,
         long=run.long,
         kept=kept,
         behind=slow or within < _BEHIND_WITHIN,

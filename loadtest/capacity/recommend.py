@@ -6,6 +6,7 @@ report looks.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -21,8 +22,9 @@ from loadtest.capacity.capacity import at_capacity, look_for
 from loadtest.capacity.offer import Offer, described
 from loadtest.capacity.points import Measured
 from loadtest.capacity.recorded import Recorded
-from loadtest.capacity.search import Bounds
+from loadtest.capacity.search import Bounds, Stop
 from loadtest.commands import Say
+from loadtest.interruption import go_on
 from loadtest.machine import Machine, describe
 from loadtest.results import LoadtestError, nearest_rank
 from loadtest.systems.running import Running
@@ -31,7 +33,7 @@ from loadtest.systems.start import together
 from loadtest.trial.options import merged, shown
 from loadtest.trial.values import Report, Trial
 
-__all__ = ["RecommendPlan", "Start", "candidate_settings", "recommend"]
+__all__ = ["RecommendPlan", "candidate_settings", "recommend"]
 
 # Once it is known to carry less than this part of the best, a candidate is left.
 _WORTH = 0.9
@@ -39,7 +41,7 @@ _WORTH = 0.9
 # Before a gateway is started there has to be time for so many runs with it.
 _LEAST_RUNS = 3
 
-Start = Callable[[Mapping[str, Any], str], AbstractAsyncContextManager[Running]]
+_Start = Callable[[Mapping[str, Any], str], AbstractAsyncContextManager[Running]]
 """A gateway with these settings and a name for people, ready."""
 
 
@@ -69,10 +71,12 @@ class _Attempt(Struct, frozen=True):
     measured: list[Measured]
 
 
-async def recommend(plan: RecommendPlan, start: Start, fit: Fit, command: str, say: Say) -> Report:
-    """Try them. fit: how memory is reckoned. Raises `LoadtestError` when nothing could be measured."""
+async def recommend(plan: RecommendPlan, start: _Start, fit: Fit, command: str, say: Say) -> Report:
+    """Try them. fit: how memory is reckoned. Raises `LoadtestError`, or `CancelledError`, when nothing could be
+    measured; what was measured before an error or an interruption is reported."""
     began, machine = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), describe()
-    attempts = await _Tour(plan, start, say).all()
+    tour = _Tour(plan, start, say)
+    attempts = await tour.all()
     chosen = choose([each.tried for each in attempts])
     if chosen is None:
         failed = next((each.tried.failed for each in attempts if each.tried.failed), None)
@@ -93,6 +97,7 @@ async def recommend(plan: RecommendPlan, start: Start, fit: Fit, command: str, s
         fit=fit,
         workloads=_workloads(best),
         left_out=_left_out(plan, attempts),
+        interrupted=tour.interrupted,
     )
     return _report(plan, attempts, best, advice, command, began, machine)
 
@@ -113,29 +118,34 @@ def candidate_settings(
 class _Tour:
     """All candidates, one group after the other."""
 
-    def __init__(self, plan: RecommendPlan, start: Start, say: Say) -> None:
+    def __init__(self, plan: RecommendPlan, start: _Start, say: Say) -> None:
         self._plan = plan
         self._start = start
         self._say = say
         self._deadline = Deadline(plan.time_limit_s)
         self._attempts: list[_Attempt] = []
+        self.interrupted = False
 
     async def all(self) -> list[_Attempt]:
         plan = self._plan
         search = candidates_search(plan.seqs, plan.budgets, plan.group)
         group = next(search)
         while True:
-            attempts = await self._group(group) if self._time() else None
-            self._attempts += attempts or []
+            tried: list[Tried] | None = None
+            if self._deadline.left_s > _LEAST_RUNS * plan.offer.seconds(long=False):
+                try:
+                    tried = await self._group(group)
+                except asyncio.CancelledError:
+                    if not self._attempts:
+                        raise
+                    go_on()
+                    self.interrupted = True
             try:
-                group = search.send([each.tried for each in attempts] if attempts is not None else None)
+                group = search.send(None if self.interrupted else tried)
             except StopIteration:
                 return self._attempts
 
-    def _time(self) -> bool:
-        return self._deadline.left_s > _LEAST_RUNS * self._plan.offer.seconds(long=False)
-
-    async def _group(self, group: Sequence[Candidate]) -> list[_Attempt]:
+    async def _group(self, group: Sequence[Candidate]) -> list[Tried]:
         async with AsyncExitStack() as stack:
             systems = [
                 self._start(
@@ -148,29 +158,39 @@ class _Tour:
                 started = await stack.enter_async_context(together(*systems))
             except LoadtestError as error:
                 if len(group) == 1:
-                    return [_Attempt(Tried(group[0], None, str(error)), [])]
+                    return [self._enter(Tried(group[0], None, str(error)))]
             else:
-                attempts: list[_Attempt] = []
-                for candidate, running in zip(group, started, strict=True):
-                    attempts.append(await self._attempt(candidate, running, attempts))
-                return attempts
+                return [
+                    await self._attempt(candidate, running)
+                    for candidate, running in zip(group, started, strict=True)
+                ]
         # There is no room for all of them at the same time.
-        return [attempt for each in group for attempt in await self._group([each])]
+        return [tried for each in group for tried in await self._group([each])]
 
-    async def _attempt(self, candidate: Candidate, running: Running, now: Sequence[_Attempt]) -> _Attempt:
+    def _enter(self, tried: Tried, measured: Sequence[Measured] = ()) -> Tried:
+        self._attempts.append(_Attempt(tried, list(measured)))
+        return tried
+
+    async def _attempt(self, candidate: Candidate, running: Running) -> Tried:
+        """Raises `CancelledError` when it is interrupted; what was measured until then is entered."""
         plan = self._plan
-        done = [*self._attempts, *now]
-        best = max((each.tried.capacity for each in done), default=0.0)
+        best = max((each.tried.capacity for each in self._attempts), default=0.0)
         label = f"{candidate}, "
         bench = Bench(running, plan.offer, self._say, processes=plan.processes, label=label)
         # Each gets its part of the time that is left, so that one alone does not use it up.
-        left = max(1, len(plan.seqs) + len(plan.budgets) - len(done))
+        left = max(1, len(plan.seqs) + len(plan.budgets) - len(self._attempts))
         deadline = Deadline(self._deadline.left_s / left)
-        try:
-            found, measured = await look_for(bench, best or plan.start, plan.bounds, deadline, worth=_WORTH * best)
-        except LoadtestError as error:
-            return _Attempt(Tried(candidate, None, str(error)), [])
-        return _Attempt(Tried(candidate, found), measured)
+        followed = await look_for(bench, best or plan.start, plan.bounds, deadline, worth=_WORTH * best)
+        stopped = followed.stopped
+        failed = stopped.why if stopped is not None and stopped.by is Stop.FAILED else None
+        interrupted = stopped is not None and stopped.by is Stop.INTERRUPTED
+        found = None if failed is not None and not followed.measured else followed.answer
+        tried = Tried(candidate, found, failed)
+        if followed.measured or not interrupted:
+            self._enter(tried, followed.measured)
+        if interrupted:
+            raise asyncio.CancelledError
+        return tried
 
 
 def _confirmation(attempt: _Attempt | None) -> Measured | None:
@@ -195,7 +215,7 @@ def _output_tokens(attempt: _Attempt | None) -> float | None:
 
 
 def _left_out(plan: RecommendPlan, attempts: Sequence[_Attempt]) -> list[str]:
-    """What there was no time for."""
+    """What was not tried."""
     tried = [each.tried.candidate for each in attempts]
     left = [str(Candidate(each)) for each in plan.seqs if Candidate(each) not in tried]
     budgets = {each.max_num_batched_tokens for each in tried}

@@ -1,8 +1,8 @@
 """Which load to offer next, and what the runs so far say.
 
 Knows: loads, and whether an objective was kept under them. Pure: each search is a generator that yields the next
-run, is sent what it showed, or null when there is no time left, and returns its answer. It asks for no more runs
-than it was granted, however the runs contradict each other. Must not know: how a run is made, or what a load is.
+run, is sent what it showed, or why there will be no more, and returns its answer. It asks for no more runs than it
+was granted, however the runs contradict each other. Must not know: how a run is made, or what a load is.
 """
 
 from __future__ import annotations
@@ -13,17 +13,28 @@ from enum import Enum
 
 from msgspec import Struct
 
-__all__ = ["Bounds", "Ended", "Found", "Run", "Seen", "Swept", "capacity_search", "sweep_search"]
+__all__ = [
+    "Bounds",
+    "Ended",
+    "Found",
+    "Run",
+    "Seen",
+    "Stop",
+    "Swept",
+    "SweptUntil",
+    "capacity_search",
+    "knee",
+    "sweep_search",
+]
 
 # An overload is shown at these multiples of the knee, or wherever runs were anyway.
 _PAST = (1.25, 1.5, 2.0)
 
 
 class Run(Struct, frozen=True):
-    """What to offer. seed: to be added to the workload's own. long: a confirmation, which takes longer."""
+    """What to offer. long: a confirmation, which takes longer."""
 
     load: float
-    seed: int = 0
     long: bool = False
 
 
@@ -32,6 +43,15 @@ class Seen(Struct, frozen=True):
 
     kept: bool
     behind: bool = False
+
+
+class Stop(Enum):
+    """Why there are no more runs, although a search asked for one."""
+
+    TIME = "out of time"
+    DRIVER = "the driver was the limit"
+    FAILED = "ended by an error"
+    INTERRUPTED = "interrupted"
 
 
 class Bounds(Struct, frozen=True):
@@ -62,12 +82,19 @@ class Ended(Enum):
     RUNS = "out of runs before it was confirmed"
     TIME = "out of time before it was confirmed"
     DRIVER = "stopped where the driver was the limit"
+    FAILED = "ended by an error before it was confirmed"
+    INTERRUPTED = "interrupted before it was confirmed"
     WORSE = "given up: clearly worse than the best so far"
     NOTHING = "not even the smallest load was kept"
 
     @property
     def confirmed(self) -> bool:
         return self in (Ended.CONFIRMED, Ended.CEILING)
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether more runs would have said more."""
+        return not self.confirmed and self not in (Ended.WORSE, Ended.NOTHING)
 
 
 class Found(Struct, frozen=True):
@@ -110,7 +137,7 @@ class _Book:
         return Found(self.low, self.high, ended, self.runs)
 
 
-def capacity_search(start: float, bounds: Bounds, worth: float = 0.0) -> Generator[Run, Seen | None, Found]:
+def capacity_search(start: float, bounds: Bounds, worth: float = 0.0) -> Generator[Run, Seen | Stop, Found]:
     """The largest load that is kept: doubling or halving from `start`, then bisection, then a confirmation.
 
     worth: given up as soon as the answer cannot be above it.
@@ -119,17 +146,22 @@ def capacity_search(start: float, bounds: Bounds, worth: float = 0.0) -> Generat
     run: Run | None = Run(bounds.fit(start))
     while run is not None and book.runs < bounds.runs:
         seen = yield run
-        if seen is None:
-            return book.found(Ended.TIME)
+        if isinstance(seen, Stop):
+            return book.found(_ended(book, bounds, Ended[seen.name]))
         book.enter(run, seen.kept)
         if book.high is not None and book.high <= worth:
             return book.found(Ended.WORSE)
         run = _next_run(book, bounds)
     if book.low is None:
         return book.found(Ended.NOTHING if run is None else Ended.RUNS)
-    if not book.kept[book.low]:
-        return book.found(Ended.RUNS)
-    return book.found(Ended.CEILING if book.low >= bounds.high else Ended.CONFIRMED)
+    return book.found(_ended(book, bounds, Ended.RUNS))
+
+
+def _ended(book: _Book, bounds: Bounds, otherwise: Ended) -> Ended:
+    """An answer that is confirmed is so whatever was still to come."""
+    if book.low is None or not book.kept[book.low]:
+        return otherwise
+    return Ended.CEILING if book.low >= bounds.high else Ended.CONFIRMED
 
 
 def _next_run(book: _Book, bounds: Bounds) -> Run | None:
@@ -145,54 +177,74 @@ def _next_run(book: _Book, bounds: Bounds) -> Run | None:
         if apart and not (last and not book.kept[low]):
             return Run(between)
     if not book.kept[low]:
-        return Run(low, seed=1, long=True)
+        return Run(low, long=True)
     if bounds.both_sides and high is not None and not book.lost[high]:
-        return Run(high, seed=1, long=True)
+        return Run(high, long=True)
     return None
 
 
+class SweptUntil(Enum):
+    """Why a sweep ended. COMPLETE: the knee is known from both sides, and all points were measured."""
+
+    COMPLETE = "complete"
+    RUNS = "out of runs"
+    TIME = "out of time"
+    DRIVER = "stopped where the driver was the limit"
+    FAILED = "ended by an error"
+    INTERRUPTED = "interrupted"
+
+
 class Swept(Struct, frozen=True):
-    """knee: the largest load that was kept; null when none was. complete: whether it is known from both sides, and
-    all points were measured."""
+    """knee: as `knee` has it."""
 
     knee: float | None
-    complete: bool
+    until: SweptUntil
 
 
-def sweep_search(start: float, bounds: Bounds, *, past: int = 2) -> Generator[Run, Seen | None, Swept]:
+def sweep_search(start: float, bounds: Bounds, *, past: int = 2) -> Generator[Run, Seen | Stop, Swept]:
     """A curve around the knee: doubling from `start` until the system is behind, bisection down to the resolution
-    between the last load that was kept and the first that was not, and `past` loads clearly beyond the knee."""
+    between the knee and the first load that was not kept, and `past` loads clearly beyond the knee."""
     seen: dict[float, Seen] = {}
     load: float | None = bounds.fit(start)
-    while load is not None and len(seen) < bounds.runs:
+    until = SweptUntil.COMPLETE
+    while load is not None:
+        if len(seen) == bounds.runs:
+            until = SweptUntil.RUNS
+            break
         answer = yield Run(load)
-        if answer is None:
+        if isinstance(answer, Stop):
+            until = SweptUntil[answer.name]
             break
         seen[load] = answer
         load = _next_point(seen, bounds, past)
-    knee = max((each for each, what in seen.items() if what.kept), default=None)
-    return Swept(knee, load is None)
+    return Swept(knee(seen), until)
+
+
+def knee(seen: Mapping[float, Seen]) -> float | None:
+    """The largest load up to which every one was kept; null when not even the smallest was."""
+    lost = min((load for load, what in seen.items() if not what.kept), default=math.inf)
+    return max((load for load in seen if load < lost), default=None)
 
 
 def _next_point(seen: Mapping[float, Seen], bounds: Bounds, past: int) -> float | None:
     """Null when the curve is complete."""
-    if not any(what.kept for what in seen.values()):
+    kept_to = knee(seen)
+    if kept_to is None:
         least = min(seen)
         return bounds.fit(least / 2) if least > bounds.low else None
-    knee = max(load for load, what in seen.items() if what.kept)
-    beyond = [load for load in seen if load > knee]
+    beyond = [load for load in seen if load > kept_to]
     if not any(seen[load].behind for load in beyond):
         most = max(seen)
         if most < bounds.high:
             return bounds.fit(most * 2)
     if not beyond:
         return None
-    middle = bounds.fit(math.sqrt(knee * min(beyond)))
-    if min(beyond) > knee * (1 + bounds.resolution) and knee < middle < min(beyond):
+    middle = bounds.fit(math.sqrt(kept_to * min(beyond)))
+    if min(beyond) > kept_to * (1 + bounds.resolution) and kept_to < middle < min(beyond):
         return middle
-    clearly = knee * _PAST[0] * 0.98
+    clearly = kept_to * _PAST[0] * 0.98
     if sum(load >= clearly for load in beyond) < past:
-        steps = [bounds.fit(knee * factor) for factor in _PAST]
-        steps += [bounds.fit(knee + number) for number in range(1, past + 1) if bounds.whole]
-        return next((load for load in steps if load > knee and load not in seen), None)
+        steps = [bounds.fit(kept_to * factor) for factor in _PAST]
+        steps += [bounds.fit(kept_to + number) for number in range(1, past + 1) if bounds.whole]
+        return next((load for load in steps if load > kept_to and load not in seen), None)
     return None

@@ -12,7 +12,7 @@ from loadtest.capacity.bench import follow
 from loadtest.capacity.curve import Plan, curve
 from loadtest.capacity.offer import Offer
 from loadtest.capacity.points import Point, driver_limit, numbers, too_few
-from loadtest.capacity.search import Bounds, Run, Seen, Swept, sweep_search
+from loadtest.capacity.search import Bounds, Run, Seen, Stop, Swept, SweptUntil, knee, sweep_search
 from loadtest.commands import Say
 from loadtest.systems.running import Running
 from loadtest.trial.values import Finding, Report
@@ -20,7 +20,12 @@ from loadtest.trial.values import Finding, Report
 __all__ = ["SweepPlan", "findings", "given_loads", "sweep"]
 
 
-_KNEE = "the knee: most that kept the objective"
+_KNEE = "the knee: all up to it kept the objective"
+
+_INCOMPLETE = {
+    SweptUntil.RUNS: "The runs were used up before all of it was measured (--runs).",
+    SweptUntil.TIME: "There was no time for all of it (--time-limit-s).",
+}
 
 
 class SweepPlan(Plan, frozen=True, kw_only=True):
@@ -45,16 +50,15 @@ async def sweep(plan: SweepPlan, system: AbstractAsyncContextManager[Running], c
     )
 
 
-def given_loads(loads: Sequence[float]) -> Generator[Run, Seen | None, Swept]:
+def given_loads(loads: Sequence[float]) -> Generator[Run, Seen | Stop, Swept]:
     """These loads, whatever comes of them."""
     seen: dict[float, Seen] = {}
     for load in loads:
         answer = yield Run(load)
-        if answer is None:
-            break
+        if isinstance(answer, Stop):
+            return Swept(knee(seen), SweptUntil[answer.name])
         seen[load] = answer
-    kept = [load for load, what in seen.items() if what.kept]
-    return Swept(max(kept, default=None), len(seen) == len(loads))
+    return Swept(knee(seen), SweptUntil.COMPLETE)
 
 
 def findings(points: Sequence[Point], swept: Swept, offer: Offer) -> list[Finding]:
@@ -62,9 +66,9 @@ def findings(points: Sequence[Point], swept: Swept, offer: Offer) -> list[Findin
     found: list[Finding] = []
     driver = next((each for each in points if each.driver is not None), None)
     lost = [each for each in points if not each.kept and each is not driver]
-    knee = next((each for each in points if each.load == swept.knee), None)
+    best = next((each for each in points if each.load == swept.knee), None)
     within = f"{offer.objective.first_token_ms:g} ms"
-    if knee is None:
+    if best is None:
         found.append(
             Finding(
                 _KNEE,
@@ -73,19 +77,19 @@ def findings(points: Sequence[Point], swept: Swept, offer: Offer) -> list[Findin
             )
         )
     else:
-        above = min((each for each in lost if each.load > knee.load), key=lambda each: each.load, default=None)
+        above = min(lost, key=lambda each: each.load, default=None)
         notes = [
             f"The next one, {offer.unit.words(above.load)}, did not keep it: {above.within:.1%} within {within}."
             if above is not None
             else "No larger one failed: the limit is above."
         ]
-        notes += filter(None, [too_few(knee, offer)])
+        notes += filter(None, [_kept_again(points, above, offer), too_few(best, offer)])
         found += [
-            Finding(_KNEE, offer.unit.words(knee.load), note=" ".join(notes)),
-            Finding("translations finished there", f"{numbers(knee.requests_per_s)}/s"),
-            Finding("tokens of finals there", f"{numbers(knee.tokens_per_s)}/s"),
+            Finding(_KNEE, offer.unit.words(best.load), note=" ".join(notes)),
+            Finding("translations finished there", f"{numbers(best.requests_per_s)}/s"),
+            Finding("tokens of finals there", f"{numbers(best.tokens_per_s)}/s"),
             Finding(
-                "first token there, p50 / p99", f"{numbers(knee.first_p50_ms)} / {numbers(knee.first_p99_ms)} ms"
+                "first token there, p50 / p99", f"{numbers(best.first_p50_ms)} / {numbers(best.first_p99_ms)} ms"
             ),
         ]
     if lost:
@@ -94,6 +98,12 @@ def findings(points: Sequence[Point], swept: Swept, offer: Offer) -> list[Findin
         found.append(Finding("what was full past the knee", first.limit, note=note))
     if driver is not None:
         found.append(driver_limit(driver))
-    elif not swept.complete:
-        found.append(Finding("the curve", "incomplete", note="There was no time for all of it (--time-limit-s)."))
+    elif (why := _INCOMPLETE.get(swept.until)) is not None:
+        found.append(Finding("the curve", "incomplete", note=why))
     return found
+
+
+def _kept_again(points: Sequence[Point], lost: Point | None, offer: Offer) -> str:
+    """A warning where a load was lost by bad luck, or a larger one kept by good luck; or nothing."""
+    again = [each.load for each in points if lost is not None and each.kept and each.load > lost.load]
+    return f"Yet {offer.unit.words(max(again))} kept it again: use longer steps (--step-s)." if again else ""

@@ -32,10 +32,12 @@ from loadtest.driving.exchange import (
     Broken,
     Order,
     Played,
+    PrefixCacheReset,
     Prepare,
     Prepared,
     Progress,
     Ready,
+    ResetPrefixCache,
     Start,
     answers,
 )
@@ -57,6 +59,9 @@ _AHEAD_S = 0.3
 # For the records of a pass to arrive, once its time is up.
 _TELL_S = 60.0
 
+# For an engine to forget; it does between two steps.
+_RESET_S = 30.0
+
 _LEAVE_S = 10.0
 _LEAVE_ENGINE_S = 30.0
 
@@ -66,7 +71,7 @@ _RATE_OVER = 5
 # What is quoted of a client's log.
 _TAIL_BYTES = 2_000
 
-_One = TypeVar("_One", Ready, Prepared, Played)
+_One = TypeVar("_One", Ready, Prepared, Played, PrefixCacheReset)
 
 
 class Driver:
@@ -109,6 +114,7 @@ class Driver:
                 showing = tasks.create_task(self._show(stage))
                 played = await asyncio.gather(*playing)
                 showing.cancel()
+        ran_out_s = [each.ran_out_s for each in played if each.ran_out_s is not None]
         return Driven(
             began_s=begin.begin_s,
             elapsed_s=max(each.elapsed_s for each in played),
@@ -116,7 +122,17 @@ class Driver:
             delivered=_together([each.delivered for each in played]),
             clients=[each.use for each in played],
             holds_engine=self._in_process,
+            ran_out_s=min(ran_out_s, default=None),
         )
+
+    async def reset_prefix_cache(self) -> None:
+        """An engine that the client holds keeps nothing of earlier passes; a client that holds none does nothing.
+
+        Raises `LoadtestError` when the engine cannot, or the client process ends.
+        """
+        async with _first_error(), asyncio.timeout(_RESET_S), asyncio.TaskGroup() as tasks:
+            for process in self._processes:
+                tasks.create_task(process.ask(ResetPrefixCache(), PrefixCacheReset))
 
     async def _show(self, stage: str) -> None:
         # Processes tell how far they are at moments of their own, so that a second alone says little.

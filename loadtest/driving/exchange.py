@@ -3,8 +3,9 @@
 Knows: the messages. Must not know: processes, protocols.
 
 The driver says `Start` once. For each pass it says `Prepare` and, when every process has answered `Prepared`,
-`Begin`; then a process says `Progress` every second and `Played` at the end. It leaves when its standard input
-ends, and says `Broken` when it cannot go on.
+`Begin`; then a process says `Progress` every second and `Played` at the end. Between passes it may say
+`ResetPrefixCache`, which is answered by `PrefixCacheReset`. A process leaves when its standard input ends, and
+says `Broken` when it cannot go on.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ __all__ = [
     "Broken",
     "Order",
     "Played",
+    "PrefixCacheReset",
     "Prepare",
     "Prepared",
     "Progress",
     "Ready",
+    "ResetPrefixCache",
     "Start",
     "answers",
     "orders",
@@ -62,12 +65,20 @@ class Begin(_Message, frozen=True):
     keep_text: bool
 
 
+class ResetPrefixCache(_Message, frozen=True):
+    """An engine that this process holds has to forget what it keeps of earlier prompts."""
+
+
 class Ready(_Message, frozen=True):
     """The client is open."""
 
 
 class Prepared(_Message, frozen=True):
     """The clock may start."""
+
+
+class PrefixCacheReset(_Message, frozen=True):
+    """Nothing is kept of earlier prompts, or this process holds no engine."""
 
 
 class Progress(_Message, frozen=True):
@@ -79,12 +90,13 @@ class Progress(_Message, frozen=True):
 
 
 class Played(_Message, frozen=True):
-    """elapsed_s: from the beginning to the last record."""
+    """elapsed_s: from the beginning to the last record. ran_out_s: to the last line sent, in a closed loop."""
 
     elapsed_s: float
     records: list[Record]
     delivered: Delivered
     use: ProcessUse
+    ran_out_s: float | None
 
 
 class Broken(_Message, frozen=True):
@@ -93,8 +105,8 @@ class Broken(_Message, frozen=True):
     reason: str
 
 
-Order = Start | Prepare | Begin
-Answer = Ready | Prepared | Progress | Played | Broken
+Order = Start | Prepare | Begin | ResetPrefixCache
+Answer = Ready | Prepared | Progress | Played | PrefixCacheReset | Broken
 
 orders: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
 answers: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)

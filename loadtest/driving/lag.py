@@ -6,6 +6,7 @@ Knows: clocks. Must not know: what is sent, or when it is due.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 
 from loadtest.results import nearest_rank
@@ -26,12 +27,22 @@ class Lag:
         """Something came so much later than it should have; less than nothing counts as nothing."""
         self._late_s.append(max(seconds, 0.0))
 
+    def held_up(self, seconds: float) -> None:
+        """The event loop came so much later than it should have, and so would whatever was due meanwhile.
+
+        The looks that were missed count, too, with what was left then: or a stall of any length would be one look
+        among a hundred a second.
+        """
+        self.late(seconds)
+        for missed in range(1, math.ceil(seconds / _LOOK_S)):
+            self.late(seconds - missed * _LOOK_S)
+
     async def watch(self) -> None:
         """Look at the event loop a hundred times a second, until cancelled."""
         while True:
             due_s = time.monotonic() + _LOOK_S
             await asyncio.sleep(_LOOK_S)
-            self.late(time.monotonic() - due_s)
+            self.held_up(time.monotonic() - due_s)
 
     def use(self, cpu_s: float, elapsed_s: float) -> ProcessUse:
         """What the process used, with its lag."""

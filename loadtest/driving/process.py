@@ -26,10 +26,12 @@ from loadtest.driving.exchange import (
     Broken,
     Order,
     Played,
+    PrefixCacheReset,
     Prepare,
     Prepared,
     Progress,
     Ready,
+    ResetPrefixCache,
     Start,
     orders,
 )
@@ -116,12 +118,16 @@ class _Worker:
         async with _client(start.address, start.load, start.share) as client:
             self.say(Ready())
             while True:
-                await self._pass(client, start)
+                match await self._orders.get():
+                    case ResetPrefixCache():
+                        await client.reset_prefix_cache()
+                        self.say(PrefixCacheReset())
+                    case Prepare() as prepare:
+                        await self._pass(client, start, prepare)
+                    case _:
+                        raise LoadtestError("A client process was given orders out of turn.")
 
-    async def _pass(self, client: Client, start: Start) -> None:
-        prepare = await self._orders.get()
-        if not isinstance(prepare, Prepare):
-            raise LoadtestError("A client process was given orders out of turn.")
+    async def _pass(self, client: Client, start: Start, prepare: Prepare) -> None:
         lines = await client.prepare(prepare.lines, prepare.load)
         self.say(Prepared())
         begin = await self._orders.get()
@@ -132,7 +138,7 @@ class _Worker:
             cpu_s = time.process_time()
             await self._play(client, lines, tally, begin)
             use = tally.lag.use(time.process_time() - cpu_s, tally.now_s())
-        self.say(Played(tally.last_s, tally.records, tally.delivered(), use))
+        self.say(Played(tally.last_s, tally.records, tally.delivered(), use, tally.ran_out_s))
 
     async def _play(self, client: Client, lines: Sequence[Line], tally: Tally, begin: Begin) -> None:
         async with asyncio.TaskGroup() as tasks:

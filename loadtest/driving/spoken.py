@@ -44,13 +44,14 @@ _heard = msgspec.json.Decoder(_Heard)
 
 
 class _Open(Struct):
-    """A line in one language that has no record yet. rev: of its final."""
+    """A line in one language that has no record yet. rev: of its final. shown_s: first text of any revision."""
 
     line: Line
     target: str
     rev: int
     sent_s: float | None = None
     first_s: float | None = None
+    shown_s: float | None = None
 
 
 class Spoken:
@@ -68,6 +69,7 @@ class Spoken:
             if line.meeting in own
             for target in line.targets
         }
+        self._partials = any(line.partials for line in lines)
         self._last_due_s = tally.begin_s + max((line.due_s for line in lines), default=0.0)
         self._ended = 0
         self._newest_s = 0.0
@@ -99,7 +101,7 @@ class Spoken:
         tally.bytes += len(frame)
         if frame.startswith(_DELTA):
             if keeps:
-                self._began(_heard.decode(frame), keeps)
+                self._showed(_heard.decode(frame), keeps)
         elif frame.startswith((_FINAL, _FAILED)):
             self._came(_heard.decode(frame), keeps, failed=frame.startswith(_FAILED))
         elif frame.startswith(_ERROR):
@@ -115,12 +117,16 @@ class Spoken:
 
     # ------------------------------------------------------------ messages
 
-    def _began(self, heard: _Heard, keeps: Collection[str]) -> None:
-        """What was shown of earlier revisions is not yet the final's translation."""
+    def _showed(self, heard: _Heard, keeps: Collection[str]) -> None:
+        """Something is shown; what is shown of earlier revisions is not yet the final's translation."""
         if heard.utterance is None or heard.lang not in keeps or not (heard.committed or heard.tentative):
             return
         open_line = self._open.get((heard.utterance, heard.lang))
-        if open_line is not None and open_line.first_s is None and heard.rev == open_line.rev:
+        if open_line is None:
+            return
+        if open_line.shown_s is None:
+            open_line.shown_s = self.tally.now_s()
+        if open_line.first_s is None and heard.rev == open_line.rev:
             open_line.first_s = self.tally.now_s()
 
     def _came(self, heard: _Heard, keeps: Collection[str], *, failed: bool) -> None:
@@ -158,6 +164,8 @@ class Spoken:
             return
         now_s, line, good = self.tally.now_s(), open_line.line, failed is None
         first_s = open_line.first_s if open_line.first_s is not None or not good else now_s
+        began_s = line.partials[0].due_s if line.partials else line.due_s
+        shown_s = open_line.shown_s if open_line.shown_s is not None or not good else now_s
         text = heard.text if heard is not None else ""
         self.tally.done(
             Record(
@@ -171,5 +179,7 @@ class Spoken:
                 chars=len(text),
                 text=text if self.tally.keep_text else "",
                 failed=failed,
+                began_s=round(began_s, 6) if self._partials else None,
+                shown_s=round(shown_s, 6) if self._partials and shown_s is not None else None,
             )
         )

@@ -20,6 +20,7 @@ from loadtest.journey.run import Plan, journey
 from loadtest.journey.shown import figures, tables
 from loadtest.journey.stages import stages
 from loadtest.machine import describe
+from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario
 from loadtest.trial import options as common
 from loadtest.trial import report
@@ -126,8 +127,11 @@ async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
             time_limit_s=options.time_limit_s,
         )
     )
+    if not played.rounds:
+        why = " ".join(dict.fromkeys(played.missing.values()))
+        raise LoadtestError(f"Not a single round could be played. {why}")
     objective = common.objective(options)
-    found = outcome(rows, played, objective)
+    found = outcome(rows, played.rounds, objective)
     return Report(
         kind="journey",
         command=command,
@@ -147,8 +151,8 @@ async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
             "target": options.target,
         },
         objective=objective,
-        findings=findings(found, bars=options.bars),
-        trials=[each.trial for each in played],
+        findings=findings(found, played.missing, bars=options.bars),
+        trials=[each.trial for each in played.rounds],
         details=msgspec.to_builtins(found),
     )
 
@@ -163,7 +167,8 @@ JOURNEY = Command(
     description="The architectures of the original reports and the gateway, with the same model and lines on this "
     "machine: an HTTP front with one worker, two workers, static batching, the gateway with batches of 64, 32, 16 "
     "and 8 on data of one length and of natural lengths, and with the recommended settings. One table beside the "
-    "reports' own. Exit status 1 when a bar is missed.",
+    "reports' own. Exit status 1 when a stage could not be measured under all loads, and when a bar is "
+    "missed.",
     add=_add,
     run=_run,
     write=_write,

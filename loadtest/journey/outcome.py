@@ -6,7 +6,7 @@ Knows: rounds, stages, the arithmetic on them. Must not know: how anything was m
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -16,10 +16,10 @@ from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.trial.summary import summarise
 from loadtest.trial.values import Closed, Finding, Objective, Trial
 
-__all__ = ["BAR", "Busy", "Outcome", "Point", "Row", "findings", "outcome"]
+__all__ = ["Busy", "Outcome", "Point", "Row", "findings", "outcome"]
 
 # What the reports got in production over one worker.
-BAR = 7.5
+_BAR = 7.5
 
 
 class Busy(Struct, frozen=True):
@@ -72,14 +72,10 @@ class Row(Struct, frozen=True):
         """By rising rate."""
         return [point for point in self.points if point.concurrency is None]
 
-    @property
-    def most(self) -> Point:
-        """At the highest concurrency."""
-        return self.closed[-1]
-
 
 class Outcome(Struct, frozen=True):
-    """What `details` of the report holds. gpu: whether `busy` is of one."""
+    """What `details` of the report holds. gpu: whether `busy` is of one. concurrency: the highest that was
+    measured. rows: of all stages, also of those that were not measured."""
 
     gpu: bool
     concurrency: int
@@ -88,17 +84,25 @@ class Outcome(Struct, frozen=True):
     def row(self, key: str) -> Row | None:
         return next((row for row in self.rows if row.key == key), None)
 
+    def most(self, key: str) -> Point | None:
+        """Of a stage at the highest concurrency; null where it was not measured there."""
+        row = self.row(key)
+        closed = row.closed if row is not None else []
+        return next((point for point in closed if point.concurrency == self.concurrency), None)
+
 
 def outcome(stages: Sequence[Stage], rounds: Sequence[Round], objective: Objective) -> Outcome:
-    """stages: each has at least one round in a closed loop, under its own key or that of `same_as`."""
+    """rounds: of these stages, of all loads or only some; of a stage with `same_as`, under that key."""
     points = {
         stage.key: _points([each for each in rounds if each.stage == stage.key], objective) for stage in stages
     }
-    most = {
-        stage.key: next(p for p in reversed(points[stage.same_as or stage.key]) if p.concurrency is not None)
+    concurrency = max((point.concurrency or 0 for own in points.values() for point in own), default=0)
+    per_s = {
+        stage.key: point.requests_per_s
         for stage in stages
+        for point in points[stage.same_as or stage.key]
+        if point.concurrency == concurrency
     }
-    one = most[BASELINE].requests_per_s if BASELINE in most else None
     told_one = next((stage.told.requests_per_s for stage in stages if stage.key == BASELINE and stage.told), None)
     rows = [
         Row(
@@ -108,43 +112,45 @@ def outcome(stages: Sequence[Stage], rounds: Sequence[Round], objective: Objecti
             shape=stage.shape,
             told=stage.told,
             told_ratio=_ratio(stage.told.requests_per_s, told_one) if stage.told else None,
-            ratio=_ratio(most[stage.key].requests_per_s, one),
-            points=points[stage.key] or [p for p in points[stage.same_as] if p.concurrency is not None],
+            ratio=_ratio(per_s.get(stage.key), per_s.get(BASELINE)),
+            points=[p for p in points[stage.same_as] if p.concurrency is not None]
+            if stage.same_as
+            else points[stage.key],
         )
         for stage in stages
     ]
     gpu = any(sample.gpu is not None for each in rounds for sample in each.trial.samples)
-    return Outcome(gpu, max(point.concurrency or 0 for point in most.values()), rows)
+    return Outcome(gpu, concurrency, rows)
 
 
-def findings(found: Outcome, *, bars: bool) -> list[Finding]:
-    """bars: whether the ratio that the reports reached has to be reached."""
-    said: list[Finding] = []
+def findings(found: Outcome, missing: Mapping[str, str], *, bars: bool) -> list[Finding]:
+    """missing: key of a stage → why it was not measured, or not under all loads. bars: whether the ratio that the
+    reports reached has to be reached."""
+    said = [_missing(row, missing[row.key]) for row in found.rows if row.key in missing]
     one, best = found.row(BASELINE), found.row(RECOMMENDED)
+    most_one, most_best = found.most(BASELINE), found.most(RECOMMENDED)
     at = f"{found.concurrency} at a time"
-    if best is not None and one is not None and best.ratio is not None:
+    if best and one and most_best and most_one and best.ratio is not None:
         # Held back, the gateway would reach more; a worker that is held back makes it look better than it is.
-        limited = " The driver held the gateway back." if best.most.driver_was_the_limit else ""
-        unfair = one.most.driver_was_the_limit
+        limited = " The driver held the gateway back." if most_best.driver_was_the_limit else ""
+        unfair = most_one.driver_was_the_limit
         limited += " The driver held one worker back: the ratio says nothing." if unfair else ""
         said.append(
             Finding(
                 name=f"recommended gateway over one worker, requests/s, {at}",
                 value=f"{best.ratio:.2f} ×",
-                bar=f"≥ {BAR:g} ×" if bars else "",
-                passed=best.ratio >= BAR and not unfair if bars else None,
+                bar=f"≥ {_BAR:g} ×" if bars else "",
+                passed=best.ratio >= _BAR and not unfair if bars else None,
                 note=_reports(best, one) + limited,
             )
         )
-    if one is not None and one.most.queued is not None:
-        said.append(
-            Finding(
-                f"one worker, time spent in queues, {at}", f"{one.most.queued:.0%}", note="In the reports 97 %."
-            )
-        )
+    if most_one is not None and most_one.queued is not None:
+        name = f"one worker, time spent in queues, {at}"
+        said.append(Finding(name, f"{most_one.queued:.0%}", note="In the reports 97 %."))
     uniform, natural = found.row("gateway-64-uniform"), found.row("gateway-64")
-    if uniform is not None and natural is not None:
-        ratio = uniform.most.requests_per_s / max(natural.most.requests_per_s, 1e-9)
+    most_uniform, most_natural = found.most("gateway-64-uniform"), found.most("gateway-64")
+    if uniform and natural and most_uniform and most_natural:
+        ratio = most_uniform.requests_per_s / max(most_natural.requests_per_s, 1e-9)
         said.append(
             Finding(
                 f"64 sequences, uniform data over natural, requests/s, {at}",
@@ -152,8 +158,11 @@ def findings(found: Outcome, *, bars: bool) -> list[Finding]:
                 note=_reports(uniform, natural) + " Test data of one length promised what talk did not keep.",
             )
         )
-    sizes = {row.title: row.most.requests_per_s for row in found.rows if row.key.startswith("gateway-")}
-    natural_sizes = {title: rate for title, rate in sizes.items() if "uniform" not in title}
+    natural_sizes = {
+        row.title: most.requests_per_s
+        for row in found.rows
+        if row.key.startswith("gateway-") and row.shape == "natural" and (most := found.most(row.key)) is not None
+    }
     if len(natural_sizes) > 1:
         title = max(natural_sizes, key=lambda each: natural_sizes[each])
         said.append(
@@ -164,6 +173,10 @@ def findings(found: Outcome, *, bars: bool) -> list[Finding]:
             )
         )
     return said
+
+
+def _missing(row: Row, why: str) -> Finding:
+    return Finding(row.title, "not under all loads" if row.points else "missing", "under all loads", False, why)
 
 
 def _reports(row: Row, base: Row) -> str:
@@ -216,5 +229,5 @@ def _busy(trials: Iterable[Trial]) -> Busy | None:
     return Busy(round(statistics.fmean(values), 3), round(statistics.pstdev(values), 3))
 
 
-def _ratio(value: float, base: float | None) -> float | None:
-    return round(value / base, 3) if base else None
+def _ratio(value: float | None, base: float | None) -> float | None:
+    return round(value / base, 3) if value is not None and base else None

@@ -19,6 +19,7 @@ from loadtest.journey.stages import Stage
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario, arrivals, request_lines
 from loadtest.trial.measure import measure
+from loadtest.trial.summary import requests_per_s
 from loadtest.trial.values import Closed, Http, Line, Open, Trial
 
 __all__ = ["Round", "Rounds", "best_per_s"]
@@ -52,8 +53,7 @@ class Round(Struct, frozen=True):
     @property
     def per_s(self) -> float:
         """Finished translations a second."""
-        finished = sum(each.failed is None and each.done_s is not None for each in self.trial.records)
-        return finished / self.trial.elapsed_s if self.trial.elapsed_s > 0 else 0.0
+        return requests_per_s(self.trial)
 
 
 class Rounds(Struct, frozen=True, kw_only=True):
@@ -65,28 +65,33 @@ class Rounds(Struct, frozen=True, kw_only=True):
     processes: int
     say: Say
 
-    async def closed(self, stage: Stage, running: Running, in_flight: int) -> list[Round]:
-        """All repetitions with so many requests at a time, after a short one that is not kept."""
+    async def closed(self, stage: Stage, running: Running, in_flight: int, played: list[Round]) -> None:
+        """All repetitions with so many requests at a time, after a short one that is not kept.
+
+        Each is added to `played` once it is over, so that it is there whatever becomes of the next. Raises
+        `LoadtestError`.
+        """
         load = Closed(in_flight)
         async with driver(running.address, load, processes=self.processes, say=self.say) as playing:
             per_s = await self._warm_up(stage, playing, in_flight)
             turns = _LEAST_TURNS_QUEUED if isinstance(running.address, Http) else _LEAST_TURNS
-            rounds = []
             for repetition in range(1, self.repetitions + 1):
-                count = max(math.ceil(per_s * self.round_s), turns * in_flight)
+                # What the last ones take is no part of the round.
+                count = max(math.ceil(per_s * self.round_s), turns * in_flight) + in_flight
                 lines = request_lines(self._scenario(stage, in_flight + repetition * _SEEDS_APART), count)
                 name = f"{stage.title}: {in_flight} at a time"
                 limit_s = _LIMIT_TIMES * max(self.round_s, count / per_s) + _LIMIT_S
-                rounds.append(await self._round(stage, running, playing, lines, load, name, repetition, limit_s))
-                per_s = max(rounds[-1].per_s, per_s / 2)
-            return rounds
+                played.append(await self._round(stage, running, playing, lines, load, name, repetition, limit_s))
+                per_s = max(played[-1].per_s, per_s / 2)
 
-    async def open(self, stage: Stage, running: Running, per_s: float, most_per_s: float) -> list[Round]:
-        """All repetitions with so many requests a second. most_per_s: what the system does at best."""
+    async def open(
+        self, stage: Stage, running: Running, per_s: float, most_per_s: float, played: list[Round]
+    ) -> None:
+        """All repetitions with so many requests a second, as `closed` does. most_per_s: what the system does at
+        best."""
         load = Open(per_s)
         seconds = min(self.round_s, _MOST_ROUNDS * self.round_s * most_per_s / per_s)
         async with driver(running.address, load, processes=self.processes, say=self.say) as playing:
-            rounds = []
             for repetition in range(1, self.repetitions + 1):
                 # Said of all systems alike, whatever the level is called.
                 seed = round(per_s * 1_000) + repetition * _SEEDS_APART
@@ -94,8 +99,7 @@ class Rounds(Struct, frozen=True, kw_only=True):
                 lines = arrivals(request_lines(self._scenario(stage, seed), count), per_s, seed)
                 name = f"{stage.title}: {per_s:g} a second"
                 limit_s = _LIMIT_TIMES * max(seconds, count / most_per_s) + _LIMIT_S
-                rounds.append(await self._round(stage, running, playing, lines, load, name, repetition, limit_s))
-            return rounds
+                played.append(await self._round(stage, running, playing, lines, load, name, repetition, limit_s))
 
     async def _warm_up(self, stage: Stage, playing: Driver, in_flight: int) -> float:
         """How many it translates a second with so many at a time, roughly.

@@ -39,7 +39,7 @@ def tables(report: Report) -> list[Table]:
         Table(
             title=f"The journey, {found.concurrency} requests at a time",
             head=head,
-            rows=[_row(row, found.gpu) for row in found.rows],
+            rows=[_row(row, found.most(row.key), found.gpu) for row in found.rows],
             caption="The reports measured another model on another GPU: compare how many times one worker's "
             "requests/s an architecture reaches. A baseline answers with the whole translation: its first token "
             "is its last. Deviation is the standard deviation over samples: high is spiky, low is steady. An "
@@ -54,14 +54,14 @@ def tables(report: Report) -> list[Table]:
 def figures(report: Report) -> list[Shown]:
     """Requests/s and latency over concurrency, and the machine over time at the highest."""
     found = _outcome(report)
-    natural = [row for row in found.rows if row.points]
+    measured = [row for row in found.rows if row.closed]
     shown: list[Shown] = [
         Chart(
             title="Requests a second over concurrency",
             caption="Closed loop: as many requests in flight as the axis says, the next when one is done.",
             x_label="requests at a time",
             y_label="requests/s",
-            series=_series(natural, lambda point: point.requests_per_s),
+            series=_series(measured, lambda point: point.requests_per_s),
             overview=True,
         ),
         Chart(
@@ -69,7 +69,7 @@ def figures(report: Report) -> list[Shown]:
             caption="p99 of whole translations, from when they were asked for.",
             x_label="requests at a time",
             y_label="ms, p99",
-            series=_series(natural, lambda point: point.p99_ms),
+            series=_series(measured, lambda point: point.p99_ms),
             log_y=True,
             overview=True,
         ),
@@ -86,13 +86,18 @@ def _outcome(report: Report) -> Outcome:
 # ---------------------------------------------------------------- tables
 
 
-def _row(row: Row, gpu: bool) -> list[str]:
-    most = row.most
+def _row(row: Row, most: Point | None, gpu: bool) -> list[str]:
+    """most: at the concurrency that the table is of; null where it was not measured there."""
     told = row.told
-    return [
+    reports = [
         row.title,
         _NONE if told is None else f"{told.requests_per_s:g}" + (f" ({told.note})" if told.note else ""),
         _number(row.told_ratio, "{:.1f}"),
+    ]
+    if most is None:
+        return [*reports, *[_NONE] * 7]
+    return [
+        *reports,
         f"{most.requests_per_s:.1f}" + ("*" if most.driver_was_the_limit else ""),
         _number(row.ratio, "{:.1f}"),
         _pair(most.p50_ms, most.p99_ms),
@@ -179,7 +184,9 @@ def _timeline(report: Report, found: Outcome) -> Iterator[Chart]:
     first = {trial.name: trial for trial in reversed(report.trials)}
     series = []
     for row in filter(None, map(found.row, _WATCHED)):
-        if (trial := first.get(row.most.trial)) is not None and (points := _used(trial, found.gpu)):
+        most = found.most(row.key)
+        trial = first.get(most.trial) if most is not None else None
+        if trial is not None and (points := _used(trial, found.gpu)):
             x, y = zip(*points, strict=True)
             series.append(Series(row.title, x, y, colour=0, markers=False, panel=row.title))
     if series:

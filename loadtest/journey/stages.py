@@ -20,16 +20,14 @@ __all__ = [
     "BASELINE",
     "BATCHING",
     "RECOMMENDED",
-    "SEQUENCES",
     "STAYS",
-    "TOLD_PRODUCTION",
     "Stage",
     "System",
     "Told",
     "stages",
 ]
 
-SEQUENCES = (8, 16, 32, 64)
+_SEQUENCES = (8, 16, 32, 64)
 
 BASELINE, BATCHING, RECOMMENDED = "one-worker", "static-batching", "recommended"
 
@@ -37,7 +35,7 @@ STAYS = "gateway, recommended"
 """The system that is there from the beginning to the end."""
 
 # What production had before and after, requests a second.
-TOLD_PRODUCTION = (9.0, 16.4)
+_TOLD_PRODUCTION = (9.0, 16.4)
 
 
 class Told(Struct, frozen=True):
@@ -83,7 +81,7 @@ _TOLD = {
     "gateway-64-uniform": Told(15.0, "uniform test data"),
     "gateway-64": Told(3.5, "staging"),
     "gateway-16": Told(10.7, "staging"),
-    RECOMMENDED: Told(TOLD_PRODUCTION[1], f"production, {TOLD_PRODUCTION[0]:g} before"),
+    RECOMMENDED: Told(_TOLD_PRODUCTION[1], f"production, {_TOLD_PRODUCTION[0]:g} before"),
 }
 
 _TITLES = {"one-worker": "one worker", "two-workers": "two workers", "static-batching": "static batching"}
@@ -115,11 +113,13 @@ def stages(
 
 def _rows(settings: Mapping[str, Any], recommended: Mapping[str, Any]) -> list[tuple[Stage, System]]:
     baselines = [System(_TITLES[name], name, dict(settings)) for name in ARCHITECTURES]
-    gateways = {count: System(f"gateway, {count} sequences", None, _batch(settings, count)) for count in SEQUENCES}
-    most = max(SEQUENCES)
+    gateways = {
+        count: System(f"gateway, {count} sequences", None, _batch(settings, count)) for count in _SEQUENCES
+    }
+    most = max(_SEQUENCES)
     rows = [(name, system, False) for name, system in zip(ARCHITECTURES, baselines, strict=True)]
     rows += [(f"gateway-{most}-uniform", gateways[most], True)]
-    rows += [(f"gateway-{count}", gateways[count], False) for count in reversed(SEQUENCES)]
+    rows += [(f"gateway-{count}", gateways[count], False) for count in reversed(_SEQUENCES)]
     rows += [(RECOMMENDED, System(STAYS, None, merged(settings, recommended)), False)]
     return [
         (

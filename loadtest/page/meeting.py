@@ -15,7 +15,7 @@ from gateway.messages import Error
 from loadtest.page.speech import speech
 from loadtest.results import LoadtestError
 
-__all__ = ["Meeting", "meeting"]
+__all__ = ["meeting"]
 
 _NAMES = ("Ana", "Haruto", "Lucía", "Jonas", "Chloé", "Wei")
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from demo_model import LANGUAGES
 from loadtest.workload import Workload, utterances
 
-__all__ = ["CAPTIONS_PER_UTTERANCE", "Said", "speech"]
+__all__ = ["CAPTIONS_PER_UTTERANCE", "speech"]
 
 CAPTIONS_PER_UTTERANCE = len(LANGUAGES)
 

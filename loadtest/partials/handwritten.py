@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from loadtest.partials.streams import Origin, Revision, Stream, Style
 
-__all__ = ["FILE", "handwritten_streams"]
+__all__ = ["handwritten_streams"]
 
-FILE = Path(__file__).with_suffix(".toml")
+_FILE = Path(__file__).with_suffix(".toml")
 
 
 class _Entry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,7 +31,7 @@ class _File(Struct, frozen=True, forbid_unknown_fields=True):
     stream: list[_Entry]
 
 
-def handwritten_streams(lang: str, file: Path = FILE) -> list[Stream]:
+def handwritten_streams(lang: str, file: Path = _FILE) -> list[Stream]:
     """Those in one language, in the file's order. Raises `ValueError` for a file that is not as it describes."""
     entries = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), _File).stream
     if len({entry.id for entry in entries}) < len(entries):

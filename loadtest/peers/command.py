@@ -18,7 +18,18 @@ from gateway.engines import hardware
 from loadtest.commands import Command, Say, add_out, between, from_, numbers
 from loadtest.machine import describe
 from loadtest.peers.comparison import comparisons, findings
-from loadtest.peers.peer import DIRECT, GATEWAY, NAMES, SERVE, SERVE_TUNED, Peer, named, shared, variants
+from loadtest.peers.peer import (
+    DIRECT,
+    GATEWAY,
+    NAMES,
+    SERVE,
+    SERVE_TUNED,
+    Peer,
+    named,
+    shared,
+    takes_context,
+    variants,
+)
 from loadtest.peers.run import PeersPlan, run
 from loadtest.peers.table import tables
 from loadtest.results import LoadtestError
@@ -61,7 +72,11 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--repetitions", type=between(1, 50), default=3, metavar="N", help="rounds of each system and level")
     add("--round-s", type=from_(0.1, 600), default=6.0, metavar="S", help="about how long a round takes")
     add("--utterances", type=between(1, 1_000_000), metavar="N", help="in a round, instead of --round-s")
-    add("--bars", action="store_true", help="the gateway has to reach what it promises on a GPU")
+    add(
+        "--bars",
+        action="store_true",
+        help="the gateway has to reach what it promises on a GPU; a bar not measured is missed",
+    )
     common.add_driver(parser, processes=max(1, len(os.sched_getaffinity(0)) // 4))
     common.add_objective(parser)
 
@@ -103,10 +118,12 @@ def _shown(peer: Peer) -> dict[str, Any]:
 async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
     machine, began = describe(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     plan = _plan(options)
+    others = any(peer.route != "gateway" for peer in plan.peers)
+    context = others and takes_context(plan.peers[0].settings)
     outcome = await run(plan, say)
     if not outcome.trials:
-        why = next(iter(outcome.failures.values()), "There was no time for a single round (--time-limit-s).")
-        raise LoadtestError(why)
+        why = " ".join(f"{name}: {reason}" for name, reason in outcome.failures.items())
+        raise LoadtestError(why or "There was no time for a single round (--time-limit-s).")
     compared = comparisons(outcome)
     told = msgspec.to_builtins(plan) | {"peers": [_shown(peer) for peer in plan.peers]}
     return Report(
@@ -117,7 +134,7 @@ async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
         machine=machine,
         settings={**told, "replayed": len(plan.replayed)},
         objective=common.objective(options),
-        findings=findings(outcome, compared, bars=options.bars),
+        findings=findings(outcome, compared, plan.in_flight, bars=options.bars, context=context),
         trials=outcome.trials,
         details={"comparisons": msgspec.to_builtins(compared)},
     )
@@ -127,9 +144,9 @@ PEERS = Command(
     name="peers",
     help="the gateway beside vLLM's own server and the engine called directly",
     description="The same lines through the gateway's WebSocket, through vLLM's own server and straight into the "
-    "engine, which all run at the same time and take turns: ratios of neighbouring rounds in requests/s and "
-    "tokens/s, first token, CPU, whether the texts are the same. Closed loop. Exit status 1 when a bar is missed "
-    "(--bars).",
+    "engine, which all run at the same time and take turns: ratios of rounds of the same lines in requests/s and "
+    "tokens/s, first token, CPU, whether the texts are the same. Closed loop. Exit status 1 when one of them "
+    "could not be measured in every round, when a translation failed, and when a bar is missed (--bars).",
     add=_add,
     run=_run,
     write=lambda report, folder: reports.write(report, folder, extra_tables=tables(report)),

@@ -14,7 +14,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gateway.app import engine_options
+from gateway.engines import preflight
+from gateway.errors import GatewayError
 from loadtest.commands import Say
+from loadtest.driving.clients.prompting import gateway_settings
 from loadtest.results import LoadtestError
 from loadtest.systems.child import free_port
 from loadtest.systems.gateway import gateway
@@ -24,7 +28,20 @@ from loadtest.systems.vllm_serve import vllm_serve
 from loadtest.trial.options import check, merged, shown
 from loadtest.trial.values import EngineInProcess, WebSocketGateway
 
-__all__ = ["DIRECT", "GATEWAY", "NAMES", "SERVE", "SERVE_TUNED", "Peer", "named", "shared", "system", "variants"]
+__all__ = [
+    "DIRECT",
+    "GATEWAY",
+    "NAMES",
+    "SERVE",
+    "SERVE_TUNED",
+    "SERVE_WORKERS",
+    "Peer",
+    "named",
+    "shared",
+    "system",
+    "takes_context",
+    "variants",
+]
 
 GATEWAY, DIRECT = "gateway", "asyncllm"
 SERVE, SERVE_TUNED, SERVE_WORKERS = "vllm-serve", "vllm-serve-tuned", "vllm-serve-workers"
@@ -117,6 +134,22 @@ def shared(peers: Sequence[Peer], gpu_mib: float | None) -> list[Peer]:
         )
         for peer in peers
     ]
+
+
+def takes_context(settings: Mapping[str, Any]) -> bool:
+    """Whether a gateway with these settings puts what was said before into its prompts, and that costs anything.
+
+    Raises `LoadtestError` for a model that is not there.
+    """
+    known = gateway_settings(dict(settings))
+    if known.engine.kind == "simulated":
+        return False
+    options = engine_options(known)
+    try:
+        model = preflight.read_config(options.model)
+        return "context" in preflight.find_family(model or {}, options.model, options.family).options
+    except GatewayError as error:
+        raise LoadtestError(error.message) from None
 
 
 def system(peer: Peer, say: Say) -> AbstractAsyncContextManager[Running]:

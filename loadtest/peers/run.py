@@ -17,7 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from loadtest.commands import Say
-from loadtest.driving.driver import Driver, driver
+from loadtest.driving.driver import Driven, Driver, driver
+from loadtest.interruption import INTERRUPTED, go_on
 from loadtest.peers.peer import Peer, system
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
@@ -32,8 +33,8 @@ __all__ = ["Outcome", "PeersPlan", "run"]
 # earlier rounds is of no use to it in this one.
 _SEEDS_APART, _WARM_UP_SEED = 10_000, 5_000_000
 
-# For each one in flight: of a warm-up, which tells how fast a system is; and of a round at least, since fewer and
-# fewer are in flight in its last turn.
+# For each one in flight: of a warm-up, which tells how fast a system is; and of a round at least, besides its last
+# turn, in which fewer and fewer are in flight.
 _WARM_UP_TURNS, _LEAST_WARM_UP, _LEAST_TURNS = 4, 8, 4
 
 # A round begins with all that are in flight at the same moment, which nothing later in it is like: that part is no
@@ -73,22 +74,31 @@ class PeersPlan(Struct, frozen=True, kw_only=True):
 class Outcome(Struct):
     """trials: in the order in which they ended, without their texts. same_text: (in flight, peer) → part of the
     translations of the first repetition that were the same as the first peer's. failures: peer → why it takes part
-    no more. complete: whether there was time for everything."""
+    no more. cut_short: why there are not all rounds, if there are not."""
 
     trials: list[Trial]
     same_text: dict[tuple[int, str], float]
     failures: dict[str, str]
-    complete: bool = True
+    cut_short: str = ""
 
 
 async def run(plan: PeersPlan, say: Say) -> Outcome:
-    """All rounds that there is time for. A system that cannot go on is left out from then on."""
+    """All rounds that there is time for, until it is interrupted.
+
+    A system that cannot go on is left out from then on.
+    Raises `CancelledError` when the interruption comes before the first round is over.
+    """
     rounds = _Rounds(plan, say)
     try:
         async with asyncio.timeout(plan.time_limit_s):
             await rounds.play()
     except TimeoutError:
-        rounds.outcome.complete = False
+        rounds.outcome.cut_short = "There was no time for all (--time-limit-s)."
+    except asyncio.CancelledError:
+        if not rounds.outcome.trials:
+            raise
+        go_on()
+        rounds.outcome.cut_short = INTERRUPTED
     return rounds.outcome
 
 
@@ -97,6 +107,8 @@ class _Rounds:
         self.outcome = Outcome([], {}, {})
         self._plan = plan
         self._say = say
+        # The clients that hold an engine, by the systems that are on it.
+        self._engines: dict[str, Driver] = {}
 
     async def play(self) -> None:
         peers = self._plan.peers
@@ -106,13 +118,17 @@ class _Rounds:
             # gateway's clients, and stays for every level.
             served = [each for each in running if each.pid is None and isinstance(each.address, WebSocketGateway)]
             async with self._drivers([each for each in running if each not in served]) as others:
-                hosts: dict[Address, int] = {
-                    WebSocketGateway(f"http://127.0.0.1:{each.address.port}"): own.pids[0]
-                    for each, own in others
-                    if isinstance(each.address, EngineInProcess)
-                }
+                hosts: dict[Address, Driver] = {}
+                for each, own in others:
+                    if isinstance(each.address, EngineInProcess):
+                        self._engines[each.name] = own
+                        hosts[WebSocketGateway(f"http://127.0.0.1:{each.address.port}")] = own
                 known = [each for each in served if each.address in hosts]
-                whole = [dataclasses.replace(each, pid=hosts[each.address]) for each in known]
+                for each in served:
+                    if each not in known:
+                        self._fails(each.name, "What was to hold its engine could not start.")
+                self._engines |= {each.name: hosts[each.address] for each in known}
+                whole = [dataclasses.replace(each, pid=hosts[each.address].pids[0]) for each in known]
                 async with self._drivers(whole) as gateways:
                     names = [peer.name for peer in peers]
                     pairs = sorted((*gateways, *others), key=lambda pair: names.index(pair[0].name))
@@ -149,19 +165,20 @@ class _Rounds:
         lines = self._lines(in_flight, 0, max(_WARM_UP_TURNS * in_flight, _LEAST_WARM_UP))
         stage = f"{_title(running, in_flight)}, warming up"
         try:
+            await self._forget(running)
             limit_s = _LIMIT_TIMES * self._plan.round_s + _LIMIT_S
             driven = await own.play(lines, load=Closed(in_flight), limit_s=limit_s, stage=stage)
         except LoadtestError as error:
-            self.outcome.failures[running.name] = str(error)
+            self._fails(running.name, str(error))
             return 1.0
-        finished = sum(each.failed is None for each in driven.records)
-        return max(finished, 1) / max(driven.elapsed_s, 1e-3)
+        return _steady_per_s(driven, in_flight)
 
     async def _round(
         self, running: Running, own: Driver, lines: list[Line], load: Closed, repetition: int, limit_s: float
     ) -> list[Trial]:
         """One trial, or none where the system could not go on."""
         try:
+            await self._forget(running)
             trial = await measure(
                 running,
                 own,
@@ -177,19 +194,25 @@ class _Rounds:
                 allow_bottleneck=True,
             )
         except LoadtestError as error:
-            self.outcome.failures[running.name] = str(error)
+            self._fails(running.name, str(error))
             return []
         without_text = [replace(record, text="") for record in trial.records]
         self.outcome.trials.append(replace(trial, records=without_text))
         return [trial]
 
+    async def _forget(self, running: Running) -> None:
+        """The engine keeps nothing of what another system on it has said: they say the same lines."""
+        if (holder := self._engines.get(running.name)) is not None:
+            await holder.reset_prefix_cache()
+
     def _count(self, in_flight: int, per_s: dict[str, float]) -> int:
-        """Lines of a round: as many as take so long for a system of middling speed."""
+        """Lines of a round: as many as take so long for a system of middling speed, and those of the last turn, in
+        which fewer and fewer are in flight."""
         if self._plan.utterances is not None:
             return max(self._plan.utterances, in_flight)
         speeds = [speed for name, speed in per_s.items() if name not in self.outcome.failures]
         middling = statistics.median(speeds) if speeds else 0.0
-        return max(math.ceil(self._plan.round_s * middling), _LEAST_TURNS * in_flight)
+        return max(math.ceil(self._plan.round_s * middling), _LEAST_TURNS * in_flight) + in_flight
 
     def _lines(self, in_flight: int, repetition: int, count: int) -> list[Line]:
         """Those of one repetition, 0 to warm up."""
@@ -218,13 +241,26 @@ class _Rounds:
         standing: list[_Started] = []
         for name, each in zip(names, started, strict=True):
             if isinstance(each, LoadtestError):
-                self.outcome.failures[name] = str(each)
+                self._fails(name, str(each))
             else:
                 standing.append(each)
         return standing
 
+    def _fails(self, name: str, why: str) -> None:
+        self.outcome.failures[name] = why
+        self._say(f"going on without {name}: {why}")
+
     def _takes_part(self, running: Running) -> bool:
         return running.name not in self.outcome.failures
+
+
+def _steady_per_s(driven: Driven, in_flight: int) -> float:
+    """Lines a second while so many were in flight: neither in the first turn nor in the last."""
+    done_s = sorted(each.done_s for each in driven.records if each.done_s is not None)
+    steady_s = done_s[in_flight - 1 : len(done_s) - in_flight]
+    if len(steady_s) < 2:
+        return max(len(done_s), 1) / max(driven.elapsed_s, 1e-3)
+    return (len(steady_s) - 1) / max(steady_s[-1] - steady_s[0], 1e-3)
 
 
 def _title(running: Running, in_flight: int) -> str:

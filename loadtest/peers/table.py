@@ -8,7 +8,9 @@ from __future__ import annotations
 import msgspec
 
 from loadtest.peers.comparison import Comparison, in_words
+from loadtest.peers.peer import SERVE_TUNED, SERVE_WORKERS
 from loadtest.results import Spread
+from loadtest.systems.vllm_process import STREAM_INTERVAL
 from loadtest.trial.command import Extras
 from loadtest.trial.content import Table
 from loadtest.trial.values import Report
@@ -26,9 +28,13 @@ _HEAD = (
     "driver was the limit of",
 )
 _CAPTION = (
-    "Each round of the gateway beside the neighbouring round of the same lines: its requests and tokens a second "
-    "divided by the other's, its first token minus the other's; medians over the repetitions, with the lowest and "
-    "the highest in brackets."
+    "Each round of the gateway beside the other's round of the same lines, in the same repetition: its requests "
+    "and tokens a second divided by the other's, its first token minus the other's; medians over the repetitions, "
+    "with the lowest and the highest in brackets."
+)
+_TUNED_CAPTION = (
+    f" {SERVE_TUNED} and {SERVE_WORKERS} run with the gateway's engine settings and --stream-interval "
+    f"{STREAM_INTERVAL}, since the gateway gathers tokens, too; {SERVE_WORKERS} with several front-end processes."
 )
 
 
@@ -55,7 +61,9 @@ def tables(report: Report) -> list[Table]:
         )
         for each in compared
     ]
-    return [Table("The gateway beside the others", _HEAD, rows, _CAPTION)]
+    tuned = any(each.peer in (SERVE_TUNED, SERVE_WORKERS) for each in compared)
+    caption = _CAPTION + _TUNED_CAPTION if tuned else _CAPTION
+    return [Table("The gateway beside the others", _HEAD, rows, caption)]
 
 
 def _spread(spread: Spread | None, form: str) -> str:

@@ -6,7 +6,10 @@ Knows: the names of the options. Must not know: how anything is measured.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from loadtest.commands import Command, Say, add_out, between, from_
 from loadtest.results import LoadtestError
@@ -21,6 +24,13 @@ __all__ = ["RUN"]
 
 _SHAPES = ("natural", "uniform")
 
+# Without options. What is given instead cannot be told from it by its value, so the options have no default of
+# their own: one that is given beside a file would do nothing.
+_SCENARIO = Scenario(targets=("ja", "es"), meetings=10)
+_OF_A_SCENARIO = ("seed", "source", "targets", "meetings", "people")
+
+_OF_A_GATEWAY_THAT_IS_STARTED = ("engine", "model", "config", "max_num_seqs", "memory", "set")
+
 
 def _languages(text: str) -> tuple[str, ...]:
     """Language tags with commas between them, each once."""
@@ -28,28 +38,22 @@ def _languages(text: str) -> tuple[str, ...]:
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
-    scenario = Scenario()
     add_out(parser)
     add = parser.add_argument
     add("--url", help="a gateway that runs already, http://…; without it one is started")
     add_engine(parser)
     add(
         "--scenario",
-        default=scenario.shape,
+        default=_SCENARIO.shape,
         metavar="natural|uniform|FILE",
-        help="talk as in real meetings, lines all of one length, or lines from a file",
+        help="talk as in real meetings, lines all of one length, or lines from a file, which has its own "
+        "meetings, people and languages",
     )
-    add("--seed", type=int, default=scenario.seed, help="what is said")
-    add("--source", default=scenario.source, metavar="LANG", help="language that is spoken")
-    add("--targets", type=_languages, default="ja,es", metavar="LANG,LANG", help="languages that are read")
-    add("--meetings", type=between(0, 100_000), default=10, metavar="N", help="at the same time")
-    add(
-        "--people",
-        type=between(1, 1_000),
-        default=scenario.people,
-        metavar="N",
-        help="of each, who speak in turns",
-    )
+    _add_talk(parser, "seed", "N", int, "what is said")
+    _add_talk(parser, "source", "LANG", str, "language that is spoken")
+    _add_talk(parser, "targets", "LANG,LANG", _languages, "languages that are read")
+    _add_talk(parser, "meetings", "N", between(0, 100_000), "at the same time")
+    _add_talk(parser, "people", "N", between(1, 1_000), "of each, who speak in turns")
     add(
         "--partials",
         action=argparse.BooleanOptionalAction,
@@ -69,24 +73,48 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add_objective(parser)
 
 
+def _add_talk(
+    parser: argparse.ArgumentParser, name: str, metavar: str, type: Callable[[str], object], help: str
+) -> None:
+    default = getattr(_SCENARIO, name)
+    shown = ",".join(default) if isinstance(default, tuple) else default
+    parser.add_argument(
+        f"--{name}",
+        type=type,
+        default=argparse.SUPPRESS,
+        metavar=metavar,
+        help=f"{help} (default: {shown})",
+    )
+
+
 def plan(options: argparse.Namespace) -> RunPlan:
-    """What the options say. Raises `LoadtestError` for a file that is none."""
+    """What the options say. Raises `LoadtestError` for a file that is none, and for options that would do nothing
+    beside the others."""
     file = None if options.scenario in _SHAPES else Path(options.scenario)
     if file is not None and not file.is_file():
         raise LoadtestError(f"--scenario is natural, uniform or a file; there is no file {file}.")
+    talk = {name: value for name in _OF_A_SCENARIO if (value := getattr(options, name, None)) is not None}
+    if file is not None and talk:
+        raise LoadtestError(f"{file} says who says what in which language: it goes without {_options(talk)}.")
+    own = [name for name in _OF_A_GATEWAY_THAT_IS_STARTED if getattr(options, name) not in (None, [])]
+    if options.url is not None and own:
+        raise LoadtestError(f"The gateway at --url is measured as it runs: it goes without {_options(own)}.")
+    scenario = replace(
+        _SCENARIO,
+        **talk,
+        shape=options.scenario if file is None else _SCENARIO.shape,
+        partial_every_s=0.3 if options.partials else None,
+    )
+    if file is None and not scenario.meetings:
+        if options.readers:
+            raise LoadtestError("--readers are more in each meeting, and there is none (--meetings 0).")
+        if options.repetitions > 1:
+            raise LoadtestError("--repetitions are of what is said in meetings, and there is none (--meetings 0).")
     return RunPlan(
         settings=settings(options),
         objective=objective(options),
         url=options.url,
-        scenario=Scenario(
-            seed=options.seed,
-            source=options.source,
-            targets=options.targets,
-            shape=options.scenario if file is None else "natural",
-            meetings=options.meetings,
-            people=options.people,
-            partial_every_s=0.3 if options.partials else None,
-        ),
+        scenario=scenario,
         file=file,
         partials=options.partials,
         seconds=options.seconds,
@@ -99,6 +127,10 @@ def plan(options: argparse.Namespace) -> RunPlan:
     )
 
 
+def _options(names: Iterable[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
 async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
     return await run(plan(options), command, say)
 
@@ -109,7 +141,8 @@ RUN = Command(
     description="Holds meetings on a gateway, yours (--url) or one that is started: people take turns as in real "
     "meetings, at real speed, with what a recogniser says meanwhile, and everybody reads. With --engine simulated "
     "the gateway alone is measured: what it delivers with a core, what it adds to the engine's script, what a "
-    "session weighs. Exit status 1 when sessions were lost.",
+    "session weighs. Exit status 1 when sessions were lost, when translations failed, and when not all that was "
+    "asked for was measured.",
     add=_add,
     run=_run,
     write=report.write,

@@ -5,7 +5,9 @@ Knows: trials, memory readings, the simulated engine's script. Must not know: ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -13,23 +15,26 @@ from msgspec import Struct
 
 from gateway.engines.simulated import Script
 from loadtest.results import nearest_rank
-from loadtest.trial.values import Finding, InMeetings, Line, Record, Trial
+from loadtest.trial.summary import summarise
+from loadtest.trial.values import Finding, InMeetings, Line, Objective, Record, Trial
 
-__all__ = ["IDLE", "Held", "added_ms", "findings"]
+__all__ = ["IDLE", "Held", "added_ms", "cut_short", "findings"]
 
 IDLE = "idle"
 """The name of the trial in which nothing is said."""
 
 
 class Held(Struct, frozen=True):
-    """Sessions and the gateway's resident memory, MiB; null where the gateway is somebody else's.
+    """Sessions that were asked for, and the gateway's resident memory, MiB; null where the gateway is somebody
+    else's. lost: session → why it is no more.
 
     before: without any session. idle: once the idle ones are open; greeted: once all are, and everybody has said
-    something; after: when all is said.
+    something; after: when all is said, as often as it was.
     """
 
     sessions: int
     idle: int
+    lost: dict[str, str] = {}
     before_mib: float | None = None
     idle_mib: float | None = None
     greeted_mib: float | None = None
@@ -37,55 +42,64 @@ class Held(Struct, frozen=True):
 
 
 def findings(
-    trials: Sequence[Trial], lines: Sequence[Line], held: Held, settings: dict[str, Any] | None
+    trials: Sequence[Trial],
+    lines: Sequence[Line],
+    held: Held,
+    objective: Objective,
+    settings: dict[str, Any] | None,
 ) -> list[Finding]:
     """settings: of the gateway with a simulated engine; null for any other."""
     idle = [trial for trial in trials if trial.name == IDLE]
     meetings = [trial for trial in trials if trial.name != IDLE]
-    found = [*_held(trials, held), *_idle(idle), *_memory(held, meetings)]
+    found = [_held(held, idle=bool(idle), meetings=bool(meetings)), *_idle(idle), *_memory(held, meetings)]
     if meetings:
+        found[1:1] = _translated(meetings, objective)
         found += _delivered(meetings)
         if settings is not None:
             found += _added(meetings, lines, settings)
     return found
 
 
+def cut_short(finished: int, asked: int, why: str) -> Finding:
+    """Not all trials that were asked for could be finished; `why` is a sentence."""
+    return Finding("trials finished", f"{finished:,}", f"{asked:,}", False, why)
+
+
 # ---------------------------------------------------------------- sessions
 
 
-def _held(trials: Sequence[Trial], held: Held) -> Iterator[Finding]:
-    lost = [record for trial in trials for record in trial.records if _of_a_session(record)]
+def _held(held: Held, *, idle: bool, meetings: bool) -> Finding:
+    """idle, meetings: whether sessions of this kind were held to the end at least once."""
     active = held.sessions - held.idle
-    yield Finding(
-        "sessions held",
-        f"{held.sessions - len(lost):,}",
-        f"{held.sessions:,}",
-        not lost,
-        f"{held.idle:,} idle, {active:,} in meetings" + (f"; lost: {lost[0].failed}" if lost else ""),
-    )
+    kept = (held.idle if idle else 0) + (active if meetings else 0) - len(held.lost)
+    note = f"{held.idle:,} idle, {active:,} in meetings"
+    if held.lost:
+        note += f"; lost: {_counted(held.lost.values())}"
+    return Finding("sessions held", f"{kept:,}", f"{held.sessions:,}", kept == held.sessions, note)
 
 
 def _idle(trials: Sequence[Trial]) -> Iterator[Finding]:
     for trial in trials:
         if "serving" in trial.cpu_s:
-            yield Finding("CPU of idle sessions", f"{trial.cpu_s['serving'] / trial.elapsed_s:.3f} cores")
+            cores = trial.cpu_s["serving"] / trial.elapsed_s
+            yield Finding("CPU of idle sessions", f"{cores:.3f} cores", note=f"over {trial.elapsed_s:.0f} s")
 
 
-def _of_a_session(record: Record) -> bool:
-    return record.line.startswith("session ")
+# Of fewer, what a process takes and gives back anyway is most of the difference.
+_LEAST_WEIGHED = 100
 
 
 def _memory(held: Held, trials: Sequence[Trial]) -> Iterator[Finding]:
     if held.before_mib is None:
         return
     active = held.sessions - held.idle
-    if held.idle and held.idle_mib is not None:
+    if held.idle >= _LEAST_WEIGHED and held.idle_mib is not None:
         yield _each("memory of an idle session", held.before_mib, held.idle_mib, held.idle)
-    if active and held.greeted_mib is not None:
+    if active >= _LEAST_WEIGHED and held.greeted_mib is not None:
         begin = held.before_mib if held.idle_mib is None else held.idle_mib
         yield _each("memory of a session in a meeting", begin, held.greeted_mib, active)
-    translations = sum(not _of_a_session(record) for trial in trials for record in trial.records)
-    if translations and held.after_mib is not None and held.greeted_mib is not None:
+    translations = sum(len(trial.records) for trial in trials)
+    if translations >= _LEAST_WEIGHED and held.after_mib is not None and held.greeted_mib is not None:
         yield _each("memory that stays of a translation", held.greeted_mib, held.after_mib, translations)
 
 
@@ -97,14 +111,47 @@ def _each(name: str, before_mib: float, after_mib: float, count: int) -> Finding
     )
 
 
+# ---------------------------------------------------------------- translations
+
+_SHOWN_REASONS = 3
+
+
+def _translated(trials: Sequence[Trial], objective: Objective) -> list[Finding]:
+    """What became of all that was said."""
+    all_of_it = summarise(trials, objective)
+    reasons = [record.failed for trial in trials for record in trial.records if record.failed is not None]
+    failed = Finding(
+        "translations that failed",
+        f"{len(reasons):,} of {all_of_it.records:,}",
+        "0",
+        not reasons,
+        _counted(reasons) if reasons else "",
+    )
+    kept = Finding(
+        "first token kept the objective",
+        # Rounded down: what a few missed is not shown as if none had.
+        f"{math.floor(all_of_it.within * 1_000) / 10:g} %",
+        note=f"within {objective.first_token_ms:g} ms of when the line was due; the objective asks for "
+        f"{objective.quantile * 100:g} %",
+    )
+    return [failed, kept]
+
+
+def _counted(reasons: Iterable[str]) -> str:
+    """The most frequent ones, with how often they came."""
+    most = Counter(reasons).most_common(_SHOWN_REASONS)
+    return ", ".join(f"{count:,} × {reason}" for reason, count in most)
+
+
 # ---------------------------------------------------------------- delivery
 
 
 def _delivered(trials: Sequence[Trial]) -> Iterator[Finding]:
     frames = sum(trial.delivered.frames for trial in trials)
     size = sum(trial.delivered.bytes for trial in trials)
-    elapsed_s = sum(trial.elapsed_s for trial in trials)
-    serving_s = sum(trial.cpu_s.get("serving", 0.0) for trial in trials)
+    # Of the whole pass, as the frames are; earlier results have it of the trial's window alone.
+    elapsed_s = sum(trial.delivered.elapsed_s or trial.elapsed_s for trial in trials)
+    serving_s = sum(trial.delivered.serving_s or trial.cpu_s.get("serving", 0.0) for trial in trials)
     note = f"{frames / elapsed_s:,.0f} frames/s of {size / max(frames, 1):.0f} bytes"
     if serving_s:
         yield Finding(

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from loadtest.results import LoadtestError
 from loadtest.talk import replay
 from loadtest.talk.scenario import Scenario, meetings_lines, translations_per_s
 from loadtest.trial.options import merged
@@ -30,7 +31,8 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     """settings: of the gateway that is started; url: of one that runs, then settings are not read.
 
     scenario: what is said, or file: a recording of it. seconds: how long; null: 30, or all of the file. readers:
-    more in each meeting. idle: sessions in which nothing is said. processes: of clients.
+    more in each meeting. idle: sessions in which nothing is said. repetitions: of all that is said. processes: of
+    clients.
     """
 
     settings: dict[str, Any]
@@ -68,13 +70,14 @@ class Said(Struct, frozen=True):
 
 
 def said(plan: RunPlan) -> Said:
-    """The lines of a plan. Raises `LoadtestError` for a file or a scenario that cannot be."""
+    """The lines of a plan. Raises `LoadtestError` for a file or a scenario that cannot be, for meetings in which
+    nothing is said, and for talk that would not be over in time."""
     scenario, seconds = plan.scenario, plan.seconds
     if plan.file is not None:
         lines = [line for line in replay.read(plan.file) if seconds is None or line.due_s < seconds]
         lines = lines if plan.partials else [replace(line, partials=()) for line in lines]
         people = sorted({(line.meeting, line.speaker) for line in lines})
-        workload = f"{plan.file.name}, {len(lines):,} lines"
+        workload = f"{plan.file.name}, {_counted(len(lines), 'line')} in {_last_s(lines):,.0f} s"
     else:
         seconds = 30.0 if seconds is None else seconds
         lines = meetings_lines(scenario, seconds) if scenario.meetings else []
@@ -84,8 +87,15 @@ def said(plan: RunPlan) -> Said:
             for person in range(1, scenario.people + 1)
         ]
         workload = (
-            f"{scenario.shape}, {scenario.meetings:,} meetings of {scenario.people} for {seconds:g} s, "
+            f"{scenario.shape}, {_counted(scenario.meetings, 'meeting')} of {scenario.people} for {seconds:g} s, "
             f"{scenario.source} to {', '.join(scenario.targets)}, seed {scenario.seed}"
+        )
+    if not lines and (plan.file is not None or scenario.meetings):
+        raise LoadtestError(f"Nothing is said in the first {seconds:g} s: take longer (--seconds).")
+    if _last_s(lines) > plan.time_limit_s:
+        raise LoadtestError(
+            f"What is said takes {_last_s(lines):,.0f} s, and everything may take {plan.time_limit_s:,.0f} s: "
+            "allow more (--time-limit-s) or say less (--seconds)."
         )
     every = any(line.partials for line in lines)
     return Said(
@@ -100,6 +110,15 @@ def said(plan: RunPlan) -> Said:
         ),
         workload=f"{workload}, {'partials and finals' if every else 'finals alone'}",
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("s" if number != 1 else "")
+
+
+def _last_s(lines: list[Line]) -> float:
+    """When the last one is due, of lines in order of time."""
+    return lines[-1].due_s if lines else 0.0
 
 
 def sessions(load: InMeetings) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -15,9 +16,10 @@ from msgspec.structs import replace
 from loadtest.commands import Say
 from loadtest.driving.driver import Driver, driver
 from loadtest.driving.opening import allow_files
+from loadtest.interruption import INTERRUPTED, go_on
 from loadtest.machine import describe
 from loadtest.results import LoadtestError
-from loadtest.run.findings import IDLE, Held, findings
+from loadtest.run.findings import IDLE, Held, cut_short, findings
 from loadtest.run.plan import RunPlan, Said, said, sessions
 from loadtest.systems import processes
 from loadtest.systems.existing import existing
@@ -26,7 +28,7 @@ from loadtest.systems.running import Running
 from loadtest.trial.measure import measure
 from loadtest.trial.options import model_name, shown
 from loadtest.trial.sampling import sampling
-from loadtest.trial.values import Delivered, InMeetings, Report, Trial
+from loadtest.trial.values import Delivered, InMeetings, Record, Report, Trial
 
 __all__ = ["run"]
 
@@ -38,25 +40,23 @@ _AFTER_S = 60.0
 
 
 async def run(plan: RunPlan, command: str, say: Say) -> Report:
-    """Raises `LoadtestError` when there is nothing to measure, or when it cannot be measured."""
+    """All trials that can be finished: what ends the run early, an interruption too, leaves those before it.
+
+    Raises `LoadtestError` when there is nothing to measure, or when nothing was.
+    """
     began, machine = _utc(), describe()
     what = await asyncio.to_thread(said, plan)
     if not sessions(what.load):
         raise LoadtestError("There is neither a meeting nor an idle session in this run.")
     settings = plan.gateway_settings(what.load)
-    trials: list[Trial] = []
-    try:
-        async with asyncio.timeout(plan.time_limit_s):
-            if plan.url is None:
-                # The gateway inherits it.
-                allow_files(sessions(what.load))
-            system: AbstractAsyncContextManager[Running] = (
-                gateway(settings, say) if plan.url is None else existing(plan.url)
-            )
-            async with system as running:
-                held = await _hold(plan, what, running, trials, say)
-    except TimeoutError:
-        raise LoadtestError(f"It took longer than {plan.time_limit_s:g} s.") from None
+    trials = _Trials(plan, what, say)
+    why = await _until_it_ends(trials, settings, plan)
+    found = findings(
+        trials.finished, what.lines, trials.held, plan.objective, settings if plan.simulated else None
+    )
+    asked = int(plan.idle > 0) + (plan.repetitions if what.lines else 0)
+    if why and len(trials.finished) < asked:
+        found = [cut_short(len(trials.finished), asked, why), *found]
     return Report(
         kind="run",
         command=command,
@@ -65,47 +65,100 @@ async def run(plan: RunPlan, command: str, say: Say) -> Report:
         machine=machine,
         settings=shown(settings) if plan.url is None else {"url": plan.url},
         objective=plan.objective,
-        findings=findings(trials, what.lines, held, settings if plan.simulated else None),
-        trials=trials,
-        details={"held": msgspec.to_builtins(held)},
+        findings=found,
+        trials=trials.finished,
+        details={"held": msgspec.to_builtins(trials.held)},
     )
 
 
-async def _hold(plan: RunPlan, what: Said, running: Running, trials: list[Trial], say: Say) -> Held:
-    """Open all sessions, say all lines; the trials are added to the list, so that they are there."""
-    before_mib = _memory_mib(running)
-    if plan.idle:
-        say(f"opening {plan.idle:,} idle sessions")
-    async with driver(running.address, what.load, processes=plan.processes, say=say) as crowd:
-        if plan.idle:
-            trials.append(await _watch_idle(plan, what, running, crowd, say))
-        idle_mib = trials[0].memory_mib if trials else None
-        greeted_mib = None
-        if what.lines:
-            greeted_mib = await _greet(what, running, crowd, say)
-            for repetition in range(1, plan.repetitions + 1):
-                trials.append(
-                    await measure(
-                        running,
-                        crowd,
-                        what.lines,
-                        what.load,
-                        name="meetings",
-                        repetition=repetition,
-                        workload=what.workload,
-                        say=say,
-                        limit_s=what.lines[-1].due_s + _AFTER_S,
-                        allow_bottleneck=plan.allow_bottleneck,
-                    )
-                )
-        return Held(
-            sessions=sessions(what.load),
-            idle=plan.idle,
-            before_mib=before_mib,
-            idle_mib=idle_mib,
-            greeted_mib=greeted_mib,
-            after_mib=_memory_mib(running) if what.lines else None,
+async def _until_it_ends(trials: _Trials, settings: dict[str, Any], plan: RunPlan) -> str:
+    """Measure; why it ended early, a sentence, or nothing. Raises what ended it where no trial was finished."""
+    try:
+        async with asyncio.timeout(plan.time_limit_s):
+            await trials.measure(settings)
+    except TimeoutError:
+        why = f"It took longer than {plan.time_limit_s:g} s (--time-limit-s)."
+    except LoadtestError as error:
+        why = str(error)
+    except asyncio.CancelledError:
+        if not trials.finished:
+            raise
+        go_on()
+        why = INTERRUPTED
+    else:
+        return ""
+    if not trials.finished:
+        raise LoadtestError(why)
+    return why
+
+
+class _Trials:
+    """finished: trials, as they end. held: sessions and memory, as far as they are known."""
+
+    def __init__(self, plan: RunPlan, what: Said, say: Say) -> None:
+        self.finished: list[Trial] = []
+        self.held = Held(sessions=sessions(what.load), idle=plan.idle)
+        self._plan = plan
+        self._what = what
+        self._say = say
+
+    async def measure(self, settings: dict[str, Any]) -> None:
+        """settings: of the gateway, where one is started. Raises `LoadtestError`."""
+        url, load = self._plan.url, self._what.load
+        if url is None:
+            # The gateway inherits it.
+            allow_files(sessions(load))
+        system: AbstractAsyncContextManager[Running] = (
+            gateway(settings, self._say) if url is None else existing(url)
         )
+        async with system as running:
+            self.held = replace(self.held, before_mib=_memory_mib(running))
+            if load.idle:
+                self._say(f"opening {load.idle:,} idle sessions")
+            async with driver(running.address, load, processes=self._plan.processes, say=self._say) as crowd:
+                if load.idle:
+                    await self._hold_idle(running, crowd)
+                if self._what.lines:
+                    await self._greet(running, crowd)
+                    for repetition in range(1, self._plan.repetitions + 1):
+                        await self._hold_meetings(running, crowd, repetition)
+
+    async def _hold_idle(self, running: Running, crowd: Driver) -> None:
+        trial = await _watch_idle(self._plan, self._what, running, crowd, self._say)
+        self._finish(trial)
+        self.held = replace(self.held, idle_mib=trial.memory_mib)
+
+    async def _greet(self, running: Running, crowd: Driver) -> None:
+        """Everybody comes in and says something."""
+        load, greetings = self._what.load, self._what.greetings
+        self._say(f"opening {sessions(load) - load.idle:,} sessions in {load.meetings:,} meetings")
+        await crowd.play(greetings, limit_s=greetings[-1].due_s + _AFTER_S)
+        await asyncio.sleep(_SETTLE_S)
+        self.held = replace(self.held, greeted_mib=_memory_mib(running))
+
+    async def _hold_meetings(self, running: Running, crowd: Driver, repetition: int) -> None:
+        what = self._what
+        self._finish(
+            await measure(
+                running,
+                crowd,
+                what.lines,
+                what.load,
+                name="meetings",
+                repetition=repetition,
+                workload=what.workload,
+                say=self._say,
+                limit_s=what.lines[-1].due_s + _AFTER_S,
+                allow_bottleneck=self._plan.allow_bottleneck,
+            )
+        )
+        self.held = replace(self.held, after_mib=_memory_mib(running))
+
+    def _finish(self, trial: Trial) -> None:
+        """It is over. A session that is lost is no translation, and is told of in every trial after that."""
+        lost = {each.line: each.failed for each in trial.records if each.failed and _is_a_session(each)}
+        self.finished.append(replace(trial, records=[each for each in trial.records if not _is_a_session(each)]))
+        self.held = replace(self.held, lost=lost | self.held.lost)
 
 
 async def _watch_idle(plan: RunPlan, what: Said, running: Running, crowd: Driver, say: Say) -> Trial:
@@ -120,6 +173,9 @@ async def _watch_idle(plan: RunPlan, what: Said, running: Running, crowd: Driver
     async with sampling({"serving": pids, "clients": crowd.pids}, running.metrics_url) as samples:
         await asyncio.sleep(seconds)
     used_s += sum(processes.cpu_s(pid) or 0.0 for pid in pids)
+    elapsed_s, memory_mib = round(time.monotonic() - began_s, 4), _memory_mib(running)
+    say(f"asking {plan.idle:,} idle sessions whether they are still there")
+    answered = await crowd.play([], limit_s=_AFTER_S, stage="asking")
     return Trial(
         name=IDLE,
         system=running.name,
@@ -128,22 +184,19 @@ async def _watch_idle(plan: RunPlan, what: Said, running: Running, crowd: Driver
         load=InMeetings(meetings=0, speakers=0, per_s=0.0, idle=plan.idle),
         repetition=1,
         began=began,
-        elapsed_s=round(time.monotonic() - began_s, 4),
+        elapsed_s=elapsed_s,
         delivered=Delivered(),
         clients=[],
         cpu_s={"serving": round(used_s, 4)} if pids else {},
-        memory_mib=_memory_mib(running),
+        memory_mib=memory_mib,
         samples=[replace(each, at_s=round(each.at_s - began_s, 3)) for each in samples],
-        records=[],
+        records=answered.records,
     )
 
 
-async def _greet(what: Said, running: Running, crowd: Driver, say: Say) -> float | None:
-    """Everybody comes in and says something; the gateway's memory after that."""
-    say(f"opening {sessions(what.load) - what.load.idle:,} sessions in {what.load.meetings:,} meetings")
-    await crowd.play(what.greetings, limit_s=what.greetings[-1].due_s + _AFTER_S)
-    await asyncio.sleep(_SETTLE_S)
-    return _memory_mib(running)
+def _is_a_session(record: Record) -> bool:
+    """As a client tells of one that is lost."""
+    return record.line.startswith("session ")
 
 
 def _memory_mib(running: Running) -> float | None:

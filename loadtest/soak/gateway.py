@@ -24,7 +24,7 @@ from loadtest.systems.child import Child, free_port
 from loadtest.systems.gateway import serve_command
 from loadtest.systems.metrics import get, metric
 
-__all__ = ["Memory", "ServedGateway", "free_port", "metric"]
+__all__ = ["ServedGateway", "free_port", "metric"]
 
 _LOOK_S = 0.25
 

@@ -32,7 +32,7 @@ from loadtest.soak.timeline import latency_rows, readings, with_returns
 from loadtest.soak.verdict import Rules
 from loadtest.soak.watch import Watch
 
-__all__ = ["run", "settings_for"]
+__all__ = ["run"]
 
 _START_S = 300.0
 _LOOK_S = 0.25
@@ -76,7 +76,7 @@ def _records_in(folder: Path) -> BinaryIO:
     return (folder / "records.jsonl").open("wb")
 
 
-def settings_for(plan: SoakPlan, folder: Path) -> dict[str, str]:
+def _settings_for(plan: SoakPlan, folder: Path) -> dict[str, str]:
     """The gateway's settings: bounds so short and small that they are reached."""
     return {
         "GATEWAY__ENGINE__KIND": plan.engine,
@@ -106,7 +106,7 @@ class _Soak:
         self._file = file
         self._command = command
         self._say = say
-        self._settings = settings_for(plan, folder)
+        self._settings = _settings_for(plan, folder)
         self._gateway = ServedGateway(free_port(), self._settings, folder)
         self._seats = population(plan.sessions, plan.utterances_per_minute, plan.seed)
         self._ledger = Ledger(Rules(keep_s=plan.keep_s, snapshot=_SNAPSHOT, log_keep_s=plan.log_keep_s))

@@ -15,10 +15,10 @@ from loadtest.soak.gateway import ServedGateway, metric
 from loadtest.soak.ledger import Ledger
 from loadtest.soak.result import Incarnation, Sample
 
-__all__ = ["GAUGES", "Watch"]
+__all__ = ["Watch"]
 
 # What has to be 0 once everybody has gone and everything has expired.
-GAUGES = (
+_GAUGES = (
     "gateway_sessions",
     "gateway_sessions_away",
     "gateway_meetings",
@@ -107,7 +107,7 @@ class Watch:
         text = await self._gateway.metrics()
         if text is None:
             return None
-        return (metric(text, GAUGES[3]) or 0.0) + (metric(text, GAUGES[4]) or 0.0)
+        return (metric(text, _GAUGES[3]) or 0.0) + (metric(text, _GAUGES[4]) or 0.0)
 
     async def engine_ready(self) -> bool | None:
         """Whether the gateway's engine takes requests; null when the gateway cannot be asked."""
@@ -124,7 +124,7 @@ class Watch:
         until_s = time.monotonic() + patience_s
         while True:
             text = await self._gateway.metrics() or ""
-            gauges = {name: metric(text, name) for name in GAUGES}
+            gauges = {name: metric(text, name) for name in _GAUGES}
             if not any(value != 0 for value in gauges.values()) or time.monotonic() > until_s:
                 return gauges
             self._gateway.check()

@@ -40,9 +40,10 @@ async def vllm_serve(
 ) -> AsyncIterator[Running]:
     """A server with the model of a gateway's settings, ready; it and its engine are gone when the block ends.
 
-    tuned: with all the engine arguments that the gateway would choose; else with vLLM's defaults, but for the
-    model, its memory, and on a CPU what the gateway cannot do without. arguments: further ones, as `vllm serve`
-    names them, with underscores. Raises `LoadtestError` when it cannot start.
+    tuned: with all the engine arguments that the gateway would choose, and tokens gathered as it gathers them;
+    else with vLLM's defaults, but for the model, its memory, and on a CPU what the gateway cannot do without.
+    arguments: further ones, as `vllm serve` names them, with underscores. Raises `LoadtestError` when it cannot
+    start.
     """
     url = f"http://127.0.0.1:{(port := free_port())}"
     given = dict(arguments or {})

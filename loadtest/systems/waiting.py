@@ -13,14 +13,14 @@ from loadtest.commands import Say
 from loadtest.results import LoadtestError
 from loadtest.systems.child import Child
 
-__all__ = ["START_LIMIT_S", "until_ready"]
+__all__ = ["until_ready"]
 
-START_LIMIT_S = 600.0
+_START_LIMIT_S = 600.0
 _LOOK_S = 0.25
 
 
 async def until_ready(
-    child: Child, title: str, say: Say, look: Callable[[], tuple[bool, str]], limit_s: float = START_LIMIT_S
+    child: Child, title: str, say: Say, look: Callable[[], tuple[bool, str]], limit_s: float = _START_LIMIT_S
 ) -> None:
     """Return once `look`, which may block, says that it is ready; else it says what the server is doing.
 

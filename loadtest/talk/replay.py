@@ -6,12 +6,12 @@ Knows: two ways to write a line. One is `values.Line`. The other is what is easi
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from loadtest.results import LoadtestError
 from loadtest.trial.values import Line
@@ -36,7 +36,8 @@ def write(path: Path, lines: Iterable[Line]) -> None:
 
 
 def read(path: Path) -> list[Line]:
-    """The lines in order of time, whatever their order in the file; empty ones are skipped.
+    """The lines in order of time, whatever their order in the file; empty ones are skipped. Times count from the
+    earliest in the file, so that it may have any beginning: a recording's, or that of 1970.
 
     Raises `LoadtestError`, which names the line of the file.
     """
@@ -56,7 +57,23 @@ def read(path: Path) -> list[Line]:
         lines.append(line)
     if not lines:
         raise LoadtestError(f"{path} has no lines.")
-    return sorted(lines, key=lambda line: line.due_s)
+    return sorted(_from_the_beginning(lines), key=lambda line: line.due_s)
+
+
+def _from_the_beginning(lines: Sequence[Line]) -> Iterator[Line]:
+    earliest_s = min(due_s for line in lines for due_s in _times_s(line))
+    for line in lines:
+        partials = tuple(replace(each, due_s=_since(earliest_s, each.due_s)) for each in line.partials)
+        yield replace(line, due_s=_since(earliest_s, line.due_s), partials=partials)
+
+
+def _since(earliest_s: float, due_s: float) -> float:
+    # To the microsecond: what is below is noise of the subtraction.
+    return round(due_s - earliest_s, 6)
+
+
+def _times_s(line: Line) -> tuple[float, ...]:
+    return (line.due_s, *(each.due_s for each in line.partials))
 
 
 def _line(path: Path, number: int, one: bytes) -> Line:
@@ -91,9 +108,6 @@ def _wrong(line: Line) -> str | None:
         return "it needs targets, and none of them can be what is spoken"
     if len(set(line.targets)) < len(line.targets):
         return "a target is named twice"
-    times = [line.due_s, *(each.due_s for each in line.partials)]
-    if not all(math.isfinite(each) and each >= 0 for each in times):
-        return "a time is below 0"
-    if line.partials and max(times) > line.due_s:
+    if max(_times_s(line)) > line.due_s:
         return "a partial is due after its final"
     return None

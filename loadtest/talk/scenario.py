@@ -25,7 +25,7 @@ from loadtest.talk.words import Text, Words
 from loadtest.trial.values import Line, Partial
 from loadtest.workload import Workload, utterances
 
-__all__ = ["Scenario", "Shape", "arrivals", "meetings_lines", "request_lines", "translations_per_s"]
+__all__ = ["Scenario", "Shape", "arrivals", "check", "meetings_lines", "request_lines", "translations_per_s"]
 
 # A meeting is under way when a trial begins: this long, seconds.
 _BEFORE_S = 45.0
@@ -63,11 +63,9 @@ def meetings_lines(scenario: Scenario, seconds: float) -> list[Line]:
     """What is said in all meetings in so many seconds, in order of time.
 
     The meetings are under way when it begins. Each is the same whatever the number of the others. Raises
-    `LoadtestError` for a language the corpus lacks and for numbers that make no meeting.
+    `LoadtestError` as `check` does.
     """
-    _check(scenario)
-    if scenario.shape == "sentences":
-        raise LoadtestError("Meetings have natural or uniform lines; those of sentences are for requests.")
+    check(scenario, meetings=True)
     meetings = [_meeting(scenario, number, seconds) for number in range(1, scenario.meetings + 1)]
     return list(heapq.merge(*meetings, key=lambda line: line.due_s))
 
@@ -75,9 +73,9 @@ def meetings_lines(scenario: Scenario, seconds: float) -> list[Line]:
 def request_lines(scenario: Scenario, count: int) -> list[Line]:
     """The first `count` lines without times, meetings or partials, for one target each in turn.
 
-    Their lengths are those of meetings, or `sentences`. Raises `LoadtestError` for a language the corpus lacks.
+    Their lengths are those of meetings, or `sentences`. Raises `LoadtestError` as `check` does.
     """
-    _check(scenario)
+    check(scenario, meetings=False)
     if scenario.shape == "sentences":
         return _sentences(scenario, count)
     rng = random.Random(f"talk/{scenario.seed}/requests")
@@ -122,12 +120,20 @@ def translations_per_s(lines: Sequence[Line]) -> float:
     return sum(len(line.targets) for line in lines) / last_s if last_s > 0 else 0.0
 
 
-def _check(scenario: Scenario) -> None:
-    for language in (scenario.source, *scenario.targets):
+def check(scenario: Scenario, *, meetings: bool) -> None:
+    """Raises `LoadtestError` for a scenario in which nothing can be said. meetings: it is to be held in meetings.
+
+    Any language can be read: only what is spoken comes from the corpus. Its sentences are drawn with their
+    translations, so that for those both have to be there.
+    """
+    drawn = scenario.targets if scenario.shape == "sentences" else ()
+    for language in (scenario.source, *drawn):
         if language not in LANGUAGES:
             raise LoadtestError(f"The corpus has no {language!r}; it has {', '.join(LANGUAGES)}.")
     if not scenario.targets or scenario.source in scenario.targets:
         raise LoadtestError("A scenario needs targets, and none of them can be what is spoken.")
+    if meetings and scenario.shape == "sentences":
+        raise LoadtestError("Meetings have natural or uniform lines; those of sentences are for requests.")
     if scenario.meetings < 1 or scenario.people < 1:
         raise LoadtestError("A scenario needs at least one meeting, and one who speaks in it.")
     if scenario.partial_every_s is not None and scenario.partial_every_s < _REVISION_S:

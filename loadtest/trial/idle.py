@@ -9,20 +9,20 @@ from collections.abc import Iterable, Sequence
 
 from loadtest.trial.values import Sample, Trial
 
-__all__ = ["IDLE_CORES", "engine_is_idle", "longest_idle_s"]
+__all__ = ["longest_idle_s"]
 
 # Of one core: what an engine's process uses to look for requests.
-IDLE_CORES = 0.05
+_IDLE_CORES = 0.05
 
 _Span = tuple[float, float]
 
 
-def engine_is_idle(sample: Sample) -> bool | None:
+def _engine_is_idle(sample: Sample) -> bool | None:
     """Whether the GPU, or without one the engine's share of the CPU, was idle; null where neither is known."""
     if sample.gpu is not None:
         return sample.gpu == 0
     cores = sample.cores.get("engine")
-    return None if cores is None else cores < IDLE_CORES
+    return None if cores is None else cores < _IDLE_CORES
 
 
 def longest_idle_s(trial: Trial) -> float | None:
@@ -35,7 +35,7 @@ def longest_idle_s(trial: Trial) -> float | None:
     running: list[_Span] = []
     known = False
     for since_s, sample in zip([0.0, *(each.at_s for each in trial.samples)], trial.samples, strict=False):
-        state = engine_is_idle(sample)
+        state = _engine_is_idle(sample)
         known = known or state is False
         if state:
             idle.append((since_s, sample.at_s))

@@ -11,17 +11,19 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from loadtest.commands import Say
+from loadtest.driving.driven import Driven
 from loadtest.driving.driver import Driver
 from loadtest.driving.verdict import bottleneck
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.metrics import buckets, get, only
 from loadtest.systems.running import Running
-from loadtest.trial.sampling import sampling
-from loadtest.trial.values import EngineInProcess, Line, Load, Sample, Trial
+from loadtest.trial.sampling import counters, sampling
+from loadtest.trial.values import Closed, EngineInProcess, Line, Load, Sample, Trial
 
 __all__ = ["DRIVER_WAS_THE_LIMIT", "measure"]
 
@@ -49,19 +51,19 @@ async def measure(
 ) -> Trial:
     """Play the lines once, sampled and accounted.
 
-    discard_s: what was due earlier is no part of the trial, nor is what was used until then; its times count from
-    there. `delivered` and `clients` are of the whole pass nevertheless. allow_bottleneck: a driver that was the
-    limit is noted in the settings of the trial. Raises `LoadtestError` for such a driver otherwise, and when
-    nothing was translated.
+    discard_s: what was due earlier is no part of the trial, unless it failed, nor is what was used until then. No
+    more is what was used after the last line: see `Trial`. allow_bottleneck: a driver that was the limit is noted
+    in the settings of the trial. Raises `LoadtestError` for such a driver otherwise, and when nothing was
+    translated.
     """
     began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     say(f"{name}, repetition {repetition}" if repetition else f"{name}, warming up")
     parts = _parts(running, driver)
     before = await asyncio.to_thread(_steps, running.metrics_url)
-    async with sampling(parts, running.metrics_url) as samples:
+    async with sampling(parts, running.metrics_url, counters(running.address)) as samples:
         driven = await driver.play(lines, load=load, keep_text=keep_text, limit_s=limit_s, stage=name)
-    from_s, until_s = driven.began_s + discard_s, driven.began_s + driven.elapsed_s
-    if until_s <= from_s:
+    window = _window(driven, lines, load, discard_s)
+    if window.until_s <= window.from_s:
         raise LoadtestError(f"{name}: everything was over within the {discard_s:g} s that are discarded.")
     after = await asyncio.to_thread(_steps, running.metrics_url)
     settings: dict[str, Any] = dict(running.settings)
@@ -76,15 +78,22 @@ async def measure(
             record,
             due_s=record.due_s - discard_s,
             sent_s=record.sent_s - discard_s,
-            first_s=None if record.first_s is None else record.first_s - discard_s,
-            done_s=None if record.done_s is None else record.done_s - discard_s,
+            first_s=_earlier(record.first_s, discard_s),
+            done_s=_earlier(record.done_s, discard_s),
+            began_s=_earlier(record.began_s, discard_s),
+            shown_s=_earlier(record.shown_s, discard_s),
         )
         for record in driven.records
-        if record.due_s >= discard_s
+        if record.failed is not None or window.holds(record.due_s)
     ]
     if all(record.failed is not None for record in records):
         why = next((record.failed for record in records), "nothing was due")
         raise LoadtestError(f"{name}: no line was translated: {why}")
+    finished = [each for each in driven.records if each.failed is None and window.holds(each.done_s)]
+    # Work on what was never finished is work; when it ended is not known.
+    left = [each for each in driven.records if each.failed is not None and window.holds(each.due_s)]
+    from_s, until_s = driven.began_s + window.from_s, driven.began_s + window.until_s
+    played_s = driven.began_s, driven.began_s + driven.elapsed_s
     return Trial(
         name=name,
         system=running.name,
@@ -94,13 +103,52 @@ async def measure(
         repetition=repetition,
         began=began,
         elapsed_s=round(until_s - from_s, 4),
-        delivered=driven.delivered,
+        delivered=replace(
+            driven.delivered,
+            elapsed_s=round(driven.elapsed_s, 4),
+            serving_s=_used_s(samples, *played_s).get("serving", 0.0),
+        ),
         clients=driven.clients,
         cpu_s=_used_s(samples, from_s, until_s),
         memory_mib=_memory_mib(parts),
         samples=_within(samples, from_s, until_s),
         records=records,
+        finished=len(finished),
+        generated=sum(each.tokens for each in (*finished, *left)),
+        with_drain=window.with_drain,
     )
+
+
+class _Window(Struct, frozen=True):
+    """Seconds after the beginning of the pass. with_drain: it goes on to the last record."""
+
+    from_s: float
+    until_s: float
+    with_drain: bool = False
+
+    def holds(self, at_s: float | None) -> bool:
+        return at_s is not None and self.from_s <= at_s <= self.until_s
+
+
+def _window(driven: Driven, lines: Sequence[Line], load: Load, discard_s: float) -> _Window:
+    """The time of a pass in which the load was what it is called.
+
+    In an open loop lines were due then, however long it took afterwards to work them off. In a closed loop as many
+    were in flight as were to be; where that was less than half of the time, all of it counts.
+    """
+    if isinstance(load, Closed):
+        until_s = driven.elapsed_s if driven.ran_out_s is None else driven.ran_out_s
+        least_s = (driven.elapsed_s - discard_s) / 2
+    else:
+        until_s = max((line.due_s for line in lines), default=driven.elapsed_s)
+        least_s = 0.0
+    if until_s - discard_s > least_s:
+        return _Window(discard_s, until_s)
+    return _Window(discard_s, driven.elapsed_s, with_drain=True)
+
+
+def _earlier(at_s: float | None, by_s: float) -> float | None:
+    return None if at_s is None else at_s - by_s
 
 
 def _parts(running: Running, driver: Driver) -> dict[str, list[int]]:

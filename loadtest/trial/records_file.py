@@ -14,16 +14,16 @@ from msgspec import Struct
 from loadtest.results import LoadtestError
 from loadtest.trial.values import Record, Trial
 
-__all__ = ["Kept", "Key", "read", "write"]
+__all__ = ["Kept", "read", "write"]
 
-Key = tuple[str, int]
+_Key = tuple[str, int]
 """The name of a trial, and its repetition."""
 
 
 class Kept(Struct):
     """What was in a file. cut_off: whether its last line was not whole, as an interrupted run leaves it."""
 
-    records: dict[Key, list[Record]]
+    records: dict[_Key, list[Record]]
     cut_off: bool
 
 

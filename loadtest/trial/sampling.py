@@ -13,36 +13,61 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from loadtest.systems.metrics import get, only
 from loadtest.trial.accounting import Accounts
 from loadtest.trial.gpu import Gpu, gpu
-from loadtest.trial.values import Sample
+from loadtest.trial.values import Address, Http, OpenAiServer, Sample
 
-__all__ = ["sampling"]
+__all__ = ["Counters", "counters", "sampling"]
 
 # A server is asked so often at most, and for so small a part of the time, because answering is work for it.
 _SCRAPE_S = 0.5
 _SCRAPE_SHARE = 0.01
 _SCRAPE_LIMIT_S = 5.0
 
-# What a sample calls it → how the systems do.
-_NAMES = {
-    "running": ("gateway_engine_running", "vllm:num_requests_running", "baseline_running"),
-    "waiting": ("gateway_engine_waiting", "vllm:num_requests_waiting", "baseline_waiting"),
-    "tokens": ("gateway_tokens_total", "vllm:generation_tokens_total", "baseline_tokens_total"),
-}
+
+class Counters(Struct, frozen=True):
+    """What a system calls that which a sample has by these names."""
+
+    running: str
+    waiting: str
+    tokens: str
+
+
+_GATEWAY = Counters("gateway_engine_running", "gateway_engine_waiting", "gateway_tokens_total")
+_VLLM = Counters("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:generation_tokens_total")
+_BASELINE = Counters("baseline_running", "baseline_waiting", "baseline_tokens_total")
+
+
+def counters(address: Address) -> Counters:
+    """Those of the system there. Others that it shows are not its own: vLLM's server is started by a module of the
+    gateway's and so has the gateway's counters, which stay at 0; the gateway shows some of vLLM's."""
+    match address:
+        case OpenAiServer():
+            return _VLLM
+        case Http():
+            return _BASELINE
+        case _:
+            return _GATEWAY
 
 
 @asynccontextmanager
 async def sampling(
-    parts: Mapping[str, Sequence[int]], metrics_url: str | None, *, hz: float = 10.0
+    parts: Mapping[str, Sequence[int]],
+    metrics_url: str | None,
+    counters: Counters = _GATEWAY,
+    *,
+    hz: float = 10.0,
 ) -> AsyncIterator[list[Sample]]:
     """The list grows by `hz` samples a second until the block ends; `at_s` is the machine's monotonic clock.
 
     The first has no `cores`, the last is taken at the end. parts: as `Accounts` takes them. What a server says of
     itself stands in the first sample after it said it, and is null in those between.
     """
-    sampler = _Sampler(Accounts(parts), metrics_url, 1 / hz)
+    sampler = _Sampler(Accounts(parts), metrics_url, counters, 1 / hz)
     threads = [threading.Thread(target=sampler.sample, name="sampling", daemon=True)]
     if metrics_url is not None:
         threads.append(threading.Thread(target=sampler.scrape, name="scraping", daemon=True))
@@ -57,12 +82,12 @@ async def sampling(
 
 
 class _Sampler:
-    def __init__(self, accounts: Accounts, metrics_url: str | None, period_s: float) -> None:
+    def __init__(self, accounts: Accounts, metrics_url: str | None, counters: Counters, period_s: float) -> None:
         self.samples: list[Sample] = []
         self.stop = threading.Event()
         self._accounts = accounts
-        names = [name for names in _NAMES.values() for name in names]
-        self._metrics_url = only(metrics_url, names) if metrics_url is not None else None
+        self._fields = {name: field for field, name in asdict(counters).items()}
+        self._metrics_url = only(metrics_url, self._fields) if metrics_url is not None else None
         self._period_s = period_s
         self._said: dict[str, float] = {}
 
@@ -95,26 +120,21 @@ class _Sampler:
 
     def scrape(self) -> None:
         assert self._metrics_url is not None  # noqa: S101 -- the thread is started with one alone
-        pause_s = 0.0
+        pause_s, least_s = 0.0, _SCRAPE_LIMIT_S
         while not self.stop.wait(pause_s):
             began_s = time.monotonic()
             status, text = get(self._metrics_url, _SCRAPE_LIMIT_S)
             if status == 200:
-                self._said = _read(text)
-            pause_s = max(_SCRAPE_S, (time.monotonic() - began_s) / _SCRAPE_SHARE)
+                self._said = self._read(text)
+            # The quickest answer tells what one costs, the others how long it waited behind other work.
+            least_s = min(least_s, time.monotonic() - began_s)
+            pause_s = max(_SCRAPE_S, least_s / _SCRAPE_SHARE)
 
-
-def _read(text: str) -> dict[str, float]:
-    """The few metrics of a sample, each summed over its series; what the server does not have is left out."""
-    wanted = {name: field for field, names in _NAMES.items() for name in names}
-    # A gateway shows its engine's metrics beside its own, which come first in what it is called after.
-    found: dict[str, float] = {}
-    for line in text.splitlines():
-        name = line.partition("{")[0].partition(" ")[0]
-        if name in wanted:
-            found[name] = found.get(name, 0.0) + float(line.rsplit(" ", 1)[1])
-    return {
-        field: next(found[name] for name in names if name in found)
-        for field, names in _NAMES.items()
-        if any(name in found for name in names)
-    }
+    def _read(self, text: str) -> dict[str, float]:
+        """The few metrics of a sample, each summed over its series; what the server does not have is left out."""
+        found: dict[str, float] = {}
+        for line in text.splitlines():
+            field = self._fields.get(line.partition("{")[0].partition(" ")[0])
+            if field is not None:
+                found[field] = found.get(field, 0.0) + float(line.rsplit(" ", 1)[1])
+        return found

@@ -15,9 +15,19 @@ from msgspec import Struct
 
 from loadtest.results import Spread, nearest_rank
 from loadtest.trial.idle import longest_idle_s
-from loadtest.trial.values import Closed, Load, Objective, Record, Sample, Trial
+from loadtest.trial.values import Closed, Load, Objective, Record, Trial
 
-__all__ = ["QUANTILES", "Level", "Percentiles", "Summary", "by_name", "summaries", "summarise"]
+__all__ = [
+    "QUANTILES",
+    "Level",
+    "Percentiles",
+    "Summary",
+    "by_name",
+    "requests_per_s",
+    "summaries",
+    "summarise",
+    "tokens_per_s",
+]
 
 QUANTILES = (
     *(0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9),
@@ -37,6 +47,9 @@ class Percentiles(Struct, frozen=True):
     curve: list[float] = []
 
 
+_NOTHING = Percentiles(0, None, None, None, None)
+
+
 class Level(Struct, frozen=True):
     """Something that goes up and down, over all samples."""
 
@@ -48,20 +61,24 @@ class Summary(Struct, frozen=True, kw_only=True):
     """All repetitions of one trial.
 
     records: translations that were asked for: finished, failed and unfinished ones. failures: the most frequent
-    reasons. elapsed_s: of all repetitions together. offered_per_s: null in a closed loop. requests_per_s: finished
-    translations a second. tokens_per_s: also those of translations that were never finished.
-    goodput_per_s: translations a second that were finished and whose first token kept the objective. within: what
+    reasons. elapsed_s: of all repetitions together. offered_per_s: null in a closed loop. requests_per_s: what was
+    finished a second, of all that was asked for (see `Trial`). tokens_per_s: also those of translations that were
+    never finished. goodput_per_s: of what was due, so many translations a second were finished and kept the
+    objective with their first token, also of those that ended after the last was due. within: what
     part of all that were asked for did; failed and unfinished ones did not. met: whether that suffices.
 
     first_token, total: from when the line was due, of those translations that had it. per_token: between the first
-    text and the last, for each further token, of finished translations; of none when they come whole. delivered:
-    finals at their readers. lengths: generated tokens → how many finished translations.
+    text and the last, for each further token, of finished translations; of none when they come whole. first_words:
+    from when the first revision of a line was due to the first text of any revision; of none where lines have no
+    partials. delivered: finals at their readers. lengths: generated tokens → how many finished translations.
 
     cpu_s_per_1000_tokens, cores: by part, as in `Trial.cpu_s`. memory_mib: the most of all repetitions.
     gpu_percent, gpu_busy: the mean of what NVML says, and the share of samples in which it was not 0. idle_s: the
     longest time without work although there was some (see `idle`). lag_…: of the client processes, the worst one.
     steps: outputs of the engine, as it counts them itself; long_steps: of these, those over 100 ms after the one
-    before. limited: what the driver said of itself, when it was the limit.
+    before. limited: what the driver said of itself, when it was the limit. with_drain: as in `Trial`, of any
+    repetition. running, waiting: of the repetitions in which the server's counters moved; null where it was asked
+    too seldom.
     """
 
     name: str
@@ -101,9 +118,14 @@ class Summary(Struct, frozen=True, kw_only=True):
     steps: int | None = None
     long_steps: int | None = None
     limited: str | None = None
+    first_words: Percentiles = _NOTHING
+    with_drain: bool = False
 
 
 _SHOWN_FAILURES = 5
+
+# Of a level that goes up and down, fewer readings than these say nothing.
+_LEAST_READINGS = 5
 
 
 def by_name(trials: Iterable[Trial]) -> dict[str, list[Trial]]:
@@ -147,14 +169,15 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         # In a fixed order, whatever that of the records.
         failures=dict(sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN_FAILURES]),
         offered_per_s=None if isinstance(first.load, Closed) else first.load.per_s,
-        requests_per_s=_spread(_per_s(trial, sum(map(_finished, trial.records))) for trial in trials),
-        tokens_per_s=_spread(_per_s(trial, _tokens(trial)) for trial in trials),
+        requests_per_s=_spread(map(requests_per_s, trials)),
+        tokens_per_s=_spread(map(tokens_per_s, trials)),
         goodput_per_s=_spread(_per_s(trial, count) for trial, count in zip(trials, kept, strict=True)),
         within=within,
         met=bool(records) and within >= objective.quantile,
         first_token=_percentiles(_first_ms(records, closed)),
         per_token=_percentiles(_per_token_ms(finished)),
         total=_percentiles(_total_ms(finished, closed)),
+        first_words=_percentiles(_first_words_ms(records)),
         delivered=_percentiles([ms for trial in trials for ms in trial.delivered.final_ms]),
         lengths=dict(sorted(Counter(record.tokens for record in finished).items())),
         cpu_s_per_1000_tokens=_cpu(trials),
@@ -166,8 +189,8 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
             (each.gpu_memory_mib for each in samples if each.gpu_memory_mib is not None), default=None
         ),
         idle_s=round(max(idle), 3) if idle else None,
-        running=_level(samples, "running"),
-        waiting=_level(samples, "waiting"),
+        running=_level(trials, "running"),
+        waiting=_level(trials, "waiting"),
         lag_p50_ms=max((client.lag_p50_ms for client in clients), default=None),
         lag_p99_ms=max((client.lag_p99_ms for client in clients), default=None),
         lag_max_ms=max((client.lag_max_ms for client in clients), default=None),
@@ -176,7 +199,19 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         limited=next(
             (str(each) for trial in trials if (each := trial.settings.get("driver_was_the_limit"))), None
         ),
+        with_drain=any(trial.with_drain for trial in trials),
     )
+
+
+def requests_per_s(trial: Trial) -> float:
+    """Translations a second that were finished within the trial's window."""
+    finished = sum(map(_finished, trial.records)) if trial.finished is None else trial.finished
+    return _per_s(trial, finished)
+
+
+def tokens_per_s(trial: Trial) -> float:
+    """Tokens a second, as `Trial.generated` counts them."""
+    return _per_s(trial, _tokens(trial))
 
 
 # ---------------------------------------------------------------- one translation
@@ -209,6 +244,14 @@ def _total_ms(records: Iterable[Record], closed: bool) -> list[float]:
     return [_ms(each.done_s - _due_s(each, closed)) for each in records if each.done_s is not None]
 
 
+def _first_words_ms(records: Iterable[Record]) -> list[float]:
+    return [
+        _ms(each.shown_s - each.began_s)
+        for each in records
+        if each.shown_s is not None and each.began_s is not None
+    ]
+
+
 def _per_token_ms(records: Iterable[Record]) -> list[float]:
     paces = [
         _ms((each.done_s - each.first_s) / (each.tokens - 1))
@@ -224,7 +267,7 @@ def _per_token_ms(records: Iterable[Record]) -> list[float]:
 
 def _percentiles(values: Sequence[float]) -> Percentiles:
     if not values:
-        return Percentiles(0, None, None, None, None)
+        return _NOTHING
     ordered = sorted(values)
     p50, p90, p99 = (nearest_rank(ordered, quantile) for quantile in (0.5, 0.9, 0.99))
     curve = [nearest_rank(ordered, quantile) for quantile in QUANTILES]
@@ -241,7 +284,7 @@ def _per_s(trial: Trial, count: float) -> float:
 
 
 def _tokens(trial: Trial) -> int:
-    return sum(record.tokens for record in trial.records)
+    return sum(record.tokens for record in trial.records) if trial.generated is None else trial.generated
 
 
 def _parts(trials: Iterable[Trial]) -> Iterator[str]:
@@ -271,6 +314,19 @@ def _noted(trials: Iterable[Trial], key: str) -> int | None:
     return sum(counts) if counts else None
 
 
-def _level(samples: Iterable[Sample], name: str) -> Level | None:
-    values: list[float] = [value for sample in samples if (value := getattr(sample, name)) is not None]
-    return Level(round(statistics.fmean(values), 2), max(values)) if values else None
+def _level(trials: Iterable[Trial], name: str) -> Level | None:
+    """Null where there are too few readings, or none that was of what the server did."""
+    values: list[float] = [
+        value
+        for trial in trials
+        if _counts(trial)
+        for sample in trial.samples
+        if (value := getattr(sample, name)) is not None
+    ]
+    return Level(round(statistics.fmean(values), 2), max(values)) if len(values) >= _LEAST_READINGS else None
+
+
+def _counts(trial: Trial) -> bool:
+    """Whether what the server says is of this trial: its tokens grew, if it counts them and there were any."""
+    told = [sample.tokens for sample in trial.samples if sample.tokens is not None]
+    return not told or not _tokens(trial) or max(told) > min(told)

@@ -13,11 +13,9 @@ from loadtest.trial.summary import Level, Percentiles, Summary
 from loadtest.trial.values import Closed, Finding, InMeetings, Load, Objective, Report
 
 __all__ = [
-    "findings_table",
     "load_words",
     "machine_words",
     "markdown",
-    "notes",
     "objective_words",
     "summary_tables",
 ]
@@ -33,13 +31,13 @@ def markdown(report: Report, summaries: Sequence[Summary], tables: Sequence[Tabl
 
 def _parts(report: Report, summaries: Sequence[Summary], tables: Sequence[Table], said: str) -> Iterator[str]:
     if report.findings:
-        yield _in_markdown(findings_table(report.findings))
+        yield _in_markdown(_findings_table(report.findings))
     for table in (*tables, *summary_tables(summaries, report.objective)):
         yield f"## {_plain(table.title)}"
         yield _in_markdown(table)
         if table.caption:
             yield table.caption
-    yield from notes(report, summaries)
+    yield from _notes(report, summaries)
     if said:
         yield said
 
@@ -57,7 +55,7 @@ def _plain(cell: str) -> str:
 # ---------------------------------------------------------------- findings
 
 
-def findings_table(findings: Sequence[Finding]) -> Table:
+def _findings_table(findings: Sequence[Finding]) -> Table:
     """What was found, beside what it has to be."""
     head = ("finding", "value", "has to be", "", "note")
     rows = [(each.name, each.value, each.bar, verdict(each), each.note) for each in findings]
@@ -73,6 +71,8 @@ def verdict(finding: Finding) -> str:
 
 _Cell = Callable[[Summary], str]
 
+_FIRST_WORDS = "first words on screen, since the utterance began p50 / p90 / p99, ms"
+
 
 def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[Table]:
     """Speed and latency of each trial, and what it cost; columns of which nothing is known are left out."""
@@ -80,13 +80,14 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         return []
     again = max(each.repetitions for each in summaries) > 1
     speed: list[tuple[str, _Cell]] = [
-        ("trial", lambda each: each.name + (" *" if each.limited else "")),
+        ("trial", _name),
         ("load", lambda each: load_words(each.load)),
         ("requests/s", lambda each: _spread(each.requests_per_s, again)),
         ("tokens/s", lambda each: _spread(each.tokens_per_s, again)),
         ("goodput/s", lambda each: _number(each.goodput_per_s.median)),
         ("kept the objective", lambda each: f"{each.within:.1%}" if each.records else _NONE),
         ("first token p50 / p90 / p99, ms", lambda each: _latency(each.first_token)),
+        (_FIRST_WORDS, lambda each: _latency(each.first_words)),
         ("per token p50 / p90 / p99, ms", lambda each: _latency(each.per_token)),
         ("whole p50 / p90 / p99, ms", lambda each: _latency(each.total)),
         ("at readers p50 / p90 / p99, ms", lambda each: _latency(each.delivered)),
@@ -96,7 +97,7 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
     ]
     parts = list(dict.fromkeys(part for each in summaries for part in each.cpu_s_per_1000_tokens))
     cost: list[tuple[str, _Cell]] = [
-        ("trial", lambda each: each.name + (" *" if each.limited else "")),
+        ("trial", _name),
         *((f"{part} CPU s per 1,000 tokens", _cpu(part)) for part in parts),
         *((f"{part} cores", _cores(part)) for part in dict.fromkeys(p for each in summaries for p in each.cores)),
         ("GPU busy, mean %", lambda each: _number(each.gpu_percent)),
@@ -120,9 +121,20 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
 def _speed_caption(objective: Objective, again: bool, summaries: Sequence[Summary]) -> str:
     spread = "Medians of the repetitions, with the lowest and the highest in brackets. " if again else ""
     return (
-        f"{spread}Latency counts from when a line was due (in a closed loop: sent), over all repetitions. "
-        f"Goodput: finished translations a second whose first token kept {objective.first_token_ms:g} ms; failed "
-        f"and unfinished ones did not keep it.{_limited(summaries)}"
+        f"{spread}Requests and tokens a second: what was finished while lines were due (in a closed loop: until a "
+        "client sent its last), whenever it was asked for. Latency counts from when a line was due (in a closed "
+        "loop: sent), over all repetitions. Goodput: finished translations whose first token kept "
+        f"{objective.first_token_ms:g} ms, of the lines that were due a second; failed and unfinished ones did "
+        f"not keep it.{_with_drain(summaries)}{_limited(summaries)}"
+    )
+
+
+def _with_drain(summaries: Sequence[Summary]) -> str:
+    if not any(each.with_drain for each in summaries):
+        return ""
+    return (
+        " † Too little came before the last line was sent: the rates hold the end, too, in which fewer and fewer "
+        "were in flight."
     )
 
 
@@ -168,6 +180,10 @@ def load_words(load: Load) -> str:
             return ", ".join([f"{_number(load.per_s)}/s in {load.meetings:,} meetings", *more])
         case _:
             return f"{_number(load.per_s)}/s offered"
+
+
+def _name(summary: Summary) -> str:
+    return summary.name + " †" * summary.with_drain + " *" * (summary.limited is not None)
 
 
 def _failed(summary: Summary) -> str:
@@ -242,7 +258,7 @@ def machine_words(report: Report) -> str:
     return "; ".join(filter(None, [f"On {on}", f"{machine.system}, Python {machine.python}", versions])) + "."
 
 
-def notes(report: Report, summaries: Sequence[Summary]) -> Iterator[str]:
+def _notes(report: Report, summaries: Sequence[Summary]) -> Iterator[str]:
     """How to read the tables: objective, workload, command, machine."""
     yield f"Objective: {objective_words(report.objective)}."
     workloads = list(dict.fromkeys(each.workload for each in summaries if each.workload))

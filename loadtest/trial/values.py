@@ -154,6 +154,9 @@ class Record(Struct, frozen=True, omit_defaults=True):
 
     first_s: its first text was there; done_s: all of it; null where that never came. tokens: generated ones, as
     the system counts them. text: kept where a load test compares. failed: an error code or a sentence.
+
+    Among lines with partials also began_s: when the first revision of this one was due, which of a line without
+    any is its final; shown_s: the first translated words of any revision were there, null where none ever came.
     """
 
     line: str
@@ -166,22 +169,28 @@ class Record(Struct, frozen=True, omit_defaults=True):
     chars: int = 0
     text: str = ""
     failed: str | None = None
+    began_s: float | None = None
+    shown_s: float | None = None
 
 
 class Delivered(Struct, frozen=True):
     """What arrived at all clients together. frames, bytes: of the wire's payload. finals: whole translations, one
     for each reader. final_ms: from when a line was due to its final at a reader, at most 20,000 of them by chance.
+
+    elapsed_s, serving_s: how long it took, and the CPU time of the part `serving` meanwhile; 0 where not known.
     """
 
     frames: int = 0
     bytes: int = 0
     finals: int = 0
     final_ms: list[float] = []
+    elapsed_s: float = 0.0
+    serving_s: float = 0.0
 
 
 class ProcessUse(Struct, frozen=True):
     """One client process. cpu_s: CPU time while it played. lag_ms: by how much it was late, one entry for each
-    line sent in an open loop and for each look at its own event loop: p50, p99 and the worst."""
+    line sent in an open loop and for each hundredth of a second of its event loop: p50, p99 and the worst."""
 
     cpu_s: float
     elapsed_s: float
@@ -208,6 +217,13 @@ class Trial(Struct, frozen=True, kw_only=True):
     """One measured pass. name: for people, the same over repetitions. system: `gateway`, `asyncllm`, `vllm-serve`
     or a baseline's. settings: what of its configuration matters. workload: of what the lines were drawn.
 
+    Times count from where the window begins; elapsed_s is how long it is: while lines were due or, in a closed
+    loop, while as many were in flight as were to be. finished, generated: translations that were finished within
+    it, whenever they were asked for, and the tokens of these and of those that were asked for within it in vain;
+    null: those of the records. records: of lines that were due within it, and whatever else failed. cpu_s and
+    samples are within it, delivered and clients of the whole pass. with_drain: the window goes on to the last
+    record, since too little of the pass came before the last line.
+
     cpu_s: CPU time by part: `serving` (the process that answers clients, its threads included), `engine` (those
     below it), `clients`, `other` (the rest of the machine). memory_mib: resident, of the serving process, at the
     end. records: empty in `result.json`; they are in `utterances.jsonl`.
@@ -227,6 +243,9 @@ class Trial(Struct, frozen=True, kw_only=True):
     memory_mib: float | None
     samples: list[Sample]
     records: list[Record]
+    finished: int | None = None
+    generated: int | None = None
+    with_drain: bool = False
 
 
 class Objective(Struct, frozen=True):

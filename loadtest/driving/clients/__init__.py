@@ -32,8 +32,13 @@ class Share(Struct, frozen=True):
 class Client(Protocol):
     """Says lines to one system, under one load. `prepare` and `play` take turns, any number of times.
 
-    Both raise `LoadtestError` when the system is gone for good; a line that goes wrong is a record.
+    All raise `LoadtestError` when the system is gone for good; a line that goes wrong is a record.
     """
+
+    async def reset_prefix_cache(self) -> None:
+        """An engine that this client holds keeps nothing of earlier prompts; asked for between passes. Nothing
+        happens where it holds none."""
+        ...
 
     async def prepare(self, lines: Sequence[Line], load: Load | None = None) -> Sequence[Line]:
         """Everything that is to be done before the clock starts: sessions, prompts. Returns the lines that this

@@ -6,6 +6,7 @@ a line. The simulated engine, too, where the settings name it. Must not know: wh
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -28,6 +29,10 @@ from loadtest.serving import serving
 from loadtest.trial.values import Closed, EngineInProcess, Line, Open
 
 __all__ = ["client"]
+
+# How long an engine may go on after its last line, and how often it is looked at meanwhile.
+_IDLE_S = 10.0
+_LOOK_S = 0.02
 
 
 def _request(line: Line, id: str) -> TranslationRequest:
@@ -60,6 +65,20 @@ class _VllmClient(Requests):
         super().__init__(load)
         self._raw = raw
         self._ids = itertools.count(1)
+
+    async def reset_prefix_cache(self) -> None:
+        until_s = time.monotonic() + _IDLE_S
+        # It refuses while anything is generated; what was asked for last leaves the engine after its last token.
+        while not await self._reset():
+            if time.monotonic() > until_s:
+                raise LoadtestError("The engine does not empty its prefix cache: it is still generating.")
+            await asyncio.sleep(_LOOK_S)
+
+    async def _reset(self) -> bool:
+        try:
+            return bool(await self._raw.llm.reset_prefix_cache())
+        except Exception as error:
+            raise LoadtestError(f"The engine cannot empty its prefix cache ({type(error).__name__}).") from error
 
     async def open_for(self, lines: Sequence[Line]) -> None:
         pass

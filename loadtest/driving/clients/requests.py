@@ -67,6 +67,9 @@ class Requests(ABC):
         self._load = load
         self._lines: Sequence[Line] = ()
 
+    async def reset_prefix_cache(self) -> None:  # noqa: B027 -- most hold no engine
+        pass
+
     async def prepare(self, lines: Sequence[Line], load: Load | None = None) -> Sequence[Line]:
         if isinstance(load, Closed | Open):
             self._load = load
@@ -79,7 +82,7 @@ class Requests(ABC):
         async with asyncio.TaskGroup() as tasks:
             match self._load:
                 case Closed(in_flight=in_flight):
-                    left = iter(self._lines)
+                    left, tally.ran_out_s = iter(self._lines), 0.0
                     for _ in range(in_flight):
                         tasks.create_task(self._work(left, tally))
                 case Open():
@@ -100,6 +103,7 @@ class Requests(ABC):
 
     async def _work(self, left: Iterator[Line], tally: Tally) -> None:
         for line in left:
+            tally.ran_out_s = tally.now_s()
             await self._one(line, None, tally)
 
     async def _one(self, line: Line, due_s: float | None, tally: Tally) -> None:
