@@ -57,9 +57,9 @@ _SWEEP_S = 1.0
 _SWITCH_S = 0.001
 
 # How much is made between two passes of the garbage collector. A session is 200 objects that survive: while
-# thousands open, a pass of the middle generation looks at the product of the first two, which is to take less than
-# a token does. A whole pass takes longer than that whatever is set, and is rare.
-_GARBAGE_THRESHOLDS = (2_000, 10, 2_000)
+# thousands open, a pass of the middle generation looks at the product of the first two, and takes 20 ms. A smaller
+# first one takes a twentieth of a full event loop. A whole pass takes seconds whatever is set, and is rare.
+_GARBAGE_THRESHOLDS = (10_000, 5, 1_000)
 
 # Frames above our own limit still arrive, to be answered with an error; far above it the server closes (1009).
 _HARD_FRAME_FACTOR = 4

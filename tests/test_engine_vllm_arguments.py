@@ -152,7 +152,7 @@ def test_what_the_event_loop_sees_late_and_at_once_is_no_faster_engine() -> None
 def test_a_piece_is_never_many_tokens_and_without_an_interval_always_one() -> None:
     load = EngineLoad()
     steps(load, 100, 0.001)
-    assert load.tokens_a_piece(0.04) == 8
+    assert load.tokens_a_piece(0.04) == 12
     assert load.tokens_a_piece(0) == 1
 
 

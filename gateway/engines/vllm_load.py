@@ -22,7 +22,7 @@ _REMEMBERED_S = 1.0
 _MOST_PIECES_PER_S = 2_500
 
 # A sequence keeps its pace to its end, while the engine's may change: so many tokens never take long.
-_MOST_TOKENS = 8
+_MOST_TOKENS = 12
 
 
 class EngineLoad:
@@ -54,7 +54,7 @@ class EngineLoad:
     def tokens_a_piece(self, interval_s: float) -> int:
         """How many tokens of one sequence are handed on together, so that a piece comes about every `interval_s`.
 
-        1 with 0 s, 8 at most. Where many sequences run, pieces come less often, so that those of all are 2,500 a
+        1 with 0 s, 12 at most. Where many sequences run, pieces come less often, so that those of all are 2,500 a
         second at most.
         """
         if not interval_s or not self.step_s:
