@@ -6,12 +6,12 @@ Knows: argparse. Must not know: which subcommands there are, or how anything is 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-__all__ = ["Command", "Say", "add_out", "between", "from_", "numbers"]
+__all__ = ["Command", "Say", "add_out", "between", "flags", "from_", "numbers"]
 
 _Result = TypeVar("_Result")
 
@@ -40,6 +40,11 @@ def add_out(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="FOLDER", help="where the files of the report go"
     )
+
+
+def flags(names: Iterable[str]) -> str:
+    """Options as they are given on the command line, by their names in the namespace."""
+    return ", ".join("--" + name.replace("_", "-") for name in names)
 
 
 def between(low: int, high: int) -> Callable[[str], int]:

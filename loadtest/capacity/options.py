@@ -14,7 +14,7 @@ from typing import Any, cast, get_args
 from msgspec.structs import replace
 
 from loadtest.capacity.offer import Offer, Unit
-from loadtest.commands import Say, add_out, between, from_
+from loadtest.commands import Say, add_out, between, flags, from_
 from loadtest.results import LoadtestError
 from loadtest.systems.existing import existing
 from loadtest.systems.gateway import gateway
@@ -43,16 +43,6 @@ _SOURCE = "en"
 _TARGETS = "de"
 _PEOPLE = 6
 _PARTIAL_EVERY_S = 0.3
-
-# Settings of a gateway that is started.
-_ENGINE: dict[str, object] = {
-    "engine": None,
-    "model": None,
-    "config": None,
-    "max_num_seqs": None,
-    "memory": None,
-    "set": [],
-}
 
 # Of a scenario that is drawn; and of those alone that are held in meetings.
 _DRAWN = {"source": _SOURCE, "targets": (_TARGETS,), "people": _PEOPLE, "partial_every_s": _PARTIAL_EVERY_S}
@@ -112,8 +102,7 @@ def refuse(options: argparse.Namespace, without: Mapping[str, object], why: str)
     """Raises `LoadtestError` for options that would do nothing. without: what they are where nobody gives them."""
     given = [name for name, value in without.items() if getattr(options, name) != value]
     if given:
-        names = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise LoadtestError(f"{names}: {why}")
+        raise LoadtestError(f"{flags(given)}: {why}")
 
 
 def languages(text: str) -> tuple[str, ...]:
@@ -158,7 +147,11 @@ def system(options: argparse.Namespace, say: Say) -> AbstractAsyncContextManager
     """The gateway under test. Raises `LoadtestError` for settings with which none would start, and for any of a
     gateway that runs already."""
     if options.url is not None:
-        refuse(options, _ENGINE, "a gateway that runs already has its settings; --url leaves no room for others.")
+        refuse(
+            options,
+            common.ENGINE_OPTIONS,
+            "a gateway that runs already has its settings; --url leaves no room for others.",
+        )
         return existing(options.url)
     return gateway(common.settings(options), say)
 

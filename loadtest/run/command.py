@@ -6,18 +6,18 @@ Knows: the names of the options. Must not know: how anything is measured.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from loadtest.commands import Command, Say, add_out, between, from_
+from loadtest.commands import Command, Say, add_out, between, flags, from_
 from loadtest.results import LoadtestError
 from loadtest.run.plan import RunPlan
 from loadtest.run.run import run
 from loadtest.talk.scenario import Scenario
 from loadtest.trial import report
-from loadtest.trial.options import add_driver, add_engine, add_objective, objective, settings
+from loadtest.trial.options import ENGINE_OPTIONS, add_driver, add_engine, add_objective, objective, settings
 from loadtest.trial.values import Report
 
 __all__ = ["RUN"]
@@ -28,8 +28,6 @@ _SHAPES = ("natural", "uniform")
 # their own: one that is given beside a file would do nothing.
 _SCENARIO = Scenario(targets=("ja", "es"), meetings=10)
 _OF_A_SCENARIO = ("seed", "source", "targets", "meetings", "people")
-
-_OF_A_GATEWAY_THAT_IS_STARTED = ("engine", "model", "config", "max_num_seqs", "memory", "set")
 
 
 def _languages(text: str) -> tuple[str, ...]:
@@ -95,10 +93,10 @@ def plan(options: argparse.Namespace) -> RunPlan:
         raise LoadtestError(f"--scenario is natural, uniform or a file; there is no file {file}.")
     talk = {name: value for name in _OF_A_SCENARIO if (value := getattr(options, name, None)) is not None}
     if file is not None and talk:
-        raise LoadtestError(f"{file} says who says what in which language: it goes without {_options(talk)}.")
-    own = [name for name in _OF_A_GATEWAY_THAT_IS_STARTED if getattr(options, name) not in (None, [])]
+        raise LoadtestError(f"{file} says who says what in which language: it goes without {flags(talk)}.")
+    own = [name for name, without in ENGINE_OPTIONS.items() if getattr(options, name) != without]
     if options.url is not None and own:
-        raise LoadtestError(f"The gateway at --url is measured as it runs: it goes without {_options(own)}.")
+        raise LoadtestError(f"The gateway at --url is measured as it runs: it goes without {flags(own)}.")
     scenario = replace(
         _SCENARIO,
         **talk,
@@ -125,10 +123,6 @@ def plan(options: argparse.Namespace) -> RunPlan:
         time_limit_s=options.time_limit_s,
         allow_bottleneck=options.allow_bottleneck,
     )
-
-
-def _options(names: Iterable[str]) -> str:
-    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:

@@ -20,6 +20,7 @@ from loadtest.talk.scenario import Scenario, Shape
 from loadtest.trial.values import Line, Objective
 
 __all__ = [
+    "ENGINE_OPTIONS",
     "add_driver",
     "add_engine",
     "add_objective",
@@ -41,6 +42,16 @@ _LIMITS = {"messages_per_s": 100_000, "messages_burst": 100_000}
 
 
 # ---------------------------------------------------------------- the engine
+
+ENGINE_OPTIONS: dict[str, object] = {
+    "engine": None,
+    "model": None,
+    "config": None,
+    "max_num_seqs": None,
+    "memory": None,
+    "set": [],
+}
+"""What `add_engine` adds → its value where nobody gives it."""
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
