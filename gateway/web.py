@@ -15,6 +15,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 
@@ -107,7 +108,7 @@ class _File:
     @classmethod
     def of(cls, path: str, content: bytes, caching: str) -> _File:
         suffix = Path(path).suffix
-        gzipped = None if suffix in _COMPRESSED_ALREADY else gzip.compress(content, mtime=0)
+        gzipped = None if suffix in _COMPRESSED_ALREADY else _gzipped(content)
         return cls(
             plain=content,
             gzipped=gzipped if gzipped is not None and len(gzipped) < len(content) else None,
@@ -160,6 +161,12 @@ class _Page:
             detail = f"{method} is not allowed here; GET, HEAD is."
             return _problem(HTTPStatus.METHOD_NOT_ALLOWED, detail, Allow="GET, HEAD")
         return file.answer(Headers(scope=scope), head=method == "HEAD")
+
+
+@cache
+def _gzipped(content: bytes) -> bytes:
+    # Made and held once for all addresses of a file: it takes most of the time that reading the page takes.
+    return gzip.compress(content, mtime=0)
 
 
 def _hash(files: Mapping[str, bytes]) -> str:

@@ -7,6 +7,7 @@ a request that leaves the gateway's origin fails the test at its end.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 
 import hypothesis
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, WebSocket, async_playwright
 
 from loadtest.page.browser import CHROMIUM_ARGS, CHROMIUM_NAMES
@@ -26,6 +28,11 @@ ROOT = Path(__file__).parents[1]
 # How long an example takes says something about the machine, not about the code.
 hypothesis.settings.register_profile("without deadlines", deadline=None)
 hypothesis.settings.load_profile("without deadlines")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: two for each core, as half of the time tests wait; of more than 16 most would only start."""
+    return min(2 * len(os.sched_getaffinity(0)), 16)
 
 
 @pytest.fixture(scope="session")
@@ -79,14 +86,33 @@ class Watch:
 
 OpenPage = Callable[..., AbstractAsyncContextManager[Watch]]
 
+# Chromium draws the popup of its address bar as two pages of its own for every window, which nobody sees here and
+# which take as long as the page under test. The last list holds, so it names what Playwright turns off, too.
+NOT_NEEDED = (
+    *("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup"),
+    *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades"),
+    *("HttpsFirstBalancedModeAutoEnable", "LensOverlay", "MediaRouter", "PaintHolding"),
+    *("ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints"),
+    *("NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"),
+)
 
-@pytest.fixture
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            # What Playwright gives can only be used in the event loop that it began in.
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
+    """One Chromium for all tests; each has contexts of its own, which share no storage, cache or cookies."""
     path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     if path is None:
         pytest.fail("There is no Chromium on the PATH; scripts/system_packages.sh installs one.")
     async with async_playwright() as playwright:
-        chromium = await playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
+        args = [*CHROMIUM_ARGS, f"--disable-features={','.join(NOT_NEEDED)}"]
+        chromium = await playwright.chromium.launch(executable_path=path, args=args)
         yield chromium
         await chromium.close()
 
@@ -98,11 +124,13 @@ def open_page(browser: Browser) -> OpenPage:
     @asynccontextmanager
     async def opened(url: str, **options: Any) -> AsyncIterator[Watch]:
         context = await browser.new_context(**{"locale": "en-US", "reduced_motion": "reduce", **options})
-        page = await context.new_page()
-        watch = Watch(page, url)
-        await page.goto(url)
-        yield watch
-        await context.close()
+        try:
+            page = await context.new_page()
+            watch = Watch(page, url)
+            await page.goto(url)
+            yield watch
+        finally:
+            await context.close()
         assert watch.complaints() == []
 
     return opened

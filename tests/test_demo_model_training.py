@@ -15,10 +15,14 @@ from demo_model import DIRECTIONS, LANGUAGES
 from demo_model.generate import PairSource
 from demo_model.layout import IDS, MARKER, SPECIAL_TOKENS, answer_limit, prompt_ids
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("torch")]
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("tokenizers")
+
+@pytest.fixture(scope="session")
+def torch() -> Any:
+    """Imported when it is needed: two seconds that whoever only collects these tests need not wait."""
+    pytest.importorskip("tokenizers")
+    return pytest.importorskip("torch")
 
 
 @pytest.fixture(scope="session")
@@ -117,13 +121,15 @@ def test_batches_are_deterministic_and_predict_targets_alone(tokenizer: Any) -> 
 
 
 def small_model(vocabulary: int) -> Any:
+    import torch
+
     from demo_model.model import TINY, Shape, TranslationModel
 
     torch.manual_seed(0)
     return TranslationModel(Shape(vocabulary=vocabulary, **TINY))
 
 
-def test_the_network_is_the_llama_of_transformers(tmp_path: Path) -> None:
+def test_the_network_is_the_llama_of_transformers(torch: Any, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     from demo_model.model import load, save
 
@@ -154,7 +160,7 @@ def test_assembling_without_a_shard_fails(tmp_path: Path) -> None:
         assemble(tmp_path, tmp_path / "joined")
 
 
-def test_a_model_can_learn_a_batch_by_heart_and_says_it_with_the_cache(tokenizer: Any) -> None:
+def test_a_model_can_learn_a_batch_by_heart_and_says_it_with_the_cache(torch: Any, tokenizer: Any) -> None:
     """The loss, the mask, the cache and the padding agree: what was learned comes out."""
     from demo_model.batches import encode_pairs, padded
     from demo_model.model import answer
@@ -267,7 +273,7 @@ def test_the_evaluation_set_is_in_all_directions_and_unseen() -> None:
     assert len(noise_items()) == 500
 
 
-def test_the_scores_are_written_as_json(tokenizer: Any) -> None:
+def test_the_scores_are_written_as_json(torch: Any, tokenizer: Any) -> None:
     from demo_model.evaluate import score, summary, table
 
     report = score(small_model(tokenizer.get_vocab_size()).eval(), tokenizer, torch.device("cpu"), sets=1)

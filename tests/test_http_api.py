@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
@@ -24,13 +25,19 @@ from tests.gateways import SCRIPT, Running, running
 
 FROM_TO = {"source_lang": "en", "target_lang": "ja"}
 STREAMED = {"Accept": "text/event-stream"}
+# There is no TLS here. Left to itself, each client reads all certificates of the system first.
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @contextlib.asynccontextmanager
 async def serving(**options: Any) -> AsyncIterator[tuple[Running, httpx.AsyncClient]]:
     async with (
         running(**options) as gateway,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}", timeout=None) as client,  # noqa: S113
+        httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{gateway.port}",
+            timeout=None,  # noqa: S113
+            verify=NO_TLS,
+        ) as client,
     ):
         yield gateway, client
 
@@ -240,7 +247,7 @@ async def test_a_client_that_leaves_ends_its_generations_in_the_engine(accept: s
         await until_idle(gateway)
         with contextlib.suppress(OSError):
             await writer.wait_closed()
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}", verify=NO_TLS) as client:
             assert (await translate(client, {**FROM_TO, "text": "after"})).status_code == 200
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,7 +26,33 @@ TABLE = Table("Beside the others", ["what", "how much"], [["a | b", "1"]], "As i
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def drawn_once() -> Iterator[None]:
+    """What was drawn is not drawn again: drawing takes most of the time here, and equal charts look the same."""
+    svg, overview = plots.svg, plots.overview
+    drawn: dict[bytes, str] = {}
+    pictures: dict[bytes, bytes] = {}
+
+    def svg_once(chart: Chart, prefix: str) -> str:
+        key = msgspec.json.encode((chart, prefix))
+        if key not in drawn:
+            drawn[key] = svg(chart, prefix)
+        return drawn[key]
+
+    def overview_once(charts: Sequence[Chart], title: str, file: Path) -> None:
+        key = msgspec.json.encode((charts, title))
+        if key not in pictures:
+            overview(charts, title, file)
+            pictures[key] = file.read_bytes()
+        file.write_bytes(pictures[key])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "svg", svg_once)
+        patch.setattr(plots, "overview", overview_once)
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, drawn_once: None) -> Path:
     """SMALL, written."""
     made = tmp_path_factory.mktemp("report") / "made" / "here"
     report.write(SMALL, made)

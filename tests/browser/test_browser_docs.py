@@ -58,22 +58,22 @@ async def test_the_page_works_from_another_origin(
             if message.type in ("error", "warning") and not str(message.location.get("url")).endswith(".ico"):
                 complaints.append(message.text)
 
-        page = await browser.new_page()
-        page.on("console", note)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        await page.goto(origin)
-        await expect(page.get_by_role("status")).to_have_text("open")
-        field = page.get_by_label("Say something")
-        await field.press_sequentially("Good morn")
-        await expect(page.get_by_role("listitem")).to_contain_text("[ja]")
-        await field.fill("Good morning.")
-        await field.press("Enter")
-        await expect(page.get_by_role("listitem")).to_have_text("Ana: [ja] Good morning.")
-        await expect(field).to_have_value("")
-        await field.fill("A text that will fail.")
-        await field.press("Enter")
-        await expect(page.get_by_role("listitem").nth(1)).to_contain_text("fails")
-        assert complaints == []
+        async with await browser.new_page() as page:
+            page.on("console", note)
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            await page.goto(origin)
+            await expect(page.get_by_role("status")).to_have_text("open")
+            field = page.get_by_label("Say something")
+            await field.press_sequentially("Good morn")
+            await expect(page.get_by_role("listitem")).to_contain_text("[ja]")
+            await field.fill("Good morning.")
+            await field.press("Enter")
+            await expect(page.get_by_role("listitem")).to_have_text("Ana: [ja] Good morning.")
+            await expect(field).to_have_value("")
+            await field.fill("A text that will fail.")
+            await field.press("Enter")
+            await expect(page.get_by_role("listitem").nth(1)).to_contain_text("fails")
+            assert complaints == []
 
 
 def rows(heading: str) -> list[str]:
