@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import socket
@@ -30,6 +29,7 @@ from gateway import config, handover, http_api, metrics, web
 from gateway.attendance import Attendance
 from gateway.config import Settings
 from gateway.connection import Stream
+from gateway.engines.hosted import HostedEngine, processed
 from gateway.engines.simulated import simulated_engines
 from gateway.engines.vllm import VllmEngine, VllmOptions
 from gateway.errors import EngineRestarting, EngineUnavailable, StartupError, error_classes
@@ -40,11 +40,12 @@ from gateway.kept import Handover
 from gateway.messages import error_message
 from gateway.ports import Engine
 from gateway.publisher import Publisher
+from gateway.runtime import log_to, settle_interpreter
 from gateway.scheduler import Scheduler
 from gateway.server import DrainingServer, listen
 from gateway.supervisor import Supervisor
 
-__all__ = ["Gateway", "engine_options", "serve", "settle_interpreter"]
+__all__ = ["Gateway", "engine_options", "serve"]
 
 _log = logging.getLogger(__name__)
 
@@ -52,14 +53,6 @@ _log = logging.getLogger(__name__)
 _GOODBYE_S = 5.0
 
 _SWEEP_S = 1.0
-
-# How long a thread, such as one that writes metrics, may keep the event loop waiting; Python's 5 ms are a token.
-_SWITCH_S = 0.001
-
-# How much is made between two passes of the garbage collector. A session is 200 objects that survive: while
-# thousands open, a pass of the middle generation looks at the product of the first two, and takes 20 ms. A smaller
-# first one takes a twentieth of a full event loop. A whole pass takes seconds whatever is set, and is rare.
-_GARBAGE_THRESHOLDS = (10_000, 5, 1_000)
 
 # Frames above our own limit still arrive, to be answered with an error; far above it the server closes (1009).
 _HARD_FRAME_FACTOR = 4
@@ -251,7 +244,8 @@ def _engine_factory(settings: Settings) -> Callable[[], Engine]:
     engine = settings.engine
     if engine.kind == "simulated":
         return simulated_engines(engine.script)
-    return partial(VllmEngine, engine_options(settings))
+    build = partial(VllmEngine, engine_options(settings))
+    return lambda: HostedEngine(partial(processed, build))
 
 
 def engine_options(settings: Settings) -> VllmOptions:
@@ -262,29 +256,22 @@ def engine_options(settings: Settings) -> VllmOptions:
 
 def serve(config_file: Path | None, overrides: Mapping[str, object], *, traceback: bool = False) -> int:
     """Run the gateway until a signal; the process's exit status. Says why on stderr when it cannot start."""
-    # The engine process inherits our stdout and stderr redirected to its log; what we say goes to a duplicate.
-    with os.fdopen(os.dup(2), "w", buffering=1) as terminal:
-        try:
-            settings = config.load(config_file, os.environ, overrides)
-            _log_to(terminal, settings.log_level)
-            sock = listen(settings.host, settings.port)
-            gateway = Gateway(settings)
-        except StartupError as error:
-            return _refuse(terminal, error, traceback=traceback)
-        host, port = sock.getsockname()[:2]
-        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        settle_interpreter()
-        with sock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(gateway, sock, address, terminal))
-        if gateway.failure is not None:
-            return _refuse(terminal, gateway.failure, traceback=traceback)
+    terminal = sys.stderr
+    try:
+        settings = config.load(config_file, os.environ, overrides)
+        log_to(terminal, settings.log_level.upper())
+        sock = listen(settings.host, settings.port)
+        gateway = Gateway(settings)
+    except StartupError as error:
+        return _refuse(terminal, error, traceback=traceback)
+    host, port = sock.getsockname()[:2]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    settle_interpreter()
+    with sock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(gateway, sock, address, terminal))
+    if gateway.failure is not None:
+        return _refuse(terminal, gateway.failure, traceback=traceback)
     return 0
-
-
-def settle_interpreter() -> None:
-    """Make Python's own pauses short; for a process that serves."""
-    gc.set_threshold(*_GARBAGE_THRESHOLDS)
-    sys.setswitchinterval(_SWITCH_S)
 
 
 def _refuse(terminal: TextIO, error: StartupError, *, traceback: bool) -> int:
@@ -292,19 +279,6 @@ def _refuse(terminal: TextIO, error: StartupError, *, traceback: bool) -> int:
         tracebacks.print_exception(error, file=terminal)
     terminal.write(f"gateway: {error.message}\n")
     return 1
-
-
-def _log_to(terminal: TextIO, level: str) -> None:
-    handler = logging.StreamHandler(terminal)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    for name in ("gateway", "uvicorn.error"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-    logging.getLogger("gateway").setLevel(level.upper())
-    uvicorn_log = logging.getLogger("uvicorn.error")
-    uvicorn_log.setLevel("WARNING")
-    # uvicorn calls a refused WebSocket handshake an error of the application; any web page could fill a log so.
-    uvicorn_log.addFilter(lambda record: "without completing handshake" not in record.getMessage())
 
 
 def server_config(gateway: Gateway) -> uvicorn.Config:

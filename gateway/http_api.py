@@ -135,8 +135,9 @@ class _Api:
     async def metrics(self, request: Request) -> ASGIApp:
         # With the engine's there are a thousand series; on the event loop everybody's next token would wait.
         # One at a time: threads that write pages together take turns with the event loop, and it gets one of many.
+        names = request.query_params.getlist("name[]")
         async with self._scraping:
-            page = await asyncio.to_thread(metrics.exposition, request.query_params.getlist("name[]"))
+            page = await asyncio.to_thread(metrics.exposition, names) + await self._engine.metrics(names)
         return Response(page, headers={"Content-Type": metrics.CONTENT_TYPE_LATEST})
 
     async def openapi(self, _request: Request) -> ASGIApp:

@@ -1,15 +1,19 @@
 """What an operator watches: every metric of the gateway, in Prometheus' own registry.
 
-A leaf: imports nothing of the gateway, and any layer above the pure ones may import it. The engine's own
-metrics (`vllm:*`) live in the same registry, so `/metrics` shows both. Units are seconds, as Prometheus asks.
+A leaf: imports nothing of the gateway, and any layer above the pure ones may import it. What an engine measures
+itself (`vllm:*` and the time of its steps) is in the registry of the process that runs it, and is asked for there.
+Units are seconds, as Prometheus asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.metrics_core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 __all__ = [
     "CONTENT_TYPE_LATEST",
@@ -47,6 +51,7 @@ __all__ = [
     "TRANSLATIONS_WAITING",
     "TRANSLATION_S",
     "UTTERANCES",
+    "engine_exposition",
     "exposition",
 ]
 
@@ -129,6 +134,39 @@ for _reason in ("crash", "stall"):
     ENGINE_RESTARTS.labels(_reason)  # an alert on growth needs the series before the first one
 
 
+class _EngineProcess(Collector):
+    """What `process_cpu_seconds_total` is of the gateway's own process."""
+
+    def collect(self) -> Iterator[Metric]:
+        used_s = time.process_time()
+        yield CounterMetricFamily(
+            "gateway_engine_process_cpu_seconds", "CPU time of the process that hands the engine its work.", used_s
+        )
+
+
+REGISTRY.register(_EngineProcess())
+
+# Of what is measured in a process, what its engine measures.
+_OF_ENGINE = ("vllm:", "gateway_engine_step_seconds", "gateway_engine_process_")
+
+
+class _Part(Collector):
+    """The engine's metrics in this process, or all others; with names, those that have such samples."""
+
+    def __init__(self, names: Sequence[str], *, engine: bool) -> None:
+        self._names = names
+        self._engine = engine
+
+    def collect(self) -> Iterator[Metric]:
+        registry = REGISTRY.restricted_registry(self._names) if self._names else REGISTRY
+        return (family for family in registry.collect() if family.name.startswith(_OF_ENGINE) is self._engine)
+
+
 def exposition(names: Sequence[str] = ()) -> bytes:
-    """Everything in Prometheus' text format, or these metrics alone, by the names of their samples."""
-    return generate_latest(REGISTRY.restricted_registry(names) if names else REGISTRY)
+    """The gateway's metrics in Prometheus' text format, all or these alone, by the names of their samples."""
+    return generate_latest(_Part(names, engine=False))
+
+
+def engine_exposition(names: Sequence[str] = ()) -> bytes:
+    """The same of an engine that runs in this process, without what is measured of the process."""
+    return generate_latest(_Part(names, engine=True))

@@ -5,7 +5,7 @@ Knows: what the core asks of the outside. Must not know: any implementation.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -55,6 +55,12 @@ class Engine(Protocol):
 
     def profile(self) -> EngineProfile:
         """What the model can do. Raises `EngineUnavailable` until it is known."""
+
+    async def metrics(self, names: Sequence[str] = ()) -> bytes:
+        """What the engine measures itself, in Prometheus' text format: all, or by the names of samples.
+
+        Never raises; empty where there is nothing to say, or the engine does not answer.
+        """
 
 
 class EventLog(Protocol):

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Literal
 
@@ -288,6 +288,9 @@ class Supervisor:
         if self._engine is not None:
             return self._engine.profile()
         raise EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=2_000)
+
+    async def metrics(self, names: Sequence[str] = ()) -> bytes:
+        return b"" if self._engine is None else await self._engine.metrics(names)
 
 
 def _reason(error: Exception) -> str:

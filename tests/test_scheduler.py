@@ -92,6 +92,9 @@ class HandEngine:
     def profile(self) -> EngineProfile:
         return EngineProfile("m", "f", ("en", "ja"))
 
+    async def metrics(self, _names: Sequence[str] = ()) -> bytes:
+        return b""
+
 
 def request(request_id: str, text: str = "x", priority: int = 0) -> TranslationRequest:
     return TranslationRequest(id=request_id, text=text, source="en", target="ja", priority=priority)

@@ -14,6 +14,8 @@ import pytest
 
 from gateway import metrics, supervisor
 from gateway.config import BUNDLED_MODEL
+from gateway.engines import processes
+from gateway.engines.hosted import HostedEngine, processed
 from gateway.engines.simulated import Rule, Script, SimulatedEngine, simulated_engines
 from gateway.engines.vllm import VllmEngine, VllmOptions
 from gateway.errors import EngineFailed, EngineRestarting, EngineUnavailable, StartupError
@@ -548,7 +550,11 @@ async def test_an_engine_that_stays_broken_ends_what_waits_for_it() -> None:
 async def test_translations_outlive_a_killed_and_a_hung_engine_process() -> None:
     told: list[EngineState] = []
     engine = Supervisor(
-        lambda: VllmEngine(VllmOptions(model=str(BUNDLED_MODEL), max_num_seqs=4)), stall_s=5.0, backoff_s=0.1
+        lambda: HostedEngine(
+            partial(processed, partial(VllmEngine, VllmOptions(model=str(BUNDLED_MODEL), max_num_seqs=4)))
+        ),
+        stall_s=5.0,
+        backoff_s=0.1,
     )
     scheduler = Scheduler(engine, max_waiting=100)
 
@@ -561,17 +567,17 @@ async def test_translations_outlive_a_killed_and_a_hung_engine_process() -> None
     try:
         texts = [f"The meeting starts at {n} o'clock in room {n}0. See you there on Monday." for n in range(2, 10)]
 
-        async def translate(number: int | None) -> list[str]:
-            """Translate all texts; once one of them is shown in part, send a signal to the engine's process."""
+        async def translate(number: int | None, below: bool = False) -> list[str]:
+            """Translate all texts; once one is shown in part, send a signal to the engine's host, or below it."""
             shown = [""] * len(texts)
 
             def show(n: int, piece: str) -> None:
                 nonlocal number
                 shown[n] += piece
                 if number is not None and len(shown[n]) > 8:
-                    (child,) = multiprocessing.active_children()
-                    assert child.pid is not None
-                    os.kill(child.pid, number)
+                    hosts = processes.children()
+                    for process in processes.descendants(hosts) - hosts if below else hosts:
+                        os.kill(process.pid, number)
                     number = None
 
             tickets = scheduler.admit("m", [request(text, f"{number}-{n}") for n, text in enumerate(texts)])
@@ -585,7 +591,7 @@ async def test_translations_outlive_a_killed_and_a_hung_engine_process() -> None
         undisturbed = await translate(None)
         assert len(set(undisturbed)) == len(texts)
         assert await translate(signal.SIGKILL) == undisturbed
-        assert await translate(signal.SIGSTOP) == undisturbed
+        assert await translate(signal.SIGSTOP, below=True) == undisturbed
         assert told == [READY, RESTARTING, READY, RESTARTING, READY]
         assert len(multiprocessing.active_children()) == 1
     finally:

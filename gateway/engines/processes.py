@@ -17,7 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Process", "children", "descendants", "kill"]
+__all__ = ["Process", "children", "descendants", "kill", "of"]
 
 _LOOK_S = 0.02
 
@@ -32,8 +32,12 @@ class Process(Struct, frozen=True):
 def children() -> frozenset[Process]:
     """What this process started through `multiprocessing` and still runs."""
     # Asking reaps those that have ended.
-    pids = [child.pid for child in multiprocessing.active_children()]
-    return frozenset(process for pid in pids if pid is not None and (process := _process(pid)) is not None)
+    return of(*(child.pid for child in multiprocessing.active_children()))
+
+
+def of(*pids: int | None) -> frozenset[Process]:
+    """The processes that have these numbers now, as far as there are such."""
+    return frozenset(read[0] for pid in pids if pid is not None and (read := _read(pid)) is not None)
 
 
 def descendants(roots: Iterable[Process]) -> frozenset[Process]:
@@ -64,11 +68,6 @@ def kill(processes: Iterable[Process], within_s: float) -> frozenset[Process]:
         multiprocessing.active_children()
         left = frozenset(process for process in left if _runs(process))
     return left
-
-
-def _process(pid: int) -> Process | None:
-    read = _read(pid)
-    return None if read is None else read[0]
 
 
 def _runs(process: Process) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from itertools import takewhile
 
 from msgspec import Struct
@@ -152,6 +152,9 @@ class SimulatedEngine:
             options=self._script.options,
             max_text_tokens=self._script.max_text_tokens,
         )
+
+    async def metrics(self, _names: Sequence[str] = ()) -> bytes:
+        return b""
 
     def _check(self) -> None:
         if self._health.state is not EngineState.READY:

@@ -1,10 +1,11 @@
-"""The `vllm` engine: one in-process `AsyncLLMEngine`, called straight from the event loop.
+"""The `vllm` engine: one `AsyncLLMEngine` of this process, called straight from the event loop.
 
 Knows: vLLM's arguments, its tokenizer and its exceptions; works on 0.26 (CUDA) and 0.32 (CPU).
 Must not know: the wire, meetings. vLLM itself is imported inside `start`, so that nothing else pays its 10 s.
 
 vLLM runs its scheduler and the model in a child process; tokenising, detokenising and output fan-out happen on
-our event loop. One translation is one `generate()` call; a new one joins the running batch at the next step.
+our event loop, which is why a gateway has this engine in a process of its own (`hosted`). One translation is one
+`generate()` call; a new one joins the running batch at the next step.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from gateway import prompts
+from gateway import metrics, prompts
 from gateway.engines import hardware, preflight, processes
 from gateway.engines.encoding import EncodedPrompt, PromptEncoder
 from gateway.engines.verification import Beginning, Probe, find_beginning
@@ -60,9 +61,6 @@ class RawEngine(NamedTuple):
 
 class VllmEngine:
     """Engine port over `AsyncLLMEngine`. Of those in one process, one is started at a time."""
-
-    # The log of the newest engine that failed is kept for the operator; those before it are not.
-    _kept_log: ClassVar[Path | None] = None
 
     def __init__(self, options: VllmOptions) -> None:
         self._options = options
@@ -177,15 +175,11 @@ class VllmEngine:
             _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
 
     def _discard_log(self, failed: bool) -> None:
-        if self.log_path is None or self.log_path == VllmEngine._kept_log:
-            return
-        if not failed:
-            self.log_path.unlink(missing_ok=True)
-            return
+        for handler in logging.getLogger("vllm").handlers:
+            handler.close()
         # After a failure the log is what the operator was pointed to.
-        if VllmEngine._kept_log is not None:
-            VllmEngine._kept_log.unlink(missing_ok=True)
-        VllmEngine._kept_log = self.log_path
+        if self.log_path is not None and not failed:
+            self.log_path.unlink(missing_ok=True)
 
     def _say(self, reason: str) -> None:
         if self._health.state is EngineState.STARTING:
@@ -201,8 +195,11 @@ class VllmEngine:
             self._import_and_spawn(log)
         finally:
             os.close(log)
-        # This process's share of vLLM's log; the engine process writes its own to the file.
-        logging.getLogger("vllm").setLevel(logging.WARNING)
+        # This process's share of vLLM's log goes where that of the engine process does.
+        assert self.log_path is not None  # noqa: S101 -- `log` is its descriptor
+        log_of_vllm = logging.getLogger("vllm")
+        log_of_vllm.setLevel(logging.WARNING)
+        log_of_vllm.handlers = [logging.FileHandler(self.log_path)]
 
     def _import_and_spawn(self, log: int) -> None:
         for name, value in engine_environment(self._options).items():
@@ -402,9 +399,14 @@ class VllmEngine:
             raise EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=2_000)
         return self._profile
 
+    async def metrics(self, names: Sequence[str] = ()) -> bytes:
+        # A thousand series; on the event loop everybody's next token would wait.
+        return await asyncio.to_thread(metrics.engine_exposition, names)
 
-# For the engine process to end by itself; for a killed one to be gone; between looks at one that is starting.
-_GRACE_S, _KILL_S, _LOOK_S = 5.0, 5.0, 0.1
+
+# For the engine process to end by itself, which takes five seconds where all is well; for a killed one to be gone;
+# between looks at one that is starting.
+_GRACE_S, _KILL_S, _LOOK_S = 12.0, 5.0, 0.1
 _FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
 

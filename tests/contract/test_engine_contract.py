@@ -1,4 +1,7 @@
-"""The duties of every adapter of the Engine port; the real one and the simulated one run the same tests."""
+"""The duties of every adapter of the Engine port.
+
+The simulated engine, the same in a process of its own, and the real one in such a process run the same tests.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,15 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from gateway.config import BUNDLED_MODEL
-from gateway.engines import processes
+from gateway.engines import hosted, processes
+from gateway.engines.hosted import HostedEngine, processed
 from gateway.engines.processes import Process
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.vllm import VllmEngine, VllmOptions
@@ -25,14 +30,20 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 # A text that takes longer than any test lasts.
 ENDLESS = "one two three four five six seven eight nine " * 10
-KINDS = ["simulated", pytest.param("vllm", marks=pytest.mark.engine)]
+KINDS = [
+    "simulated",
+    pytest.param("hosted", marks=pytest.mark.slow),
+    pytest.param("vllm", marks=pytest.mark.engine),
+]
+VLLM = partial(VllmEngine, VllmOptions(model=str(BUNDLED_MODEL), max_num_seqs=4))
+RULES = (Rule(match=ENDLESS, repeat=1_000),)
+SIMULATED = partial(SimulatedEngine, Script(first_token_s=0.001, token_s=0.001, max_running=4, rules=RULES))
 
 
 def new_engine(kind: str) -> Engine:
-    if kind == "vllm":
-        return VllmEngine(VllmOptions(model=str(BUNDLED_MODEL), max_num_seqs=4))
-    rules = (Rule(match=ENDLESS, repeat=1_000),)
-    return SimulatedEngine(Script(first_token_s=0.001, token_s=0.001, max_running=4, rules=rules))
+    if kind == "simulated":
+        return SIMULATED()
+    return HostedEngine(partial(processed, VLLM if kind == "vllm" else SIMULATED))
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -133,11 +144,14 @@ async def test_more_than_fit_together_all_get_through(engine: Engine) -> None:
 
 
 async def test_before_start_nothing_is_taken() -> None:
-    for engine in (SimulatedEngine(), VllmEngine(VllmOptions(model="/nowhere"))):
+    for engine in (SimulatedEngine(), VllmEngine(VllmOptions(model="/nowhere")), new_engine("hosted")):
         with pytest.raises(EngineUnavailable):
             await generate(engine, request("early"))
     with pytest.raises(EngineUnavailable):
         VllmEngine(VllmOptions(model="/nowhere")).profile()
+    with pytest.raises(EngineUnavailable):
+        new_engine("hosted").profile()
+    assert await new_engine("hosted").metrics() == b""
 
 
 # ---------------------------------------------------------------- prefix and draft
@@ -302,29 +316,34 @@ async def until_failed(engine: Engine) -> None:
         await asyncio.sleep(0.01)
 
 
-def kill(engine: Engine, started: frozenset[Process], number: int) -> None:
+def kill(engine: Engine, kind: str, started: frozenset[Process], number: int) -> None:
+    """The process that generates; for the real one, that is the one below its host."""
     if isinstance(engine, SimulatedEngine):
         engine.fail("killed")
-    for process in started:
+    for process in processes.descendants(started) - started if kind == "vllm" else started:
         os.kill(process.pid, number)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_engines_die_hang_and_stop_in_one_process(kind: str) -> None:
+async def test_engines_die_hang_and_stop_in_one_process(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One test for three engines, because each takes half a minute to start."""
+    if kind == "hosted":
+        # The others hang below their host, which does not wait for so long.
+        monkeypatch.setattr(hosted, "_GRACE_S", 0.5)
     others = processes.children()  # the engine of the tests above may still run
     # It dies.
     dead = new_engine(kind)
     await dead.start()
     started = processes.children() - others
-    assert len(started) == (kind == "vllm")
+    assert len(started) == (kind != "simulated")
     tree = processes.descendants(started)
     running = await begin(dead, 6)
-    kill(dead, started, signal.SIGKILL)
+    kill(dead, kind, started, signal.SIGKILL)
     await all_unavailable(running)
     await until_failed(dead)
     with pytest.raises(EngineUnavailable):
         await generate(dead, request("late"))
+    assert await dead.metrics() == b""
     await dead.stop()
     assert processes.children() == others
     assert not processes.descendants(tree)
@@ -336,17 +355,17 @@ async def test_engines_die_hang_and_stop_in_one_process(kind: str) -> None:
     running = await begin(hung, 6)
     started = processes.children() - others
     tree = processes.descendants(started)
-    if kind == "vllm":
-        kill(hung, started, signal.SIGSTOP)
+    if kind != "simulated":
+        kill(hung, kind, started, signal.SIGSTOP)
     await hung.stop()
     await all_unavailable(running)
     assert processes.children() == others
     assert not processes.descendants(tree)
 
     # Stopping while it loads.
-    loading = new_engine(kind) if kind == "vllm" else SimulatedEngine(Script(load_s=3_600))
+    loading = SimulatedEngine(Script(load_s=3_600)) if kind == "simulated" else new_engine(kind)
     starting = asyncio.create_task(loading.start())
-    while kind == "vllm" and processes.children() == others:
+    while kind != "simulated" and processes.children() == others:
         await asyncio.sleep(0.01)
     await asyncio.sleep(0)
     starting.cancel()
@@ -359,5 +378,6 @@ async def test_engines_die_hang_and_stop_in_one_process(kind: str) -> None:
         await engine.stop()
         assert engine.health().state is EngineState.STOPPED
     # The log of the newest that failed is kept, and no other.
-    logs = [engine.log_path for engine in engines if isinstance(engine, VllmEngine)]
-    assert [log is not None and log.exists() for log in logs] == ([False, True, False] if logs else [])
+    if kind == "vllm":
+        logs = [engine.log_path for engine in engines if isinstance(engine, HostedEngine)]
+        assert [log is not None and log.exists() for log in logs] == [False, True, False]

@@ -1,0 +1,190 @@
+"""Runs an engine in this process for a gateway in another: the far end of `hosted`.
+
+An engine's work between its steps, which is tokenising, detokenising and handing out, takes as much of one core as
+all that the gateway does for a translation; here it takes none from the gateway's event loop.
+Knows: the engine port, one socket. Must not know: which engine it is, or who reads a translation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Any
+
+import uvloop
+from setproctitle import setproctitle
+
+from gateway.engines.channel import Channel
+from gateway.engines.hosting import (
+    Aborted,
+    Asked,
+    Broken,
+    Generated,
+    Load,
+    Measured,
+    Started,
+    State,
+    Stop,
+    ToGateway,
+    ToHost,
+    Wanted,
+    broken,
+)
+from gateway.engines.orphans import exit_with_parent
+from gateway.errors import GatewayError, StartupError
+from gateway.events import EngineCapacity
+from gateway.ports import Engine
+from gateway.runtime import log_to, settle_interpreter
+
+__all__ = ["run", "serve"]
+
+_log = logging.getLogger(__name__)
+
+# Between looks at what the engine says of itself while nothing is generated.
+_LOOK_S = 0.1
+
+
+def run(sock: socket.socket, build: Callable[[], Engine], log_level: int) -> None:
+    """The whole life of a process that hosts an engine; what `multiprocessing` is given to run."""
+    setproctitle("gateway engine host")
+    exit_with_parent()
+    # An operator's signal to all processes of a service is for the gateway, which finishes what it accepted.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    settle_interpreter()
+    # vLLM is started with stderr going to a file.
+    with os.fdopen(os.dup(2), "w", buffering=1) as terminal:
+        log_to(terminal, log_level)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_host(sock, build))
+
+
+async def _host(sock: socket.socket, build: Callable[[], Engine]) -> None:
+    engine = build()
+    starting = asyncio.create_task(engine.start())
+    try:
+        await serve(sock, engine, starting)
+    finally:
+        await engine.stop()
+        # Stopped, it does not go on; what became of it has been told.
+        starting.cancel()
+        await asyncio.wait([starting])
+
+
+async def serve(sock: socket.socket, engine: Engine, starting: asyncio.Future[None]) -> None:
+    """Let the gateway at the other end use this engine until it says stop or is gone; the engine runs on.
+
+    starting: done once the engine has started, or failed to.
+    """
+    host = _Host(engine)
+    try:
+        await host.serve(sock, starting)
+    finally:
+        await host.close()
+
+
+class _Host:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._channel: Channel[ToGateway, ToHost] = Channel(ToHost, self._heard, self._end)
+        self._ended = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._generations: dict[int, asyncio.Task[None]] = {}
+        self._state = State(engine.health())
+        self._load = Load(0, 0)
+
+    async def serve(self, sock: socket.socket, starting: asyncio.Future[None]) -> None:
+        await self._channel.open(sock)
+        self._channel.say(self._state)
+        starting.add_done_callback(self._started)
+        while not self._ended.is_set():
+            self._look()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await self._ended.wait()
+        starting.remove_done_callback(self._started)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._channel.close()
+
+    def _end(self) -> None:
+        self._ended.set()
+
+    def _started(self, starting: asyncio.Future[None]) -> None:
+        if starting.cancelled():
+            return
+        self._look()
+        if (error := starting.exception()) is None:
+            profile, most = self._engine.profile(), self._engine.capacity().max_running
+            self._channel.say(Started(None, profile, most))
+        elif isinstance(error, StartupError):
+            self._channel.say(Started(error.message))
+        else:
+            _log.error("the engine could not be started", exc_info=error)
+            self._channel.say(Started(f"The engine could not be started ({type(error).__name__}: {error})."))
+
+    def _look(self) -> None:
+        """Say what has changed."""
+        health = self._engine.health()
+        log_path = getattr(self._engine, "log_path", None)
+        if (state := State(health, None if log_path is None else str(log_path))) != self._state:
+            self._state = state
+            self._channel.say(state)
+        self._look_at_load(self._engine.capacity())
+
+    def _look_at_load(self, capacity: EngineCapacity) -> None:
+        load = self._load
+        if capacity.running != load.running or capacity.waiting != load.waiting:
+            self._load = Load(capacity.running, capacity.waiting)
+            self._channel.say(self._load)
+
+    # ------------------------------------------------------------ what the gateway says
+
+    def _heard(self, message: ToHost) -> None:
+        match message:
+            case Wanted():
+                task = self._run(self._generate(message))
+                self._generations[message.number] = task
+            case Aborted():
+                if (running := self._generations.get(message.number)) is not None:
+                    running.cancel()
+            case Asked():
+                self._run(self._measure(message))
+            case Stop():
+                self._end()
+
+    def _run(self, coroutine: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _generate(self, wanted: Wanted) -> None:
+        number, say = wanted.number, self._channel.say
+        try:
+            async with aclosing(self._engine.generate(wanted.request)) as events:
+                async for event in events:
+                    # With it, so that who has a token knows that something runs.
+                    self._look_at_load(self._engine.capacity())
+                    say(Generated(number, event))
+        except GatewayError as error:
+            # It may be the first to know that the engine died.
+            self._look()
+            say(broken(number, error))
+        except Exception as error:
+            _log.exception("a generation failed")
+            say(Broken(number, False, f"The engine could not translate this text ({type(error).__name__})."))
+        finally:
+            self._generations.pop(number, None)
+
+    async def _measure(self, asked: Asked) -> None:
+        self._channel.say(Measured(asked.number, await self._engine.metrics(asked.names)))
