@@ -1,4 +1,4 @@
-"""The gateway under test, in this process: the real application on a loopback socket, with its engine.
+"""The gateway under test, in this process: the real application on a loopback socket.
 
 Knows: `gateway.app` and uvicorn. Must not know: what is measured, or how.
 """
@@ -17,6 +17,7 @@ from gateway.app import Gateway, server_config
 from gateway.config import Settings
 from gateway.engines import hardware
 from gateway.events import EngineState
+from gateway.ports import Engine
 from gateway.server import listen
 from loadtest.results import LoadtestError
 
@@ -51,15 +52,19 @@ class _Server(uvicorn.Server):
 
 @contextlib.asynccontextmanager
 async def serving(
-    settings: Settings, say: Callable[[str], object], port: int = 0
+    settings: Settings,
+    say: Callable[[str], object],
+    port: int = 0,
+    *,
+    build: Callable[[], Engine] | None = None,
 ) -> AsyncIterator[tuple[Gateway, str]]:
     """A gateway whose engine is ready, and its address; both are gone when the block ends.
 
-    port: a free one, or 0 to find one. say: told what the engine is doing while it loads. Raises `LoadtestError`
-    when it cannot start.
+    port: a free one, or 0 to find one. say: told what the engine is doing while it loads. build: makes the engine,
+    where it is not the one that the settings name. Raises `LoadtestError` when it cannot start.
     """
     logging.getLogger("gateway").setLevel(logging.WARNING)
-    gateway = Gateway(settings)
+    gateway = Gateway(settings, build)
     with listen("127.0.0.1", port) as sock:
         server = _Server(server_config(gateway))
         async with asyncio.TaskGroup() as tasks:

@@ -212,6 +212,13 @@ def test_tokens_of_everything_are_those_that_the_engine_counted() -> None:
 @pytest.mark.parametrize(("changes", "full"), [
     ({}, "nothing"),
     ({"cpu_s": {"serving": 9.2}}, "the gateway's process (0.92 cores)"),
+    ({"cpu_s": {"serving": 12.0}, "host_cpu_s": 6.0}, "nothing"),
+    ({"cpu_s": {"serving": 12.0}, "host_cpu_s": 9.0}, "the engine's host process (0.90 cores)"),
+    ({"cpu_s": {"serving": 12.0}, "host_cpu_s": 2.0}, "the gateway's process (1.00 cores)"),
+    (
+        {"cpu_s": {"serving": 18.0}, "host_cpu_s": 8.6},
+        "the gateway's process (0.94 cores), the engine's host process (0.86 cores), the CPU (1.8 of 2 cores)",
+    ),
     ({"samples": [Sample(0, running=16, waiting=4)]}, "the engine's batch (16.0 of 16 sequences, 4 waiting)"),
     ({"samples": [Sample(0, running=3)]}, "nothing"),
     ({"samples": [Sample(0, gpu=97)]}, "the GPU (97 % busy)"),

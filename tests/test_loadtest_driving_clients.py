@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import signal
+import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -15,15 +19,20 @@ import pytest
 from gateway.app import engine_options
 from gateway.config import BUNDLED_MODEL, Settings
 from gateway.engines.encoding import EncodedPrompt
+from gateway.engines.simulated import SimulatedEngine
 from gateway.errors import EngineFailed
+from gateway.events import TokenEvent, TranslationRequest
 from gateway.messages import Limits
 from gateway.prompts import Sampling
 from loadtest.driving.clients import Client, Share, engine, http, sse, websocket
 from loadtest.driving.clients.prompting import Prompts, gateway_settings, prompts
 from loadtest.driving.tally import Tally
 from loadtest.results import LoadtestError, first_error
+from loadtest.systems import processes
+from loadtest.systems.child import free_port
 from loadtest.trial.values import Closed, EngineInProcess, Http, Line, Open, OpenAiServer, Record, WebSocketGateway
 from tests.gateways import Running, running
+from tests.processes import alive
 
 ALONE = Share(0, 1, "alone")
 
@@ -471,6 +480,61 @@ async def test_the_prefix_cache_is_emptied_once_the_engine_is_idle() -> None:
     assert busy.left == []
     with pytest.raises(LoadtestError, match=r"cannot empty its prefix cache \(OSError\)"):
         await engine._VllmClient(SimpleNamespace(llm=Llm(OSError())), Closed(1)).reset_prefix_cache()
+
+
+@pytest.mark.slow
+async def test_a_gateway_beside_the_engine_is_a_process_that_uses_it_and_ends_with_the_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    generate = SimulatedEngine.generate
+
+    def noted(self: SimulatedEngine, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        asked.append(request.text)
+        return generate(self, request)
+
+    monkeypatch.setattr(SimulatedEngine, "generate", noted)
+    settings = {"engine": {"kind": "simulated", "script": {"first_token_s": 0.01, "token_s": 0.0}}}
+    beside = re.compile(f"^{processes.BESIDE_ITS_ENGINE}")
+    place = EngineInProcess(settings, port := free_port())
+    async with engine.client(place, Closed(1), ALONE) as client:
+        (pid,) = processes.named_below(os.getpid(), beside)
+        served = WebSocketGateway(f"http://127.0.0.1:{port}")
+        async with websocket.client(served, Closed(1), ALONE) as through:
+            told = by_line(await play(through, [line("a", "one two")]))["a"]
+            assert asked == ["one two"]
+        direct = by_line(await play(client, [line("a", "one two")]))["a"]
+        assert (told.text, told.tokens) == (direct.text, direct.tokens) == ("[de] one two", 3)
+    assert not alive(pid)
+
+    # It is gone for good when it is killed; the engine is none the worse for that.
+    async with engine.client(place, Closed(1), ALONE) as client:
+        (pid,) = processes.named_below(os.getpid(), beside)
+        os.kill(pid, signal.SIGKILL)
+        assert by_line(await play(client, [line("b", "one")]))["b"].text == "[de] one"
+
+    # Also when what uses them goes wrong.
+    async def go_wrong() -> None:
+        async with engine.client(place, Closed(1), ALONE):
+            pids.extend(processes.named_below(os.getpid(), beside))
+            raise LoadtestError("Something went wrong.")
+
+    pids: list[int] = []
+    with pytest.raises(LoadtestError, match="Something went wrong"):
+        await go_wrong()
+    assert list(map(alive, pids)) == [False]
+
+
+@pytest.mark.slow
+async def test_a_gateway_that_cannot_be_served_beside_the_engine_says_why() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = EngineInProcess({"engine": {"kind": "simulated"}}, port := taken.getsockname()[1])
+        with pytest.raises(
+            LoadtestError, match=f"The gateway cannot be served: Port {port} on 127.0.0.1 is taken"
+        ):
+            async with engine.client(place, Closed(1), ALONE):
+                pass
+    assert processes.named_below(os.getpid(), re.compile("multiprocessing.spawn")) == []
 
 
 async def test_an_engine_that_cannot_be_built_is_one_sentence() -> None:

@@ -382,6 +382,18 @@ async def test_a_shared_engine_forgets_before_every_round(monkeypatch: pytest.Mo
     outcome = await run(replace(_PLAN, peers=peers, in_flight=(2,)), say)
     assert outcome.failures == {}
     first, second = "gateway, 2 in flight, repetition", "asyncllm, 2 in flight, repetition"
+    # Of the gateway on it two processes serve, of which the other system's is one.
+    by_system = {trial.system: trial for trial in outcome.trials}
+    through, direct = by_system["gateway"], by_system["asyncllm"]
+    assert through.host_cpu_s is not None
+    assert through.cpu_s["serving"] > through.host_cpu_s > 0
+    assert direct.cpu_s["serving"] > 0
+    assert direct.host_cpu_s is None
+    assert by_system["alone"].host_cpu_s is None
+    assert through.memory_mib is not None
+    assert direct.memory_mib is not None
+    assert through.memory_mib > 1.5 * direct.memory_mib
+    assert through.cpu_s["engine"] == direct.cpu_s["engine"] == 0
     assert told == [
         *("forget", "forget"),
         *("forget", f"{first} 1", "forget", f"{second} 1", "alone, 2 in flight, repetition 1"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, cast
 
@@ -20,10 +22,11 @@ from msgspec.structs import replace
 from loadtest.driving.driven import Driven
 from loadtest.driving.driver import Driver
 from loadtest.results import LoadtestError
+from loadtest.systems import processes
 from loadtest.systems.running import Running
 from loadtest.trial import gpu as watching
 from loadtest.trial import measure as measuring
-from loadtest.trial.accounting import Accounts, Reading
+from loadtest.trial.accounting import HOST, Accounts, Reading
 from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT, measure
 from loadtest.trial.sampling import counters, sampling
 from loadtest.trial.values import (
@@ -109,8 +112,72 @@ def test_what_is_below_the_server_is_the_engine(busy: int) -> None:
     assert set(used) == {"serving", "engine", "clients", "other"}
 
 
+# Processes that keep a core busy, each below the one before, named as they name themselves.
+NAMED = """
+import subprocess, sys, threading
+from setproctitle import setproctitle
+name, *below = sys.argv[1:]
+if below:
+    threading.Thread(target=subprocess.run, args=([sys.executable, "-c", CODE, *below],), daemon=True).start()
+setproctitle(name)
+while True:
+    pass
+"""
+
+
+@contextmanager
+def named(*names: str) -> Iterator[int]:
+    """The first of them, with the others below it, one below the other."""
+    code = f"CODE = {NAMED!r}\nCODE = f'CODE = {{CODE!r}}' + CODE\n" + NAMED
+    process = subprocess.Popen([sys.executable, "-c", code, *names], start_new_session=True)
+    try:
+        yield process.pid
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_what_hosts_a_gateways_engine_serves_and_is_told_apart() -> None:
+    with named("gateway", "gateway engine host", "VLLM::EngineCore") as gateway:
+        accounts = Accounts({"serving": [gateway], "clients": []})
+        # It has its name a moment after it began.
+        while (reading := accounts.read()).host_s is None or not all(
+            reading.cpu_s[part] > 0.1 for part in ("serving", "engine")
+        ):
+            time.sleep(0.02)
+        before = accounts.read()
+        while not (host_s := (now := accounts.read()).host_since(before)) or host_s < 0.1:
+            time.sleep(0.02)
+        used = now.since(before)
+        assert used.keys() == {"serving", "engine", "clients", "other"}
+        # The gateway's own is in it too.
+        assert used["serving"] > host_s
+        (host,) = processes.named_below(gateway, re.compile("^gateway engine host"))
+        mib = processes.resident_mib(gateway) + processes.resident_mib(host)
+        assert accounts.serving_mib() == pytest.approx(mib, rel=0.05)
+
+
+def test_a_gateway_beside_its_engine_is_no_part_of_the_engine() -> None:
+    with named("client", processes.BESIDE_ITS_ENGINE) as client:
+        while not (below := processes.named_below(client, re.compile(f"^{processes.BESIDE_ITS_ENGINE}"))):
+            time.sleep(0.02)
+        direct, through = Accounts({"serving": [client]}), Accounts({"serving": below, HOST: [client]})
+        while not (reading := through.read()).cpu_s["serving"] - (reading.host_s or 0.0) > 0.1:
+            time.sleep(0.02)
+        assert reading.host_s is not None
+        assert direct.read().cpu_s["engine"] == through.read().cpu_s["engine"] == 0
+        assert direct.read().host_s is None
+
+
 def test_of_other_parts_what_is_below_belongs_to_them(busy: int) -> None:
     assert Accounts({"clients": [busy]}).read().cpu_s["clients"] > 0.05
+
+
+def test_a_reading_is_of_the_moment_after_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is used while a busy machine searches would else be counted as that of no time at all.
+    accounts, searched_s = Accounts({}), []
+    monkeypatch.setattr(accounts, "_search", lambda: searched_s.append(time.monotonic()))
+    assert accounts.read().at_s > searched_s[0]
 
 
 def test_a_process_that_ended_stays_counted() -> None:
@@ -213,6 +280,10 @@ def test_cpu_is_counted_between_two_moments_alone() -> None:
     samples = [Sample(0.0), *(Sample(float(at), cores={"serving": 1.0, "engine": 0.5}) for at in (1, 2, 3))]
     assert measuring._used_s(samples, 0.5, 2.5) == {"serving": 2.0, "engine": 1.0}
     assert measuring._used_s(samples, 5.0, 6.0) == {}
+    assert measuring._host_used_s(samples, 0.5, 2.5) is None
+    # An engine's host that was found later has used nothing before.
+    samples[2:] = [replace(sample, host_cores=0.25) for sample in samples[2:]]
+    assert measuring._host_used_s(samples, 0.5, 2.5) == 0.375
 
 
 # ---------------------------------------------------------------- measuring
@@ -348,3 +419,5 @@ async def test_a_client_that_holds_the_engine_is_what_serves(busy: int) -> None:
     running = Running("asyncllm", EngineInProcess({}), {})
     assert measuring._parts(running, cast(Driver, driver)) == {"serving": [busy]}
     assert measuring._parts(_EXISTING, cast(Driver, driver)) == {"clients": [busy]}
+    gateway = Running("gateway", WebSocketGateway("unused"), {}, 7, host=8)
+    assert measuring._parts(gateway, cast(Driver, driver)) == {"serving": [7], HOST: [8], "clients": [busy]}

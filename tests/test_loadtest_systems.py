@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
+import signal
 import sys
 import tomllib
 from collections.abc import AsyncIterator
@@ -215,6 +217,24 @@ async def test_what_hangs_is_killed_with_all_it_started(tmp_path: Path) -> None:
     await child.end()
     assert len(family) == 2
     assert all(map(_gone, family))
+
+
+async def test_a_process_is_signalled_by_its_name_however_far_below(tmp_path: Path) -> None:
+    # As an engine's is, below the one that hosts it.
+    host = "import subprocess, time; subprocess.run(['sleep', '60']); print('over', flush=True); time.sleep(60)"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {host!r}])"
+    log = tmp_path / "log"
+    child = Child("The server", [sys.executable, "-c", code], log, os.environ, stop_s=0.2)
+    await child.start()
+    try:
+        assert not processes.signal_below(child.pid, re.compile("^nobody"), signal.SIGKILL)
+        while not processes.signal_below(child.pid, re.compile("^sleep"), signal.SIGKILL):
+            await asyncio.sleep(0.01)
+        while "over" not in log.read_text():
+            await asyncio.sleep(0.01)
+        assert child.running
+    finally:
+        await child.end()
 
 
 async def test_what_outlives_its_parent_is_killed_too(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from loadtest.results import Spread
 from loadtest.trial.idle import longest_idle_s
@@ -149,6 +150,8 @@ def test_percentiles_are_those_of_all_repetitions_and_speed_is_spread_over_them(
     assert summary.elapsed_s == 15.0
     assert summary.cpu_s_per_1000_tokens["engine"] == Spread(4.0, 4.0, 4.0)
     assert summary.cores == {"serving": 0.013, "engine": 0.133}
+    assert summary.host_cores is None
+    assert summarise([replace(one, host_cpu_s=0.06), replace(two, host_cpu_s=0.03)], OBJECTIVE).host_cores == 0.006
     assert (summary.lag_p99_ms, summary.lag_max_ms) == (0.5, 3.0)
     assert summary.delivered.count == 4
 

@@ -137,14 +137,13 @@ def _generated_per_s(samples: Sequence[Sample]) -> float | None:
 def limit(trial: Trial, slots: int | None, cores: int) -> str:
     """What was full while this ran, for people; where nothing was, the latency alone was too much."""
     elapsed_s = max(trial.elapsed_s, 1e-9)
-    serving = trial.cpu_s.get("serving", 0.0) / elapsed_s
     used = sum(trial.cpu_s.values()) / elapsed_s
     gpu = [each.gpu for each in trial.samples if each.gpu is not None]
     running = [each.running for each in trial.samples if each.running is not None]
     waiting = [each.waiting for each in trial.samples if each.waiting is not None]
-    full: list[str] = []
-    if serving >= _FULL:
-        full.append(f"the gateway's process ({serving:.2f} cores)")
+    # Each of these has one event loop, which is on one core at a time.
+    loops = ((name, used_s / elapsed_s) for name, used_s in _serving_s(trial))
+    full = [f"{name} ({cores_used:.2f} cores)" for name, cores_used in loops if cores_used >= _FULL]
     if slots and running and (mean := sum(running) / len(running)) >= _FULL * slots:
         behind = f", {sum(waiting) / len(waiting):.0f} waiting" if waiting else ""
         full.append(f"the engine's batch ({mean:.1f} of {slots} sequences{behind})")
@@ -156,6 +155,13 @@ def limit(trial: Trial, slots: int | None, cores: int) -> str:
         others = f", {other:.1f} by other programs" if other > _NOTED_CORES else ""
         full.append(f"the CPU ({used:.1f} of {cores} cores{others})")
     return ", ".join(full) or "nothing"
+
+
+def _serving_s(trial: Trial) -> list[tuple[str, float]]:
+    """CPU time of each process of a gateway that serves, the fullest first."""
+    serving_s, host_s = trial.cpu_s.get("serving", 0.0), trial.host_cpu_s or 0.0
+    each = [("the gateway's process", serving_s - host_s), ("the engine's host process", host_s)]
+    return sorted(each, key=lambda process: -process[1])
 
 
 # ---------------------------------------------------------------- for people

@@ -63,7 +63,7 @@ class PartialsPlan(Struct, frozen=True, kw_only=True):
 class Phase(Struct, frozen=True):
     """One arm in one source language.
 
-    cores: used on average, by the process with gateway and clients, by the engine's processes, by others.
+    cores: used on average, by the process with gateway and clients, by the engine's with their host, by others.
     in_engine: translations in the engine at a time on average. late_ms: by how much a revision was sent behind
     its time at most. counters: of the gateway, what they grew by.
     """

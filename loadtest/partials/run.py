@@ -3,8 +3,8 @@
 Knows: the order of things, what is read off machine and gateway around each phase.
 Must not know: what the scores mean (`summary`), or how a result looks (`report`).
 
-One process holds the gateway with its engine and the clients. Our arm comes first in each language, so that no
-other arm has filled the engine's prefix cache for it.
+One process holds the gateway and the clients; those of its engine are below it. Our arm comes first in each
+language, so that no other arm has filled the engine's prefix cache for it.
 """
 
 from __future__ import annotations

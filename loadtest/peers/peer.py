@@ -121,7 +121,7 @@ def shared(peers: Sequence[Peer], gpu_mib: float | None) -> list[Peer]:
     """The same, each with its share of the GPU's memory. gpu_mib: all of it; null without a GPU.
 
     The gateway and the engine called directly share one engine: two that were started alike differ by more than
-    what the gateway costs, and one process's CPU is the other's.
+    what the gateway costs.
     """
     names = {peer.name for peer in peers}
     port = free_port() if {GATEWAY, DIRECT} <= names else None
@@ -173,7 +173,7 @@ async def _direct(peer: Peer) -> AsyncIterator[Running]:
 
 @asynccontextmanager
 async def _served(peer: Peer, port: int) -> AsyncIterator[Running]:
-    # It is there once the client that holds its engine is.
+    # The client that holds its engine starts it.
     url = f"http://127.0.0.1:{port}"
     yield Running(peer.name, WebSocketGateway(url), shown(peer.settings), metrics_url=f"{url}/metrics")
 

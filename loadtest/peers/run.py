@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
+import re
 import statistics
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ from loadtest.driving.driver import Driven, Driver, driver
 from loadtest.interruption import INTERRUPTED, go_on
 from loadtest.peers.peer import Peer, system
 from loadtest.results import LoadtestError
+from loadtest.systems import processes
 from loadtest.systems.running import Running
 from loadtest.systems.start import attempted, together
 from loadtest.talk.scenario import Scenario, request_lines
@@ -44,6 +46,7 @@ _BURST_S = 0.5
 # A round that takes so many times as long as it should, and this much more, is given up.
 _LIMIT_TIMES, _LIMIT_S = 5.0, 60.0
 
+_GATEWAY = re.compile(rf"^{processes.BESIDE_ITS_ENGINE}\b")
 
 _Started = TypeVar("_Started")
 
@@ -114,8 +117,8 @@ class _Rounds:
         peers = self._plan.peers
         async with together(*(attempted(system(peer, self._say)) for peer in peers)) as started:
             running = self._standing([peer.name for peer in peers], started)
-            # The client that calls an engine directly holds it, and perhaps a gateway on it: it comes before the
-            # gateway's clients, and stays for every level.
+            # The client that calls an engine directly holds it, and perhaps has a gateway on it beside itself: it
+            # comes before the gateway's clients, and stays for every level.
             served = [each for each in running if each.pid is None and isinstance(each.address, WebSocketGateway)]
             async with self._drivers([each for each in running if each not in served]) as others:
                 hosts: dict[Address, Driver] = {}
@@ -128,7 +131,7 @@ class _Rounds:
                     if each not in known:
                         self._fails(each.name, "What was to hold its engine could not start.")
                 self._engines |= {each.name: hosts[each.address] for each in known}
-                whole = [dataclasses.replace(each, pid=hosts[each.address].pids[0]) for each in known]
+                whole = [_beside(each, hosts[each.address].pids[0]) for each in known]
                 async with self._drivers(whole) as gateways:
                     names = [peer.name for peer in peers]
                     pairs = sorted((*gateways, *others), key=lambda pair: names.index(pair[0].name))
@@ -252,6 +255,12 @@ class _Rounds:
 
     def _takes_part(self, running: Running) -> bool:
         return running.name not in self.outcome.failures
+
+
+def _beside(served: Running, host: int) -> Running:
+    """The same, with its processes. host: the client process that holds its engine."""
+    found = processes.named_below(host, _GATEWAY)
+    return dataclasses.replace(served, pid=found[0] if found else None, host=host)
 
 
 def _steady_per_s(driven: Driven, in_flight: int) -> float:

@@ -25,8 +25,8 @@ IDLE = "idle"
 
 
 class Held(Struct, frozen=True):
-    """Sessions that were asked for, and the gateway's resident memory, MiB; null where the gateway is somebody
-    else's. lost: session → why it is no more.
+    """Sessions that were asked for, and the gateway's resident memory, MiB, of its own process without that of its
+    engine's host; null where the gateway is somebody else's. lost: session → why it is no more.
 
     before: without any session. idle: once the idle ones are open; greeted: once all are, and everybody has said
     something; after: when all is said, as often as it was.

@@ -25,6 +25,7 @@ from loadtest.systems import processes
 from loadtest.systems.existing import existing
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
+from loadtest.trial.accounting import Accounts
 from loadtest.trial.measure import measure
 from loadtest.trial.options import model_name, shown
 from loadtest.trial.sampling import sampling
@@ -124,9 +125,9 @@ class _Trials:
                         await self._hold_meetings(running, crowd, repetition)
 
     async def _hold_idle(self, running: Running, crowd: Driver) -> None:
-        trial = await _watch_idle(self._plan, self._what, running, crowd, self._say)
+        trial, idle_mib = await _watch_idle(self._plan, self._what, running, crowd, self._say)
         self._finish(trial)
-        self.held = replace(self.held, idle_mib=trial.memory_mib)
+        self.held = replace(self.held, idle_mib=idle_mib)
 
     async def _greet(self, running: Running, crowd: Driver) -> None:
         """Everybody comes in and says something."""
@@ -161,22 +162,25 @@ class _Trials:
         self.held = replace(self.held, lost=lost | self.held.lost)
 
 
-async def _watch_idle(plan: RunPlan, what: Said, running: Running, crowd: Driver, say: Say) -> Trial:
-    """What the gateway does for sessions in which nothing is said."""
+async def _watch_idle(
+    plan: RunPlan, what: Said, running: Running, crowd: Driver, say: Say
+) -> tuple[Trial, float | None]:
+    """What the gateway does for sessions in which nothing is said, and its memory with them, as in `Held`."""
     # Long enough for every connection to have been asked for a sign of life, where nothing else is measured.
     seconds = _SETTLE_S if what.lines else (plan.seconds or 30.0)
     await asyncio.sleep(_SETTLE_S)
     say(f"holding {plan.idle:,} idle sessions for {seconds:g} s")
     began, began_s = _utc(), time.monotonic()
-    pids = [] if running.pid is None else [running.pid]
-    used_s = -sum(processes.cpu_s(pid) or 0.0 for pid in pids)
-    async with sampling({"serving": pids, "clients": crowd.pids}, running.metrics_url) as samples:
+    parts = {"serving": [] if running.pid is None else [running.pid], "clients": crowd.pids}
+    accounts = Accounts(parts)
+    before = accounts.read()
+    async with sampling(parts, running.metrics_url) as samples:
         await asyncio.sleep(seconds)
-    used_s += sum(processes.cpu_s(pid) or 0.0 for pid in pids)
-    elapsed_s, memory_mib = round(time.monotonic() - began_s, 4), _memory_mib(running)
+    now = accounts.read()
+    elapsed_s, idle_mib, memory_mib = now.at_s - before.at_s, _memory_mib(running), accounts.serving_mib()
     say(f"asking {plan.idle:,} idle sessions whether they are still there")
     answered = await crowd.play([], limit_s=_AFTER_S, stage="asking")
-    return Trial(
+    trial = Trial(
         name=IDLE,
         system=running.name,
         settings=running.settings,
@@ -184,14 +188,16 @@ async def _watch_idle(plan: RunPlan, what: Said, running: Running, crowd: Driver
         load=InMeetings(meetings=0, speakers=0, per_s=0.0, idle=plan.idle),
         repetition=1,
         began=began,
-        elapsed_s=elapsed_s,
+        elapsed_s=round(elapsed_s, 4),
         delivered=Delivered(),
         clients=[],
-        cpu_s={"serving": round(used_s, 4)} if pids else {},
+        cpu_s={} if running.pid is None else {"serving": round(now.since(before)["serving"], 4)},
+        host_cpu_s=now.host_since(before),
         memory_mib=memory_mib,
         samples=[replace(each, at_s=round(each.at_s - began_s, 3)) for each in samples],
         records=answered.records,
     )
+    return trial, idle_mib
 
 
 def _is_a_session(record: Record) -> bool:
@@ -200,6 +206,7 @@ def _is_a_session(record: Record) -> bool:
 
 
 def _memory_mib(running: Running) -> float | None:
+    """Of the gateway's own process: what sessions take is in it alone."""
     return None if running.pid is None else processes.resident_mib(running.pid)
 
 

@@ -1,4 +1,4 @@
-"""The gateway under test as an operator runs it: a process of its own, with its engine in another below it.
+"""The gateway under test as an operator runs it: a process of its own, with its engine in others below it.
 
 Knows: how to start, signal and ask it, and what Linux tells of its processes. Must not know: clients, what is
 counted, when anything is broken. It signals no process but those that it started and those below them.
@@ -33,7 +33,7 @@ _ENGINE = re.compile(r"EngineCore")
 
 
 class Memory(Struct, frozen=True):
-    """Resident memory in MiB of the gateway's process and of all those below it."""
+    """Resident memory in MiB of the gateway's own process, and of all those below it: the engine's, their host."""
 
     gateway_mib: float
     engine_mib: float
@@ -109,7 +109,7 @@ class ServedGateway:
     # ------------------------------------------------------------ the engine
 
     def signal_engine(self, number: signal.Signals) -> bool:
-        """Signal the engine's process below this gateway; false when there is none."""
+        """Signal the engine's process, below the one that hosts it; false when there is none."""
         return processes.signal_below(self.pid, _ENGINE, number)
 
     def memory(self) -> Memory:

@@ -1,4 +1,4 @@
-"""The gateway as an operator runs it: `gateway serve`, a process of its own with its engine in another below it.
+"""The gateway as an operator runs it: `gateway serve`, a process of its own with its engine in others below it.
 
 Knows: its command, its settings file, `/readyz`. Must not know: clients, or what is measured.
 """

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 __all__ = [
+    "BESIDE_ITS_ENGINE",
     "below",
     "command",
     "cpu_s",
@@ -22,10 +23,14 @@ __all__ = [
     "gone",
     "held",
     "in_session",
+    "named_below",
     "resident_mib",
     "send",
     "signal_below",
 ]
+
+BESIDE_ITS_ENGINE = "loadtest gateway"
+"""What the process of a gateway is called that was started by the one that holds its engine."""
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -59,6 +64,11 @@ def command(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
         return ""
+
+
+def named_below(pid: int, name: re.Pattern[str]) -> list[int]:
+    """Those of the processes below whose command line matches."""
+    return [found for found in below(pid) if name.search(command(found))]
 
 
 def cpu_s(pid: int) -> float | None:
@@ -121,10 +131,10 @@ def gone(descriptors: Sequence[int], within_s: float) -> bool:
 
 def signal_below(pid: int, name: re.Pattern[str], number: signal.Signals) -> bool:
     """Signal the first process below whose command line matches; false when there is none."""
-    for found in below(pid):
+    for found in named_below(pid, name):
         with held([found]) as descriptors:
             # Looked at once more behind the descriptor: a number may be given to another process meanwhile.
-            if descriptors and found in below(pid) and name.search(command(found)):
+            if descriptors and found in named_below(pid, name):
                 return send(descriptors[0], number)
     return False
 

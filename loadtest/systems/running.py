@@ -16,10 +16,12 @@ __all__ = ["Running"]
 @dataclass(frozen=True)
 class Running:
     """name: for tables. settings: of its configuration, what matters. pid: of the process that answers; null where
-    it is a client process itself, or belongs to somebody else. metrics_url: Prometheus' text."""
+    it is a client process itself, or belongs to somebody else. metrics_url: Prometheus' text. host: of the process
+    in which a gateway's engine runs, where that is not below the gateway's."""
 
     name: str
     address: Address
     settings: dict[str, Any]
     pid: int | None = None
     metrics_url: str | None = None
+    host: int | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -19,9 +19,9 @@ from loadtest.driving.driven import Driven
 from loadtest.driving.driver import Driver
 from loadtest.driving.verdict import bottleneck
 from loadtest.results import LoadtestError
-from loadtest.systems import processes
 from loadtest.systems.metrics import buckets, get, only
 from loadtest.systems.running import Running
+from loadtest.trial.accounting import HOST, Accounts
 from loadtest.trial.sampling import counters, sampling
 from loadtest.trial.values import Closed, EngineInProcess, Line, Load, Sample, Trial
 
@@ -110,7 +110,8 @@ async def measure(
         ),
         clients=driven.clients,
         cpu_s=_used_s(samples, from_s, until_s),
-        memory_mib=_memory_mib(parts),
+        host_cpu_s=_host_used_s(samples, from_s, until_s),
+        memory_mib=await asyncio.to_thread(Accounts(parts).serving_mib),
         samples=_within(samples, from_s, until_s),
         records=records,
         finished=len(finished),
@@ -156,21 +157,30 @@ def _parts(running: Running, driver: Driver) -> dict[str, list[int]]:
         return {"serving": driver.pids}
     if running.pid is None:
         return {"clients": driver.pids}
-    return {"serving": [running.pid], "clients": driver.pids}
-
-
-def _memory_mib(parts: dict[str, list[int]]) -> float | None:
-    serving = parts.get("serving")
-    return round(sum(map(processes.resident_mib, serving)), 1) if serving else None
+    host = {} if running.host is None else {HOST: [running.host]}
+    return {"serving": [running.pid], **host, "clients": driver.pids}
 
 
 def _used_s(samples: Sequence[Sample], from_s: float, until_s: float) -> dict[str, float]:
-    """CPU seconds by part between two moments; each sample tells the mean since the one before it."""
+    """CPU seconds by part between two moments."""
+    return _added_up(((sample, sample.cores) for sample in samples), from_s, until_s)
+
+
+def _host_used_s(samples: Sequence[Sample], from_s: float, until_s: float) -> float | None:
+    """Those of the engine's host; null where there is none."""
+    told = ((each, {} if each.host_cores is None else {HOST: each.host_cores}) for each in samples)
+    return _added_up(told, from_s, until_s).get(HOST)
+
+
+def _added_up(
+    told: Iterable[tuple[Sample, Mapping[str, float]]], from_s: float, until_s: float
+) -> dict[str, float]:
+    """Each sample tells the mean since the one before it."""
     used_s: dict[str, float] = {}
-    for before, sample in itertools.pairwise(samples):
+    for (before, _), (sample, cores_of) in itertools.pairwise(told):
         overlap_s = min(sample.at_s, until_s) - max(before.at_s, from_s)
         if overlap_s > 0:
-            for part, cores in sample.cores.items():
+            for part, cores in cores_of.items():
                 used_s[part] = used_s.get(part, 0.0) + cores * overlap_s
     return {part: round(seconds, 4) for part, seconds in used_s.items()}
 

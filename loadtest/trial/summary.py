@@ -72,7 +72,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     from when the first revision of a line was due to the first text of any revision; of none where lines have no
     partials. delivered: finals at their readers. lengths: generated tokens → how many finished translations.
 
-    cpu_s_per_1000_tokens, cores: by part, as in `Trial.cpu_s`. memory_mib: the most of all repetitions.
+    cpu_s_per_1000_tokens, cores: by part, as in `Trial.cpu_s`; host_cores: as in `Trial.host_cpu_s`, null unless
+    all repetitions tell. memory_mib: the most of all repetitions.
     gpu_percent, gpu_busy: the mean of what NVML says, and the share of samples in which it was not 0. idle_s: the
     longest time without work although there was some (see `idle`). lag_…: of the client processes, the worst one.
     steps: outputs of the engine, as it counts them itself; long_steps: of these, those over 100 ms after the one
@@ -120,6 +121,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     limited: str | None = None
     first_words: Percentiles = _NOTHING
     with_drain: bool = False
+    host_cores: float | None = None
 
 
 _SHOWN_FAILURES = 5
@@ -200,6 +202,7 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
             (str(each) for trial in trials if (each := trial.settings.get("driver_was_the_limit"))), None
         ),
         with_drain=any(trial.with_drain for trial in trials),
+        host_cores=_host_cores(trials),
     )
 
 
@@ -306,6 +309,12 @@ def _cores(trials: Sequence[Trial]) -> dict[str, float]:
     return {
         part: round(sum(trial.cpu_s.get(part, 0.0) for trial in trials) / elapsed_s, 3) for part in _parts(trials)
     }
+
+
+def _host_cores(trials: Sequence[Trial]) -> float | None:
+    elapsed_s = sum(trial.elapsed_s for trial in trials)
+    used_s = [trial.host_cpu_s for trial in trials if trial.host_cpu_s is not None]
+    return round(sum(used_s) / elapsed_s, 3) if len(used_s) == len(trials) and elapsed_s > 0 else None
 
 
 def _noted(trials: Iterable[Trial], key: str) -> int | None:

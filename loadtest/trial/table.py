@@ -100,6 +100,8 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         ("trial", _name),
         *((f"{part} CPU s per 1,000 tokens", _cpu(part)) for part in parts),
         *((f"{part} cores", _cores(part)) for part in dict.fromkeys(p for each in summaries for p in each.cores)),
+        ("of serving: gateway's process cores", _gateway_cores),
+        ("of serving: engine's host process cores", _host_cores),
         ("GPU busy, mean %", lambda each: _number(each.gpu_percent)),
         ("GPU samples above 0 %", lambda each: _NONE if each.gpu_busy is None else f"{each.gpu_busy:.1%}"),
         ("GPU memory, MiB", lambda each: _number(each.gpu_memory_mib)),
@@ -145,10 +147,11 @@ def _limited(summaries: Sequence[Summary]) -> str:
 
 
 _COST_CAPTION = (
-    "Serving: the process that answers clients; engine: those below it; clients: the load test's own; other: the "
-    "rest of the machine. Longest idle: without any work of the GPU (or, where there is none, of the engine's "
-    "processes) although requests were in flight. NVML's utilisation is itself an average over some 100 ms or "
-    "more, so shorter gaps do not show."
+    "Serving: what answers clients, one process of vLLM's server or more, and of a gateway its process and the "
+    "one that hosts its engine; engine: what is below them; clients: the load test's own; other: the rest of the "
+    "machine. Serving memory: of all its processes. Longest idle: without any work of the GPU (or, where there is "
+    "none, of the engine's processes) although requests were in flight. NVML's utilisation is itself an average "
+    "over some 100 ms or more, so shorter gaps do not show."
 )
 
 
@@ -202,6 +205,15 @@ def _cpu(part: str) -> _Cell:
 
 def _cores(part: str) -> _Cell:
     return lambda summary: f"{summary.cores[part]:.2f}" if part in summary.cores else _NONE
+
+
+def _gateway_cores(summary: Summary) -> str:
+    host, serving = summary.host_cores, summary.cores.get("serving")
+    return _NONE if host is None or serving is None else f"{serving - host:.2f}"
+
+
+def _host_cores(summary: Summary) -> str:
+    return _NONE if summary.host_cores is None else f"{summary.host_cores:.2f}"
 
 
 def _latency(latency: Percentiles) -> str:

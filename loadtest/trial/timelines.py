@@ -91,8 +91,8 @@ def _cores(trials: Sequence[Trial], which: str) -> Iterator[Chart]:
     if series:
         yield Chart(
             title="CPU over time",
-            caption="Cores in use by the engine's processes, by the process that answers clients and by the "
-            f"clients of the load test.{which}",
+            caption="Cores in use by the engine's processes, by what answers clients (of a gateway with the "
+            f"host of its engine) and by the clients of the load test.{which}",
             x_label=_SECONDS,
             y_label="cores",
             series=series,

@@ -136,7 +136,8 @@ class Http(_Address, frozen=True):
 class EngineInProcess(_Address, frozen=True):
     """AsyncLLM called directly: the client process builds it, from a gateway's settings.
 
-    port: where that process serves a gateway on the same engine; null: it serves none.
+    port: where a gateway is served on the same engine, by a process that the client process starts beside itself;
+    null: there is none.
     """
 
     settings: dict[str, Any]
@@ -201,8 +202,8 @@ class ProcessUse(Struct, frozen=True):
 
 class Sample(Struct, frozen=True, omit_defaults=True):
     """The machine at one moment; null where it cannot be known. gpu: busy, percent. cores: CPU cores in use since
-    the sample before, by part. running, waiting: sequences, as the engine counts them. tokens: generated so
-    far."""
+    the sample before, by part; host_cores: of `serving`, those of the process that hosts a gateway's engine.
+    running, waiting: sequences, as the engine counts them. tokens: generated so far."""
 
     at_s: float
     gpu: float | None = None
@@ -211,6 +212,7 @@ class Sample(Struct, frozen=True, omit_defaults=True):
     running: float | None = None
     waiting: float | None = None
     tokens: float | None = None
+    host_cores: float | None = None
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -224,9 +226,11 @@ class Trial(Struct, frozen=True, kw_only=True):
     samples are within it, delivered and clients of the whole pass. with_drain: the window goes on to the last
     record, since too little of the pass came before the last line.
 
-    cpu_s: CPU time by part: `serving` (the process that answers clients, its threads included), `engine` (those
-    below it), `clients`, `other` (the rest of the machine). memory_mib: resident, of the serving process, at the
-    end. records: empty in `result.json`; they are in `utterances.jsonl`.
+    cpu_s: CPU time by part: `serving` (what answers clients: one process, or more of vLLM's front end; of a
+    gateway its process and the one that hosts its engine), `engine` (what is below them), `clients`, `other` (the
+    rest of the machine). host_cpu_s: of `serving`, that of the process that hosts a gateway's engine; null where
+    that is no process of its own. memory_mib: resident, of all that serves, at the end. records: empty in
+    `result.json`; they are in `utterances.jsonl`.
     """
 
     name: str
@@ -246,6 +250,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     finished: int | None = None
     generated: int | None = None
     with_drain: bool = False
+    host_cpu_s: float | None = None
 
 
 class Objective(Struct, frozen=True):

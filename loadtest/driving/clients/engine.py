@@ -1,5 +1,6 @@
 """An engine without a gateway: the client process builds it and calls it straight.
 
+Where a gateway is measured on the same engine, this process is to it what hosts its engine elsewhere.
 Knows: vLLM's AsyncLLM as the gateway builds it; of the gateway's own code, only how prompts are encoded is run for
 a line. The simulated engine, too, where the settings name it. Must not know: when lines are said.
 """
@@ -10,22 +11,23 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
-from gateway.app import engine_options, settle_interpreter
+from gateway.app import engine_options
 from gateway.config import Settings
 from gateway.engines.simulated import SimulatedEngine
 from gateway.engines.vllm import VllmEngine
 from gateway.errors import GatewayError
 from gateway.events import TranslationRequest
 from gateway.ports import Engine
+from gateway.runtime import settle_interpreter
 from loadtest.driving.clients import Client, Share
 from loadtest.driving.clients.prompting import gateway_settings
 from loadtest.driving.clients.requests import Answer, Requests
+from loadtest.driving.gateway_process import gateway_process
 from loadtest.driving.tally import Tally
-from loadtest.results import LoadtestError, first_error
-from loadtest.serving import serving
+from loadtest.results import LoadtestError
 from loadtest.trial.values import Closed, EngineInProcess, Line, Open
 
 __all__ = ["client"]
@@ -130,7 +132,11 @@ class _SimulatedClient(Requests):
 async def client(address: EngineInProcess, load: Closed | Open, _share: Share) -> AsyncIterator[Client]:
     """A client that holds the engine. Raises `LoadtestError` when it cannot be built."""
     settings = gateway_settings(address.settings)
-    async with _engine(settings) if address.port is None else _served(settings, address.port) as engine:
+    async with AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(_engine(settings))
+        if address.port is not None:
+            settle_interpreter()
+            await stack.enter_async_context(gateway_process(engine, settings, address.port))
         if isinstance(engine, VllmEngine):
             yield _VllmClient(engine.raw(), load)
         else:
@@ -149,18 +155,3 @@ async def _engine(settings: Settings) -> AsyncIterator[Engine]:
         yield engine
     finally:
         await engine.stop()
-
-
-@asynccontextmanager
-async def _served(settings: Settings, port: int) -> AsyncIterator[Engine]:
-    """The engine of a gateway that is served here, as `gateway serve` does."""
-    settle_interpreter()
-    try:
-        async with serving(settings, lambda _line: None, port) as (gateway, _):
-            assert gateway.engine.engine is not None  # noqa: S101 -- it is ready
-            yield gateway.engine.engine
-    except GatewayError as error:
-        raise LoadtestError(error.message) from None
-    except ExceptionGroup as errors:
-        # The server's task group wraps what its block raises.
-        raise first_error(errors) from None
