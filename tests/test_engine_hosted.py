@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from gateway.engines import hosted
-from gateway.engines.host import serve
-from gateway.engines.hosted import Host, HostedEngine
+from gateway.engines import hosted, processes
+from gateway.engines.channel import Channel
+from gateway.engines.host import _Host, serve
+from gateway.engines.hosted import Host, HostedEngine, processed
+from gateway.engines.hosting import Aborted, Stop, ToGateway, ToHost, Wanted
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.errors import EngineFailed, EngineUnavailable, StartupError
 from gateway.events import EngineHealth, EngineState, TokenEvent, TranslationRequest
@@ -178,10 +185,12 @@ async def test_an_engine_that_cannot_start_says_why(error: Exception) -> None:
     far = Faulty()
     far.failing = error
     async with hosted_engine(far) as pair:
-        with pytest.raises(StartupError, match="no such model"):
+        with pytest.raises(StartupError, match="no such model") as refused:
             await pair.near.start()
         assert pair.near.health().state is EngineState.FAILED
         assert "no such model" in pair.near.health().reason
+        # Where it came from, for those who ask.
+        assert "raise self.failing" in "".join(refused.value.__notes__)
 
 
 async def test_a_host_that_ends_while_it_starts_is_an_engine_that_cannot(tmp_path: Path) -> None:
@@ -197,6 +206,55 @@ async def test_a_host_that_ends_while_it_starts_is_an_engine_that_cannot(tmp_pat
     await pair.near.stop()
 
 
+async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None:
+    async with hosted_engine(SimulatedEngine()) as pair:
+        await pair.near.start()
+        ours, theirs = socket.socketpair()
+        host = _Host(pair.far)
+        serving = asyncio.create_task(host.serve(theirs, asyncio.get_running_loop().create_future()))
+        speaker: Channel[ToHost, ToGateway] = Channel(ToGateway, lambda _: None, lambda: None)
+        await speaker.open(ours)
+        for number in range(10):
+            # They arrive together.
+            speaker.say(Wanted(number, request("a text", str(number))))
+            speaker.say(Aborted(number))
+        speaker.say(Stop())
+        await serving
+        await asyncio.sleep(0)
+        assert host._generations == {}
+        assert host._tasks == set()
+        await host.close()
+        speaker.close()
+        assert pair.far.capacity().running == 0
+
+
+async def test_one_that_was_stopped_does_not_start() -> None:
+    started = []
+
+    def open() -> Host:
+        started.append(True)
+        raise OSError("too many open files")
+
+    engine = HostedEngine(open)
+    with pytest.raises(StartupError, match="too many open files"):
+        await engine.start()
+    assert engine.health().state is EngineState.FAILED
+    await engine.stop()
+    with pytest.raises(StartupError, match="stopped"):
+        await engine.start()
+    assert started == [True]
+
+
+async def test_a_scrape_does_not_outlast_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosted, "_METRICS_S", 3_600)
+    async with hosted_engine(Faulty()) as pair:
+        await pair.near.start()
+        scraping = asyncio.create_task(pair.near.metrics(["never"]))
+        await asyncio.sleep(0)
+        await pair.near.stop()
+        assert await scraping == b""
+
+
 async def test_stopping_one_that_loads_ends_whoever_waits_for_it() -> None:
     async with hosted_engine(SimulatedEngine(Script(load_s=3_600))) as pair:
         starting = asyncio.create_task(pair.near.start())
@@ -205,3 +263,49 @@ async def test_stopping_one_that_loads_ends_whoever_waits_for_it() -> None:
         await pair.near.stop()
         with pytest.raises(StartupError, match="stopped"):
             await starting
+
+
+UNSTOPPED = """
+import asyncio, sys, tempfile
+from functools import partial
+
+# Whatever registers first for the interpreter's end runs last.
+tempfile.TemporaryDirectory().cleanup()
+
+from gateway.engines.hosted import HostedEngine, processed
+from gateway.engines.simulated import Script, SimulatedEngine
+
+engine = HostedEngine(partial(processed, partial(SimulatedEngine, Script())))
+
+if __name__ == "__main__":
+    asyncio.run(engine.start())
+    print(engine._host._process.pid)
+"""
+
+
+async def test_a_process_that_ends_without_stopping_its_engine_ends_and_so_does_the_host(tmp_path: Path) -> None:
+    script = tmp_path / "unstopped.py"
+    script.write_text(UNSTOPPED)
+    ran = await asyncio.create_subprocess_exec(sys.executable, str(script), stdout=subprocess.PIPE)
+    said, _ = await ran.communicate()
+    assert ran.returncode == 0
+    assert not processes.of(int(said))
+
+
+async def test_signals_to_the_whole_group_are_for_the_gateway_alone() -> None:
+    engine = HostedEngine(partial(processed, partial(SimulatedEngine, Script())))
+    before = processes.children()
+    starting = asyncio.create_task(engine.start())
+    while not (host := processes.children() - before):
+        await asyncio.sleep(0)
+    (process,) = host
+    # From the first moment on; the group is this test's own only once the host has left it.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(process.pid, number)
+    await starting
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(process.pid, number)
+    assert os.getpgid(process.pid) == process.pid
+    assert await text_of(engine, "still there") == "[de] still there"
+    await engine.stop()
+    assert processes.children() == before

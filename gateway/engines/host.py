@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import socket
+import traceback
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import uvloop
 from setproctitle import setproctitle
 
+from gateway.engines import processes
 from gateway.engines.channel import Channel
 from gateway.engines.hosting import (
     Aborted,
@@ -42,9 +44,16 @@ from gateway.events import EngineCapacity
 from gateway.ports import Engine
 from gateway.runtime import log_to, settle_interpreter
 
-__all__ = ["run", "serve"]
+__all__ = ["SIGNALS", "run", "serve"]
 
 _log = logging.getLogger(__name__)
+
+# What an operator or a terminal sends to all processes of a service is for the gateway, which finishes what it
+# accepted. A process that is to run `run` is started with these blocked.
+SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+
+# For processes below this one to be gone.
+_KILL_S = 1.0
 
 # Between looks at what the engine says of itself while nothing is generated.
 _LOOK_S = 0.1
@@ -53,9 +62,14 @@ _LOOK_S = 0.1
 def run(sock: socket.socket, build: Callable[[], Engine], log_level: int) -> None:
     """The whole life of a process that hosts an engine; what `multiprocessing` is given to run."""
     setproctitle("gateway engine host")
-    exit_with_parent()
-    # An operator's signal to all processes of a service is for the gateway, which finishes what it accepted.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # Neither a terminal nor a signal to the gateway's group reaches this process then, nor those below it.
+    os.setsid()
+    for number in SIGNALS:
+        # Unlike SIG_IGN, a handler is not inherited by what vLLM starts, which is ended by signals.
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    # What is being loaded below waits for minutes for a host that is gone.
+    exit_with_parent(_kill_below)
     settle_interpreter()
     # vLLM is started with stderr going to a file.
     with os.fdopen(os.dup(2), "w", buffering=1) as terminal:
@@ -64,9 +78,16 @@ def run(sock: socket.socket, build: Callable[[], Engine], log_level: int) -> Non
             runner.run(_host(sock, build))
 
 
+def _kill_below() -> None:
+    own = processes.of(os.getpid())
+    processes.kill(processes.descendants(own) - own, _KILL_S)
+
+
 async def _host(sock: socket.socket, build: Callable[[], Engine]) -> None:
     engine = build()
     starting = asyncio.create_task(engine.start())
+    # Its first step makes its log, of which the gateway is told in the first message.
+    await asyncio.sleep(0)
     try:
         await serve(sock, engine, starting)
     finally:
@@ -95,12 +116,13 @@ class _Host:
         self._ended = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._generations: dict[int, asyncio.Task[None]] = {}
-        self._state = State(engine.health())
+        self._state: State | None = None
         self._load = Load(0, 0)
+        self._measuring = asyncio.Lock()
 
     async def serve(self, sock: socket.socket, starting: asyncio.Future[None]) -> None:
         await self._channel.open(sock)
-        self._channel.say(self._state)
+        self._look()
         starting.add_done_callback(self._started)
         while not self._ended.is_set():
             self._look()
@@ -123,14 +145,16 @@ class _Host:
         if starting.cancelled():
             return
         self._look()
-        if (error := starting.exception()) is None:
+        try:
+            starting.result()
             profile, most = self._engine.profile(), self._engine.capacity().max_running
-            self._channel.say(Started(None, profile, most))
-        elif isinstance(error, StartupError):
-            self._channel.say(Started(error.message))
-        else:
-            _log.error("the engine could not be started", exc_info=error)
-            self._channel.say(Started(f"The engine could not be started ({type(error).__name__}: {error})."))
+            self._channel.say(Started(profile=profile, max_running=most))
+        except StartupError as error:
+            self._channel.say(Started(error.message, "".join(traceback.format_exception(error))))
+        except Exception as error:
+            _log.exception("the engine could not be started")
+            sentence = f"The engine could not be started ({type(error).__name__}: {error})."
+            self._channel.say(Started(sentence, "".join(traceback.format_exception(error))))
 
     def _look(self) -> None:
         """Say what has changed."""
@@ -152,8 +176,9 @@ class _Host:
     def _heard(self, message: ToHost) -> None:
         match message:
             case Wanted():
-                task = self._run(self._generate(message))
-                self._generations[message.number] = task
+                self._generations[message.number] = task = self._run(self._generate(message))
+                # Not in the coroutine: one that is cancelled before its first step never runs.
+                task.add_done_callback(lambda _: self._generations.pop(message.number, None))
             case Aborted():
                 if (running := self._generations.get(message.number)) is not None:
                     running.cancel()
@@ -183,8 +208,9 @@ class _Host:
         except Exception as error:
             _log.exception("a generation failed")
             say(Broken(number, False, f"The engine could not translate this text ({type(error).__name__})."))
-        finally:
-            self._generations.pop(number, None)
 
     async def _measure(self, asked: Asked) -> None:
-        self._channel.say(Measured(asked.number, await self._engine.metrics(asked.names)))
+        # One at a time: threads that write pages together take turns with the event loop.
+        async with self._measuring:
+            page = await self._engine.metrics(asked.names)
+        self._channel.say(Measured(asked.number, page))

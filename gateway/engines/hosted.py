@@ -12,9 +12,11 @@ import contextlib
 import itertools
 import logging
 import multiprocessing
+import signal
 import socket
-import weakref
 from collections.abc import AsyncGenerator, Callable, Sequence
+from multiprocessing import resource_tracker
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import ClassVar
 
@@ -66,7 +68,17 @@ class Host:
         self.sock = sock
         self._process = process
         self._found: frozenset[processes.Process] = frozenset()
-        self.find()
+
+    @property
+    def ending(self) -> str:
+        """How its process ended, as far as that is known; waits a moment for it."""
+        if self._process is None:
+            return ""
+        self._process.join(_LOOK_S)
+        code = self._process.exitcode
+        if code is None:
+            return ""
+        return f" by signal {-code}" if code < 0 else f" with status {code}"
 
     @property
     def alive(self) -> bool:
@@ -89,13 +101,22 @@ class Host:
 def processed(build: Callable[[], Engine]) -> Host:
     """Start a process that hosts what `build` makes."""
     ours, theirs = socket.socketpair()
-    with theirs:
-        process = multiprocessing.get_context("spawn").Process(
-            target=host.run,
-            args=(theirs, build, logging.getLogger("gateway").getEffectiveLevel()),
-            name="engine host",
-        )
+    log_level = logging.getLogger("gateway").getEffectiveLevel()
+    process = multiprocessing.get_context("spawn").Process(
+        target=host.run, args=(theirs, build, log_level), name="engine host"
+    )
+    # It would be started with the process, and unblock signals as it is.
+    resource_tracker.ensure_running()
+    # Inherited: from its first instruction on, the new process is not ended by what is meant for this one.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, host.SIGNALS)
+    try:
         process.start()
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        theirs.close()
     return Host(ours, process)
 
 
@@ -108,6 +129,8 @@ class HostedEngine:
     def __init__(self, open: Callable[[], Host]) -> None:
         self._open = open
         self._host: Host | None = None
+        self._last_resort: Finalize | None = None
+        self._was_ready = self._failed = False
         self._channel: Channel[ToHost, ToGateway] | None = None
         self._health = EngineHealth(EngineState.STARTING, "starting")
         self._capacity = EngineCapacity(0, 0, 0)
@@ -122,35 +145,47 @@ class HostedEngine:
     # ------------------------------------------------------------ life
 
     async def start(self) -> None:
+        if self._health.state is not EngineState.STARTING:
+            raise StartupError(f"The engine is not started: {self._health.reason}.")
         self._started = asyncio.get_running_loop().create_future()
         channel: Channel[ToHost, ToGateway] = Channel(ToGateway, self._heard, self._lost)
-        self._host = self._open()
-        # However this process ends, nothing is left that its end would wait for.
-        self._last_resort = weakref.finalize(self, self._host.kill)
         self._channel = channel
-        await channel.open(self._host.sock)
+        try:
+            self._host = host = self._open()
+        except Exception as error:
+            self._becomes(EngineHealth(EngineState.FAILED, f"its process could not be started: {error}"))
+            raise StartupError(f"The engine's process could not be started ({error}).") from error
+        # The interpreter waits for its child processes at its end; this comes before.
+        self._last_resort = Finalize(self, host.kill, exitpriority=10)
+        await channel.open(host.sock)
         started = await self._started
         if started.failed is not None:
-            raise StartupError(started.failed)
-        self._host.find()
+            refusal = StartupError(started.failed)
+            if started.trace:
+                refusal.add_note(f"\nIn the engine's process:\n{started.trace}")
+            raise refusal
+        await asyncio.to_thread(host.find)
 
     async def stop(self) -> None:
-        before = self._health.state
         self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
         self._generations.end("The engine was stopped.")
         self._starts(Started("The engine was stopped while it started."))
-        keep_log = before is EngineState.FAILED
+        self._measured_nothing()
+        keep_log = self._failed
         if (host := self._host) is not None:
             await asyncio.to_thread(host.find)
             # One that only loads has nothing to finish, and takes its time to see that it should.
-            if before is not EngineState.STARTING:
+            if self._was_ready or self._failed:
                 # An engine that ends in order leaves its log where there is something to be read in it.
                 keep_log = not await self._ends(host) or (self.log_path is not None and self.log_path.exists())
             await asyncio.to_thread(host.kill)
             self._host = None
-            self._last_resort.detach()
-        if self._channel is not None:
-            self._channel.close()
+            if self._last_resort is not None:
+                self._last_resort.cancel()
+            if self._channel is not None:
+                self._channel.close()
+            # Closing twice is fine; it may have been cancelled before the channel had it.
+            host.sock.close()
         self._discard_log(keep_log)
 
     async def _ends(self, host: Host) -> bool:
@@ -191,6 +226,9 @@ class HostedEngine:
             case State():
                 if message.log_path is not None:
                     self.log_path = Path(message.log_path)
+                if self._host is not None and self._health.state is EngineState.STARTING:
+                    # Of a host that dies while it loads, what it has started could not be found any more.
+                    asyncio.get_running_loop().run_in_executor(None, self._host.find)
                 # That it is ready is known once it has been told what it can do.
                 if message.health.state is not EngineState.READY:
                     self._becomes(message.health)
@@ -207,7 +245,8 @@ class HostedEngine:
             self._becomes(EngineHealth(EngineState.FAILED, started.failed))
         else:
             self._profile = started.profile
-            self._capacity = EngineCapacity(started.max_running, 0, 0)
+            self._capacity = EngineCapacity(started.max_running, self._capacity.running, self._capacity.waiting)
+            self._was_ready = True
             self._becomes(EngineHealth(EngineState.READY))
         self._started.set_result(started)
 
@@ -217,12 +256,22 @@ class HostedEngine:
             return
         self._health = health
         if health.state is EngineState.FAILED:
+            self._failed = True
             self._generations.end("The engine died.")
 
     def _lost(self) -> None:
+        self._measured_nothing()
+        if self._health.state in (EngineState.FAILED, EngineState.STOPPED):
+            return
+        how = self._host.ending if self._host is not None else ""
         log = f" (log: {self.log_path})" if self.log_path else ""
-        self._becomes(EngineHealth(EngineState.FAILED, f"the engine's process ended{log}"))
-        self._starts(Started(f"The engine's process ended while it started{log}."))
+        self._becomes(EngineHealth(EngineState.FAILED, f"the engine's process ended{how}{log}"))
+        self._starts(Started(f"The engine's process ended{how} while it started{log}."))
+
+    def _measured_nothing(self) -> None:
+        for measuring in self._measuring.values():
+            if not measuring.done():
+                measuring.set_result(b"")
 
     # ------------------------------------------------------------ generations
 

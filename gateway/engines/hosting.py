@@ -60,9 +60,10 @@ class State(Struct, frozen=True, tag="state", array_like=True):
 
 
 class Started(Struct, frozen=True, tag="started", array_like=True):
-    """`start` returned; with `failed`, it raised `StartupError` with this sentence."""
+    """`start` returned; with `failed`, it raised `StartupError` with this sentence, and `trace` tells where."""
 
     failed: str | None = None
+    trace: str = ""
     profile: EngineProfile | None = None
     max_running: int = 0
 

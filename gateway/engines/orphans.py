@@ -4,7 +4,7 @@ vLLM calls `exit_with_parent` in each of its processes, because it is named as a
 (group `vllm.general_plugins`). Without it, a gateway that is killed leaves a process that holds the GPU's memory,
 and Ctrl-C, which a terminal sends to every process it started, ends the engine under the work that the gateway
 is about to finish.
-Knows: processes. Must not know: vLLM.
+The process that hosts the engine calls it too. Knows: processes. Must not know: vLLM.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Callable
 from multiprocessing import connection
 
 __all__ = ["exit_with_parent"]
 
 
-def exit_with_parent() -> None:
-    """In a child process: end it as soon as its parent is gone. In the gateway's own process: nothing."""
+def exit_with_parent(before: Callable[[], object] = lambda: None) -> None:
+    """In a child process: end it as soon as its parent is gone. In the gateway's own process: nothing.
+
+    before: what is done first, in a thread.
+    """
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -28,6 +32,9 @@ def exit_with_parent() -> None:
 
     def watch() -> None:
         connection.wait([parent.sentinel])
-        os._exit(1)
+        try:
+            before()
+        finally:
+            os._exit(1)
 
     threading.Thread(target=watch, name="exit with parent", daemon=True).start()

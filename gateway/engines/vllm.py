@@ -445,7 +445,7 @@ def _output_to(descriptor: int) -> Iterator[None]:
     """Let the engine process, started inside, inherit `descriptor` as its stdout and stderr.
 
     The engine's own log is long and belongs in a file; our log handlers keep writing where they did, because
-    `cli` gives them a duplicate of the terminal's descriptor before any engine starts.
+    `host` gives them a duplicate of the terminal's descriptor before any engine starts.
     """
     sys.stdout.flush()
     sys.stderr.flush()

@@ -71,6 +71,8 @@ class TestRefusingToStart:
             assert gateway.process.wait(60) == 1
             gateway.end()
         assert "Traceback" in gateway.said
+        # Where in the engine's process it came from, not only that it did.
+        assert "in read_config" in gateway.said
 
     @engine
     def test_a_model_that_vllm_cannot_load(self, tmp_path: Path) -> None:
@@ -102,7 +104,8 @@ def test_what_nohup_ignores_stays_ignored() -> None:
 
 
 def sigterm(gateway: GatewayProcess) -> None:
-    gateway.process.send_signal(signal.SIGTERM)
+    """What many supervisors do: every process of the group gets the signal."""
+    os.killpg(gateway.process.pid, signal.SIGTERM)
 
 
 def ctrl_c(gateway: GatewayProcess) -> None:
@@ -164,12 +167,15 @@ def test_sigterm_while_the_engine_loads_ends_the_process(stage: str) -> None:
 
 
 @engine
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
-def test_no_engine_process_outlives_the_gateway(number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "stage"),
+    [(signal.SIGKILL, "Ready:"), (signal.SIGHUP, "Ready:"), (signal.SIGKILL, "starting the engine process")],
+)
+def test_no_engine_process_outlives_the_gateway(number: signal.Signals, stage: str) -> None:
     with gateway_process() as gateway:
-        gateway.ready()
-        processes = engine_processes(gateway)
-        assert processes
+        gateway.wait_for(stage)
+        while not (processes := engine_processes(gateway)):
+            time.sleep(0.1)
         assert gateway.end(number) == (-signal.SIGKILL if number is signal.SIGKILL else 0)
         while any(map(alive, processes)):
             time.sleep(0.1)
