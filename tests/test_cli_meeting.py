@@ -1033,9 +1033,14 @@ def test_help_loads_nothing_heavy(name: str) -> None:
 
 
 async def test_ctrl_c_ends_the_block_and_nothing_else() -> None:
-    with Interruptible() as ctrl_c:
-        os.kill(os.getpid(), signal.SIGINT)
-        await asyncio.Event().wait()
+    # A shell that started the tests in its background had it ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with Interruptible() as ctrl_c:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.Event().wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert ctrl_c.interrupted
     task = asyncio.current_task()
     assert task is not None
