@@ -186,7 +186,7 @@ class HostedEngine:
                 self._channel.close()
             # Closing twice is fine; it may have been cancelled before the channel had it.
             host.sock.close()
-        self._discard_log(keep_log)
+            self._discard_log(keep_log)
 
     async def _ends(self, host: Host) -> bool:
         """Ask the host to end, and wait; false when it does not."""
