@@ -118,6 +118,11 @@ def engine_processes(gateway: GatewayProcess) -> list[int]:
     return [pid for pid, name in named.items() if name.startswith("VLLM")]
 
 
+def parent(pid: int) -> int:
+    # The name in parentheses may contain anything.
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def alive(pid: int) -> bool:
     try:
         return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()

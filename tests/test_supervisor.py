@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import os
-import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 
 import pytest
 
 from gateway import metrics, supervisor
-from gateway.config import BUNDLED_MODEL
-from gateway.engines import processes
-from gateway.engines.hosted import HostedEngine, processed
 from gateway.engines.simulated import Rule, Script, SimulatedEngine, simulated_engines
-from gateway.engines.vllm import VllmEngine, VllmOptions
 from gateway.errors import EngineFailed, EngineRestarting, EngineUnavailable, StartupError
 from gateway.events import EngineHealth, EngineState, TranslationRequest
 from gateway.scheduler import Scheduler
@@ -544,56 +536,3 @@ async def test_an_engine_that_stays_broken_ends_what_waits_for_it() -> None:
         for outcome in await asyncio.gather(*tasks, return_exceptions=True):
             assert isinstance(outcome, EngineFailed)
             assert "failed repeatedly" in outcome.message
-
-
-@pytest.mark.engine
-async def test_translations_outlive_a_killed_and_a_hung_engine_process() -> None:
-    told: list[EngineState] = []
-    engine = Supervisor(
-        lambda: HostedEngine(
-            partial(processed, partial(VllmEngine, VllmOptions(model=str(BUNDLED_MODEL), max_num_seqs=4)))
-        ),
-        stall_s=5.0,
-        backoff_s=0.1,
-    )
-    scheduler = Scheduler(engine, max_waiting=100)
-
-    def tell(health: EngineHealth) -> None:
-        told.append(health.state)
-        scheduler.engine_changed()
-
-    engine.on_change = tell
-    await engine.start()
-    try:
-        texts = [f"The meeting starts at {n} o'clock in room {n}0. See you there on Monday." for n in range(2, 10)]
-
-        async def translate(number: int | None, below: bool = False) -> list[str]:
-            """Translate all texts; once one is shown in part, send a signal to the engine's host, or below it."""
-            shown = [""] * len(texts)
-
-            def show(n: int, piece: str) -> None:
-                nonlocal number
-                shown[n] += piece
-                if number is not None and len(shown[n]) > 8:
-                    hosts = processes.children()
-                    for process in processes.descendants(hosts) - hosts if below else hosts:
-                        os.kill(process.pid, number)
-                    number = None
-
-            tickets = scheduler.admit("m", [request(text, f"{number}-{n}") for n, text in enumerate(texts)])
-            outcomes = await asyncio.gather(
-                *(ticket.collect(partial(show, n)) for n, ticket in enumerate(tickets))
-            )
-            final = [outcome.text for outcome in outcomes]
-            assert [text.rstrip() for text in shown] == final
-            return final
-
-        undisturbed = await translate(None)
-        assert len(set(undisturbed)) == len(texts)
-        assert await translate(signal.SIGKILL) == undisturbed
-        assert await translate(signal.SIGSTOP, below=True) == undisturbed
-        assert told == [READY, RESTARTING, READY, RESTARTING, READY]
-        assert len(multiprocessing.active_children()) == 1
-    finally:
-        await engine.stop()
-    assert not multiprocessing.active_children()
