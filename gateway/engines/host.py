@@ -40,7 +40,6 @@ from gateway.engines.hosting import (
 )
 from gateway.engines.orphans import exit_with_parent
 from gateway.errors import GatewayError, StartupError
-from gateway.events import EngineCapacity
 from gateway.ports import Engine
 from gateway.runtime import log_to, settle_interpreter
 
@@ -122,7 +121,7 @@ class _Host:
 
     async def serve(self, sock: socket.socket, starting: asyncio.Future[None]) -> None:
         await self._channel.open(sock)
-        self._look()
+        # Told in a later turn of the loop, behind the first look.
         starting.add_done_callback(self._started)
         while not self._ended.is_set():
             self._look()
@@ -163,13 +162,13 @@ class _Host:
         if (state := State(health, None if log_path is None else str(log_path))) != self._state:
             self._state = state
             self._channel.say(state)
-        self._look_at_load(self._engine.capacity())
+        self._look_at_load()
 
-    def _look_at_load(self, capacity: EngineCapacity) -> None:
-        load = self._load
-        if capacity.running != load.running or capacity.waiting != load.waiting:
-            self._load = Load(capacity.running, capacity.waiting)
-            self._channel.say(self._load)
+    def _look_at_load(self) -> None:
+        capacity = self._engine.capacity()
+        if (load := Load(capacity.running, capacity.waiting)) != self._load:
+            self._load = load
+            self._channel.say(load)
 
     # ------------------------------------------------------------ what the gateway says
 
@@ -199,7 +198,7 @@ class _Host:
             async with aclosing(self._engine.generate(wanted.request)) as events:
                 async for event in events:
                     # With it, so that who has a token knows that something runs.
-                    self._look_at_load(self._engine.capacity())
+                    self._look_at_load()
                     say(Generated(number, event))
         except GatewayError as error:
             # It may be the first to know that the engine died.
