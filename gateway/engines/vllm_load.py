@@ -17,8 +17,8 @@ __all__ = ["EngineLoad", "load_logger"]
 # the steps of that while are seen as one long and many of no length, which are right only together.
 _REMEMBERED_S = 1.0
 
-# Pieces of text that all sequences together hand on. Each is a frame for every reader, and costs our event loop
-# some 50 microseconds before the first of them; what that loop cannot keep up with makes first words late.
+# Pieces of text that all sequences together hand on. Each is a frame for every reader, and costs the gateway about
+# 50 microseconds before the first of them; what its event loop cannot keep up with makes first words late.
 _MOST_PIECES_PER_S = 2_500
 
 # A sequence keeps its pace to its end, while the engine's may change: so many tokens never take long.
