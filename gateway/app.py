@@ -34,6 +34,7 @@ from gateway.engines.simulated import simulated_engines
 from gateway.engines.vllm import VllmEngine, VllmOptions
 from gateway.errors import EngineRestarting, EngineUnavailable, StartupError, error_classes
 from gateway.event_logs.memory import MemoryEventLog
+from gateway.event_loop_lag import EventLoopLag
 from gateway.events import EngineHealth, EngineState
 from gateway.interpreter import Interpreter
 from gateway.kept import Handover
@@ -88,7 +89,10 @@ class Gateway:
             deadline_s=settings.utterance_deadline_s,
             show_interval_s=settings.delta_interval_s,
         )
-        self.interpreter = Interpreter(self.scheduler, translates=settings.partials_share > 0)
+        self._lag = EventLoopLag()
+        self.interpreter = Interpreter(
+            self.scheduler, translates=settings.partials_share > 0, lag_s=lambda: self._lag.mean_s
+        )
         self.publisher = Publisher(self.scheduler, leaves_unfinished=settings.event_log.handover_file is not None)
         self.attendance = Attendance(
             log=self.log,
@@ -139,7 +143,8 @@ class Gateway:
             await self._take_over()
             loading = tasks.create_task(self._load())
             sweeping = tasks.create_task(self._sweep())
-            yield
+            with self._lag:
+                yield
             sweeping.cancel()
             loading.cancel()
             await self.engine.stop()

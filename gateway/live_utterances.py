@@ -43,10 +43,10 @@ class LiveTranslation:
     lang: str
     policy: CommitPolicy
     revision: Utterance
+    begun_s: float
     translated: str | None = None
     running: Utterance | None = None
     pending: bool = False
-    begun_s: float = float("-inf")
     stopped: bool = False
     superseded: bool = False
     broken: bool = False

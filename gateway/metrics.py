@@ -61,6 +61,11 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 _SECONDS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 3, 5, 10, 30, 60)
 _STEP_SECONDS = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1)
 
+EVENT_LOOP_LAG_S = Histogram(
+    "gateway_event_loop_lag_seconds",
+    "How late the gateway's event loop came to what was due.",
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
+)
 SESSIONS = Gauge("gateway_sessions", "Sessions connected now.")
 SESSIONS_AWAY = Gauge("gateway_sessions_away", "Sessions without connection that are kept to be resumed.")
 SESSIONS_RESUMED = Counter(

@@ -380,6 +380,39 @@ async def test_the_newest_revision_waits_until_a_reader_can_have_read_the_last()
             assert asyncio.get_running_loop().time() > began_s
 
 
+async def test_a_full_event_loop_has_only_finals_translated_until_it_has_time_again() -> None:
+    async with room() as r:
+        live = await r.reader("live")
+        captions = await r.reader("live", "en")
+        lag_s = 10.0
+        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        async with r.interpreter:
+            r.hear("we will")
+            r.hear("never mind", utterance="other")
+            await idle()
+            assert r.engine.requests == []
+            assert [m.text for m in captions.look() if isinstance(m, Caption)] == ["we will", "never mind"]
+            await r.final("Never mind.", utterance="other")
+            await until(lambda: r.engine.requests)
+            r.engine.says("Macht nichts.")
+            await r.publisher.quiet()
+            assert [m.text for m in live.look() if isinstance(m, TranslationFinal)] == ["Macht nichts."]
+            assert len(r.engine.requests) == 1
+            lag_s = 0.0
+            await until(lambda: len(r.engine.requests) == 2)
+            assert r.engine.requests[-1].text == "we will"
+
+
+async def test_the_lateness_of_a_shared_machine_changes_nothing() -> None:
+    async with room() as r:
+        await r.reader("live")
+        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: 0.003)
+        async with r.interpreter:
+            r.hear("we will")
+            await idle()
+            assert [request.text for request in r.engine.requests] == ["we will"]
+
+
 async def test_the_same_words_again_are_not_translated_again() -> None:
     async with room() as r:
         await r.reader("live")

@@ -23,9 +23,9 @@ LAYERS: list[set[str]] = [
         "showing",
         "publisher",
         "interpreter",
+        "event_loop_lag",
         "meetings",
         "members",
-        "live_utterances",
     }
     | {"live_utterances", "feed", "attendance", "outbox"},
     {"connection", "http_api", "http_responses", "http_transcripts", "http_qr", "sse"}
