@@ -57,13 +57,14 @@ unit test: export PYTHONDONTWRITEBYTECODE =
 unit: install-dev ## Tests that need neither the engine nor a browser nor much time, on every core
 	$(BIN)/pytest -n auto --dist worksteal -m "not engine and not browser and not slow" $(ARGS)
 
-# Recipes run in order, also under -j: first what fails fast; then the browser with simulated engines, in two at once and
-# each file in one of them, whose tests share a gateway; last what needs the machine to itself: a real engine, a load.
+# Recipes run in order, also under -j: first what fails fast; then the browser and what takes seconds, with simulated
+# engines, in two at once and each file in one of them, whose tests share a gateway; last what needs the machine to
+# itself: real engines.
 test: install-dev ## check, then the tests with a real Chromium, the slow ones and those with a real engine
 	@scripts/system_packages.sh
 	@$(MAKE) --no-print-directory check ARGS="--cov --cov-report= $(ARGS)"
-	$(BIN)/pytest -n 2 --dist loadfile -m "browser and not engine and not slow" --cov --cov-append --cov-report= $(ARGS)
-	$(BIN)/pytest -m "engine or slow" --cov --cov-append $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile -m "(browser or slow) and not engine" --cov --cov-append --cov-report= $(ARGS)
+	$(BIN)/pytest -m engine --cov --cov-append $(ARGS)
 
 soak: install-dev ## Half an hour of lost connections, stopped clients, killed engines and restarts (MINUTES=30 SESSIONS=200)
 	$(BIN)/python -m loadtest soak --minutes $(MINUTES) --sessions $(SESSIONS) --out $(SOAK_OUT) $(ARGS)

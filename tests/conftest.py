@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -40,6 +41,8 @@ def real_gateway() -> Iterator[GatewayProcess]:
     """One gateway with the bundled model on the real engine, shared by the tests that leave it as it was."""
     with gateway_process() as process:
         yield process.ready()
+        # A terminal that is closed ends it in order, too.
+        assert process.end(signal.SIGHUP) == 0
 
 
 class Watch:

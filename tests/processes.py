@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,11 +83,16 @@ class GatewayProcess:
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
 
     def end(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal; the exit status."""
+        """Send a signal; the exit status, once nothing that it started is left."""
+        started: list[int] = []
         if self.process.poll() is None:
+            started = descendants(self.process.pid)
             self.process.send_signal(number)
         status = self.process.wait(120)
         self._reading.join(30)
+        # However it ended: what outlives it keeps the engine's memory. The suite's timeout is the bound.
+        while any(map(alive, started)):
+            time.sleep(0.05)
         return status
 
 
@@ -104,18 +110,23 @@ def gateway_process(
 
 
 def descendants(pid: int) -> list[int]:
-    """Every process below a process."""
-    found = [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
+    """Every process below a process; of one that is gone, none."""
+    found: list[int] = []
+    # While an engine loads, threads and processes come and go.
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                found += map(int, (task / "children").read_text().split())
     return found + [grandchild for child in found for grandchild in descendants(child)]
 
 
 def engine_processes(gateway: GatewayProcess) -> list[int]:
-    named = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in descendants(gateway.process.pid)}
-    return [pid for pid, name in named.items() if name.startswith("VLLM")]
+    found: list[int] = []
+    for pid in descendants(gateway.process.pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if Path(f"/proc/{pid}/comm").read_text().startswith("VLLM"):
+                found.append(pid)
+    return found
 
 
 def parent(pid: int) -> int:

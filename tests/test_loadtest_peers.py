@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 
 from loadtest.driving.driver import Driven, Driver
 from loadtest.peers import run as rounds
+from loadtest.peers.command import PEERS
 from loadtest.peers.comparison import comparisons, findings
 from loadtest.peers.peer import NAMES, Peer, named, shared, takes_context, variants
 from loadtest.peers.run import Outcome, PeersPlan, run
@@ -26,9 +28,20 @@ from loadtest.peers.table import tables
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
-from loadtest.talk.scenario import Scenario
 from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT, measure
-from loadtest.trial.values import Closed, Delivered, Finding, Line, Objective, Record, Report, Sample, Trial
+from loadtest.trial.values import (
+    Closed,
+    Delivered,
+    EngineInProcess,
+    Finding,
+    Line,
+    Load,
+    Objective,
+    Record,
+    Report,
+    Sample,
+    Trial,
+)
 from tests.made_up_trials import MACHINE
 
 ROOT = Path(__file__).parent.parent
@@ -593,58 +606,52 @@ def test_a_name_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.engine
-@pytest.mark.timeout(300)
-async def test_nobody_finds_in_a_shared_engine_what_the_one_before_has_said(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_the_real_engine_says_the_same_on_every_route_and_keeps_nothing_between_two(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    peers = tuple(shared(named(["asyncllm"], {}, 1), None))
-    url = f"http://127.0.0.1:{peers[0].port}/metrics"
-    cached: list[tuple[int, str, float]] = []
+    """One run for both, because its two engines take a minute to start."""
+    cached: dict[tuple[int, str], float] = {}
 
-    async def counting(running: Running, *args: Any, repetition: int, **options: Any) -> Trial:
-        before = metric(get(url)[1], "vllm:prefix_cache_hits_total")
-        trial = await measure(running, *args, repetition=repetition, **options)
-        after = metric(get(url)[1], "vllm:prefix_cache_hits_total")
-        assert before is not None
-        assert after is not None
-        cached.append((repetition, running.name, after - before))
+    async def counting(
+        running: Running, own: Driver, lines: Sequence[Line], load: Load, *, repetition: int, **options: Any
+    ) -> Trial:
+        before = _cached_tokens(running)
+        trial = await measure(running, own, lines, load, repetition=repetition, **options)
+        # With several in flight, what one finds of another depends on when each came.
+        if load == Closed(1):
+            cached[repetition, running.name] = _cached_tokens(running) - before
         return trial
 
     monkeypatch.setattr(rounds, "measure", counting)
-    plan = PeersPlan(
-        peers=peers, in_flight=(1,), repetitions=2, utterances=24, scenario=Scenario(shape="sentences")
+    parser = argparse.ArgumentParser()
+    PEERS.add(parser)
+    options = parser.parse_args(
+        [
+            *("--out", str(tmp_path), "--peers", "gateway,asyncllm,vllm-serve", "--scenario", "sentences"),
+            *("--in-flight", "1,4", "--repetitions", "2", "--utterances", "12"),
+        ]
     )
-    outcome = await run(plan, lambda _: None)
-    assert outcome.failures == {}
-    assert [each[:2] for each in cached] == [
-        (1, "gateway"),
-        (1, "asyncllm"),
-        (2, "asyncllm"),
-        (2, "gateway"),
-    ]
-    tokens = [each[2] for each in cached]
-    assert tokens[0] == tokens[1]
-    assert tokens[2] == tokens[3]
-
-
-@pytest.mark.engine
-@pytest.mark.timeout(300)
-def test_the_real_engine_says_the_same_on_every_route(tmp_path: Path) -> None:
-    done = subprocess.run(
-        _command(
-            tmp_path,
-            *("--peers", "gateway,asyncllm,vllm-serve", "--in-flight", "1,4"),
-            *("--repetitions", "1", "--utterances", "8"),
-        ),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    result = json.loads((tmp_path / "result.json").read_text())
-    compared = {(each["in_flight"], each["peer"]): each for each in result["details"]["comparisons"]}
+    report = await PEERS.run(options, "a command", lambda _: None)
+    assert PEERS.passed(report)
+    compared = {(each["in_flight"], each["peer"]): each for each in report.details["comparisons"]}
     assert compared.keys() == {(level, peer) for level in (1, 4) for peer in ("asyncllm", "vllm-serve")}
     # What is added up in another order may fall to the other side where two words are equally likely.
     assert all(each["same_text"] >= 0.75 for each in compared.values())
-    assert all(each["cpu_s"]["engine"] > 0 for each in result["trials"])
+    assert all(trial.cpu_s["engine"] > 0 for trial in report.trials)
+    # In a shared engine nobody finds what the one before has said, whichever of the two comes first.
+    for repetition in (1, 2):
+        assert cached[repetition, "gateway"] == cached[repetition, "asyncllm"]
+    PEERS.write(report, tmp_path)
+    assert (tmp_path / "report.html").exists()
+
+
+def _cached_tokens(running: Running) -> float:
+    """Prompt tokens that its engine has found in its prefix cache so far."""
+    address = running.address
+    # The engine that is called directly tells of itself through the gateway that is on it, too.
+    shared = f"http://127.0.0.1:{address.port}/metrics" if isinstance(address, EngineInProcess) else None
+    url = running.metrics_url or shared
+    assert url is not None
+    found = metric(get(url)[1], "vllm:prefix_cache_hits_total")
+    assert found is not None
+    return found

@@ -47,8 +47,19 @@ def new_engine(kind: str) -> Engine:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def unstarted(request: pytest.FixtureRequest) -> Engine:
-    return new_engine(request.param)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def others(kind: str) -> frozenset[Process]:
+    """What runs below this process before there is an engine."""
+    return processes.children()
+
+
+@pytest.fixture(scope="module")
+def unstarted(kind: str, others: frozenset[Process]) -> Engine:
+    return new_engine(kind)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -294,7 +305,7 @@ async def test_drafts_do_not_depend_on_company(engine: Engine) -> None:
     assert set(results) == {text}
 
 
-# ---------------------------------------------------------------- death
+# ---------------------------------------------------------------- death: last, as the engine above dies of it
 
 
 async def begin(engine: Engine, count: int) -> list[asyncio.Task[list[TokenEvent]]]:
@@ -324,27 +335,25 @@ def kill(engine: Engine, kind: str, started: frozenset[Process], number: int) ->
         os.kill(process.pid, number)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_engines_die_hang_and_stop_in_one_process(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One test for three engines, because each takes half a minute to start."""
+async def test_engines_die_hang_and_stop_in_one_process(
+    engine: Engine, kind: str, others: frozenset[Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One test for three engines, because each takes half a minute to start; the first is that of the others."""
     if kind == "hosted":
         # The others hang below their host, which does not wait for so long.
         monkeypatch.setattr(hosted, "_GRACE_S", 0.5)
-    others = processes.children()  # the engine of the tests above may still run
     # It dies.
-    dead = new_engine(kind)
-    await dead.start()
     started = processes.children() - others
     assert len(started) == (kind != "simulated")
     tree = processes.descendants(started)
-    running = await begin(dead, 6)
-    kill(dead, kind, started, signal.SIGKILL)
+    running = await begin(engine, 6)
+    kill(engine, kind, started, signal.SIGKILL)
     await all_unavailable(running)
-    await until_failed(dead)
+    await until_failed(engine)
     with pytest.raises(EngineUnavailable):
-        await generate(dead, request("late"))
-    assert await dead.metrics() == b""
-    await dead.stop()
+        await generate(engine, request("late"))
+    assert await engine.metrics() == b""
+    await engine.stop()
     assert processes.children() == others
     assert not processes.descendants(tree)
 
@@ -373,11 +382,11 @@ async def test_engines_die_hang_and_stop_in_one_process(kind: str, monkeypatch: 
     await asyncio.wait([starting])
     assert starting.cancelled()
     assert processes.children() == others
-    engines = (dead, hung, loading)
-    for engine in engines:
-        await engine.stop()
-        assert engine.health().state is EngineState.STOPPED
+    engines = (engine, hung, loading)
+    for each in engines:
+        await each.stop()
+        assert each.health().state is EngineState.STOPPED
     # The log of the newest that failed is kept, and no other.
     if kind == "vllm":
-        logs = [engine.log_path for engine in engines if isinstance(engine, HostedEngine)]
+        logs = [each.log_path for each in engines if isinstance(each, HostedEngine)]
         assert [log is not None and log.exists() for log in logs] == [False, True, False]

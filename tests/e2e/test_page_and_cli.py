@@ -13,7 +13,8 @@ import pytest
 from playwright.async_api import expect
 
 from tests.conftest import OpenPage
-from tests.processes import GatewayProcess, gateway_process
+from tests.e2e.test_process import ctrl_c, drain
+from tests.processes import DEFAULT_SIGNALS, GatewayProcess, gateway_process
 
 pytestmark = pytest.mark.engine
 
@@ -21,10 +22,10 @@ SENTENCE = "Let's move the launch to Friday."
 
 
 @pytest.mark.browser
-async def test_the_page_tells_that_the_engine_loads_and_then_translates(
+async def test_the_page_tells_that_the_engine_loads_and_translates_until_ctrl_c(
     open_page: OpenPage, artifacts: Path
 ) -> None:
-    with gateway_process() as gateway:
+    with gateway_process(prefix=("setsid", *DEFAULT_SIGNALS)) as gateway:
         gateway.listening()
         async with open_page(gateway.url, viewport={"width": 1280, "height": 900}) as watch:
             page = watch.page
@@ -48,6 +49,7 @@ async def test_the_page_tells_that_the_engine_loads_and_then_translates(
                 "data-first-token-ms", re.compile(r"^\d")
             )
             await page.screenshot(path=artifacts / "real-engine.png")
+        await drain(gateway, ctrl_c)
 
 
 def test_the_websockets_command_line_client(real_gateway: GatewayProcess) -> None:

@@ -133,6 +133,8 @@ async def test_a_connection_lost_in_mid_utterance_loses_nothing(
             for watch in (ana, bo):
                 watch.allow("ERR_INTERNET_DISCONNECTED")
                 await watch.page.context.set_offline(True)
+            # Either finds out by itself, when nobody has answered for half a minute.
+            for watch in (ana, bo):
                 await expect(watch.page.get_by_test_id("banner")).to_be_visible(timeout=PATIENCE_MS)
             await field.fill(said)
             await ana.page.get_by_test_id("send").click()
