@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import random
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -42,10 +43,11 @@ _PACE_S = 0.6
 
 # So much is added to that for each second that the event loop is late, beyond how late it is on a machine whose
 # cores others use as well: a loop that is 10 ms late, as is each of the turns that a final takes then, has half as
-# much done for partials.
-_YIELDING, _USUAL_LAG_S = 100.0, 0.004
+# much done for utterances of which there is something to read already. Never more than the last: who speaks on for
+# so long is shown something all the same.
+_YIELDING, _USUAL_LAG_S, _MOST_YIELDING_S = 100.0, 0.004, 5.0
 
-# The event loop may have time again sooner than it seemed.
+# The event loop may have time again sooner than it seemed, or later.
 _LOOK_S = 0.5
 
 
@@ -121,20 +123,27 @@ class Interpreter:
             return
         if translation.pending:
             metrics.PARTIALS.labels("superseded", lang).inc()
+        elif ticket is not None:
+            self._supersede_in(self._wait_s(translation), translation, ticket)
         translation.pending = True
-        if ticket is not None:
-            # Not before another one may begin.
-            loop = asyncio.get_running_loop()
-            loop.call_later(max(0.0, self._wait_s(translation)), self._supersede, translation, ticket)
         if translation not in self._following:
             self._following.add(translation)
             self._tasks.create_task(self._follow(meeting, translation))
 
+    def _supersede_in(self, wait_s: float, translation: LiveTranslation, ticket: Ticket) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(min(max(0.0, wait_s), _LOOK_S), self._supersede, translation, ticket)
+
     def _supersede(self, translation: LiveTranslation, ticket: Ticket) -> None:
         """End a generation of a revision that is out of date; not two in a row, or nobody would see anything."""
-        if translation.ticket is ticket and translation.pending and not translation.superseded:
-            translation.superseded = True
-            ticket.withdraw()
+        if translation.ticket is not ticket or not translation.pending or translation.superseded:
+            return
+        if (wait_s := self._wait_s(translation)) > 0:
+            # Not before another one may begin.
+            self._supersede_in(wait_s, translation, ticket)
+            return
+        translation.superseded = True
+        ticket.withdraw()
 
     async def _follow(self, meeting: Meeting, translation: LiveTranslation) -> None:
         """Translate the newest revision, until there is none that was not."""
@@ -142,7 +151,8 @@ class Interpreter:
             # One at a time: the next is not admitted before the last has given its place back.
             while translation.pending and not translation.broken:
                 if (wait_s := self._wait_s(translation)) > 0:
-                    await asyncio.sleep(min(wait_s, _LOOK_S))
+                    # Not all together, or the event loop would be late again.
+                    await asyncio.sleep(min(wait_s, _LOOK_S * random.uniform(0.5, 1)))  # noqa: S311 -- no secret
                     continue
                 translation.pending, translation.begun_s = False, time.monotonic()
                 try:
@@ -166,7 +176,7 @@ class Interpreter:
         """Until its next generation may begin."""
         nothing_to_read = not translation.committed and not translation.tentative
         pace_s = self._pace_s / 2 if nothing_to_read else self._pace_s
-        pace_s += _YIELDING * max(0.0, self._lag_s() - _USUAL_LAG_S)
+        pace_s += min(_YIELDING * max(0.0, self._lag_s() - _USUAL_LAG_S), _MOST_YIELDING_S)
         return translation.begun_s + pace_s - time.monotonic()
 
     async def _translate(self, meeting: Meeting, translation: LiveTranslation, ticket: Ticket) -> None:

@@ -13,11 +13,11 @@ from gateway.event_loop_lag import EventLoopLag
 
 
 @given(late_s=st.lists(st.floats(0, 100), min_size=1, max_size=30))
-def test_the_mean_lies_between_none_and_the_latest(late_s: list[float]) -> None:
+def test_the_mean_lies_between_none_and_the_greatest(late_s: list[float]) -> None:
     lag = EventLoopLag()
     for each_s in late_s:
         lag.late(each_s)
-        assert 0 <= lag.mean_s <= max(late_s)
+        assert 0 <= lag.mean_s <= max(late_s) * (1 + 1e-9)
 
 
 def test_it_is_what_it_was_all_along_and_forgets_what_is_over() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -401,6 +402,60 @@ async def test_a_full_event_loop_has_only_finals_translated_until_it_has_time_ag
             lag_s = 0.0
             await until(lambda: len(r.engine.requests) == 2)
             assert r.engine.requests[-1].text == "we will"
+
+
+async def test_each_millisecond_of_lateness_delays_by_a_tenth_of_a_second_up_to_five(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s, lag_s = 100.0, 0.014
+    monkeypatch.setattr("gateway.interpreter.time", SimpleNamespace(monotonic=lambda: now_s))
+    monkeypatch.setattr("gateway.interpreter._LOOK_S", 0.001)
+    async with room() as r:
+        await r.reader("live")
+        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        async with r.interpreter:
+            for wait_s in (1.0, 5.0):
+                count = len(r.engine.requests)
+                r.hear(f"wait {wait_s}", utterance=str(wait_s))
+                now_s += wait_s - 0.01
+                await asyncio.sleep(0.01)
+                await idle()
+                assert len(r.engine.requests) == count
+                now_s += 0.02
+                await until(lambda: len(r.engine.requests) > count)  # noqa: B023 -- awaited in the loop
+                lag_s = 60.0
+
+
+async def test_a_full_event_loop_ends_no_generation_that_none_may_follow() -> None:
+    async with room() as r:
+        await r.reader("live")
+        lag_s = 0.0
+        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        async with r.interpreter:
+            r.hear("we will")
+            await until(lambda: r.engine.running)
+            r.hear("we will meet", 2)
+            lag_s = 10.0
+            await idle()
+            assert [request.text for request in r.engine.pending()] == ["we will"]
+            lag_s = 0.0
+            await until(lambda: len(r.engine.requests) == 2)
+            assert [request.text for request in r.engine.pending()] == ["we will meet"]
+
+
+async def test_a_generation_begun_by_a_full_event_loop_is_superseded_once_it_has_time() -> None:
+    async with room() as r:
+        await r.reader("live")
+        lag_s = 0.0
+        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        async with r.interpreter:
+            r.hear("we will")
+            await until(lambda: r.engine.running)
+            lag_s = 10.0
+            r.hear("we will meet", 2)
+            lag_s = 0.0
+            await until(lambda: len(r.engine.requests) == 2)
+            assert [request.text for request in r.engine.pending()] == ["we will meet"]
 
 
 async def test_the_lateness_of_a_shared_machine_changes_nothing() -> None:

@@ -335,7 +335,7 @@ async def test_a_baseline_translates_as_the_gateway_does(real_gateway: GatewayPr
             ).json()
             return answer
 
-        # Alone, as one worker has it, and in a batch.
+        # Alone, and in a batch.
         alone = await ask(sentences[0])
         answers = [alone, *await asyncio.gather(*map(ask, sentences))]
         await service.close()

@@ -639,6 +639,8 @@ async def test_the_real_engine_says_the_same_on_every_route_and_keeps_nothing_be
     assert all(each["same_text"] >= 0.75 for each in compared.values())
     assert all(trial.cpu_s["engine"] > 0 for trial in report.trials)
     # In a shared engine nobody finds what the one before has said, whichever of the two comes first.
+    names = ["gateway", "asyncllm", "vllm-serve"]
+    assert list(cached) == [*((1, name) for name in names), *((2, name) for name in reversed(names))]
     for repetition in (1, 2):
         assert cached[repetition, "gateway"] == cached[repetition, "asyncllm"]
     PEERS.write(report, tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -313,6 +314,18 @@ async def test_what_will_not_be_finished_goes_from_every_screen_and_out_of_the_e
 
 def said(messages: list[Any]) -> list[tuple[str, str, bool]]:
     return [(m.utterance, m.text, m.final) for m in messages if isinstance(m, Caption)]
+
+
+async def test_while_the_event_loop_is_late_only_finals_are_translated() -> None:
+    async with (
+        running() as gateway,
+        joined(gateway, speaks="en") as ana,
+        joined(gateway, reads=["ja"]) as bo,
+    ):
+        time.sleep(0.5)  # noqa: ASYNC251 -- somebody's long computation
+        await ana.peer.send(UtterancePartial("1", 1, "I was going to"), say("2", "SLOW going"))
+        await bo.until(TranslationFinal)
+        assert {m.utterance for m in await bo.everything() if isinstance(m, TranslationDelta)} == {"2"}
 
 
 async def test_who_asks_for_originals_gets_captions_of_languages_it_does_not_read() -> None:

@@ -305,7 +305,7 @@ async def test_drafts_do_not_depend_on_company(engine: Engine) -> None:
     assert set(results) == {text}
 
 
-# ---------------------------------------------------------------- death: last, as the engine above dies of it
+# ---------------------------------------------------------------- death: last, as the real engine above dies of it
 
 
 async def begin(engine: Engine, count: int) -> list[asyncio.Task[list[TokenEvent]]]:
@@ -338,10 +338,14 @@ def kill(engine: Engine, kind: str, started: frozenset[Process], number: int) ->
 async def test_engines_die_hang_and_stop_in_one_process(
     engine: Engine, kind: str, others: frozenset[Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One test for three engines, because each takes half a minute to start; the first is that of the others."""
+    """One test for three engines: real ones take half a minute to start. The first is that of the tests above."""
     if kind == "hosted":
         # The others hang below their host, which does not wait for so long.
         monkeypatch.setattr(hosted, "_GRACE_S", 0.5)
+    if kind != "vllm":
+        others = processes.children()
+        engine = new_engine(kind)
+        await engine.start()
     # It dies.
     started = processes.children() - others
     assert len(started) == (kind != "simulated")

@@ -94,7 +94,7 @@ def gateway(handover: Path) -> Iterator[GatewayProcess]:
     """One for all that is done to an engine; each test leaves it ready, but the last, which ends it."""
     settings = {
         "GATEWAY__ENGINE__STALL_S": "8",
-        "GATEWAY__ENGINE__MAX_RESTARTS": "2",
+        "GATEWAY__ENGINE__MAX_RESTARTS": "3",
         "GATEWAY__ENGINE__RESTART_BACKOFF_MAX_S": "1",
         "GATEWAY__LIMITS__UTTERANCES_IN_FLIGHT": "100",
     }

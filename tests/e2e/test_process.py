@@ -138,6 +138,7 @@ def test_from_start_to_drain() -> None:
 async def drain(gateway: GatewayProcess, stop: Callable[[GatewayProcess], None]) -> None:
     """A signal with work in flight: it is finished, the session is closed for a restart, and nothing is left."""
     started = descendants(gateway.process.pid)
+    assert started
     async with connect(gateway.url, reads=["de", "fr"], speaks="en", reconnect=False) as session:
         await session.final(LONG)
         seen: list[str] = []
