@@ -1,8 +1,8 @@
 """Messages between two processes over a socket.
 
 Each is written at once: while one process still hands out the tokens of a step, the other works on the first.
-Gathered until the turn of the event loop is over, they cost fewer system calls and come a millisecond later. Order
-is kept in each direction. Nothing waits: whoever speaks bounds how much is said.
+Gathered until the turn of the event loop is over, they cost fewer system calls, and all come later. Order is kept
+in each direction. Nothing waits: whoever speaks bounds how much is said.
 Knows: sockets, MessagePack behind its length. Must not know: what the messages mean.
 """
 
