@@ -276,6 +276,27 @@ def test_a_sweep_tells_its_knee_and_what_was_full_beyond_it() -> None:
     assert len({len(row) for row in (table.head, *table.rows)}) == 1
 
 
+def test_what_is_left_of_partials_is_told_where_there_are_any() -> None:
+    def carrying(load: int, tokens_per_s: int) -> Point:
+        samples = [Sample(0.0, tokens=0), Sample(10.0, tokens=10 * tokens_per_s)]
+        return replace(point([100.0] * 100, Run(load), MEETINGS, samples=samples), tokens_per_s=50.0)
+
+    points = [carrying(4, 275), carrying(8, 60), carrying(16, 49)]
+    swept = Swept(16, SweptUntil.COMPLETE)
+    [found] = [each for each in findings(points, swept, MEETINGS) if "partials" in each.name]
+    # Fewer than its finals have: they are not counted over quite the same time.
+    assert found.value == "0"
+    assert "At 4 meetings 4.5:" in found.note
+    table = points_table(points, Unit.MEETINGS)
+    place = list(table.head).index("tokens of partials for each of a final")
+    assert [row[place] for row in table.rows] == ["4.5", "0.2", "0"]
+    silent = [point([100.0] * 100, Run(16), MEETINGS)]
+    finals_alone = replace(MEETINGS, scenario=replace(MEETINGS.scenario, partial_every_s=None))
+    for offered, seen in ((MEETINGS, silent), (finals_alone, points)):
+        assert not [each for each in findings(seen, swept, offered) if "partials" in each.name]
+    assert not any("partials" in name for name in points_table(points, Unit.REQUESTS).head)
+
+
 def test_a_load_that_was_kept_above_a_lost_one_is_told_and_is_no_knee() -> None:
     points = [
         point([100.0] * 100, Run(10)),

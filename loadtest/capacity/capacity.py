@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from loadtest.capacity.bench import Bench, Deadline, Followed, follow
 from loadtest.capacity.curve import Plan, curve
 from loadtest.capacity.offer import Offer, Unit
-from loadtest.capacity.points import Point, driver_limit, numbers, too_few
+from loadtest.capacity.points import Point, driver_limit, there, too_few
 from loadtest.capacity.search import Bounds, Found, capacity_search
 from loadtest.commands import Say
 from loadtest.systems.running import Running
@@ -104,11 +104,7 @@ def findings(points: Sequence[Point], found: Found, offer: Offer) -> list[Findin
                 unit.words(with_headroom(found.capacity, unit)),
                 note="What to plan with.",
             ),
-            Finding("translations finished there", f"{numbers(best.requests_per_s)}/s"),
-            Finding("tokens of finals there", f"{numbers(best.tokens_per_s)}/s"),
-            Finding(
-                "first token there, p50 / p99", f"{numbers(best.first_p50_ms)} / {numbers(best.first_p99_ms)} ms"
-            ),
+            *there(best, points, offer),
         ]
     lost = [each for each in points if not each.kept and each.driver is None]
     if lost:

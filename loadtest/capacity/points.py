@@ -17,7 +17,7 @@ from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.trial.summary import summarise
 from loadtest.trial.values import Finding, Record, Sample, Trial
 
-__all__ = ["Measured", "Point", "driver_limit", "judge", "limit", "numbers", "points_table", "too_few"]
+__all__ = ["Measured", "Point", "driver_limit", "judge", "limit", "numbers", "points_table", "there", "too_few"]
 
 # Overload, not bad luck.
 _BEHIND_WITHIN = 0.9
@@ -26,6 +26,8 @@ _BEHIND_TIMES = 3.0
 # From here on a part counts as full.
 _FULL = 0.85
 _NOTED_CORES = 0.1
+
+_PARTIAL_TOKENS = "tokens of partials for each of a final"
 
 
 class Point(Struct, frozen=True, kw_only=True):
@@ -61,6 +63,14 @@ class Point(Struct, frozen=True, kw_only=True):
     @property
     def seen(self) -> Seen:
         return Seen(self.kept, self.behind)
+
+    @property
+    def partial_tokens(self) -> float | None:
+        """Tokens generated for what was still being said, for each of a final; null where none are told."""
+        if self.generated_per_s is None or not self.tokens_per_s:
+            return None
+        # The two are not counted over quite the same time.
+        return max(0.0, self.generated_per_s / self.tokens_per_s - 1)
 
 
 class Measured(Struct, frozen=True):
@@ -167,8 +177,26 @@ def _serving_s(trial: Trial) -> list[tuple[str, float]]:
 # ---------------------------------------------------------------- for people
 
 
+def there(best: Point, points: Sequence[Point], offer: Offer) -> list[Finding]:
+    """What came out at the load that is the answer. points: of all runs."""
+    told = [
+        Finding("translations finished there", f"{numbers(best.requests_per_s)}/s"),
+        Finding("tokens of finals there", f"{numbers(best.tokens_per_s)}/s"),
+        Finding("first token there, p50 / p99", f"{numbers(best.first_p50_ms)} / {numbers(best.first_p99_ms)} ms"),
+    ]
+    if offer.scenario.partial_every_s and best.partial_tokens is not None:
+        least = min(points, key=lambda each: each.load)
+        note = (
+            f"At {offer.unit.words(least.load)} {numbers(least.partial_tokens)}: where the engine or the gateway "
+            "is full, fewer partials are translated. The objective does not count them."
+        )
+        told.append(Finding(f"{_PARTIAL_TOKENS} there", numbers(best.partial_tokens), note=note))
+    return told
+
+
 def points_table(points: Sequence[Point], unit: Unit) -> Table:
     """All runs, by load."""
+    partials = unit is Unit.MEETINGS
     head = [unit.value, "seed", "offered/s", "goodput/s", "kept the objective", "first token p50 / p99, ms"]
     rows = [
         [
@@ -179,12 +207,14 @@ def points_table(points: Sequence[Point], unit: Unit) -> Table:
             f"{each.within:.1%} of {each.translations:,}: {'yes' if each.kept else 'no'}",
             f"{numbers(each.first_p50_ms)} / {numbers(each.first_p99_ms)}",
             numbers(each.tokens_per_s),
+            *([numbers(each.partial_tokens)] if partials else []),
             numbers(each.running),
             each.limit,
         ]
         for each in sorted(points, key=lambda each: (each.load, each.long))
     ]
-    return Table("All runs", [*head, "tokens/s of finals", "running", "what was full"], rows)
+    head += ["tokens/s of finals", *([_PARTIAL_TOKENS] if partials else []), "running", "what was full"]
+    return Table("All runs", head, rows)
 
 
 def numbers(value: float | None) -> str:

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from loadtest.capacity.bench import follow
 from loadtest.capacity.curve import Plan, curve
 from loadtest.capacity.offer import Offer
-from loadtest.capacity.points import Point, driver_limit, numbers, too_few
+from loadtest.capacity.points import Point, driver_limit, there, too_few
 from loadtest.capacity.search import Bounds, Run, Seen, Stop, Swept, SweptUntil, knee, sweep_search
 from loadtest.commands import Say
 from loadtest.systems.running import Running
@@ -86,11 +86,7 @@ def findings(points: Sequence[Point], swept: Swept, offer: Offer) -> list[Findin
         notes += filter(None, [_kept_again(points, above, offer), too_few(best, offer)])
         found += [
             Finding(_KNEE, offer.unit.words(best.load), note=" ".join(notes)),
-            Finding("translations finished there", f"{numbers(best.requests_per_s)}/s"),
-            Finding("tokens of finals there", f"{numbers(best.tokens_per_s)}/s"),
-            Finding(
-                "first token there, p50 / p99", f"{numbers(best.first_p50_ms)} / {numbers(best.first_p99_ms)} ms"
-            ),
+            *there(best, points, offer),
         ]
     if lost:
         first = min(lost, key=lambda each: each.load)
