@@ -219,9 +219,10 @@ async def test_who_closes_it_reads_no_longer(gateway: GatewayProcess, open_page:
     async with speaker(gateway, meeting) as ana, open_page(address(gateway, meeting=meeting, lang="de")) as watch:
         view = watch.page.get_by_test_id("captions")
         await expect(view).to_have_attribute("data-state", "open")
-        joined = await ana.hear("participant.joined")
+        async with asyncio.timeout(_PATIENCE_S):
+            joined = await ana.hear("participant.joined")
         assert joined["reads"] == ["de"]
-        await watch.page.evaluate("location.reload()")
+        await watch.page.reload()
         # At once: what nobody has left is kept for minutes. The new page may be there before the old one is gone.
         async with asyncio.timeout(_PATIENCE_S):
             told = [await ana.hear("participant.left", "participant.joined") for _ in range(2)]
@@ -229,7 +230,8 @@ async def test_who_closes_it_reads_no_longer(gateway: GatewayProcess, open_page:
         assert left["participant"] == joined["participant"]
         assert again["reads"] == ["de"]
         await expect(view).to_have_attribute("data-state", "open")
-        await watch.page.evaluate("location.assign('about:blank')")
+        # Not from within the page: closing the window in the middle of that hung, one time in ten.
+        await watch.page.goto("about:blank")
         async with asyncio.timeout(_PATIENCE_S):
             assert (await ana.hear("participant.left"))["participant"] == again["participant"]
 
