@@ -88,6 +88,10 @@ class GatewayProcess:
         if self.process.poll() is None:
             started = descendants(self.process.pid)
             self.process.send_signal(number)
+        return self.ended(started)
+
+    def ended(self, started: list[int]) -> int:
+        """Wait for its end, whoever brought it about; the exit status, once none of what it started is left."""
         status = self.process.wait(120)
         self._reading.join(30)
         # However it ended: what outlives it keeps the engine's memory. The suite's timeout is the bound.

@@ -343,6 +343,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
         # The others hang below their host, which does not wait for so long.
         monkeypatch.setattr(hosted, "_GRACE_S", 0.5)
     if kind != "vllm":
+        # One of its own: where workers share these tests, others may come after this one.
         others = processes.children()
         engine = new_engine(kind)
         await engine.start()

@@ -22,7 +22,6 @@ from tests.e2e.test_real_engine import LONG
 from tests.processes import (
     DEFAULT_SIGNALS,
     GatewayProcess,
-    alive,
     descendants,
     engine_processes,
     gateway_process,
@@ -161,9 +160,7 @@ async def drain(gateway: GatewayProcess, stop: Callable[[GatewayProcess], None])
     assert seen[:2] == ["first token", "draining"]
     assert sorted(seen[2:]) == ["final de", "final fr"]
     assert await asyncio.to_thread(gateway.process.wait, 60) == 0
-    gateway.end()
-    while any(map(alive, started)):
-        await asyncio.sleep(0.1)
+    await asyncio.to_thread(gateway.ended, started)
     assert "Traceback" not in gateway.said
 
 
