@@ -19,7 +19,7 @@ export ENGINE
 
 BIN := .venv/bin
 # The Python of this repository, as far as it exists.
-CODE := $(wildcard gateway loadtest tests demo_model scripts deploy)
+CODE := gateway loadtest tests conftest.py demo_model scripts
 
 # With nothing else to do after it, the installer says what can be done next.
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
@@ -124,7 +124,7 @@ lock-upgrade: install-dev ## The same, with the newest versions
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/lock.py --upgrade
 
 clean: ## Remove what tests and builds leave behind
-	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* htmlcov build dist artifacts
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov build dist artifacts
 	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
 
 clean-venv: ## Remove .venv

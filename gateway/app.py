@@ -25,26 +25,28 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import WebSocketRoute
 
-from gateway import config, handover, http_api, metrics, web
-from gateway.attendance import Attendance
+from gateway import config, metrics
 from gateway.config import Settings
-from gateway.connection import Stream
-from gateway.engines.hosted import HostedEngine, processed
+from gateway.domain.engine import EngineHealth, EngineState
+from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError, error_classes
+from gateway.domain.ports import Engine
+from gateway.domain.sessions import Handover
+from gateway.engines.host.proxy import HostedEngine, processed
 from gateway.engines.simulated import simulated_engines
-from gateway.engines.vllm import VllmEngine, VllmOptions
-from gateway.errors import EngineRestarting, EngineUnavailable, StartupError, error_classes
-from gateway.event_logs.memory import MemoryEventLog
-from gateway.event_loop_lag import EventLoopLag
-from gateway.events import EngineHealth, EngineState
-from gateway.interpreter import Interpreter
-from gateway.kept import Handover
-from gateway.messages import error_message
-from gateway.ports import Engine
-from gateway.publisher import Publisher
+from gateway.engines.supervisor import Supervisor
+from gateway.engines.vllm.engine import VllmEngine, VllmOptions
+from gateway.protocol.messages import error_message
 from gateway.runtime import log_to, settle_interpreter
-from gateway.scheduler import Scheduler
-from gateway.server import DrainingServer, listen
-from gateway.supervisor import Supervisor
+from gateway.server import api, page
+from gateway.server.uvicorn_server import DrainingServer, listen
+from gateway.server.websocket import Stream
+from gateway.sessions.registry import Attendance
+from gateway.stores import handover_file
+from gateway.stores.memory_log import MemoryEventLog
+from gateway.translation.event_loop_lag import EventLoopLag
+from gateway.translation.finals import Publisher
+from gateway.translation.partials import Interpreter
+from gateway.translation.scheduler import Scheduler
 
 __all__ = ["Gateway", "engine_options", "serve"]
 
@@ -115,8 +117,8 @@ class Gateway:
         self.failure: StartupError | None = None
         self._earlier: Handover | None = None
         if (file := settings.event_log.handover_file) is not None:
-            handover.check(Path(file))
-            self._earlier = handover.read(Path(file))
+            handover_file.check(Path(file))
+            self._earlier = handover_file.read(Path(file))
         for cls in error_classes():
             metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
         metrics.TRANSLATIONS_WAITING.set_function(lambda: self.scheduler.waiting)
@@ -127,10 +129,8 @@ class Gateway:
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
-                *http_api.routes(
-                    scheduler=self.scheduler, engine=self.engine, limits=settings.limits, log=self.log
-                ),
-                *web.routes(),
+                *api.routes(scheduler=self.scheduler, engine=self.engine, limits=settings.limits, log=self.log),
+                *page.routes(),
             ],
             middleware=_middleware(settings),
             lifespan=self._lifespan,
@@ -186,7 +186,7 @@ class Gateway:
         if self._earlier is not None and (file := self.settings.event_log.handover_file) is not None:
             self._earlier = None
             try:
-                handover.discard(Path(file))
+                handover_file.discard(Path(file))
             except OSError as error:
                 _log.error("%s cannot be deleted (%s): delete it", file, error.strerror or error)
 
@@ -195,7 +195,7 @@ class Gateway:
             return
         left = Handover(meetings=self.log.dump(), sessions=self.attendance.kept())
         try:
-            handover.write(Path(file), left)
+            handover_file.write(Path(file), left)
         except OSError as error:
             _log.error("sessions and logs are lost: %s cannot be written (%s)", file, error.strerror or error)
         else:

@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Struct
 from msgspec import inspect as shapes
 
+from gateway.domain.errors import StartupError
+from gateway.engines.prompting.families import FAMILIES
 from gateway.engines.simulated import Script
-from gateway.errors import StartupError
-from gateway.messages import Limits
-from gateway.prompts import FAMILIES
+from gateway.protocol.limits import Limits
 
 __all__ = ["BUNDLED_MODEL", "EngineSettings", "EventLogSettings", "Settings", "load"]
 

@@ -15,10 +15,10 @@ import uvicorn
 
 from gateway.app import Gateway, server_config
 from gateway.config import Settings
-from gateway.engines import hardware
-from gateway.events import EngineState
-from gateway.ports import Engine
-from gateway.server import listen
+from gateway.domain.engine import EngineState
+from gateway.domain.ports import Engine
+from gateway.engines.vllm import hardware
+from gateway.server.uvicorn_server import listen
 from loadtest.results import LoadtestError
 
 __all__ = ["engine_dtype", "serving"]

@@ -1,4 +1,4 @@
-"""What several folders of tests share: the real engine behind a real process, and a real Chromium.
+"""A real Chromium for the tests of the page.
 
 Every page is watched: an error on its console, a script that throws, a breach of the content security policy or
 a request that leaves the gateway's origin fails the test at its end.
@@ -7,42 +7,28 @@ a request that leaves the gateway's origin fails the test at its end.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import hypothesis
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, WebSocket, async_playwright
 
-from loadtest.page.browser import CHROMIUM_ARGS, CHROMIUM_NAMES
-from tests.processes import GatewayProcess, gateway_process
-
 ROOT = Path(__file__).parents[1]
 
-# How long an example takes says something about the machine, not about the code.
-hypothesis.settings.register_profile("without deadlines", deadline=None)
-hypothesis.settings.load_profile("without deadlines")
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto`: two for each core, as half of the time tests wait; of more than 16 most would only start."""
-    return min(2 * len(os.sched_getaffinity(0)), 16)
-
-
-@pytest.fixture(scope="session")
-def real_gateway() -> Iterator[GatewayProcess]:
-    """One gateway with the bundled model on the real engine, shared by the tests that leave it as it was."""
-    with gateway_process() as process:
-        yield process.ready()
-        # A terminal that is closed ends it in order, too.
-        assert process.end(signal.SIGHUP) == 0
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_ARGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 
 class Watch:

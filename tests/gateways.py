@@ -12,12 +12,12 @@ import uvicorn
 from websockets.asyncio.client import ClientConnection, connect
 
 from gateway.app import Gateway, server_config
-from gateway.codec import JSON, Codec
 from gateway.config import Settings
+from gateway.domain.ports import Engine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
-from gateway.messages import ClientMessage, ServerMessage
-from gateway.ports import Engine
-from gateway.server import listen
+from gateway.protocol.codec import JSON, Codec
+from gateway.protocol.messages import ClientMessage, ServerMessage
+from gateway.server.uvicorn_server import listen
 
 SCRIPT = Script(
     first_token_s=0.002,

@@ -12,12 +12,12 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
-from gateway.codec import CODECS, JSON
-from gateway.messages import (
+from gateway.protocol.codec import CODECS, JSON
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
     Caption,
     ClientMessage,
     Error,
-    Limits,
     ServerMessage,
     SessionStart,
     SessionStarted,

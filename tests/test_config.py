@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gateway.config import BUNDLED_MODEL, Settings, load
+from gateway.domain.errors import StartupError
+from gateway.engines.prompting.families import FAMILIES
 from gateway.engines.simulated import Rule
-from gateway.errors import StartupError
-from gateway.prompts import FAMILIES
 
 
 def refusal(tmp_path: Path, toml: str = "", **environment: str) -> str:

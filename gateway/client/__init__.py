@@ -29,10 +29,11 @@ from gateway.client.errors import (
     UnreadableMessage,
 )
 from gateway.client.session import ClientSession, Reconnected, Reconnecting, SessionEvent
-from gateway.codec import JSON, Codec
-from gateway.errors import EngineUnavailable
-from gateway.events import Formality, Stability
-from gateway.messages import Error, Resume, SessionStart, SessionStarted
+from gateway.domain.engine import Formality
+from gateway.domain.errors import EngineUnavailable
+from gateway.domain.sessions import Stability
+from gateway.protocol.codec import JSON, Codec
+from gateway.protocol.messages import Error, Resume, SessionStart, SessionStarted
 
 __all__ = [
     "ClientError",

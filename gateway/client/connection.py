@@ -25,9 +25,9 @@ from gateway.client.errors import (
     UnreadableMessage,
 )
 from gateway.client.reconnecting import Outage, may_reconnect
-from gateway.codec import Codec
-from gateway.errors import InvalidMessage, UnknownType
-from gateway.messages import ClientMessage, Error, ServerMessage, SessionStart, SessionStarted
+from gateway.domain.errors import InvalidMessage, UnknownType
+from gateway.protocol.codec import Codec
+from gateway.protocol.messages import ClientMessage, Error, ServerMessage, SessionStart, SessionStarted
 
 __all__ = ["STREAM_PATH", "Connection", "Endpoint", "close_code", "reopen", "stream_url"]
 

@@ -13,7 +13,7 @@ Knows: what went wrong between a client and a gateway. Must not know: how it was
 
 from __future__ import annotations
 
-from gateway.messages import Error
+from gateway.protocol.messages import Error
 
 __all__ = [
     "ClientError",

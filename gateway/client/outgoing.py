@@ -16,8 +16,8 @@ from collections import OrderedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.errors import Draining, RateLimited, UnsupportedOption
-from gateway.messages import Error, SessionEnd, SessionStart, SessionUpdate, UtteranceFinal
+from gateway.domain.errors import Draining, RateLimited, UnsupportedOption
+from gateway.protocol.messages import Error, SessionEnd, SessionStart, SessionUpdate, UtteranceFinal
 
 __all__ = ["Entry", "Outgoing"]
 

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from gateway.messages import Caption, Resume, ServerMessage, SessionStarted, TranslationFailed, TranslationFinal
+from gateway.protocol.messages import (
+    Caption,
+    Resume,
+    ServerMessage,
+    SessionStarted,
+    TranslationFailed,
+    TranslationFinal,
+)
 
 __all__ = ["Received"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway.client.errors import SessionClosed
-from gateway.errors import CloseCode, Draining
-from gateway.messages import Error
+from gateway.domain.errors import CloseCode, Draining
+from gateway.protocol.messages import Error
 
 __all__ = ["BASE_S", "CAP_S", "RESTART_CAP_S", "Outage", "may_reconnect"]
 

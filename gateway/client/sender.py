@@ -13,9 +13,10 @@ from websockets.exceptions import ConnectionClosed
 from gateway.client.connection import Connection
 from gateway.client.errors import ClientError
 from gateway.client.outgoing import Entry, Outgoing
-from gateway.codec import Codec
-from gateway.messages import ClientMessage, Limits, SessionUpdate, UtteranceFinal
-from gateway.rate_limit import TokenBucket
+from gateway.protocol.codec import Codec
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import ClientMessage, SessionUpdate, UtteranceFinal
+from gateway.protocol.rate_limit import TokenBucket
 
 __all__ = ["Sender"]
 

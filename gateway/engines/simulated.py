@@ -16,8 +16,7 @@ from itertools import takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.errors import EngineFailed, EngineUnavailable, StartupError
-from gateway.events import (
+from gateway.domain.engine import (
     EngineCapacity,
     EngineHealth,
     EngineProfile,
@@ -26,7 +25,8 @@ from gateway.events import (
     TokenEvent,
     TranslationRequest,
 )
-from gateway.generations import Generation, Generations
+from gateway.domain.errors import EngineFailed, EngineUnavailable, StartupError
+from gateway.engines.in_flight import Generation, Generations
 
 __all__ = ["Rule", "Script", "SimulatedEngine", "simulated_engines"]
 

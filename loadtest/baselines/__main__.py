@@ -17,8 +17,8 @@ import msgspec
 import uvicorn
 import uvloop
 
-from gateway.errors import StartupError
-from gateway.server import DrainingServer, listen
+from gateway.domain.errors import StartupError
+from gateway.server.uvicorn_server import DrainingServer, listen
 from loadtest.baselines.architecture import ARCHITECTURES, plan
 from loadtest.baselines.front import application
 from loadtest.baselines.workers import Workers

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 from gateway.app import engine_options
 from gateway.config import EngineSettings, Settings
-from gateway.engines import preflight
-from gateway.engines.encoding import EncodedPrompt, PromptEncoder
+from gateway.domain.engine import TranslationRequest
+from gateway.domain.errors import EngineFailed
+from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
 from gateway.engines.simulated import Rule, Script
-from gateway.engines.vllm_arguments import engine_arguments, engine_environment
-from gateway.errors import EngineFailed
-from gateway.events import TranslationRequest
+from gateway.engines.vllm import preflight
+from gateway.engines.vllm.arguments import engine_arguments, engine_environment
 from loadtest.baselines.messages import Job, Translation
 
 __all__ = ["BatchEngine", "SimulatedBatches", "build"]

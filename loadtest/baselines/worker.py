@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from queue import Empty
 from typing import TYPE_CHECKING, TypeAlias
 
-from gateway.engines.orphans import exit_with_parent
+from gateway.engines.host.orphans import exit_with_parent
 from loadtest.baselines import engines
 from loadtest.baselines.architecture import Plan
 from loadtest.baselines.messages import Answer, Answers, Begun, Broken, Job, Ready, Report, Translation

@@ -20,7 +20,7 @@ from queue import Empty, Full
 
 from msgspec import Struct
 
-from gateway.engines import processes
+from gateway.engines.host import processes
 from loadtest.baselines.architecture import Plan
 from loadtest.baselines.messages import Answers, Begun, Broken, Job, Ready, Report, Translation
 from loadtest.baselines.worker import Jobs, Reports, work

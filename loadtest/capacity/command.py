@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gateway.config import BUNDLED_MODEL
-from gateway.engines import hardware
+from gateway.engines.vllm import hardware
 from loadtest.capacity import shown
 from loadtest.capacity.advice import Fit
 from loadtest.capacity.capacity import CapacityPlan, capacity

@@ -19,11 +19,11 @@ import uvloop
 from setproctitle import setproctitle
 
 from gateway.config import Settings
-from gateway.engines import host
-from gateway.engines.hosted import Host, HostedEngine
-from gateway.engines.orphans import exit_with_parent
-from gateway.errors import GatewayError
-from gateway.ports import Engine
+from gateway.domain.errors import GatewayError
+from gateway.domain.ports import Engine
+from gateway.engines.host import main
+from gateway.engines.host.orphans import exit_with_parent
+from gateway.engines.host.proxy import Host, HostedEngine
 from gateway.runtime import settle_interpreter
 from loadtest.results import LoadtestError, first_error
 from loadtest.serving import serving
@@ -51,7 +51,7 @@ async def gateway_process(engine: Engine, settings: Settings, port: int) -> Asyn
     try:
         # It returns when the other end is closed: with the gateway's process, or because that did not start.
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(host.serve(ours, engine, started), name="engine host")
+            tasks.create_task(main.serve(ours, engine, started), name="engine host")
             async with _process(settings, port, theirs):
                 yield
     except ExceptionGroup as errors:

@@ -22,7 +22,7 @@ from itertools import count
 
 import msgspec
 
-from gateway.messages import Ping, SessionStart, UtteranceFinal, UtterancePartial
+from gateway.protocol.messages import Ping, SessionStart, UtteranceFinal, UtterancePartial
 from loadtest.driving.clients import Share
 from loadtest.driving.opening import Wanted, allow_files, open_all
 from loadtest.driving.spoken import Spoken

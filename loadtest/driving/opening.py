@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 from websockets.exceptions import WebSocketException
 
-from gateway.messages import SessionStart
+from gateway.protocol.messages import SessionStart
 from loadtest.driving.wire import Wire, open_wire
 from loadtest.results import LoadtestError, first_error
 

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from demo_model import LANGUAGES
 from gateway.client import ClientSession, connect
-from gateway.messages import Error
+from gateway.protocol.messages import Error
 from loadtest.page.speech import speech
 from loadtest.results import LoadtestError
 

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from gateway.client import ClientSession, connect
-from gateway.events import Stability
-from gateway.messages import Error, Pong, TranslationDelta, TranslationFailed, TranslationFinal
+from gateway.domain.sessions import Stability
+from gateway.protocol.messages import Error, Pong, TranslationDelta, TranslationFailed, TranslationFinal
 from loadtest.partials.screens import Arm, Delta, Final, Reading
 from loadtest.partials.streams import Stream
 from loadtest.results import LoadtestError

@@ -17,9 +17,9 @@ from importlib import metadata
 from prometheus_client import REGISTRY
 
 from demo_model import LANGUAGES
-from gateway import stability
 from gateway.client import ClientError
 from gateway.config import BUNDLED_MODEL, EngineSettings, Settings
+from gateway.translation import commit_policy
 from loadtest.machine import CpuTimes, describe, read_cpu
 from loadtest.partials.counters import Counters, read_counters
 from loadtest.partials.handwritten import handwritten_streams
@@ -214,7 +214,7 @@ def _settings(plan: PartialsPlan) -> Settings:
 def _policy() -> dict[str, str]:
     """What the gateway's commit policy is set to, so that a result can be told from another."""
     names = ("SPAN", "MASK", "TOLERANCE", "FINAL_TOLERANCE")
-    return {name: str(getattr(stability, name)) for name in names}
+    return {name: str(getattr(commit_policy, name)) for name in names}
 
 
 def _token_count(plan: PartialsPlan) -> tuple[str, Callable[[str], int]]:

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from gateway.events import Stability
+from gateway.domain.sessions import Stability
 from loadtest.partials.scoring import State
 
 __all__ = ["Arm", "Delta", "Final", "Reading", "broken", "contradictions", "states"]

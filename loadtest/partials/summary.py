@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
-from gateway.events import Stability
+from gateway.domain.sessions import Stability
 from loadtest.partials import scoring
 from loadtest.partials.result import Display, PairScores, Phase, Spending
 from loadtest.partials.scoring import State

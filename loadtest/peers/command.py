@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from gateway.engines import hardware
+from gateway.engines.vllm import hardware
 from loadtest.commands import Command, Say, add_out, between, from_, numbers
 from loadtest.machine import describe
 from loadtest.peers.comparison import comparisons, findings

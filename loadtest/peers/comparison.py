@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
-from gateway.session import CONTEXT_UTTERANCES
+from gateway.sessions.machine import CONTEXT_UTTERANCES
 from loadtest.peers.peer import DIRECT, GATEWAY, SERVE, SERVE_TUNED, SERVE_WORKERS
 from loadtest.peers.run import Outcome
 from loadtest.results import Spread, nearest_rank

@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.app import engine_options
-from gateway.engines import preflight
-from gateway.errors import GatewayError
+from gateway.domain.errors import GatewayError
+from gateway.engines.vllm import preflight
 from loadtest.commands import Say
 from loadtest.driving.clients.prompting import gateway_settings
 from loadtest.results import LoadtestError

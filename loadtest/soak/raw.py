@@ -21,9 +21,9 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.typing import Subprotocol
 
 from gateway.client import Reconnected, Reconnecting, SessionEvent
-from gateway.codec import JSON
-from gateway.errors import CloseCode
-from gateway.messages import (
+from gateway.domain.errors import CloseCode
+from gateway.protocol.codec import JSON
+from gateway.protocol.messages import (
     Caption,
     ClientMessage,
     Error,

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from gateway.client import ClientError, ClientSession, Reconnected, Reconnecting, SessionEvent, connect
-from gateway.messages import (
+from gateway.protocol.messages import (
     Caption,
     Error,
     Pong,

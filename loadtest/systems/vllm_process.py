@@ -19,8 +19,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from gateway.engines import hardware
-from gateway.engines.vllm_arguments import VllmOptions, engine_arguments, engine_environment
+from gateway.engines.vllm import hardware
+from gateway.engines.vllm.arguments import VllmOptions, engine_arguments, engine_environment
 
 __all__ = ["STREAM_INTERVAL", "Serve", "as_flags", "server_arguments"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from gateway.config import BUNDLED_MODEL, load
-from gateway.errors import StartupError
+from gateway.domain.errors import StartupError
 from loadtest.commands import between, from_
 from loadtest.results import LoadtestError
 from loadtest.talk.replay import read

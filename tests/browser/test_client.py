@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.messages import (
+from gateway.protocol.messages import (
     Caption,
     ClientMessage,
     Participant,

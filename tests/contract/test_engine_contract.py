@@ -16,14 +16,14 @@ import pytest
 import pytest_asyncio
 
 from gateway.config import BUNDLED_MODEL
-from gateway.engines import hosted, processes
-from gateway.engines.hosted import HostedEngine, processed
-from gateway.engines.processes import Process
+from gateway.domain.engine import EngineState, FinishReason, TokenEvent, TranslationRequest
+from gateway.domain.errors import EngineFailed, EngineUnavailable
+from gateway.domain.ports import Engine
+from gateway.engines.host import processes, proxy
+from gateway.engines.host.processes import Process
+from gateway.engines.host.proxy import HostedEngine, processed
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
-from gateway.engines.vllm import VllmEngine, VllmOptions
-from gateway.errors import EngineFailed, EngineUnavailable
-from gateway.events import EngineState, FinishReason, TokenEvent, TranslationRequest
-from gateway.ports import Engine
+from gateway.engines.vllm.engine import VllmEngine, VllmOptions
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -341,7 +341,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
     """One test for three engines: real ones take half a minute to start. The first is that of the tests above."""
     if kind == "hosted":
         # The others hang below their host, which does not wait for so long.
-        monkeypatch.setattr(hosted, "_GRACE_S", 0.5)
+        monkeypatch.setattr(proxy, "_GRACE_S", 0.5)
     if kind != "vllm":
         # One of its own: where workers share these tests, others may come after this one.
         others = processes.children()

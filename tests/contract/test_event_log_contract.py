@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.event_logs.memory import MemoryEventLog
-from gateway.events import LoggedEvent, Page, Publication, Said, Timings, Translated, Untranslated, Utterance
-from gateway.ports import EventLog
+from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Translated, Untranslated, Utterance
+from gateway.domain.ports import EventLog
+from gateway.stores.memory_log import MemoryEventLog
 
 
 class Clock:

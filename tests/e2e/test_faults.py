@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from gateway.client import ClientSession, Reconnected, connect
-from gateway.messages import Error, TranslationFailed, TranslationFinal, UtteranceAccepted
+from gateway.protocol.messages import Error, TranslationFailed, TranslationFinal, UtteranceAccepted
 from tests.e2e.test_real_engine import SENTENCES
 from tests.processes import (
     COMMAND,

@@ -17,7 +17,7 @@ import pytest
 
 from gateway.client import SessionClosed, connect
 from gateway.config import BUNDLED_MODEL
-from gateway.messages import SessionDraining, TranslationDelta, TranslationFinal
+from gateway.protocol.messages import SessionDraining, TranslationDelta, TranslationFinal
 from tests.e2e.test_real_engine import LONG
 from tests.processes import (
     DEFAULT_SIGNALS,

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from gateway.client import ClientSession, connect
-from gateway.messages import TranslationDelta, TranslationFailed, TranslationFinal
+from gateway.protocol.messages import TranslationDelta, TranslationFailed, TranslationFinal
 from tests.processes import GatewayProcess
 
 pytestmark = pytest.mark.engine

@@ -16,11 +16,11 @@ from typing import Any
 
 from gateway.app import engine_options
 from gateway.config import Settings
+from gateway.domain.engine import TranslationRequest
+from gateway.domain.errors import GatewayError
+from gateway.domain.ports import Engine
 from gateway.engines.simulated import SimulatedEngine
-from gateway.engines.vllm import VllmEngine
-from gateway.errors import GatewayError
-from gateway.events import TranslationRequest
-from gateway.ports import Engine
+from gateway.engines.vllm.engine import VllmEngine
 from gateway.runtime import settle_interpreter
 from loadtest.driving.clients import Client, Share
 from loadtest.driving.clients.prompting import gateway_settings

@@ -12,11 +12,11 @@ from msgspec import Struct
 from gateway import config
 from gateway.app import engine_options
 from gateway.config import Settings
-from gateway.engines import preflight
-from gateway.engines.encoding import EncodedPrompt, PromptEncoder
-from gateway.errors import GatewayError
-from gateway.events import TranslationRequest
-from gateway.prompts import Sampling
+from gateway.domain.engine import TranslationRequest
+from gateway.domain.errors import GatewayError
+from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
+from gateway.engines.prompting.families import Sampling
+from gateway.engines.vllm import preflight
 from loadtest.results import LoadtestError
 from loadtest.trial.values import Line
 

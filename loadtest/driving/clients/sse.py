@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 import msgspec
 from msgspec import Struct
 
-from gateway.errors import GatewayError
+from gateway.domain.errors import GatewayError
 from loadtest.driving.clients import Client, Share
 from loadtest.driving.clients.http import refusal
 from loadtest.driving.clients.http1 import BrokenResponse, Connections

@@ -18,7 +18,8 @@ import msgspec
 from msgspec import Struct
 from websockets.exceptions import WebSocketException
 
-from gateway.messages import Limits, SessionStart, UtteranceFinal
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import SessionStart, UtteranceFinal
 from loadtest.driving.clients import Client, Share
 from loadtest.driving.clients.requests import Answer, Requests
 from loadtest.driving.opening import Wanted, open_all

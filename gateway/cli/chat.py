@@ -1,0 +1,195 @@
+"""`gateway chat`: type a sentence, watch its translations grow.
+
+Knows: the prompt, its commands, one session (`client`).
+Must not know: flags and their spelling (`cli`), the gateway's inside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack, suppress
+from threading import Thread
+from typing import Any, Self, TypeVar
+
+from gateway.cli.terminal import LiveLines, can_redraw, printable
+from gateway.cli.translate import LAST_WORDS, Job, Patience, SessionOptions, announce, note, open_session
+from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
+from gateway.domain.errors import CloseCode
+from gateway.domain.languages import language_name, normalise
+from gateway.protocol.messages import Error, SessionUpdated, TranslationFailed, TranslationFinal
+
+__all__ = ["chat"]
+
+HELP = """\
+Type a sentence to see it translated.
+  /from LANG        the language you type in, such as /from de
+  /to LANG,LANG     the languages you want to read, such as /to ja,fr
+  /languages        what this gateway translates between
+  /help             this list
+  /quit             leave (so does Ctrl-D)"""
+
+_T = TypeVar("_T")
+
+
+def chat(options: SessionOptions) -> int:
+    """Read sentences from stdin until it ends; the exit status. Raises `ClientError`."""
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    with suppress(ImportError):
+        # Importing it is what gives `input` line editing and history.
+        import readline  # noqa: F401
+    with _LoopThread() as run:
+        conversation = _Conversation(options)
+        try:
+            run(conversation.open())
+            if interactive:
+                print(f"{conversation.direction}. Type a sentence; /help lists the commands.")
+            while True:
+                try:
+                    line = input(f"{conversation.source}> " if interactive else "").strip()
+                except EOFError:
+                    if interactive:
+                        print()
+                    return 0
+                if line in ("/quit", "/exit"):
+                    return 0
+                if line:
+                    run(conversation.take(line))
+        finally:
+            run(conversation.close())
+
+
+class _Conversation:
+    """One session, one sentence at a time. Its coroutines run on the loop's thread."""
+
+    def __init__(self, options: SessionOptions) -> None:
+        self.source = options.source
+        self._options = options
+        self._wanted = options.targets
+        self._targets: tuple[str, ...] = ()
+        self._stack = AsyncExitStack()
+        self._session: ClientSession | None = None
+        self._sentences = 0
+
+    @property
+    def direction(self) -> str:
+        """From which language into which ones, for people."""
+        return f"{self.source} → {', '.join(self._targets) or 'nothing'}"
+
+    async def open(self) -> None:
+        self._session, self._targets = await self._stack.enter_async_context(
+            open_session(self._options, Patience(self._options.wait_s), growing=can_redraw(sys.stdout, 1))
+        )
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+    async def take(self, line: str) -> None:
+        """Carry out a command, or translate a sentence."""
+        session = self._session
+        assert session is not None  # noqa: S101 -- opened before the first line is read
+        command, _, argument = line.partition(" ")
+        match command.lower():
+            case "/help":
+                print(HELP)
+            case "/languages":
+                for lang in session.started.languages:
+                    print(f"  {lang:8}{language_name(lang)}")
+            case "/from" if argument.strip():
+                await self._change(session, source=normalise(argument), wanted=self._wanted)
+            case "/to" if wanted := tuple(normalise(tag) for tag in argument.split(",") if tag.strip()):
+                await self._change(session, source=self.source, wanted=wanted)
+            case "/from" | "/to":
+                note(f"{command} needs a language, such as {command} ja; /languages lists them.")
+            case _ if command.startswith("/"):
+                note(f"There is no command {command}; /help lists them.")
+            case _:
+                await self._say(session, line)
+
+    async def _change(self, session: ClientSession, *, source: str, wanted: tuple[str, ...]) -> None:
+        limit = session.started.limits.languages
+        others = [lang for lang in wanted or session.started.languages if lang != source]
+        reads = tuple(dict.fromkeys(others if wanted else others[:limit]))
+        with suppress(ClientError):  # reading tells why
+            await session.update(reads=reads, speaks=source)
+        async for message in session:
+            announce(message)
+            match message:
+                case SessionUpdated():
+                    self.source, self._wanted, self._targets = source, wanted, tuple(message.reads)
+                    print(self.direction)
+                    return
+                case Error() if message.code not in LAST_WORDS and not message.retryable:
+                    note(message.message)
+                    return
+        raise SessionClosed(session.url, CloseCode.NORMAL, None)
+
+    async def _say(self, session: ClientSession, text: str) -> None:
+        if not self._targets:
+            note("There is no language to translate into; choose one with /to.")
+            return
+        self._sentences += 1
+        job = Job(self._sentences, text, self._targets, Patience(self._options.wait_s))
+        lines = LiveLines(sys.stdout, self._targets) if can_redraw(sys.stdout, len(self._targets)) else None
+        await job.send(session)
+        if job.refusal is not None:
+            note(job.refusal.message)
+            return
+        async for message in session:
+            announce(message)
+            match message:
+                case Reconnected():
+                    await job.reconnected(session)
+                case Error(utterance=job.id):
+                    await job.refused(session, message)
+                case Error() if message.code not in LAST_WORDS:
+                    note(message.message)
+                case _:
+                    job.take(message)
+            if job.done:
+                break
+            if lines is not None:
+                lines.draw(job.shown)
+        else:
+            raise SessionClosed(session.url, CloseCode.NORMAL, None)
+        if job.refusal is not None:
+            note(job.refusal.message)
+            return
+        if lines is not None:
+            lines.finish(job.shown)
+        for lang in self._targets:
+            match job.ended[lang]:
+                case TranslationFinal() as final if lines is None:
+                    print(f"{lang}\t{printable(final.text)}", flush=True)
+                case TranslationFailed() as failed:
+                    note(f"{lang}: {failed.message}")
+
+
+class _LoopThread:
+    """An event loop beside the thread that waits for somebody to type, so that the connection stays alive."""
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def _run(self) -> None:
+        # Ctrl-C has to reach the other thread: only there does it interrupt the wait for a key.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        self._loop.run_forever()
+
+    def __call__(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

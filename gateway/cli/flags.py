@@ -1,0 +1,353 @@
+"""How the commands and their flags are spelled and explained.
+
+Knows: argparse, and what each flag accepts. Must not know: what the commands do; importing this loads nothing,
+so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+from contextlib import suppress
+from math import inf
+from pathlib import Path
+
+from gateway import __version__
+from gateway.domain.languages import NAMES, normalise
+
+__all__ = ["DEFAULT_URL", "parser"]
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+
+# What a meeting may be called: it is part of addresses.
+_MEETING = re.compile(r"[A-Za-z0-9._~-]+")
+
+# Words a minute of people who talk in meetings.
+_USUAL_PACE = 150.0
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Examples stay as they are written, and the list of commands gets room for their names."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=min(100, shutil.get_terminal_size().columns))
+        self._action_max_length = 14
+
+
+def parser() -> argparse.ArgumentParser:
+    """What reads the command line. `command` is the name of the command given, `parser` its own parser."""
+    gateway = argparse.ArgumentParser(
+        prog="gateway",
+        description="Translates live meetings: a WebSocket gateway in front of one shared vLLM engine.",
+        epilog="""start here:
+  gateway serve                          serve the bundled model on http://127.0.0.1:8000
+  gateway translate "Good morning" --to ja,de
+  gateway chat                           type sentences, watch them being translated
+  gateway speak --meeting standup        and in another terminal:
+  gateway read --meeting standup ja      a meeting between the two
+
+`gateway COMMAND --help` explains a command. Exit statuses: 0 done, 1 no gateway there or it went away,
+2 wrong usage, 3 something was not translated, 130 interrupted.""",
+        formatter_class=_Help,
+    )
+    gateway.add_argument("--version", action="version", version=f"translation-gateway {__version__}")
+    gateway.set_defaults(command=None)
+    commands = gateway.add_subparsers(title="commands", metavar="COMMAND")
+    _add_serve(commands)
+    _add_translate(commands)
+    _add_chat(commands)
+    _add_speak(commands)
+    _add_read(commands)
+    _add_command(commands, "version", help="print the version", description="Prints the version.")
+    return gateway
+
+
+def _add_command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    *,
+    help: str,
+    description: str,
+    epilog: str | None = None,
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=help, description=description, epilog=epilog, formatter_class=_Help)
+    command.set_defaults(command=name, parser=command)
+    return command
+
+
+def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    serve = _add_command(
+        commands,
+        "serve",
+        help="start a gateway",
+        description="Starts a gateway and serves until it is interrupted; accepted work is finished first.",
+        epilog="""examples:
+  gateway serve                              the bundled model, on this machine alone
+  gateway serve --host 0.0.0.0 --port 9000   for others on the network
+  gateway serve --model tencent/Hunyuan-MT-7B --max-num-seqs 16
+  gateway serve --config gateway.toml        settings from a file; flags win over it
+  gateway serve --engine simulated           no model at all: repeats the words, to try out clients""",
+    )
+    listen = serve.add_argument_group("where to listen")
+    listen.add_argument("--host", help="address to listen on (default: 127.0.0.1; 0.0.0.0 for all)")
+    listen.add_argument("--port", type=_port, help="port to listen on (default: 8000; 0 takes a free one)")
+    engine = serve.add_argument_group("engine")
+    engine.add_argument("--model", help="folder, or name on the Hugging Face hub (default: the bundled model)")
+    engine.add_argument("--family", help="prompt family (default: recognised from the model)")
+    engine.add_argument(
+        "--engine", choices=("vllm", "simulated"), help="what generates translations (default: vllm)"
+    )
+    engine.add_argument(
+        "--max-num-seqs", type=_count, metavar="N", help="translations generated together (default: 16)"
+    )
+    engine.add_argument(
+        "--max-model-len", type=_count, metavar="TOKENS", help="prompt and output (default: the model's own)"
+    )
+    engine.add_argument(
+        "--dtype",
+        choices=("auto", "bfloat16", "float16", "float32"),
+        help="type of the weights (default: auto)",
+    )
+    engine.add_argument(
+        "--gpu-memory-utilization", type=_share, metavar="SHARE", help="of the GPU's memory (default: 0.9)"
+    )
+    general = serve.add_argument_group("general")
+    general.add_argument("--config", type=Path, metavar="FILE", help="settings in TOML")
+    general.add_argument(
+        "--handover-file",
+        metavar="FILE",
+        help="where meetings are left for the next gateway when this one is stopped (default: nowhere)",
+    )
+    general.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), help="how much to log (default: info)"
+    )
+    general.add_argument(
+        "--traceback", "--verbose", action="store_true", help="if it cannot start, show where that came from"
+    )
+
+
+def _add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    translate = _add_command(
+        commands,
+        "translate",
+        help="translate a text, or lines from a pipe",
+        description="""\
+Translates through a running gateway. On a terminal the translations grow as they are generated;
+elsewhere each finished one is a line: language, tab, text.""",
+        epilog="""examples:
+  gateway translate "Good morning, everyone." --to ja,de
+  gateway translate --from de --to en "Guten Morgen"
+  gateway translate --to ja < minutes.txt > minutes.ja.tsv
+  tail -f captions.txt | gateway translate --to es -
+  gateway translate "Open a ticket." --to de --glossary ticket=Ticket --formality formal
+  gateway translate "Hello" --to fr --json --timings
+
+Exit statuses: 0 all translated, 1 no gateway there or it went away, 2 wrong usage, 3 something was refused
+or not translated.""",
+    )
+    translate.add_argument(
+        "text", nargs="*", metavar="TEXT", help="what to translate; `-` or nothing: each line of stdin"
+    )
+    _add_session_flags(translate)
+    output = translate.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print the gateway's messages, one a line")
+    output.add_argument("--timings", action="store_true", help="tell on stderr how long each translation took")
+
+
+def _add_chat(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    chat = _add_command(
+        commands,
+        "chat",
+        help="type sentences and watch them being translated",
+        description="Translates what you type, sentence by sentence, through a running gateway.",
+        epilog="""examples:
+  gateway chat
+  gateway chat --from de --to en,ja
+
+inside:
+  /from LANG     the language you type in         /to LANG,LANG  the languages you want to read
+  /languages     what the gateway knows           /help          these commands
+  /quit          leave, as does Ctrl-D""",
+    )
+    _add_session_flags(chat)
+
+
+def _add_speak(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    speak = _add_command(
+        commands,
+        "speak",
+        help="speak in a meeting: each line is something said",
+        description="""\
+Says each line of stdin in a meeting; whoever reads it (`gateway read`) sees it in their language. Ctrl-D
+ends it, after everything is accepted and translated; Ctrl-C ends it at once.""",
+        epilog="""examples:
+  gateway speak --meeting standup --name Ana
+  gateway speak --meeting standup --lang de --name Ben < minutes.txt
+  gateway speak --meeting standup --words-per-minute       each line word by word, like somebody who talks
+  gateway speak --meeting standup --words-per-minute 200 < minutes.txt
+
+Exit statuses: 0 all of it was accepted, 1 some of it had no answer, or no gateway is there or it went away,
+2 wrong usage, 3 the meeting, the language or some of it was refused.""",
+    )
+    who = speak.add_argument_group("who speaks")
+    _add_seat_flags(who, "speaker")
+    who.add_argument("--lang", type=normalise, default="en", help="the language spoken (default: %(default)s)")
+    who.add_argument(
+        "--words-per-minute",
+        type=_pace,
+        nargs="?",
+        const=_USUAL_PACE,
+        metavar="N",
+        help="say each line word by word, as people talk: so fast, or %(const)g (default: whole lines, at once)",
+    )
+    _add_where_flags(speak.add_argument_group("where"))
+
+
+def _add_read(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    read = _add_command(
+        commands,
+        "read",
+        help="read a meeting in your languages, as it is spoken",
+        description="""\
+Shows what is said in a meeting, in the languages given, until Ctrl-C. On a terminal unfinished lines grow
+below the finished ones; elsewhere each finished one is a line: language, tab, speaker, tab, text.""",
+        epilog="""examples:
+  gateway read --meeting standup ja
+  gateway read --meeting standup ja de
+  gateway read --meeting standup --stability stable ja       nothing that is taken back
+  gateway read --meeting standup ja > captions.tsv
+  gateway read --meeting standup --json ja | jq .
+  gateway read --meeting standup --transcript srt ja > standup.srt
+
+Exit statuses: 0 left with Ctrl-C or the transcript printed, 1 no gateway there or it went away,
+2 wrong usage, 3 the meeting or a language was refused.""",
+    )
+    read.add_argument(
+        "langs", nargs="*", type=_languages, metavar="LANG", help="a language to read; or several: ja de, or ja,de"
+    )
+    what = read.add_argument_group("what to read")
+    _add_seat_flags(what, "reader")
+    what.add_argument("--lang", type=_languages, default=(), metavar="LANG,…", help="the same as LANG")
+    what.add_argument(
+        "--stability",
+        choices=("live", "stable", "final"),
+        default="live",
+        help="what to show of an utterance that is still being said: its earliest translation, whose dim end may "
+        "change; only what stays; or nothing (default: %(default)s)",
+    )
+    what.add_argument(
+        "--originals", action="store_true", help="what is said as well, in whatever language it is said"
+    )
+    output = read.add_argument_group("output").add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print the gateway's messages, one a line")
+    output.add_argument(
+        "--transcript",
+        choices=("srt", "vtt", "txt", "json"),
+        help="print what was said so far in this format, and leave",
+    )
+    _add_where_flags(read.add_argument_group("where"))
+
+
+def _add_session_flags(command: argparse.ArgumentParser) -> None:
+    what = command.add_argument_group("what to translate")
+    what.add_argument(
+        "--from", dest="source", type=normalise, default="en", metavar="LANG", help="default: %(default)s"
+    )
+    what.add_argument(
+        "--to",
+        type=_languages,
+        default=(),
+        metavar="LANG,…",
+        help="default: every other language the gateway knows",
+    )
+    what.add_argument(
+        "--glossary",
+        type=_term,
+        action="append",
+        default=[],
+        metavar="[LANG:]TERM=TERM",
+        help="how a term is to be translated, into LANG or into every language; may be repeated",
+    )
+    what.add_argument("--context", metavar="TEXT", help="background that helps: the topic, names")
+    what.add_argument(
+        "--formality",
+        choices=("formal", "informal"),
+        help="how to address people (default: the model decides)",
+    )
+    _add_where_flags(command.add_argument_group("where"))
+
+
+def _add_seat_flags(group: argparse._ArgumentGroup, role: str) -> None:
+    group.add_argument("--meeting", type=_meeting, required=True, help="the meeting, as in standup")
+    group.add_argument("--name", help=f"what the others see as the {role} (default: none)")
+
+
+def _add_where_flags(where: argparse._ArgumentGroup) -> None:
+    where.add_argument("--url", help=f"the gateway (default: {DEFAULT_URL})")
+    where.add_argument(
+        "--wait",
+        type=_seconds,
+        default=300.0,
+        metavar="SECONDS",
+        help="for an engine that is still loading (default: %(default)g)",
+    )
+    where.add_argument("--traceback", action="store_true", help="with an error, show where it came from")
+
+
+# ---------------------------------------------------------------- values of flags
+
+
+def _languages(text: str) -> tuple[str, ...]:
+    if found := tuple(dict.fromkeys(normalise(tag) for tag in text.split(",") if tag.strip())):
+        return found
+    raise argparse.ArgumentTypeError("give languages such as ja,de")
+
+
+def _term(text: str) -> tuple[str | None, str, str]:
+    source, equals, target = text.partition("=")
+    tag, colon, rest = source.partition(":")
+    lang = normalise(tag) if colon and normalise(tag) in NAMES else None
+    term = (rest if lang else source).strip()
+    if not equals or not term or not target.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not TERM=TERM")
+    return lang, term, target.strip()
+
+
+def _meeting(text: str) -> str:
+    if _MEETING.fullmatch(text):
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} is no meeting: it takes letters, digits and . _ ~ -")
+
+
+def _pace(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (pace := float(text)) < inf:
+            return pace
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of words")
+
+
+def _port(text: str) -> int:
+    if text.isdecimal() and int(text) <= 65_535:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535")
+
+
+def _count(text: str) -> int:
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+
+
+def _share(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (share := float(text)) <= 1:
+            return share
+    raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (seconds := float(text)) < inf:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")

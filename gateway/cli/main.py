@@ -1,0 +1,228 @@
+"""The command line: from arguments to a command, its exit status and what is said of its errors.
+
+Knows: which flags go together, and what each command is given. Must not know: how flags are spelled (`cli_flags`),
+nor how any command is done; each imports that when it runs, so that `--help` answers at once.
+
+Exit statuses: 0 done; 1 the gateway cannot start, is not there or went away; 2 wrong usage; 3 something was
+not translated; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from gateway import __version__
+from gateway.cli.flags import DEFAULT_URL, parser
+from gateway.domain.errors import StartupError
+
+if TYPE_CHECKING:
+    from gateway.cli.meeting import Seat
+    from gateway.cli.translate import SessionOptions
+
+__all__ = ["main"]
+
+_DEFAULT_URL = DEFAULT_URL
+
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141  # 128 + SIGPIPE, as shells report it
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; its exit status. Wrong usage and `--help` raise `SystemExit`, as argparse does."""
+    gateway = parser()
+    args, unknown = gateway.parse_known_args(argv)
+    if unknown:
+        # Told by the command that was given: its usage shows the flags that there are.
+        getattr(args, "parser", gateway).error(f"unrecognized arguments: {' '.join(unknown)}")
+    if args.command is None:
+        gateway.print_help(sys.stderr)
+        return 2
+    try:
+        status = _COMMANDS[args.command](args)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone. Python would complain once more while flushing at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except Exception as error:
+        if getattr(args, "traceback", False):
+            traceback.print_exc()
+        print(
+            f"gateway: This is a bug ({type(error).__name__}: {error}); --traceback shows where.",
+            file=sys.stderr,
+        )
+        return 1
+    return status
+
+
+# ---------------------------------------------------------------- commands
+
+
+# Flags of `serve` and the settings they stand for.
+_SETTINGS = {
+    "host": "host",
+    "port": "port",
+    "model": "engine.model",
+    "family": "engine.family",
+    "engine": "engine.kind",
+    "max_num_seqs": "engine.max_num_seqs",
+    "max_model_len": "engine.max_model_len",
+    "dtype": "engine.dtype",
+    "gpu_memory_utilization": "engine.gpu_memory_utilization",
+    "handover_file": "event_log.handover_file",
+    "log_level": "log_level",
+}
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from gateway import app
+
+    overrides: dict[str, object] = {
+        setting: value for flag, setting in _SETTINGS.items() if (value := getattr(args, flag)) is not None
+    }
+    try:
+        return app.serve(args.config, overrides, traceback=args.traceback)
+    except StartupError as error:
+        if args.traceback:
+            traceback.print_exc()
+        print(f"gateway: {error.message}", file=sys.stderr)
+        return 1
+
+
+def _translate(args: argparse.Namespace) -> int:
+    text = " ".join(args.text)
+    from_stdin = args.text in ([], ["-"])
+    if from_stdin and (sys.stdin is None or (not args.text and sys.stdin.isatty())):
+        _misused(args, "give a TEXT, or pipe lines in")
+    if not from_stdin and not text.strip():
+        _misused(args, "TEXT is empty")
+    options = _session_options(args)
+
+    import asyncio
+
+    from gateway.cli.translate import lines_of, one_text, translate
+
+    texts = lines_of(sys.stdin.fileno()) if from_stdin else one_text(text)
+    work = translate(options, texts, as_json=args.json, timings=args.timings, numbered=from_stdin)
+    return _explaining(args, lambda: asyncio.run(work))
+
+
+def _chat(args: argparse.Namespace) -> int:
+    options = _session_options(args)
+
+    from gateway.cli.chat import chat
+
+    return _explaining(args, lambda: chat(options))
+
+
+def _speak(args: argparse.Namespace) -> int:
+    if sys.stdin is None:
+        _misused(args, "there is no stdin to read lines from")
+    seat = _seat(args)
+
+    import asyncio
+
+    from gateway.cli.speak import speak
+
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    work = speak(
+        seat,
+        args.lang,
+        sys.stdin,
+        prompt=args.lang if interactive else None,
+        words_per_minute=args.words_per_minute,
+    )
+    return _explaining(args, lambda: asyncio.run(work))
+
+
+def _read(args: argparse.Namespace) -> int:
+    langs = tuple(dict.fromkeys(lang for langs in (*args.langs, args.lang) for lang in langs))
+    if not langs and args.transcript is None:
+        _misused(args, "give a language to read, such as ja")
+    seat = _seat(args)
+
+    import asyncio
+
+    from gateway.cli.read import read
+    from gateway.cli.transcript import print_transcript
+
+    if args.transcript is not None:
+        return _explaining(args, lambda: print_transcript(seat, langs, args.transcript))
+    reading = read(seat, langs, stability=args.stability, originals=args.originals, as_json=args.json)
+    return _explaining(args, lambda: asyncio.run(reading))
+
+
+def _version(_args: argparse.Namespace) -> int:
+    print(f"translation-gateway {__version__}")
+    return 0
+
+
+def _session_options(args: argparse.Namespace) -> SessionOptions:
+    if args.to and set(args.to) == {args.source}:
+        _misused(args, f"nothing to translate: --from and --to are both {args.source}")
+
+    from gateway.cli.translate import SessionOptions
+
+    return SessionOptions(
+        url=_DEFAULT_URL if args.url is None else args.url,
+        source=args.source,
+        targets=args.to,
+        glossary=tuple(args.glossary),
+        context=args.context,
+        formality=args.formality,
+        wait_s=args.wait,
+    )
+
+
+def _seat(args: argparse.Namespace) -> Seat:
+    from gateway.cli.meeting import Seat
+
+    return Seat(
+        url=_DEFAULT_URL if args.url is None else args.url,
+        meeting=args.meeting,
+        name=args.name,
+        wait_s=args.wait,
+    )
+
+
+def _misused(args: argparse.Namespace, sentence: str) -> NoReturn:
+    parser: argparse.ArgumentParser = args.parser
+    parser.error(sentence)
+
+
+def _explaining(args: argparse.Namespace, work: Callable[[], int]) -> int:
+    """The status of work against a running gateway; what goes wrong there is told in one sentence."""
+    from gateway.cli.translate import EXIT_FAILED, EXIT_UNREACHABLE, note
+    from gateway.client import ClientError, EngineNotReady, GatewayUnreachable, InvalidAddress, SessionRefused
+
+    try:
+        return work()
+    except InvalidAddress as error:
+        _misused(args, str(error))
+    except ClientError as error:
+        if args.traceback:
+            traceback.print_exc()
+        sentence = str(error)
+        if isinstance(error, GatewayUnreachable) and args.url is None:
+            sentence += " For one on another port add --url, as in --url http://127.0.0.1:8080."
+        elif isinstance(error, EngineNotReady) and args.wait == 0:
+            sentence = f"{sentence.removesuffix('.')} (try --wait SECONDS)."
+        note(sentence)
+        return EXIT_FAILED if isinstance(error, SessionRefused) else EXIT_UNREACHABLE
+
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "serve": _serve,
+    "translate": _translate,
+    "chat": _chat,
+    "speak": _speak,
+    "read": _read,
+    "version": _version,
+}

@@ -1,0 +1,203 @@
+"""`gateway speak`: each line is something said in a meeting.
+
+Knows: when a line is said, as a whole or word by word, and what became of it.
+Must not know: flags and their spelling (`cli_flags`), who reads it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import TextIO
+
+from gateway.cli.meeting import Interruptible, Seat, sit_down, told
+from gateway.cli.terminal import cells, head, printable
+from gateway.cli.translate import EXIT_FAILED, EXIT_UNREACHABLE, lines_of, note
+from gateway.client import ClientSession, SessionClosed, SessionEvent
+from gateway.domain.errors import CloseCode
+from gateway.protocol.messages import Error, UtteranceAccepted
+
+__all__ = ["growing", "speak"]
+
+# Lines that may wait for their acceptance at once: enough to keep a connection busy.
+_WINDOW = 8
+
+# The next prompt waits so long for what became of the line before it.
+_PATIENCE_S = 1.0
+
+_COLUMNS = 72
+
+# Keys that only move the cursor, in a terminal that does not edit lines itself.
+_KEYS = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z])")
+
+
+async def speak(
+    seat: Seat, lang: str, stdin: TextIO, *, prompt: str | None = None, words_per_minute: float | None = None
+) -> int:
+    """Say the lines of a file until it ends, or Ctrl-C; the exit status. Raises `ClientError`.
+
+    prompt: shown before each line, where somebody types; without it each line is told of when it is accepted.
+    """
+    async with sit_down(seat, speaks=lang) as session:
+        if prompt is not None:
+            print(f"{seat.meeting}, spoken to in {lang}; each line is something said, Ctrl-D ends it")
+        speech = _Speech(session, prompt)
+        try:
+            with Interruptible() as ctrl_c:
+                await _say_everything(speech, session, lines_of(stdin.fileno()), words_per_minute)
+        finally:
+            speech.sum_up()
+    if not ctrl_c.interrupted and not speech.complete:
+        raise SessionClosed(session.url, CloseCode.NORMAL, None)
+    return speech.status
+
+
+async def _say_everything(
+    speech: _Speech, session: ClientSession, lines: AsyncIterator[str], words_per_minute: float | None
+) -> None:
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            saying = tasks.create_task(speech.say(lines, words_per_minute))
+            async for event in session:
+                speech.take(event)
+            saying.cancel()
+    except ExceptionGroup as failures:
+        # The first one is the cause, and what our caller knows how to explain.
+        raise failures.exceptions[0] from None
+
+
+def growing(text: str) -> list[str]:
+    """The text as it is while somebody says it, word by word; the last one is all of it."""
+    ends: list[int] = []
+    for word in re.finditer(r"\S+", text):
+        if cells(word[0]) > len(word[0]):
+            # Wide characters are written without spaces: two of them are about a word.
+            ends.extend(range(word.start() + 2, word.end(), 2))
+        ends.append(word.end())
+    return [text[:end] for end in ends]
+
+
+class _Speech:
+    """What was said, and what became of it. `complete`: there is no more, and all of it has an answer."""
+
+    def __init__(self, session: ClientSession, prompt: str | None) -> None:
+        self.complete = False
+        self._session = session
+        self._prompt = prompt
+        self._prompting = False
+        self._mark = ""
+        self._said = 0
+        self._accepted = 0
+        self._refused = 0
+        self._open: dict[str, str] = {}  # texts without an answer; an id is the number of the line
+        self._answered = asyncio.Event()
+        self._window = min(_WINDOW, session.started.limits.utterances_in_flight)
+        self._begun_s = asyncio.get_running_loop().time()
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        if self._refused:
+            return EXIT_FAILED
+        return 0 if self._accepted == self._said else EXIT_UNREACHABLE
+
+    async def say(self, lines: AsyncIterator[str], words_per_minute: float | None) -> None:
+        """Say the lines; end the session when all of them have an answer."""
+        number = 0
+        self._ask()
+        async for line in lines:
+            number += 1
+            self._prompting = False
+            if text := (line if self._prompt is None else _KEYS.sub("", line)).strip():
+                await self._fewer_open_than(self._window)
+                await self._utter(str(number), text, words_per_minute)
+                if self._prompt is not None:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_PATIENCE_S):
+                            await self._fewer_open_than(1)
+            self._ask()
+        # The gateway takes nothing after the end, so whatever it may still refuse has to be through.
+        await self._fewer_open_than(1)
+        self.complete = True
+        with suppress(SessionClosed):  # reading tells why
+            await self._session.end()
+
+    def take(self, event: SessionEvent) -> None:
+        """Note what an event says about the lines, and tell what else it says."""
+        match event:
+            case UtteranceAccepted(id=id) if id in self._open:
+                text = self._open.pop(id)
+                self._accepted += 1
+                self._mark = " ✓"
+                if self._prompt is None:
+                    print(f"✓ {head(printable(text), _COLUMNS)}", file=sys.stderr, flush=True)
+                self._answered.set()
+            case Error(utterance=str(id), retryable=False) if id in self._open:
+                self._refuse(id, event.message)
+            case _ if (sentence := told(event)) is not None:
+                self._tell(sentence)
+
+    def sum_up(self) -> None:
+        """Tell what became of everything."""
+        if self._prompting:
+            print(flush=True)
+            self._prompting = False
+        unanswered = f", {len(self._open)} without an answer" if self._open else ""
+        note(f"{self._said} said, {self._accepted} accepted, {self._refused} refused{unanswered}.")
+
+    async def _utter(self, id: str, text: str, words_per_minute: float | None) -> None:
+        try:
+            await self._send(id, text, words_per_minute)
+        except ValueError as error:  # too long to be sent at all
+            self._opened(id, text)
+            self._refuse(id, str(error))
+
+    async def _send(self, id: str, text: str, words_per_minute: float | None) -> None:
+        if words_per_minute is None:
+            self._opened(id, text)
+            await self._session.final(text, id)
+            return
+        start_ms = self._now_ms()
+        for grown in growing(text)[:-1]:
+            await asyncio.sleep(60 / words_per_minute)
+            await self._session.partial(grown, id, start_ms=start_ms, end_ms=self._now_ms())
+        await asyncio.sleep(60 / words_per_minute)
+        self._opened(id, text)
+        await self._session.final(text, id, start_ms=start_ms, end_ms=self._now_ms())
+
+    def _opened(self, id: str, text: str) -> None:
+        # Before it is sent: the answer may be there before the sending returns.
+        if id not in self._open:
+            self._said += 1
+            self._open[id] = text
+
+    def _refuse(self, id: str, sentence: str) -> None:
+        del self._open[id]
+        self._refused += 1
+        self._mark = " ✗"
+        self._tell(sentence if self._prompt is not None else f"line {id}: {sentence}")
+        self._answered.set()
+
+    async def _fewer_open_than(self, count: int) -> None:
+        while len(self._open) >= count:
+            self._answered.clear()
+            await self._answered.wait()
+
+    def _now_ms(self) -> int:
+        return round((asyncio.get_running_loop().time() - self._begun_s) * 1000)
+
+    def _ask(self) -> None:
+        if self._prompt is not None:
+            mark = f" …{len(self._open)}" if self._open else self._mark
+            print(f"{self._prompt}{mark}> ", end="", flush=True)
+            self._prompting = True
+
+    def _tell(self, sentence: str) -> None:
+        if self._prompting:
+            print(flush=True)  # what was typed so far stays in the terminal's own buffer
+        note(sentence)
+        if self._prompting:
+            self._ask()

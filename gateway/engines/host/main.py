@@ -1,0 +1,215 @@
+"""Runs an engine in this process for a gateway in another: the far end of `hosted`.
+
+An engine's work between its steps, which is tokenising, detokenising and handing out, takes as much of one core as
+all that the gateway does for a translation; here it takes none from the gateway's event loop.
+Knows: the engine port, one socket. Must not know: which engine it is, or who reads a translation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import traceback
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Any
+
+import uvloop
+from setproctitle import setproctitle
+
+from gateway.domain.errors import GatewayError, StartupError
+from gateway.domain.ports import Engine
+from gateway.engines.host import processes
+from gateway.engines.host.channel import Channel
+from gateway.engines.host.messages import (
+    Aborted,
+    Asked,
+    Broken,
+    Generated,
+    Load,
+    Measured,
+    Started,
+    State,
+    Stop,
+    ToGateway,
+    ToHost,
+    Wanted,
+    broken,
+)
+from gateway.engines.host.orphans import exit_with_parent
+from gateway.runtime import log_to, settle_interpreter
+
+__all__ = ["SIGNALS", "run", "serve"]
+
+_log = logging.getLogger(__name__)
+
+# What an operator or a terminal sends to all processes of a service is for the gateway, which finishes what it
+# accepted. A process that is to run `run` is started with these blocked.
+SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+
+# For processes below this one to be gone.
+_KILL_S = 1.0
+
+# Between looks at what the engine says of itself while nothing is generated.
+_LOOK_S = 0.1
+
+
+def run(sock: socket.socket, build: Callable[[], Engine], log_level: int) -> None:
+    """The whole life of a process that hosts an engine; what `multiprocessing` is given to run."""
+    setproctitle("gateway engine host")
+    # Neither a terminal nor a signal to the gateway's group reaches this process then, nor those below it.
+    os.setsid()
+    for number in SIGNALS:
+        # Unlike SIG_IGN, a handler is not inherited by what vLLM starts, which is ended by signals.
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    # What is being loaded below waits for minutes for a host that is gone.
+    exit_with_parent(_kill_below)
+    settle_interpreter()
+    # vLLM is started with stderr going to a file.
+    with os.fdopen(os.dup(2), "w", buffering=1) as terminal:
+        log_to(terminal, log_level)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_host(sock, build))
+
+
+def _kill_below() -> None:
+    own = processes.of(os.getpid())
+    processes.kill(processes.descendants(own) - own, _KILL_S)
+
+
+async def _host(sock: socket.socket, build: Callable[[], Engine]) -> None:
+    engine = build()
+    starting = asyncio.create_task(engine.start())
+    # Its first step makes its log, of which the gateway is told in the first message.
+    await asyncio.sleep(0)
+    try:
+        await serve(sock, engine, starting)
+    finally:
+        await engine.stop()
+        # Stopped, it does not go on; what became of it has been told.
+        starting.cancel()
+        await asyncio.wait([starting])
+
+
+async def serve(sock: socket.socket, engine: Engine, starting: asyncio.Future[None]) -> None:
+    """Let the gateway at the other end use this engine until it says stop or is gone; the engine runs on.
+
+    starting: done once the engine has started, or failed to.
+    """
+    host = _Host(engine)
+    try:
+        await host.serve(sock, starting)
+    finally:
+        await host.close()
+
+
+class _Host:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._channel: Channel[ToGateway, ToHost] = Channel(ToHost, self._heard, self._end)
+        self._ended = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._generations: dict[int, asyncio.Task[None]] = {}
+        self._state: State | None = None
+        self._load = Load(0, 0)
+        self._measuring = asyncio.Lock()
+
+    async def serve(self, sock: socket.socket, starting: asyncio.Future[None]) -> None:
+        await self._channel.open(sock)
+        # Told in a later turn of the loop, behind the first look.
+        starting.add_done_callback(self._started)
+        while not self._ended.is_set():
+            self._look()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await self._ended.wait()
+        starting.remove_done_callback(self._started)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._channel.close()
+
+    def _end(self) -> None:
+        self._ended.set()
+
+    def _started(self, starting: asyncio.Future[None]) -> None:
+        if starting.cancelled():
+            return
+        self._look()
+        try:
+            starting.result()
+            profile, most = self._engine.profile(), self._engine.capacity().max_running
+            self._channel.say(Started(profile=profile, max_running=most))
+        except StartupError as error:
+            self._channel.say(Started(error.message, "".join(traceback.format_exception(error))))
+        except Exception as error:
+            _log.exception("the engine could not be started")
+            sentence = f"The engine could not be started ({type(error).__name__}: {error})."
+            self._channel.say(Started(sentence, "".join(traceback.format_exception(error))))
+
+    def _look(self) -> None:
+        """Say what has changed."""
+        health = self._engine.health()
+        log_path = getattr(self._engine, "log_path", None)
+        if (state := State(health, None if log_path is None else str(log_path))) != self._state:
+            self._state = state
+            self._channel.say(state)
+        self._look_at_load()
+
+    def _look_at_load(self) -> None:
+        capacity = self._engine.capacity()
+        if (load := Load(capacity.running, capacity.waiting)) != self._load:
+            self._load = load
+            self._channel.say(load)
+
+    # ------------------------------------------------------------ what the gateway says
+
+    def _heard(self, message: ToHost) -> None:
+        match message:
+            case Wanted():
+                self._generations[message.number] = task = self._run(self._generate(message))
+                # Not in the coroutine: one that is cancelled before its first step never runs.
+                task.add_done_callback(lambda _: self._generations.pop(message.number, None))
+            case Aborted():
+                if (running := self._generations.get(message.number)) is not None:
+                    running.cancel()
+            case Asked():
+                self._run(self._measure(message))
+            case Stop():
+                self._end()
+
+    def _run(self, coroutine: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _generate(self, wanted: Wanted) -> None:
+        number, say = wanted.number, self._channel.say
+        try:
+            async with aclosing(self._engine.generate(wanted.request)) as events:
+                async for event in events:
+                    # With it, so that who has a token knows that something runs.
+                    self._look_at_load()
+                    say(Generated(number, event))
+        except GatewayError as error:
+            # It may be the first to know that the engine died.
+            self._look()
+            say(broken(number, error))
+        except Exception as error:
+            _log.exception("a generation failed")
+            say(Broken(number, False, f"The engine could not translate this text ({type(error).__name__})."))
+
+    async def _measure(self, asked: Asked) -> None:
+        # One at a time: threads that write pages together take turns with the event loop.
+        async with self._measuring:
+            page = await self._engine.metrics(asked.names)
+        self._channel.say(Measured(asked.number, page))

@@ -1,0 +1,380 @@
+"""An engine in a process of its own, as the Engine port has it.
+
+Its process can be killed with all it started, takes no time from the gateway's event loop, and takes the gateway
+with it in no case. It is started by `multiprocessing`, so what builds the engine has to be picklable.
+Knows: processes, `hosting`'s messages. Must not know: which engine it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import multiprocessing
+import signal
+import socket
+from collections.abc import AsyncGenerator, Callable, Sequence
+from multiprocessing import resource_tracker
+from multiprocessing.util import Finalize
+from pathlib import Path
+from typing import ClassVar
+
+from gateway.domain.engine import (
+    EngineCapacity,
+    EngineHealth,
+    EngineProfile,
+    EngineState,
+    TokenEvent,
+    TranslationRequest,
+)
+from gateway.domain.errors import EngineUnavailable, GatewayError, StartupError
+from gateway.domain.ports import Engine
+from gateway.engines.host import main, processes
+from gateway.engines.host.channel import Channel
+from gateway.engines.host.messages import (
+    Aborted,
+    Asked,
+    Broken,
+    Generated,
+    Load,
+    Measured,
+    Started,
+    State,
+    Stop,
+    ToGateway,
+    ToHost,
+    Wanted,
+    error_of,
+)
+from gateway.engines.in_flight import Generations
+
+__all__ = ["Host", "HostedEngine", "processed"]
+
+_log = logging.getLogger(__name__)
+
+# For a host that was told to stop, whose engine may first have to be killed; for a killed one to be gone; between
+# looks at one that ends.
+_GRACE_S, _KILL_S, _LOOK_S = 35.0, 5.0, 0.02
+
+# For its metrics, which a thread of it writes.
+_METRICS_S = 2.0
+
+
+class Host:
+    """A process that hosts an engine: our end of its socket, and the process, where it is ours to end."""
+
+    def __init__(self, sock: socket.socket, process: multiprocessing.process.BaseProcess | None) -> None:
+        self.sock = sock
+        self._process = process
+        self._found: frozenset[processes.Process] = frozenset()
+
+    @property
+    def ending(self) -> str:
+        """How its process ended, as far as that is known; waits a moment for it."""
+        if self._process is None:
+            return ""
+        self._process.join(_LOOK_S)
+        code = self._process.exitcode
+        if code is None:
+            return ""
+        return f" by signal {-code}" if code < 0 else f" with status {code}"
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a process of ours to wait for."""
+        return self._process is not None and self._process.is_alive()
+
+    def find(self) -> None:
+        """Remember what it has started so far: of a dead one it could not be found any more."""
+        # The number of one that was waited for may be somebody else's by now.
+        own = processes.of(self._process.pid) if self._process is not None and self.alive else frozenset()
+        self._found |= processes.descendants(self._found | own)
+
+    def kill(self) -> None:
+        """Leave none of its processes; blocks for a moment."""
+        self.find()
+        if left := processes.kill(self._found, _KILL_S):
+            _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
+
+
+def processed(build: Callable[[], Engine]) -> Host:
+    """Start a process that hosts what `build` makes."""
+    ours, theirs = socket.socketpair()
+    log_level = logging.getLogger("gateway").getEffectiveLevel()
+    process = multiprocessing.get_context("spawn").Process(
+        target=main.run, args=(theirs, build, log_level), name="engine host"
+    )
+    # It would be started with the process, and unblock signals as it is.
+    resource_tracker.ensure_running()
+    # Inherited: from its first instruction on, the new process is not ended by what is meant for this one.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, main.SIGNALS)
+    try:
+        process.start()
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        theirs.close()
+    return Host(ours, process)
+
+
+class HostedEngine:
+    """Engine port over an engine in another process. open: starts that process, or finds it."""
+
+    # The log of the newest engine that failed is kept for the operator; those before it are not.
+    _kept_log: ClassVar[Path | None] = None
+
+    def __init__(self, open: Callable[[], Host]) -> None:
+        self._open = open
+        self._host: Host | None = None
+        self._last_resort: Finalize | None = None
+        self._was_ready = self._failed = False
+        self._channel: Channel[ToHost, ToGateway] | None = None
+        self._health = EngineHealth(EngineState.STARTING, "starting")
+        self._capacity = EngineCapacity(0, 0, 0)
+        self._profile: EngineProfile | None = None
+        self._started: asyncio.Future[Started] | None = None
+        self._generations = Generations()
+        self._answers: dict[int, _Answer] = {}
+        self._numbers = itertools.count(1)
+        self._measuring: dict[int, asyncio.Future[bytes]] = {}
+        self.log_path: Path | None = None
+
+    # ------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        if self._health.state is not EngineState.STARTING:
+            raise StartupError(f"The engine is not started: {self._health.reason}.")
+        self._started = asyncio.get_running_loop().create_future()
+        channel: Channel[ToHost, ToGateway] = Channel(ToGateway, self._heard, self._lost)
+        self._channel = channel
+        try:
+            self._host = host = self._open()
+        except Exception as error:
+            self._becomes(EngineHealth(EngineState.FAILED, f"its process could not be started: {error}"))
+            raise StartupError(f"The engine's process could not be started ({error}).") from error
+        # The interpreter waits for its child processes at its end; this comes before.
+        self._last_resort = Finalize(self, host.kill, exitpriority=10)
+        await channel.open(host.sock)
+        started = await self._started
+        if started.failed is not None:
+            refusal = StartupError(started.failed)
+            if started.trace:
+                refusal.add_note(f"\nIn the engine's process:\n{started.trace}")
+            raise refusal
+        await asyncio.to_thread(host.find)
+
+    async def stop(self) -> None:
+        self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
+        self._generations.end("The engine was stopped.")
+        self._starts(Started("The engine was stopped while it started."))
+        self._measured_nothing()
+        keep_log = self._failed
+        if (host := self._host) is not None:
+            await asyncio.to_thread(host.find)
+            # One that only loads has nothing to finish, and takes its time to see that it should.
+            if self._was_ready or self._failed:
+                # An engine that ends in order leaves its log where there is something to be read in it.
+                keep_log = not await self._ends(host) or (self.log_path is not None and self.log_path.exists())
+            await asyncio.to_thread(host.kill)
+            self._host = None
+            if self._last_resort is not None:
+                self._last_resort.cancel()
+            if self._channel is not None:
+                self._channel.close()
+            # Closing twice is fine; it may have been cancelled before the channel had it.
+            host.sock.close()
+            self._discard_log(keep_log)
+
+    async def _ends(self, host: Host) -> bool:
+        """Ask the host to end, and wait; false when it does not."""
+        assert self._channel is not None  # noqa: S101 -- there is a host
+        self._channel.say(Stop())
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + _GRACE_S
+        while host.alive:
+            if loop.time() > until_s:
+                return False
+            await asyncio.sleep(_LOOK_S)
+        return True
+
+    def _discard_log(self, keep: bool) -> None:
+        if self.log_path is None or self.log_path == HostedEngine._kept_log:
+            return
+        if not keep:
+            self.log_path.unlink(missing_ok=True)
+            return
+        # After a failure the log is what the operator was pointed to.
+        if HostedEngine._kept_log is not None:
+            HostedEngine._kept_log.unlink(missing_ok=True)
+        HostedEngine._kept_log = self.log_path
+
+    # ------------------------------------------------------------ what the host says
+
+    def _heard(self, message: ToGateway) -> None:
+        match message:
+            case Generated():
+                if (answer := self._answers.get(message.number)) is not None:
+                    answer.add(message.event)
+            case Broken():
+                if (answer := self._answers.get(message.number)) is not None:
+                    answer.fail(error_of(message))
+            case Load():
+                self._capacity = EngineCapacity(self._capacity.max_running, message.running, message.waiting)
+            case State():
+                if message.log_path is not None:
+                    self.log_path = Path(message.log_path)
+                if self._host is not None and self._health.state is EngineState.STARTING:
+                    # Of a host that dies while it loads, what it has started could not be found any more.
+                    asyncio.get_running_loop().run_in_executor(None, self._host.find)
+                # That it is ready is known once it has been told what it can do.
+                if message.health.state is not EngineState.READY:
+                    self._becomes(message.health)
+            case Started():
+                self._starts(message)
+            case Measured():
+                if (measuring := self._measuring.get(message.number)) is not None and not measuring.done():
+                    measuring.set_result(message.page)
+
+    def _starts(self, started: Started) -> None:
+        if self._started is None or self._started.done():
+            return
+        if started.failed is not None:
+            self._becomes(EngineHealth(EngineState.FAILED, started.failed))
+        else:
+            self._profile = started.profile
+            self._capacity = EngineCapacity(started.max_running, self._capacity.running, self._capacity.waiting)
+            self._was_ready = True
+            self._becomes(EngineHealth(EngineState.READY))
+        self._started.set_result(started)
+
+    def _becomes(self, health: EngineHealth) -> None:
+        # The first reason for a failure is the one that matters, and nothing follows the end.
+        if self._health.state in (EngineState.FAILED, EngineState.STOPPED):
+            return
+        self._health = health
+        if health.state is EngineState.FAILED:
+            self._failed = True
+            self._generations.end("The engine died.")
+
+    def _lost(self) -> None:
+        self._measured_nothing()
+        if self._health.state in (EngineState.FAILED, EngineState.STOPPED):
+            return
+        how = self._host.ending if self._host is not None else ""
+        log = f" (log: {self.log_path})" if self.log_path else ""
+        self._becomes(EngineHealth(EngineState.FAILED, f"the engine's process ended{how}{log}"))
+        self._starts(Started(f"The engine's process ended{how} while it started{log}."))
+
+    def _measured_nothing(self) -> None:
+        for measuring in self._measuring.values():
+            if not measuring.done():
+                measuring.set_result(b"")
+
+    # ------------------------------------------------------------ generations
+
+    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        if self._health.state is not EngineState.READY:
+            raise self._not_ready()
+        return self._generate(request)
+
+    async def _generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        generation = self._generations.open()
+        number = next(self._numbers)
+        self._answers[number] = answer = _Answer()
+        assert self._channel is not None  # noqa: S101 -- ready engines have it
+        try:
+            self._channel.say(Wanted(number, request))
+            while not answer.over:
+                with generation:
+                    event = await answer.take()
+                yield event
+        finally:
+            generation.close()
+            del self._answers[number]
+            if not answer.over:
+                self._channel.say(Aborted(number))
+
+    def _not_ready(self) -> EngineUnavailable:
+        return EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=2_000)
+
+    # ------------------------------------------------------------ state
+
+    def health(self) -> EngineHealth:
+        return self._health
+
+    def capacity(self) -> EngineCapacity:
+        return self._capacity
+
+    def profile(self) -> EngineProfile:
+        if self._profile is None:
+            raise self._not_ready()
+        return self._profile
+
+    async def metrics(self, names: Sequence[str] = ()) -> bytes:
+        if self._channel is None or self._health.state is not EngineState.READY:
+            return b""
+        number = next(self._numbers)
+        measuring: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._measuring[number] = measuring
+        self._channel.say(Asked(number, list(names)))
+        try:
+            # One that hangs must not take the gateway's own metrics with it.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_METRICS_S):
+                    return await measuring
+            return b""
+        finally:
+            del self._measuring[number]
+
+
+class _Answer:
+    """What a generation has said and its reader has not taken yet, as one event."""
+
+    __slots__ = ("_error", "_event", "_reader", "over")
+
+    def __init__(self) -> None:
+        # The last event or an error was taken.
+        self.over = False
+        self._event: TokenEvent | None = None
+        self._error: GatewayError | None = None
+        self._reader: asyncio.Future[None] | None = None
+
+    def add(self, event: TokenEvent) -> None:
+        untaken = self._event
+        self._event = event if untaken is None else _joined(untaken, event)
+        self._wake()
+
+    def fail(self, error: GatewayError) -> None:
+        self._error = error
+        self._wake()
+
+    async def take(self) -> TokenEvent:
+        """What there is, once there is something; what came before an error is taken before it."""
+        if self._event is None and self._error is None:
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        event, self._event = self._event, None
+        if event is None:
+            assert self._error is not None  # noqa: S101 -- one of the two woke us
+            self.over = True
+            raise self._error
+        self.over = event.finish is not None
+        return event
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+
+def _joined(first: TokenEvent, second: TokenEvent) -> TokenEvent:
+    return TokenEvent(
+        text=first.text + second.text,
+        tokens=first.tokens + second.tokens,
+        finish=second.finish,
+        prompt_tokens=second.prompt_tokens,
+        cached_tokens=second.cached_tokens,
+        reused=first.reused + second.reused,
+    )

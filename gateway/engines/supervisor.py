@@ -1,0 +1,301 @@
+"""Replaces an engine that died or hangs: one engine at a time, built anew by a factory.
+
+Knows: an engine's health, how long it has said nothing, back-off. Must not know: which engine it is, who waits
+for a translation, what is done about those that were running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Literal
+
+from gateway import metrics
+from gateway.domain.engine import (
+    EngineCapacity,
+    EngineHealth,
+    EngineProfile,
+    EngineState,
+    TokenEvent,
+    TranslationRequest,
+)
+from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
+from gateway.domain.ports import Engine
+from gateway.engines.in_flight import Generations
+
+__all__ = ["STEADY_S", "Supervisor"]
+
+_log = logging.getLogger(__name__)
+
+# An engine that was ready for so long before it died starts a new row of failures.
+STEADY_S = 180.0
+
+_POLL_S = 0.25
+# Adapters bound their own `stop`; this is for one that does not keep its word.
+_STOP_S = 60.0
+# A later start that takes so much longer than the first hangs. The first may download and compile.
+_START_FACTOR, _START_LEAST_S = 4.0, 120.0
+
+
+class Supervisor:
+    """Engine port over engines that come and go.
+
+    build: makes an engine that is not started. stall_s: an engine that has generations in flight, whose readers
+    wait, and gives no token for so long hangs. max_restarts: failures in a row, crashes or failed starts, that are
+    made good; with one more the engine is `FAILED`, and is tried again every `backoff_max_s` all the same.
+    backoff_s: the first pause is up to so long, each later one in a row up to twice as long as the one before.
+    on_change: is told each new state, once. What `health` says of a restart is meant for everybody, so it has no
+    details; these are logged.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[], Engine],
+        *,
+        stall_s: float = 60.0,
+        max_restarts: int = 5,
+        backoff_s: float = 1.0,
+        backoff_max_s: float = 60.0,
+        on_change: Callable[[EngineHealth], None] = lambda _: None,
+    ) -> None:
+        self.on_change = on_change
+        self._build = build
+        self._stall_s = stall_s
+        self._max_restarts = max_restarts
+        self._backoff_s = backoff_s
+        self._backoff_max_s = backoff_max_s
+        self._engine: Engine | None = None
+        self._health = EngineHealth(EngineState.STARTING, "starting")
+        self._profile: EngineProfile | None = None
+        self._max_running = 0
+        self._generations = Generations()
+        self._dead = asyncio.Event()
+        self._failures = 0
+        self._ready_s = self._start_limit_s = 0.0
+        self._watching: asyncio.Task[None] | None = None
+
+    @property
+    def engine(self) -> Engine | None:
+        """The one that serves, or is being started."""
+        return self._engine
+
+    # ------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        began_s = time.monotonic()
+        self._engine = engine = self._build()
+        try:
+            await engine.start()
+        except Exception as error:
+            if not self._stopped:
+                self._become(EngineHealth(EngineState.FAILED, _reason(error)))
+            raise
+        if self._stopped:
+            raise StartupError("The engine was stopped while it started.")
+        self._start_limit_s = max(_START_LEAST_S, _START_FACTOR * (time.monotonic() - began_s))
+        self._serve(engine)
+        # Awaited by `stop`.
+        self._watching = asyncio.create_task(self._watch(), name="engine supervisor")
+
+    async def stop(self) -> None:
+        if not self._stopped:
+            self._become(EngineHealth(EngineState.STOPPED, "the engine was stopped"))
+        self._generations.end("The engine was stopped.")
+        if (watching := self._watching) is not None:
+            self._watching = None
+            watching.cancel()
+            await asyncio.wait([watching])
+        # Whatever stage a replacement was in, this is the engine that may have a process; stopping twice is fine.
+        await self._discard()
+
+    @property
+    def _stopped(self) -> bool:
+        return self._health.state is EngineState.STOPPED
+
+    def _become(self, health: EngineHealth) -> None:
+        told, self._health = self._health, health
+        if told.state is health.state:
+            return
+        try:
+            self.on_change(health)
+        except Exception:
+            _log.exception("the engine is %s, and telling so failed", health.state.value)
+
+    def _serve(self, engine: Engine) -> None:
+        """Let generations into an engine that has started."""
+        self._profile = engine.profile()
+        self._max_running = engine.capacity().max_running
+        self._generations = Generations()
+        self._dead.clear()
+        self._ready_s = time.monotonic()
+        self._become(EngineHealth(EngineState.READY))
+
+    # ------------------------------------------------------------ death and replacement
+
+    async def _watch(self) -> None:
+        while True:
+            await self._until_dead()
+            await self._replace()
+
+    async def _until_dead(self) -> None:
+        assert self._engine is not None  # noqa: S101 -- set by start
+        generations = self._generations
+        poll_s = min(_POLL_S, self._stall_s / 4)
+        seen, quiet_s, looked_s = -1, 0.0, time.monotonic()
+        while not self._dead.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(poll_s):
+                    await self._dead.wait()
+            if (health := self._engine.health()).state is not EngineState.READY:
+                self._died("crash", health.reason)
+                return
+            now_s = time.monotonic()
+            if generations.waiting and generations.progress == seen:
+                # A process that did not run itself has not seen the engine be quiet.
+                quiet_s += min(now_s - looked_s, 2 * poll_s)
+            else:
+                quiet_s = 0.0
+            seen, looked_s = generations.progress, now_s
+            if quiet_s >= self._stall_s:
+                self._died("stall", f"it gave no token for {self._stall_s:g} s")
+                return
+
+    def _died(self, what: Literal["crash", "stall"], reason: str) -> None:
+        """The engine is of no use any more; whoever waits for it learns that now."""
+        if self._dead.is_set() or self._stopped:
+            return
+        self._dead.set()
+        metrics.ENGINE_RESTARTS.labels(what).inc()
+        if time.monotonic() - self._ready_s >= STEADY_S:
+            self._failures = 0
+        said = "died" if what == "crash" else "hung"
+        _log.error("the engine %s: %s", said, reason)
+        self._failed(f"The engine {said} and is being started again.")
+        self._generations.end("The engine died; it is being started again.")
+
+    def _failed(self, sentence: str) -> None:
+        """One more failure in a row."""
+        self._failures += 1
+        if self._failures > self._max_restarts:
+            sentence = (
+                f"The engine failed {self._failures} times in a row; it is tried again every "
+                f"{self._backoff_max_s:g} s."
+            )
+            self._become(EngineHealth(EngineState.FAILED, sentence))
+        else:
+            self._become(EngineHealth(EngineState.RESTARTING, sentence))
+
+    async def _replace(self) -> None:
+        died_s = time.monotonic()
+        await self._discard()
+        while True:
+            await asyncio.sleep(self._pause_s())
+            try:
+                self._engine = engine = self._build()
+                async with asyncio.timeout(self._start_limit_s):
+                    await engine.start()
+            except Exception as error:
+                metrics.ENGINE_START_FAILURES.inc()
+                _log.error("the engine could not be started again: %s", _reason(error))
+                await self._discard()
+                self._failed("The engine could not be started again so far; it is tried once more.")
+            else:
+                break
+        self._serve(engine)
+        took_s = time.monotonic() - died_s
+        metrics.ENGINE_RESTART_S.observe(took_s)
+        _log.warning("the engine is ready again after %.1f s", took_s)
+
+    def _pause_s(self) -> float:
+        if self._health.state is EngineState.FAILED:
+            return self._backoff_max_s
+        # Exponential with full jitter: several gateways that share what made them fail do not come back together.
+        most_s = min(self._backoff_max_s, self._backoff_s * 2.0 ** (self._failures - 1))
+        return random.uniform(0, most_s)  # noqa: S311 -- no secret
+
+    async def _discard(self) -> None:
+        """Stop the present engine. Its end is bounded, and its failure is nobody else's."""
+        if self._engine is None:
+            return
+        try:
+            async with asyncio.timeout(_STOP_S):
+                await self._engine.stop()
+        except Exception:
+            _log.exception("the old engine could not be stopped")
+
+    # ------------------------------------------------------------ generations
+
+    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        self._check()
+        assert self._engine is not None  # noqa: S101 -- ready
+        generations = self._generations
+        generation = generations.open()
+        try:
+            async with aclosing(self._engine.generate(request)) as events:
+                while True:
+                    with generation:
+                        try:
+                            event = await anext(events)
+                        except StopAsyncIteration:
+                            return
+                    generations.progress += 1
+                    yield event
+        except EngineUnavailable as error:
+            # The engine knows before its health was asked.
+            if generations is self._generations:
+                self._died("crash", error.message)
+            raise
+        finally:
+            generation.close()
+
+    def _check(self) -> None:
+        health = self.health()
+        match health.state:
+            case EngineState.READY:
+                return
+            case EngineState.RESTARTING:
+                raise EngineRestarting(health.reason, retry_after_ms=5_000)
+            case _:
+                raise EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=2_000)
+
+    # ------------------------------------------------------------ state
+
+    def health(self) -> EngineHealth:
+        if self._engine is None:
+            return self._health
+        match self._health.state, (inner := self._engine.health()).state:
+            case EngineState.STARTING, EngineState.STARTING:
+                return inner  # says how far it is; whether it is ready is said by `start`
+            case EngineState.READY, (EngineState.FAILED | EngineState.STOPPED):
+                # Seen before `_watch` sees it.
+                return EngineHealth(EngineState.RESTARTING, "The engine died and is being started again.")
+            case _:
+                return self._health
+
+    def capacity(self) -> EngineCapacity:
+        if self._engine is not None and self._health.state in (EngineState.STARTING, EngineState.READY):
+            return self._engine.capacity()
+        return EngineCapacity(self._max_running, 0, 0)
+
+    def profile(self) -> EngineProfile:
+        if self._profile is not None:
+            return self._profile
+        if self._engine is not None:
+            return self._engine.profile()
+        raise EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=2_000)
+
+    async def metrics(self, names: Sequence[str] = ()) -> bytes:
+        return b"" if self._engine is None else await self._engine.metrics(names)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, StartupError):
+        return error.message.rstrip(".")
+    if isinstance(error, TimeoutError):
+        return "it took too long"
+    return f"{type(error).__name__}: {error}"

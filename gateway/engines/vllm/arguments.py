@@ -1,0 +1,160 @@
+"""How vLLM is to run a model: its engine arguments and environment, made from the options.
+
+Knows: vLLM's names, on 0.26 (CUDA) and 0.32 (CPU), and which settings suit short requests that come and go all the
+time. Must not know: generations, tokenizers. vLLM is imported only to be asked about attention, on a GPU.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from gateway.engines.vllm import hardware
+
+__all__ = ["VllmOptions", "engine_arguments", "engine_environment"]
+
+_log = logging.getLogger(__name__)
+
+# Tokens of a step where all steps run inside captured graphs. With more, a step and with it everybody's next token
+# takes longer; with fewer, prompts wait for one another. Measured: docs/tuning.md.
+_STEP_TOKENS = 1_024
+
+# Capturing takes memory and time for each size; larger steps are long enough to be launched without a graph.
+_MOST_CAPTURED_TOKENS = 2_048
+
+# Engine arguments, or entries of `compilation_config`, that say which steps are captured.
+_GRAPH_ARGUMENTS = {
+    "cudagraph_mode",
+    "cudagraph_capture_sizes",
+    "max_cudagraph_capture_size",
+    "optimization_level",
+}
+
+
+class VllmOptions(Struct, frozen=True, kw_only=True):
+    """How to run the model; the defaults suit a laptop CPU and a small meeting load.
+
+    model: a folder, or a name that vLLM can resolve. family: a prompt family, or null to detect it.
+    max_num_seqs: sequences in a batch. Match it to the load you measured, not to what the GPU could hold:
+    a larger batch makes every token of everybody slower.
+    max_model_len: prompt + output, tokens; null takes the model's own. kv_cache_gib: cache on a CPU.
+    output_tokens_per_source_token, output_tokens_base: the output limit is base + factor × source tokens.
+    delta_interval_s: the engine hands on new text about so often, seconds, the first and the last at once; 0: each
+    token. extra: further vLLM engine arguments, as they are named there; they win over what is chosen here.
+    """
+
+    model: str
+    family: str | None = None
+    max_num_seqs: int = 16
+    max_model_len: int | None = None
+    dtype: str = "auto"
+    gpu_memory_utilization: float = 0.9
+    kv_cache_gib: float = 1.0
+    enforce_eager: bool | None = None
+    max_num_batched_tokens: int | None = None
+    card_sampling: bool = False
+    output_tokens_per_source_token: float = 3.0
+    output_tokens_base: int = 32
+    delta_interval_s: float = 0.0
+    extra: Mapping[str, Any] = {}
+
+
+def engine_environment(options: VllmOptions) -> dict[str, str]:
+    """Environment variables for vLLM, of which those that are set already keep their value."""
+    environment = {
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_LOGGING_LEVEL": "INFO",
+        "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    if not hardware.gpu_present():
+        environment["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, round(options.kv_cache_gib)))
+        if _eager(options):
+            # Eager mode leaves some functions to torch.compile, which takes half a minute at their first use.
+            environment["TORCHDYNAMO_DISABLE"] = "1"
+    if Path(options.model).is_dir():
+        environment |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+    return environment
+
+
+def engine_arguments(options: VllmOptions) -> dict[str, Any]:
+    """The arguments of `AsyncEngineArgs`, or `EngineArgs`; on a GPU this imports vLLM, which takes seconds."""
+    on_cpu = not hardware.gpu_present()
+    arguments: dict[str, Any] = {
+        "model": options.model,
+        "dtype": hardware.cpu_dtype() if options.dtype == "auto" and on_cpu else options.dtype,
+        "max_num_seqs": options.max_num_seqs,
+        "max_model_len": options.max_model_len,
+        "max_num_batched_tokens": options.max_num_batched_tokens,
+        "enforce_eager": _eager(options),
+        "enable_prefix_caching": True,
+        "scheduling_policy": "priority",
+        "trust_remote_code": False,
+    }
+    if on_cpu:
+        # The prefix cache finds whole blocks only; vLLM's own 128 tokens are more than most prompts have.
+        arguments["block_size"] = 32
+    else:
+        arguments["gpu_memory_utilization"] = options.gpu_memory_utilization
+    arguments |= dict(options.extra)
+    arguments = {name: value for name, value in arguments.items() if value is not None}
+    return arguments if on_cpu else _with_graphs(arguments)
+
+
+def _eager(options: VllmOptions) -> bool:
+    return not hardware.gpu_present() if options.enforce_eager is None else options.enforce_eager
+
+
+def _with_graphs(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The same, so that every step runs inside a captured graph, where attention can be captured for it.
+
+    Utterances are short, so prompts join decoding sequences at nearly every step. vLLM leaves such mixed steps
+    outside of its full graphs unless it is told otherwise, launches their kernels one by one, and the GPU waits.
+    """
+    compilation = arguments.get("compilation_config", {})
+    if arguments.get("enforce_eager") or not isinstance(compilation, dict):
+        return arguments
+    # Whoever chooses one of these chooses them all: they have to fit together, or vLLM refuses them.
+    chosen = arguments.keys() | compilation.keys()
+    if not chosen.isdisjoint(_GRAPH_ARGUMENTS) or arguments.get("enable_chunked_prefill") is False:
+        return arguments
+    if not _captures_mixed_steps(arguments):
+        return arguments
+    # A step above the largest captured size would run outside again.
+    tokens = arguments.get("max_num_batched_tokens") or max(_STEP_TOKENS, 2 * arguments["max_num_seqs"])
+    captured = min(tokens, _MOST_CAPTURED_TOKENS)
+    return arguments | {
+        "max_num_batched_tokens": tokens,
+        "compilation_config": {"cudagraph_mode": "FULL", "max_cudagraph_capture_size": captured, **compilation},
+    }
+
+
+def _captures_mixed_steps(arguments: dict[str, Any]) -> bool:
+    """Whether the attention backend that vLLM will choose can be captured for steps of prompts and decoding."""
+    try:
+        from vllm.config import set_current_vllm_config
+        from vllm.engine.arg_utils import EngineArgs
+        from vllm.v1.attention.backend import AttentionCGSupport
+        from vllm.v1.attention.selector import get_attn_backend
+
+        config = EngineArgs(**arguments).create_engine_config()
+        with set_current_vllm_config(config):
+            backend = get_attn_backend(
+                config.model_config.get_head_size(), config.model_config.dtype, config.cache_config.cache_dtype
+            )
+            # The support of those that matter does not depend on the cache.
+            support = backend.get_builder_cls().get_cudagraph_support(config, None)
+    except Exception as error:
+        # Whatever is wrong with the arguments comes up again when the engine is built, and is reported then.
+        _log.warning(
+            "vLLM does not say what its attention can do; its own graphs are used, which may be slower (%s: %s)",
+            type(error).__name__,
+            error,
+        )
+        return False
+    _log.info("attention: %s, graphs: %s", backend.get_name(), support.name)
+    return bool(support is AttentionCGSupport.ALWAYS)

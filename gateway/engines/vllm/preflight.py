@@ -1,0 +1,95 @@
+"""What keeps a model from being loaded: looked for before it is tried, explained to an operator after it failed.
+
+Knows: a model's folder, the machine's memory, vLLM's complaints. Must not know: how an engine is started.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gateway.domain.errors import InvalidValue, StartupError
+from gateway.engines.prompting import families
+from gateway.engines.vllm import hardware
+
+__all__ = ["check_memory", "find_family", "read_config", "refusal"]
+
+# Two Python processes with torch.
+_PROCESSES_GIB = 2
+_ERROR_LINE = re.compile(r"(?:^|\s)(?:[\w.]*(?:Error|Exception)): (?P<text>.+)$", re.MULTILINE)
+# pydantic's way of saying that an argument is bad.
+_VALIDATION = re.compile(r"Value error, (?P<text>.+?)(?: \[type=|\n|$)")
+_ADVICE = (
+    (
+        r"out of memory|no available memory|free memory|not enough memory|kv cache",
+        "Lower --gpu-memory-utilization or --max-model-len, free the device, or choose a smaller model.",
+    ),
+    (
+        r"not a local folder|not a valid model identifier|repository not found|offline",
+        "Give a folder or check the name.",
+    ),
+)
+
+
+def read_config(model: str) -> dict[str, Any] | None:
+    """A local model's `config.json`; null for a name that vLLM must resolve. Raises `StartupError`."""
+    folder = Path(model).expanduser()
+    looks_local = folder.is_absolute() or model.startswith((".", "~")) or folder.exists()
+    if not looks_local:
+        return None
+    try:
+        config = json.loads((folder / "config.json").read_text())
+    except FileNotFoundError:
+        raise StartupError(f"There is no model at {folder}: config.json is missing.") from None
+    except (json.JSONDecodeError, OSError) as error:
+        raise StartupError(f"The model at {folder} cannot be read: {error}.") from None
+    if not isinstance(config, dict):
+        raise StartupError(f"The model at {folder} cannot be read: config.json holds no object.")
+    return config
+
+
+def find_family(config: Mapping[str, Any], model: str, name: str | None) -> families.PromptFamily:
+    """How this model wants to be asked. Raises `StartupError`."""
+    try:
+        return families.detect(config, model, name)
+    except InvalidValue as error:
+        raise StartupError(f"The prompt family cannot be chosen: {error.message}") from None
+
+
+def check_memory(model: str, kv_cache_gib: float) -> None:
+    """Raises `StartupError` when weights and cache plainly exceed the machine's free memory."""
+    available_gib = hardware.available_gib()
+    weights = Path(model).expanduser().glob("*.safetensors")
+    weights_gib = sum(file.stat().st_size for file in weights) / 2**30
+    needed_gib = weights_gib + kv_cache_gib + _PROCESSES_GIB
+    if available_gib is not None and needed_gib > available_gib:
+        raise StartupError(
+            f"Too little memory: the model needs about {needed_gib:.1f} GiB (weights {weights_gib:.1f}, cache "
+            f"{kv_cache_gib:.1f}, processes {_PROCESSES_GIB}) and {available_gib:.1f} GiB are free; "
+            "lower engine.kv_cache_gib, choose a smaller model or free memory."
+        )
+
+
+def refusal(error: Exception, model: str, log_path: Path | None) -> StartupError:
+    """What an operator is told: one sentence out of vLLM's own, which is deep in the engine process's log."""
+    if isinstance(error, StartupError):
+        return error
+    cause = str(error) or type(error).__name__
+    if "Engine core initialization failed" in cause:
+        log = log_path.read_text(errors="replace") if log_path else ""
+        told = [match.group("text").strip() for match in _ERROR_LINE.finditer(log)]
+        cause = next((text for text in reversed(told) if "initialization failed" not in text), cause)
+    elif invalid := _VALIDATION.search(cause):
+        cause = invalid.group("text")
+    first, *rest = cause.strip().splitlines()
+    # "Validation failed:" alone tells nothing.
+    cause = f"{first} {rest[0].strip()}" if rest and first.endswith(":") else first
+    for pattern, advice in _ADVICE:
+        if re.search(pattern, cause, re.IGNORECASE):
+            cause = f"{cause.rstrip('.')}. {advice}"
+            break
+    log = f" (engine log: {log_path})" if log_path else ""
+    return StartupError(f"The model {model} could not be loaded: {cause}{log}")

@@ -1,1 +1,0 @@
-"""Adapters of the EventLog port, one module each; each imports its store lazily."""

@@ -1,0 +1,156 @@
+"""The members of a meeting: who is in it, and who reads which language, kept as they come, change and go.
+
+Knows: what members read and how. Must not know: what is said, what they are sent, who may join (`attendance`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gateway.domain.errors import CloseCode, GatewayError
+from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
+from gateway.domain.sessions import Stability
+from gateway.meeting.feed import Feed
+from gateway.protocol.messages import Participant
+from gateway.sessions.machine import Session
+
+if TYPE_CHECKING:
+    from gateway.meeting.room import Meeting
+
+__all__ = ["Member", "Members"]
+
+
+@dataclass(eq=False, kw_only=True)
+class Member:
+    """One session's presence, over one or more connections.
+
+    session: the secret it is resumed with; participant: its public id. since: the offset from which on utterances
+    are its business. stopped: languages it read once → the offset up to which utterances were said while it did.
+    originals: whether it gets the captions of every language. state: the protocol's state, taken over by the next
+    connection. feed, finish: null while it is away, since `away_since_s`; finish closes its connection.
+    """
+
+    meeting: Meeting
+    session: str
+    participant: str
+    name: str
+    speaks: str | None
+    reads: tuple[str, ...]
+    stability: Stability
+    state: Session
+    originals: bool = False
+    since: int = 0
+    feed: Feed | None = None
+    finish: Callable[[CloseCode, GatewayError | None], None] | None = None
+    stopped: dict[str, int] = field(default_factory=dict)
+    away_since_s: float | None = None
+
+    def reads_of(self, lang: str, said: int) -> bool:
+        """Whether it is owed what becomes in `lang` of an utterance that was said at offset `said`."""
+        return said >= self.since and (lang in self.reads or said <= self.stopped.get(lang, -1))
+
+    def wants(self, publication: Publication) -> bool:
+        """Captions go to their speaker, to readers of their language and to those who asked for all of them;
+        outcomes to readers of theirs."""
+        match publication.event:
+            case Said(utterance=said):
+                own = said.participant == self.participant
+                asked = self.originals and publication.offset >= self.since
+                return own or asked or self.reads_of(said.lang, publication.offset)
+            case Translated() | Untranslated() as outcome:
+                return self.reads_of(outcome.lang, outcome.said)
+
+    def described(self) -> Participant:
+        return Participant(self.participant, self.name, self.speaks, list(self.reads))
+
+
+class Members:
+    """The register. Every change costs as much as the member has languages, however many members there are.
+
+    What it hands out are copies, which stay as they are while members come and go.
+    """
+
+    def __init__(self) -> None:
+        self._by_participant: dict[str, Member] = {}
+        self._reading = _ByLanguage()
+        self._reading_live = _ByLanguage()
+        self._owed = _ByLanguage()
+        self._asking: dict[Member, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_participant)
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(tuple(self._by_participant.values()))
+
+    def get(self, participant: str) -> Member | None:
+        return self._by_participant.get(participant)
+
+    def add(self, member: Member) -> None:
+        self._by_participant[member.participant] = member
+        self.note(member)
+
+    def remove(self, member: Member) -> bool:
+        """Whether it was one."""
+        if self._by_participant.pop(member.participant, None) is None:
+            return False
+        for languages in (self._reading, self._reading_live, self._owed):
+            languages.put(member, ())
+        self._asking.pop(member, None)
+        return True
+
+    def note(self, member: Member) -> None:
+        """What a member reads, or how, may have changed; to be called after every such change."""
+        self._reading.put(member, member.reads)
+        self._reading_live.put(member, member.reads if member.stability != "final" else ())
+        self._owed.put(member, (*member.reads, *member.stopped))
+        if member.originals:
+            self._asking[member] = None
+        else:
+            self._asking.pop(member, None)
+
+    def languages(self, but: Member | None = None) -> tuple[str, ...]:
+        """Every language somebody reads, or somebody else, in the order of first mention."""
+        return self._reading.languages(but)
+
+    def live_languages(self) -> tuple[str, ...]:
+        """Those of them that somebody reads while it is being said."""
+        return self._reading_live.languages()
+
+    def readers(self, lang: str) -> tuple[Member, ...]:
+        """Who reads `lang` now, or did for utterances that may still be translated."""
+        return tuple(self._owed.members(lang))
+
+    def hearers(self, utterance: Utterance) -> tuple[Member, ...]:
+        """Readers of what was said, those who asked for whatever is said, and who said it."""
+        hearers = self._owed.members(utterance.lang) | self._asking
+        if (speaker := self.get(utterance.participant)) is not None:
+            hearers[speaker] = None
+        return tuple(hearers)
+
+
+class _ByLanguage:
+    """Language → members, each in the order in which they came; a language without any is not there."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, dict[Member, None]] = {}
+        self._languages: dict[Member, tuple[str, ...]] = {}
+
+    def put(self, member: Member, languages: tuple[str, ...]) -> None:
+        """Under these languages, and under no others any more."""
+        for lang in languages:
+            self._members.setdefault(lang, {})[member] = None
+        for lang in set(self._languages.pop(member, ())).difference(languages):
+            del self._members[lang][member]
+            if not self._members[lang]:
+                del self._members[lang]
+        if languages:
+            self._languages[member] = languages
+
+    def members(self, lang: str) -> dict[Member, None]:
+        return self._members.get(lang, {})
+
+    def languages(self, but: Member | None = None) -> tuple[str, ...]:
+        return tuple(lang for lang, members in self._members.items() if len(members) > (but in members))

@@ -1,0 +1,165 @@
+"""What waits to be written to one connection: bounded in bytes, merged while unsent.
+
+Knows: messages and their order. Must not know: encodings, sockets.
+
+A reader that lags costs the gateway at most `max_bytes`: translation deltas of one utterance and language fold
+into one, the final translation replaces them, a newer partial caption replaces the older one, and past the bound
+the outbox reports `overflowed`, upon which the connection is closed with 4008.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+
+from gateway import metrics
+from gateway.meeting.payload import Payload
+from gateway.protocol.messages import (
+    Caption,
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
+    ServerMessage,
+    SessionUpdated,
+    TranslationDelta,
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceCancelled,
+)
+
+__all__ = ["Outbox"]
+
+# Handed to the writer at once; what it holds is no longer merged, nor counted.
+_BATCH = 64
+
+# (participant, utterance, language); for a caption the language is empty, for a participant the utterance too.
+_Key = tuple[str, str, str]
+
+
+def _never() -> None:
+    """Nobody asks to be told of an overflow."""
+
+
+class Outbox:
+    """A queue with one writer that waits in `get`, and any number of puts, which never wait."""
+
+    def __init__(self, max_bytes: int, on_overflow: Callable[[], None] = _never) -> None:
+        self.overflowed = False
+        self._on_overflow = on_overflow
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._serial = 0
+        self._queue: OrderedDict[int, Payload] = OrderedDict()
+        self._unsettled: dict[_Key, int] = {}
+        self._filled = asyncio.Event()
+        self._roomy = asyncio.Event()
+        self._roomy.set()
+        self._closed = False
+
+    @property
+    def bytes(self) -> int:
+        """Bytes waiting, estimated from above."""
+        return self._bytes
+
+    def put(self, message: ServerMessage) -> None:
+        """Append a message for this reader alone; see `put_shared`."""
+        self.put_shared(Payload(message))
+
+    def put_shared(self, payload: Payload) -> None:
+        """Append a message, or merge it with what is unsent. Dropped once closed or overflowed."""
+        if self._closed or self.overflowed:
+            return
+        match payload.message:
+            case TranslationDelta() as delta:
+                self._put_delta(delta, payload)
+            case TranslationFinal() | TranslationFailed() as end:
+                self._drop((end.participant, end.utterance, end.lang))
+                self._append(payload)
+            case Caption() as caption:
+                key = (caption.participant, caption.utterance, "")
+                self._drop(key)
+                serial = self._append(payload)
+                if not caption.final:
+                    self._unsettled[key] = serial
+            case UtteranceCancelled() as end:
+                for key in [key for key in self._unsettled if key[:2] == (end.participant, end.utterance)]:
+                    self._drop(key)
+                self._append(payload)
+            case ParticipantJoined() | ParticipantUpdated() | ParticipantLeft() as change:
+                # The newest tells all that the earlier ones would have.
+                key = (change.participant, "", "")
+                self._drop(key)
+                self._unsettled[key] = self._append(payload)
+            case SessionUpdated():
+                # What comes after it may be read in another way.
+                self._unsettled.clear()
+                self._append(payload)
+            case _:
+                self._append(payload)
+        if self._bytes > self._max_bytes:
+            self.overflowed = True
+            self._queue.clear()
+            self._unsettled.clear()
+            self._bytes = 0
+            self._on_overflow()
+        self._settle_room()
+        self._filled.set()
+
+    def close(self) -> None:
+        """Nothing more will be put; `get` hands out the rest and then ends."""
+        self._closed = True
+        self._on_overflow = _never  # it belongs to whoever holds this, and the two would keep each other
+        self._roomy.set()
+        self._filled.set()
+
+    async def get(self) -> list[Payload]:
+        """What waits, in order, some at a time; waits until there is something. Empty: closed or overflowed."""
+        while not self._queue and not self._closed and not self.overflowed:
+            self._filled.clear()
+            await self._filled.wait()
+        batch: list[Payload] = []
+        while self._queue and len(batch) < _BATCH:
+            _, payload = self._queue.popitem(last=False)
+            self._bytes -= payload.cost
+            batch.append(payload)
+        if not self._queue:
+            self._unsettled.clear()
+        self._settle_room()
+        return batch
+
+    async def room(self) -> None:
+        """Wait until at most half of the bound is taken, or nothing more can be put."""
+        await self._roomy.wait()
+
+    def _settle_room(self) -> None:
+        if self._closed or self.overflowed or self._bytes <= self._max_bytes // 2:
+            self._roomy.set()
+        else:
+            self._roomy.clear()
+
+    # ------------------------------------------------------------ merging
+
+    def _append(self, payload: Payload) -> int:
+        self._serial += 1
+        self._queue[self._serial] = payload
+        self._bytes += payload.cost
+        return self._serial
+
+    def _put_delta(self, delta: TranslationDelta, payload: Payload) -> None:
+        key = (delta.participant, delta.utterance, delta.lang)
+        serial = self._unsettled.get(key)
+        unsent = self._queue.get(serial) if serial is not None else None
+        if serial is None or unsent is None or not isinstance(unsent.message, TranslationDelta):
+            self._unsettled[key] = self._append(payload)
+            return
+        merged = payload.behind(unsent)
+        self._bytes += merged.cost - unsent.cost
+        self._queue[serial] = merged
+        metrics.OUTBOX_MERGED.inc()
+
+    def _drop(self, key: _Key) -> None:
+        serial = self._unsettled.pop(key, None)
+        if serial is not None and (unsent := self._queue.pop(serial, None)) is not None:
+            self._bytes -= unsent.cost
+            metrics.OUTBOX_MERGED.inc()

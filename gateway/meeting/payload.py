@@ -1,0 +1,51 @@
+"""A message on its way to any number of readers, encoded once per encoding however many they are.
+
+Knows: how much a message weighs. Must not know: who reads it, sockets.
+"""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from gateway.protocol.codec import Codec
+from gateway.protocol.messages import ServerMessage, SessionStarted, TranslationDelta
+
+__all__ = ["Payload"]
+
+# What a message costs beyond its texts: field names, numbers, and Python's own overhead. Generous on purpose.
+_OVERHEAD_BYTES = 256
+
+
+class Payload:
+    """`message` never changes. `cost`: bytes in memory and on the wire, estimated from above."""
+
+    __slots__ = ("_frames", "_merged", "cost", "message")
+
+    def __init__(self, message: ServerMessage) -> None:
+        self.message = message
+        # At most 4 bytes a character in UTF-8, and as many in Python's own strings.
+        self.cost = _OVERHEAD_BYTES + 4 * sum(
+            [len(value) for value in structs.astuple(message) if isinstance(value, str)]
+        )
+        if isinstance(message, SessionStarted):
+            self.cost += len(message.participants) * 2 * _OVERHEAD_BYTES
+        self._frames: dict[str, str | bytes] = {}
+        self._merged: tuple[Payload, Payload] | None = None
+
+    def frame(self, codec: Codec) -> str | bytes:
+        """The frame in one encoding; the same object for every reader."""
+        frame = self._frames.get(codec.subprotocol)
+        if frame is None:
+            frame = self._frames[codec.subprotocol] = codec.encode(self.message)
+        return frame
+
+    def behind(self, unsent: Payload) -> Payload:
+        """This delta and an unsent one before it, in one; the same object for every reader who lags as much."""
+        if self._merged is not None and self._merged[0] is unsent:
+            return self._merged[1]
+        earlier, delta = unsent.message, self.message
+        assert isinstance(earlier, TranslationDelta)  # noqa: S101 -- the outbox merges nothing else
+        assert isinstance(delta, TranslationDelta)  # noqa: S101
+        merged = Payload(structs.replace(delta, committed=earlier.committed + delta.committed))
+        self._merged = (unsent, merged)
+        return merged

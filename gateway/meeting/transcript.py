@@ -1,0 +1,253 @@
+"""The transcript of a meeting: from what its log holds to utterances, cues and files.
+
+Knows: which translation belongs to which utterance, when a cue is shown, how SubRip, WebVTT and plain text are
+written. Must not know: clocks, the log, HTTP, JSON (see `http_messages`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from msgspec import Struct
+
+from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
+
+__all__ = ["Cue", "Spoken", "Transcript", "cues", "plain_text", "subrip", "transcript", "webvtt"]
+
+# Participants whose clocks differ by no more speak into one recording.
+_SHARED_CLOCK_MS = 2_000
+# Nobody's audio is longer: a position beyond it is something else, such as the time of day, and counts as none.
+_POSITION_MS = 100 * 3_600_000
+# How long words take that came without times.
+_CHARS_PER_S = 15
+_ESTIMATE_MS = (1_000, 7_000)
+# The shortest cue.
+_CUE_MS = 300
+
+# Stands in plain text for what is not there (yet).
+_MISSING = "[…]"
+
+
+class Spoken(Struct, frozen=True):
+    """An accepted utterance and what became of it.
+
+    at_ms: Unix time of its acceptance, milliseconds. translations: language → text.
+    failures: language → error code, where there is no translation.
+    """
+
+    utterance: Utterance
+    at_ms: int
+    translations: dict[str, str]
+    failures: dict[str, str]
+
+    def text_in(self, lang: str) -> str | None:
+        """The words as they were said, or their translation; null where there is none (yet)."""
+        return self.utterance.text if lang == self.utterance.lang else self.translations.get(lang)
+
+    @property
+    def position_ms(self) -> tuple[int, int] | None:
+        """(start, end) in the speaker's audio, where both are known and make sense."""
+        start_ms, end_ms = self.utterance.start_ms, self.utterance.end_ms
+        if start_ms is None or end_ms is None or not 0 <= start_ms <= end_ms <= _POSITION_MS:
+            return None
+        return start_ms, end_ms
+
+
+class Transcript(Struct, frozen=True):
+    """Utterances in the order of their acceptance."""
+
+    utterances: tuple[Spoken, ...] = ()
+
+
+class Cue(Struct, frozen=True):
+    """When an utterance is shown: milliseconds from the beginning; `end_ms` is after `start_ms`."""
+
+    start_ms: int
+    end_ms: int
+    spoken: Spoken
+
+
+# ---------------------------------------------------------------- from the log
+
+
+def transcript(publications: Iterable[Publication]) -> Transcript:
+    """What was said, with its translations. Translations of what is no longer held are left out."""
+    utterances: dict[tuple[str, str], Spoken] = {}
+    for publication in publications:
+        match publication.event:
+            case Said(utterance=said):
+                utterances[said.key] = Spoken(said, publication.at_ms, {}, {})
+            case Translated() as done:
+                if (spoken := utterances.get((done.participant, done.utterance))) is not None:
+                    spoken.translations[done.lang] = done.text
+                    spoken.failures.pop(done.lang, None)
+            case Untranslated() as failed:
+                spoken = utterances.get((failed.participant, failed.utterance))
+                if spoken is not None and failed.lang not in spoken.translations:
+                    spoken.failures[failed.lang] = failed.code
+            case _:
+                assert_never(publication.event)
+    return Transcript(tuple(utterances.values()))
+
+
+# ---------------------------------------------------------------- when a cue is shown
+
+
+def cues(transcript: Transcript) -> tuple[Cue, ...]:
+    """One cue per utterance, by start; those of one participant do not overlap."""
+    spans = _recorded(transcript) or _arrived(transcript)
+    by_participant: dict[str, list[int]] = {}
+    for index, spoken in enumerate(transcript.utterances):
+        by_participant.setdefault(spoken.utterance.participant, []).append(index)
+    for indices in by_participant.values():
+        _part(spans, sorted(indices, key=lambda index: spans[index][0]))
+    order = sorted(range(len(spans)), key=lambda index: spans[index][0])
+    return tuple(Cue(*spans[index], transcript.utterances[index]) for index in order)
+
+
+def _recorded(transcript: Transcript) -> list[tuple[int, int]] | None:
+    """The positions as they were given, where they are all positions in one recording."""
+    positions = [spoken.position_ms for spoken in transcript.utterances]
+    spans = [position for position in positions if position is not None]
+    offsets = _offsets_ms(transcript).values()
+    if len(spans) < len(positions) or (offsets and max(offsets) - min(offsets) > _SHARED_CLOCK_MS):
+        return None
+    return spans
+
+
+def _arrived(transcript: Transcript) -> list[tuple[int, int]]:
+    """Times of arrival, and positions mapped to them; the first is 0."""
+    offsets = _offsets_ms(transcript)
+    spans: list[tuple[int, int]] = []
+    newest_ms: dict[str, int] = {}
+    for spoken in transcript.utterances:
+        participant = spoken.utterance.participant
+        if (position := spoken.position_ms) is not None:
+            start_ms, end_ms = (offsets[participant] + time_ms for time_ms in position)
+        else:
+            end_ms = spoken.at_ms
+            start_ms = end_ms - _estimate_ms(spoken.utterance.text)
+            # A long one that came soon after a short one still comes after it.
+            start_ms = max(start_ms, newest_ms.get(participant, start_ms - _CUE_MS) + _CUE_MS)
+        newest_ms[participant] = start_ms
+        spans.append((start_ms, end_ms))
+    first_ms = min((start_ms for start_ms, _ in spans), default=0)
+    return [(start_ms - first_ms, end_ms - first_ms) for start_ms, end_ms in spans]
+
+
+def _offsets_ms(transcript: Transcript) -> dict[str, int]:
+    """Participant → what to add to a position in their audio for the time at which it arrived, at the earliest.
+
+    The least delayed utterance tells: no delay is negative.
+    """
+    offsets: dict[str, int] = {}
+    for spoken in transcript.utterances:
+        if (position := spoken.position_ms) is not None:
+            participant, offset_ms = spoken.utterance.participant, spoken.at_ms - position[1]
+            offsets[participant] = min(offset_ms, offsets.get(participant, offset_ms))
+    return offsets
+
+
+def _estimate_ms(text: str) -> int:
+    least_ms, most_ms = _ESTIMATE_MS
+    return min(max(len(text) * 1_000 // _CHARS_PER_S, least_ms), most_ms)
+
+
+def _part(spans: list[tuple[int, int]], indices: Sequence[int]) -> None:
+    """End each cue of one participant where the next begins, and leave each its shortest time.
+
+    `indices` are by start. A cue that begins too soon after the one before it is moved back.
+    """
+    before: int | None = None
+    for index in indices:
+        start_ms, end_ms = spans[index]
+        if before is not None:
+            earlier_ms, ended_ms = spans[before]
+            start_ms = max(start_ms, earlier_ms + _CUE_MS)
+            spans[before] = (earlier_ms, min(ended_ms, start_ms))
+        spans[index] = (start_ms, max(end_ms, start_ms + _CUE_MS))
+        before = index
+
+
+# ---------------------------------------------------------------- files
+#
+# Without `languages` everything is as it was said. Line ends are those of Unix, and every file ends with one.
+
+
+def subrip(transcript: Transcript, languages: Sequence[str] = ()) -> str:
+    """SubRip (.srt). The format has no escapes: what looks like the arrow of its times becomes another arrow."""
+    blocks: list[str] = []
+    for cue in cues(transcript):
+        if lines := _lines(cue.spoken, languages):
+            if name := _one_line(cue.spoken.utterance.speaker):
+                lines[0] = f"{name}: {lines[0]}"
+            text = _SUBRIP_ARROW.sub("→", "\n".join(lines))
+            times = f"{_timestamp(cue.start_ms, ',')} --> {_timestamp(cue.end_ms, ',')}"
+            blocks.append(f"{len(blocks) + 1}\n{times}\n{text}\n")
+    return "\n".join(blocks)
+
+
+def webvtt(transcript: Transcript, languages: Sequence[str] = (), *, note: str = "") -> str:
+    """WebVTT (.vtt), https://www.w3.org/TR/webvtt1/, with a voice tag where the speaker has a name."""
+    blocks = ["WEBVTT\n"]
+    if comment := _one_line(note):
+        # A comment has no escapes; the arrow alone is forbidden in it.
+        blocks.append(f"NOTE {comment.replace('-->', '→')}\n")
+    for cue in cues(transcript):
+        if lines := _lines(cue.spoken, languages):
+            # What ends a tag, readers take for its end even where it is escaped; hyphens before it make an arrow.
+            name = _one_line(re.sub("[<>]", " ", cue.spoken.utterance.speaker)).rstrip("- ")
+            text = _escaped("\n".join(lines))
+            voice = f"<v {_escaped(name)}>" if name else ""
+            times = f"{_timestamp(cue.start_ms, '.')} --> {_timestamp(cue.end_ms, '.')}"
+            blocks.append(f"{times}\n{voice}{text}\n")
+    return "\n".join(blocks)
+
+
+def plain_text(transcript: Transcript, languages: Sequence[str] = ()) -> str:
+    """For people. One language: a line each. Several: a line per language below the speaker's name."""
+    written = []
+    for cue in cues(transcript):
+        time = _timestamp(cue.start_ms, ".").partition(".")[0]
+        name = _one_line(cue.spoken.utterance.speaker)
+        wanted = languages or (cue.spoken.utterance.lang,)
+        texts = [(lang, _one_line(cue.spoken.text_in(lang) or "") or _MISSING) for lang in wanted]
+        if len(languages) > 1:
+            head = f"[{time}] {name}".rstrip()
+            written.append("\n".join([head, *(f"  [{lang}] {text}" for lang, text in texts), ""]))
+        else:
+            ((_, text),) = texts
+            written.append(f"[{time}] {name}: {text}" if name else f"[{time}] {text}")
+    return "".join(f"{lines}\n" for lines in written)
+
+
+def _lines(spoken: Spoken, languages: Sequence[str]) -> list[str]:
+    """What a cue shows, a line per language; without what is not there."""
+    wanted = languages or (spoken.utterance.lang,)
+    texts = (spoken.text_in(lang) for lang in wanted)
+    return [line for text in texts if text is not None and (line := _one_line(text))]
+
+
+# What any reader may take for the end of a line, and other control characters, with the space behind them.
+_BREAKS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029][\x00-\x20\x7f-\x9f\u2028\u2029]*")
+_SUBRIP_ARROW = re.compile(r"-[ -] *>")
+
+
+def _one_line(text: str) -> str:
+    """The text without line breaks: one would end the line, and two the cue."""
+    # Lone surrogates are not text; no encoding takes them.
+    usable = text.encode("utf-8", "replace").decode()
+    return _BREAKS.sub(" ", usable).strip()
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _timestamp(time_ms: int, point: str) -> str:
+    seconds, milliseconds = divmod(time_ms, 1_000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02}:{minutes:02}:{seconds:02}{point}{milliseconds:03}"

@@ -1,0 +1,168 @@
+"""The machine-readable documentation of the WebSocket: `/asyncapi.json`.
+
+Knows: the structs of `messages`, from which every schema is generated; the error tree; what both documents share.
+Must not know: HTTP endpoints (see `server.openapi`), sockets, settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from inspect import cleandoc
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from gateway import __version__
+from gateway.domain.errors import CloseCode, GatewayError, error_classes
+from gateway.protocol.codec import CODECS
+from gateway.protocol.messages import client_messages, server_messages
+
+__all__ = [
+    "CLOSE_CODES",
+    "LICENSE",
+    "Document",
+    "ErrorMeaning",
+    "asyncapi",
+    "components",
+    "doc",
+    "error_meaning",
+    "plain",
+    "ref",
+    "title",
+]
+
+Document = dict[str, Any]
+
+LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
+
+CLOSE_CODES: dict[CloseCode, str] = {
+    CloseCode.NORMAL: "Done: `session.end` was carried out.",
+    CloseCode.INTERNAL: "A bug of the gateway.",
+    CloseCode.RESTART: "The gateway restarts; reconnect with a random delay.",
+    CloseCode.SLOW_READER: "The client does not read what it is sent; reconnect.",
+    CloseCode.IDLE: "Nothing was sent in time.",
+    CloseCode.DRAINING: "The gateway is draining and takes no new sessions; reconnect elsewhere.",
+    CloseCode.TOO_MANY_SESSIONS: "The gateway holds as many sessions as it may; do not reconnect.",
+    CloseCode.REPLACED: "Another connection resumed this session; do not reconnect.",
+}
+
+
+def asyncapi() -> Document:
+    """The protocol of `/v1/stream`, as an AsyncAPI 3.0 document."""
+    incoming, outgoing = client_messages(), server_messages()
+    # Schemas keep the structs' own names; messages are called what `type` says.
+    names = {cls: str(cls.__struct_config__.tag) for cls in (*incoming, *outgoing)}
+    subprotocols = {"type": "string", "enum": list(CODECS)}
+    closes = [{"code": int(code), "description": meaning} for code, meaning in CLOSE_CODES.items()]
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Live translation stream",
+            "version": __version__,
+            "description": (
+                "One WebSocket carries one session. The first message is `session.start`. Unknown fields are "
+                "ignored; a message that cannot be used gets an `error`, and the session goes on. The same "
+                f"messages travel as text or binary frames, by subprotocol: {', '.join(CODECS)}."
+            ),
+            "license": {"name": LICENSE["name"]},
+        },
+        "defaultContentType": "application/json",
+        "channels": {
+            "stream": {
+                "address": "/v1/stream",
+                "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in names.values()},
+                "bindings": {
+                    "ws": {
+                        "method": "GET",
+                        "headers": {
+                            "type": "object",
+                            "properties": {"Sec-WebSocket-Protocol": subprotocols},
+                        },
+                    }
+                },
+                "x-close-codes": closes,
+            }
+        },
+        "operations": {
+            "fromClient": _operation("receive", "Client to gateway.", [names[cls] for cls in incoming]),
+            "toClient": _operation("send", "Gateway to client.", [names[cls] for cls in outgoing]),
+        },
+        "components": {
+            "messages": {name: _message(cls, name) for cls, name in names.items()},
+            "schemas": components(names),
+        },
+        "x-error-codes": [plain(meaning) for meaning in _error_meanings()],
+    }
+
+
+def _operation(action: str, summary: str, messages: list[str]) -> Document:
+    return {
+        "action": action,
+        "channel": {"$ref": "#/channels/stream"},
+        "summary": summary,
+        "messages": [{"$ref": f"#/channels/stream/messages/{name}"} for name in messages],
+    }
+
+
+def _message(cls: type[Struct], name: str) -> Document:
+    return {
+        "name": name,
+        "title": name,
+        "summary": doc(cls),
+        "contentType": "application/json",
+        "payload": {"$ref": f"#/components/schemas/{cls.__name__}"},
+    }
+
+
+# ---------------------------------------------------------------- errors
+
+
+class ErrorMeaning(Struct, frozen=True):
+    """What a problem's `type` leads to."""
+
+    code: str
+    title: str
+    status: int
+    retryable: bool
+    meaning: str
+
+
+def error_meaning(cls: type[GatewayError]) -> ErrorMeaning:
+    """What there is to know about one class of the tree."""
+    meaning = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
+    return ErrorMeaning(cls.code, title(cls.code), cls.http_status, cls.retryable, meaning)
+
+
+def title(code: str) -> str:
+    """A code as people read it."""
+    return code.replace("_", " ").capitalize()
+
+
+# ---------------------------------------------------------------- schemas
+
+
+def components(structs: Iterable[type[Struct]]) -> Document:
+    """The JSON Schemas of structs and of what they contain, by name."""
+    _, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
+    return dict(components)
+
+
+def ref(cls: type[Struct]) -> Document:
+    """A reference to the schema of a struct."""
+    return {"$ref": f"#/components/schemas/{cls.__name__}"}
+
+
+def doc(cls: type[Struct]) -> str:
+    """What a struct says of itself."""
+    return cleandoc(cls.__doc__ or "")
+
+
+def plain(meaning: ErrorMeaning) -> Document:
+    """The struct as a JSON object."""
+    return {name: getattr(meaning, name) for name in meaning.__struct_fields__}
+
+
+def _error_meanings() -> list[ErrorMeaning]:
+    # Where a parent and its child share a code, the child says what it means.
+    return list({cls.code: error_meaning(cls) for cls in error_classes()}.values())

@@ -1,0 +1,150 @@
+"""Frames to messages and back: JSON text frames or msgpack binary frames, the same messages.
+
+Knows: encodings and how a decoding failure becomes an error that names the field.
+Must not know: what the messages mean or in which order they may come.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from gateway.domain.errors import InvalidMessage, MessageTooLarge, UnknownType
+from gateway.protocol.messages import ClientMessage, ServerMessage
+
+__all__ = ["CODECS", "JSON", "MSGPACK", "Codec", "negotiate", "where_and_why"]
+
+_PATH = re.compile(r" - at `\$\.?(?P<path>.*)`$")
+_ECHO_CHARS = 64
+_MISSING = re.compile(r"missing required field `(?P<name>[^`]+)`")
+
+
+class _Peek(msgspec.Struct):
+    """Just enough of a bad message to say which utterance and which type it was."""
+
+    type: str = ""
+    id: str | None = None
+
+
+class Codec:
+    """One subprotocol: `encode` and `decode`, and whether its frames are text or binary."""
+
+    def __init__(
+        self,
+        subprotocol: str,
+        *,
+        binary: bool,
+        encode: Callable[[Any], bytes],
+        decoder: Callable[[Any], Any],
+        format_name: str,
+    ) -> None:
+        self.subprotocol = subprotocol
+        self.binary = binary
+        self._encode = encode
+        self._client = decoder(ClientMessage)
+        self._server = decoder(ServerMessage)
+        self._peek = decoder(_Peek)
+        self._format = format_name
+
+    def __repr__(self) -> str:
+        return f"Codec({self.subprotocol!r})"
+
+    def encode(self, message: ServerMessage | ClientMessage) -> str | bytes:
+        """The frame for a message: `str` for a text frame, `bytes` for a binary one."""
+        data = self._encode(message)
+        return data if self.binary else data.decode()
+
+    def decode(self, frame: str | bytes, *, max_bytes: int) -> ClientMessage:
+        """The message in a frame from a client.
+
+        Raises `MessageTooLarge`, `UnknownType`, or `InvalidMessage` with `field` and `utterance` where known.
+        """
+        size = len(frame) if isinstance(frame, bytes) else len(frame.encode("utf-8", "surrogatepass"))
+        if size > max_bytes:
+            raise MessageTooLarge(f"The message has {size} bytes; the limit is {max_bytes}.")
+        if isinstance(frame, bytes) != self.binary:
+            wanted = "binary" if self.binary else "text"
+            raise InvalidMessage(f"{self.subprotocol} uses {wanted} frames.")
+        try:
+            message: ClientMessage = self._client.decode(frame)
+        except msgspec.ValidationError as error:
+            raise self._explain(frame, error) from None
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise InvalidMessage(f"The message is not valid {self._format}: {error}.") from None
+        return message
+
+    def decode_server(self, frame: str | bytes) -> ServerMessage:
+        """The message in a frame from a gateway, for clients.
+
+        Raises `UnknownType` for a message of a newer gateway, to be skipped, and `InvalidMessage`.
+        """
+        try:
+            message: ServerMessage = self._server.decode(frame)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            if isinstance(error, msgspec.ValidationError):
+                explained = self._explain(frame, error)
+                if isinstance(explained, UnknownType):
+                    raise explained from None
+            raise InvalidMessage(f"The gateway sent what this client cannot read: {error}.") from None
+        return message
+
+    def _explain(self, frame: str | bytes, error: msgspec.ValidationError) -> InvalidMessage | UnknownType:
+        text = str(error)
+        try:
+            peek = self._peek.decode(frame)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            peek = _Peek()
+        # What is echoed is bounded: an error must not cost more than the message that caused it.
+        if peek.id is not None and len(peek.id) > _ECHO_CHARS:
+            peek.id = None
+        if text.startswith("Invalid value") and text.endswith("- at `$.type`"):
+            return UnknownType(
+                f"There is no message type {peek.type[:_ECHO_CHARS]!r}.", field="type", utterance=peek.id
+            )
+        field, sentence = where_and_why(error)
+        return InvalidMessage(f"{sentence}.", field=field, utterance=peek.id)
+
+
+JSON = Codec(
+    "translation.v1.json",
+    binary=False,
+    encode=msgspec.json.encode,
+    decoder=msgspec.json.Decoder,
+    format_name="JSON",
+)
+MSGPACK = Codec(
+    "translation.v1.msgpack",
+    binary=True,
+    encode=msgspec.msgpack.encode,
+    decoder=msgspec.msgpack.Decoder,
+    format_name="msgpack",
+)
+CODECS = {codec.subprotocol: codec for codec in (JSON, MSGPACK)}
+
+
+def where_and_why(error: msgspec.ValidationError) -> tuple[str | None, str]:
+    """The field that msgspec complains about, as a path (`reads[0]`), and the complaint without it."""
+    text = str(error)
+    at = _PATH.search(text)
+    path = at.group("path") if at else ""
+    if missing := _MISSING.search(text):
+        path = f"{path}.{missing.group('name')}" if path else missing.group("name")
+    return path[:_ECHO_CHARS] or None, (text[: at.start()] if at else text)[:200]
+
+
+def negotiate(offered: Iterable[str]) -> tuple[Codec, str | None]:
+    """The codec for what a client offers, and the subprotocol to answer with (null: none was offered).
+
+    The client's order is its preference. Raises `InvalidMessage` when it offers only unknown ones,
+    because a browser drops a connection whose server selects none of its subprotocols.
+    """
+    names = list(offered)
+    for name in names:
+        if name in CODECS:
+            return CODECS[name], name
+    if names:
+        raise InvalidMessage(f"None of {names} is spoken here; offer one of {list(CODECS)}.")
+    return JSON, None

@@ -1,0 +1,338 @@
+"""The HTTP side: translation in one call, languages, health, readiness, metrics, machine-readable docs.
+
+Knows: every route, and when a client has gone; generates the texts of one call through the scheduler.
+Must not know: rules of the bodies (`http_messages`), how an error is answered (`http_responses`), the event stream
+format (`sse`), transcripts (`http_transcripts`), QR codes (`http_qr`), which engine it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from http import HTTPStatus
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gateway import metrics
+from gateway.domain.engine import EngineState
+from gateway.domain.errors import DeadlineExceeded, EngineFailed, GatewayError, MessageTooLarge, error_classes
+from gateway.domain.languages import language_name
+from gateway.domain.ports import Engine, EventLog
+from gateway.protocol import asyncapi
+from gateway.protocol.limits import Limits
+from gateway.server import bodies, openapi
+from gateway.server.bodies import (
+    BatchAnswer,
+    DoneEvent,
+    FailedEvent,
+    FinalEvent,
+    Health,
+    Language,
+    Languages,
+    Readiness,
+    TextAnswer,
+    Translation,
+    TranslationWarning,
+)
+from gateway.server.qr import qr_code
+from gateway.server.responses import Resource, json_response, problem_response
+from gateway.server.sse import EventStream
+from gateway.server.transcripts import Transcripts
+from gateway.translation.finals import timings
+from gateway.translation.scheduler import Scheduler, Ticket
+
+__all__ = ["BODY_BYTES", "routes"]
+
+BODY_BYTES = 1_048_576
+
+
+def routes(
+    *, scheduler: Scheduler, engine: Engine, limits: Limits, log: EventLog, batch_texts: int = 64
+) -> list[BaseRoute]:
+    """Every HTTP route of the gateway. `batch_texts`: most texts of one call."""
+    api = _Api(scheduler, engine, limits, batch_texts)
+    transcripts = Transcripts(log, engine, most_languages=limits.languages)
+    return [
+        Route("/v1/translate", Resource(POST=api.translate)),
+        Route("/v1/languages", Resource(GET=api.languages)),
+        Route("/v1/meetings/{meeting}/transcript.{format}", Resource(GET=transcripts.transcript)),
+        Route("/v1/stream", Resource(GET=api.stream)),
+        Route("/v1/{rest:path}", Resource()),
+        Route("/qr.svg", Resource(GET=qr_code)),
+        Route("/errors/{code}", Resource(GET=api.error)),
+        Route("/healthz", Resource(GET=api.healthz)),
+        Route("/readyz", Resource(GET=api.readyz)),
+        Route("/metrics", Resource(GET=api.metrics)),
+        Route("/openapi.json", Resource(GET=api.openapi)),
+        Route("/asyncapi.json", Resource(GET=api.asyncapi)),
+    ]
+
+
+# ---------------------------------------------------------------- endpoints
+
+
+class _Api:
+    """One method per endpoint; a `GatewayError` raised by one becomes a problem."""
+
+    def __init__(self, scheduler: Scheduler, engine: Engine, limits: Limits, batch_texts: int) -> None:
+        self._scheduler = scheduler
+        self._engine = engine
+        self._limits = limits
+        self._batch_texts = batch_texts
+        self._scraping = asyncio.Lock()
+
+    async def translate(self, request: Request) -> ASGIApp:
+        if (reason := _unusable(request)) is not None:
+            return problem_response(bodies.status_problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, reason))
+        body = bodies.decode_body(await _read(request))
+        requests, warnings = bodies.plan(
+            body,
+            id_prefix=f"http-{secrets.token_hex(8)}",
+            profile=self._engine.profile(),
+            limits=self._limits,
+            batch_texts=self._batch_texts,
+        )
+        host = request.client.host if request.client is not None else "local"
+        # From here to `_Call.run`, which gives the places back, nothing is awaited.
+        tickets = self._scheduler.admit(f"http:{host}", requests)
+        is_batch = isinstance(body.texts, list)
+        if _prefers_events(request.headers.get("accept", "")):
+            return _StreamedCall(tickets, warnings)
+        return _WholeCall(tickets, warnings, is_batch=is_batch)
+
+    async def languages(self, _request: Request) -> ASGIApp:
+        profile = self._engine.profile()
+        known = [Language(tag, language_name(tag)) for tag in profile.languages]
+        options = sorted(profile.options)
+        return json_response(Languages(known, options, profile.model, profile.family, self._limits))
+
+    async def stream(self, _request: Request) -> ASGIApp:
+        detail = "This address is a WebSocket; see /asyncapi.json."
+        return problem_response(
+            bodies.status_problem(HTTPStatus.UPGRADE_REQUIRED, detail), {"Upgrade": "websocket"}
+        )
+
+    async def error(self, request: Request) -> ASGIApp:
+        code = request.path_params["code"]
+        # Where a parent and its child share a code, the child says what it means.
+        for cls in reversed(error_classes()):
+            if cls.code == code:
+                return json_response(asyncapi.error_meaning(cls))
+        return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, "There is no such error code."))
+
+    async def healthz(self, _request: Request) -> ASGIApp:
+        return json_response(Health("alive"))
+
+    async def readyz(self, _request: Request) -> ASGIApp:
+        readiness = self._readiness()
+        return json_response(readiness, 200 if readiness.status in ("ready", "restarting") else 503)
+
+    async def metrics(self, request: Request) -> ASGIApp:
+        # With the engine's there are a thousand series; on the event loop everybody's next token would wait.
+        # One at a time: threads that write pages together take turns with the event loop, and it gets one of many.
+        names = request.query_params.getlist("name[]")
+        async with self._scraping:
+            page = await asyncio.to_thread(metrics.exposition, names) + await self._engine.metrics(names)
+        return Response(page, headers={"Content-Type": metrics.CONTENT_TYPE_LATEST})
+
+    async def openapi(self, _request: Request) -> ASGIApp:
+        limits, batch_texts = self._limits, self._batch_texts
+        return json_response(openapi.openapi(limits=limits, batch_texts=batch_texts, body_bytes=BODY_BYTES))
+
+    async def asyncapi(self, _request: Request) -> ASGIApp:
+        return json_response(asyncapi.asyncapi())
+
+    def _readiness(self) -> Readiness:
+        health = self._engine.health()
+        load = (self._scheduler.running, self._scheduler.waiting)
+        match health.state:
+            case EngineState.FAILED:
+                return Readiness("failed", health.reason, *load)
+            case _ if self._scheduler.draining or health.state is EngineState.STOPPED:
+                return Readiness("draining", "The gateway is shutting down.", *load)
+            case EngineState.STARTING:
+                return Readiness("starting", health.reason, *load)
+            case EngineState.RESTARTING:
+                # What is admitted now waits for it; and sessions can be resumed here and nowhere else.
+                return Readiness("restarting", health.reason, *load)
+            case _:
+                return Readiness("ready", "", *load)
+
+
+# ---------------------------------------------------------------- one call of POST /v1/translate
+
+
+class _Call(ABC):
+    """The admitted texts of one call: generated together, for as long as the client is there."""
+
+    def __init__(self, tickets: list[Ticket], warnings: list[TranslationWarning]) -> None:
+        self.tickets = tickets
+        self.warnings = warnings
+        self.source_lang = tickets[0].request.source
+        self.target_lang = tickets[0].request.target
+        self._outcomes = ["cancelled"] * len(tickets)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self.run(scope, receive, send)
+        finally:
+            # Here and not in the texts' tasks: one that is cancelled before its first step runs no code.
+            for ticket, outcome in zip(self.tickets, self._outcomes, strict=True):
+                ticket.withdraw()
+                metrics.TRANSLATIONS.labels(outcome, self.target_lang).inc()
+
+    @abstractmethod
+    async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Generate every text and answer."""
+
+    async def translate(self, index: int, show: Callable[[int, str], None] | None = None) -> Translation:
+        """Generate one text. Raises `GatewayError` and nothing else."""
+        ticket = self.tickets[index]
+        try:
+            generated = await ticket.collect(None if show is None else partial(show, index))
+        except GatewayError as error:
+            self._outcomes[index] = error.code
+            raise
+        self._outcomes[index] = "final"
+        return Translation(generated.text, ticket.tokens, generated.truncated, timings(ticket))
+
+
+class _WholeCall(_Call):
+    """Answered when every text is translated; the first failure is the answer, and stops the others."""
+
+    def __init__(self, tickets: list[Ticket], warnings: list[TranslationWarning], *, is_batch: bool) -> None:
+        super().__init__(tickets, warnings)
+        self._is_batch = is_batch
+
+    async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with _while_connected(receive), asyncio.TaskGroup() as texts:
+            tasks = [texts.create_task(self._named(index)) for index in range(len(self.tickets))]
+        translations = [task.result() for task in tasks]
+        await json_response(self._answer(translations))(scope, receive, send)
+
+    async def _named(self, index: int) -> Translation:
+        try:
+            return await self.translate(index)
+        except (EngineFailed, DeadlineExceeded) as error:
+            error.field = f"texts[{index}]" if self._is_batch else "text"
+            raise
+
+    def _answer(self, translations: list[Translation]) -> TextAnswer | BatchAnswer:
+        if self._is_batch:
+            return BatchAnswer(translations, self.source_lang, self.target_lang, self.warnings)
+        (one,) = translations
+        return TextAnswer(
+            translation=one.translation,
+            source_lang=self.source_lang,
+            target_lang=self.target_lang,
+            tokens=one.tokens,
+            truncated=one.truncated,
+            timings=one.timings,
+            warnings=self.warnings,
+        )
+
+
+class _StreamedCall(_Call):
+    """Answered token by token; a text that fails says so and harms no other."""
+
+    async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        stream = EventStream()
+        async with _while_connected(receive), asyncio.TaskGroup() as tasks:
+            await stream.start(send)
+            tasks.create_task(stream.write(send))
+            async with asyncio.TaskGroup() as texts:
+                for index in range(len(self.tickets)):
+                    texts.create_task(self._one(index, stream))
+            stream.done(DoneEvent(self.source_lang, self.target_lang, self.warnings))
+        await stream.finish(send)
+
+    async def _one(self, index: int, stream: EventStream) -> None:
+        try:
+            done = await self.translate(index, stream.delta)
+        except GatewayError as error:
+            metrics.ERRORS.labels(error.code).inc()
+            stream.end(FailedEvent(index, error.code, error.message))
+        else:
+            stream.end(FinalEvent(index, done.translation, done.tokens, done.truncated, done.timings))
+
+
+@asynccontextmanager
+async def _while_connected(receive: Receive) -> AsyncIterator[None]:
+    """Cancel the block when the client goes: raises `ClientDisconnect`, or the first error of its tasks.
+
+    The request's body has to be read already, so that what is received next is the disconnect.
+    """
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            watching = tasks.create_task(_gone(receive))
+            yield
+            watching.cancel()
+    except BaseExceptionGroup as group:
+        raise _reason(group) from None
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    raise ClientDisconnect
+
+
+def _reason(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one error to act on: that the client has gone, else what the first task failed with."""
+    known, rest = group.split((ClientDisconnect, GatewayError))
+    if rest is not None or known is None:
+        return group
+    found = list(_leaves(known))
+    return next((error for error in found if isinstance(error, ClientDisconnect)), found[0])
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+    return [error]
+
+
+# ---------------------------------------------------------------- requests
+
+
+def _unusable(request: Request) -> str | None:
+    """Why the body's media type or encoding cannot be read, if so."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        return f"Send the body as application/json, not as {media_type or 'nothing named'}."
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    return None if encoding == "identity" else f"Send the body as it is, not encoded with {encoding[:20]}."
+
+
+async def _read(request: Request) -> bytes:
+    too_large = MessageTooLarge(f"The body has more than {BODY_BYTES} bytes.")
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > BODY_BYTES:
+        raise too_large
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES:
+            raise too_large
+    return bytes(body)
+
+
+def _prefers_events(accept: str) -> bool:
+    """Whether `text/event-stream` is named, and no less wanted than JSON."""
+    wanted = {"text/event-stream": 0.0, "application/json": 0.0}
+    for item in accept.split(","):
+        media_type, *parameters = (part.strip().lower() for part in item.split(";"))
+        if media_type in wanted:
+            quality = next((p.removeprefix("q=") for p in parameters if p.startswith("q=")), "1")
+            try:
+                wanted[media_type] = float(quality)
+            except ValueError:
+                wanted[media_type] = 1.0
+    return wanted["text/event-stream"] > 0 and wanted["text/event-stream"] >= wanted["application/json"]

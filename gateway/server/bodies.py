@@ -1,0 +1,432 @@
+"""What goes over HTTP: bodies, events of a stream, transcripts, problems; and what a request asks for.
+
+Knows: fields, limits and languages; `/openapi.json` is generated from here.
+Must not know: headers, connections, who is waiting.
+
+Unknown fields are ignored, as on the WebSocket.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from gateway.domain.engine import EngineProfile, Formality, TranslationOptions, TranslationRequest
+from gateway.domain.errors import (
+    DeadlineExceeded,
+    Draining,
+    EngineFailed,
+    EngineUnavailable,
+    GatewayError,
+    InvalidMessage,
+    InvalidValue,
+    LimitExceeded,
+    LogUnavailable,
+    MessageTooLarge,
+    Overloaded,
+    UnknownMeeting,
+    UnsupportedLanguage,
+    UnsupportedOption,
+)
+from gateway.domain.languages import normalise
+from gateway.protocol.asyncapi import ErrorMeaning, title
+from gateway.protocol.codec import where_and_why
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import Lang, Timings
+
+__all__ = [
+    "HTTP_ERRORS",
+    "HTTP_STATUSES",
+    "QR_ERRORS",
+    "QR_LINK_CHARS",
+    "STREAM_EVENTS",
+    "TRANSCRIPT_ERRORS",
+    "TRANSCRIPT_MEDIA_TYPES",
+    "TRANSLATE_ERRORS",
+    "BatchAnswer",
+    "DeltaEvent",
+    "DoneEvent",
+    "FailedEvent",
+    "FinalEvent",
+    "Health",
+    "Language",
+    "Languages",
+    "Problem",
+    "Readiness",
+    "TextAnswer",
+    "TranscriptAnswer",
+    "TranscriptText",
+    "TranscriptUtterance",
+    "TranslateBody",
+    "Translation",
+    "TranslationWarning",
+    "decode_body",
+    "plan",
+    "problem",
+    "status_code",
+    "status_meaning",
+    "status_problem",
+]
+
+# Every error of the tree that `POST /v1/translate` may answer with.
+TRANSLATE_ERRORS: tuple[type[GatewayError], ...] = (
+    InvalidMessage,
+    MessageTooLarge,
+    InvalidValue,
+    UnsupportedLanguage,
+    LimitExceeded,
+    GatewayError,
+    EngineFailed,
+    Overloaded,
+    Draining,
+    EngineUnavailable,
+    DeadlineExceeded,
+)
+# The same for a transcript.
+TRANSCRIPT_ERRORS: tuple[type[GatewayError], ...] = (
+    UnknownMeeting,
+    InvalidValue,
+    UnsupportedLanguage,
+    LimitExceeded,
+    GatewayError,
+    LogUnavailable,
+)
+# The same for a QR code.
+QR_ERRORS: tuple[type[GatewayError], ...] = (InvalidValue, LimitExceeded, GatewayError)
+# Every error of the tree that an HTTP answer may carry, by status, in the order of the documentation.
+HTTP_ERRORS: tuple[type[GatewayError], ...] = tuple(
+    sorted(dict.fromkeys((*TRANSLATE_ERRORS, *TRANSCRIPT_ERRORS, *QR_ERRORS)), key=lambda cls: cls.http_status)
+)
+# What only HTTP can say; the code is the status' name in snake case.
+HTTP_STATUSES: dict[HTTPStatus, str] = {
+    HTTPStatus.NOT_FOUND: "There is nothing at this address.",
+    HTTPStatus.METHOD_NOT_ALLOWED: "The address takes other methods; `Allow` names them.",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not sent as plain `application/json`.",
+    HTTPStatus.UPGRADE_REQUIRED: "The address is a WebSocket.",
+}
+
+
+# ---------------------------------------------------------------- POST /v1/translate
+
+
+class TranslateBody(Struct, frozen=True, kw_only=True):
+    """One text (`text`) or several (`texts`), all from one language into one other."""
+
+    text: Annotated[str, Meta(description="The text to translate.")] | UnsetType = UNSET
+    texts: Annotated[list[str], Meta(description="Several texts; admitted all or none.")] | UnsetType = UNSET
+    source_lang: Lang
+    target_lang: Lang
+    glossary: Annotated[dict[str, str] | None, Meta(description="Source term → target term.")] = None
+    context: Annotated[str | None, Meta(description="What was said before; not translated.")] = None
+    formality: Formality | None = None
+
+
+class TranslationWarning(Struct, frozen=True):
+    """Something was left out, and the translation made without it."""
+
+    code: str
+    message: str
+    field: str | None
+
+
+class Translation(Struct, frozen=True):
+    """One translated text. Timings are milliseconds from the admission of the call."""
+
+    translation: str
+    tokens: int
+    truncated: Annotated[bool, Meta(description="The output limit cut the translation short.")]
+    timings: Timings
+
+
+class TextAnswer(Struct, frozen=True):
+    """The answer to a call with `text`."""
+
+    translation: str
+    source_lang: str
+    target_lang: str
+    tokens: int
+    truncated: Annotated[bool, Meta(description="The output limit cut the translation short.")]
+    timings: Timings
+    warnings: list[TranslationWarning]
+
+
+class BatchAnswer(Struct, frozen=True):
+    """The answer to a call with `texts`: their translations in the same order."""
+
+    translations: list[Translation]
+    source_lang: str
+    target_lang: str
+    warnings: list[TranslationWarning]
+
+
+class DeltaEvent(Struct, frozen=True):
+    """Event `translation.delta`: append `committed` to the text shown for `texts[index]`."""
+
+    index: int
+    committed: str
+
+
+class FinalEvent(Struct, frozen=True):
+    """Event `translation.final`: the whole translation of `texts[index]`; replaces what deltas showed."""
+
+    index: int
+    translation: str
+    tokens: int
+    truncated: bool
+    timings: Timings
+
+
+class FailedEvent(Struct, frozen=True):
+    """Event `translation.failed`: there will be no translation of `texts[index]`, and why."""
+
+    index: int
+    code: str
+    message: str
+
+
+class DoneEvent(Struct, frozen=True):
+    """Event `done`, the last one: every text has had its `translation.final` or `translation.failed`."""
+
+    source_lang: str
+    target_lang: str
+    warnings: list[TranslationWarning]
+
+
+# The events of a stream and their names.
+STREAM_EVENTS: dict[type[Struct], str] = {
+    DeltaEvent: "translation.delta",
+    FinalEvent: "translation.final",
+    FailedEvent: "translation.failed",
+    DoneEvent: "done",
+}
+
+
+# ---------------------------------------------------------------- GET /v1/meetings/{meeting}/transcript.{format}
+
+
+# Format, as the address ends, → what is sent.
+TRANSCRIPT_MEDIA_TYPES = {
+    "json": "application/json",
+    "txt": "text/plain",
+    "srt": "application/x-subrip",
+    "vtt": "text/vtt",
+}
+
+
+# The longest link that becomes a QR code; one with more is hard to read from a screen.
+QR_LINK_CHARS = 256
+
+
+class TranscriptText(Struct, frozen=True):
+    """An utterance in one language. `text` is null where it failed, runs still, or was read by nobody."""
+
+    status: Annotated[
+        Literal["original", "translated", "failed", "missing"],
+        Meta(description="`original`: it was said in this language. `missing`: not translated (yet)."),
+    ]
+    text: str | None
+    code: Annotated[str | None, Meta(description="Why it failed, as in `translation.failed`.")] = None
+
+
+class TranscriptUtterance(Struct, frozen=True):
+    """What somebody said: `text` in `lang`, its own language."""
+
+    participant: Annotated[str, Meta(description="Who said it: their public id in the meeting.")]
+    utterance: Annotated[str, Meta(description="The client's id, unique for its participant.")]
+    speaker: str
+    lang: str
+    rev: int
+    text: str
+    at_ms: Annotated[int, Meta(description="Unix time of its acceptance, milliseconds.")]
+    start_ms: Annotated[int | None, Meta(description="Position in the speaker's audio, where known.")]
+    end_ms: Annotated[int | None, Meta(description="Position in the speaker's audio, where known.")]
+    translations: Annotated[
+        dict[str, TranscriptText], Meta(description="By language, for every language asked for.")
+    ]
+
+
+class TranscriptAnswer(Struct, frozen=True):
+    """What is kept of a meeting, in the order of acceptance."""
+
+    meeting: str
+    epoch: Annotated[str, Meta(description="Of the meeting's log, as in `session.started`.")]
+    from_offset: Annotated[int, Meta(description="Position in the log of the oldest entry that is kept.")]
+    to_offset: Annotated[int, Meta(description="Position in the log of the newest entry.")]
+    complete: Annotated[bool, Meta(description="False where the beginning is no longer kept.")]
+    languages: Annotated[list[str], Meta(description="Those asked for; none means as it was said.")]
+    utterances: list[TranscriptUtterance]
+
+
+# ---------------------------------------------------------------- the other endpoints
+
+
+class Language(Struct, frozen=True):
+    """A language the model translates between."""
+
+    tag: str
+    name: str
+
+
+class Languages(Struct, frozen=True):
+    """What the loaded model can do."""
+
+    languages: list[Language]
+    options: Annotated[list[str], Meta(description="Which of glossary, context, formality the model takes.")]
+    model: str
+    family: str
+    limits: Annotated[Limits, Meta(description="Those of `session.started`.")]
+
+
+class Health(Struct, frozen=True):
+    """The process answers."""
+
+    status: Literal["alive"]
+
+
+class Readiness(Struct, frozen=True):
+    """Whether translations are taken now. `reason` is a sentence for people, empty when all is well."""
+
+    status: Literal["ready", "restarting", "starting", "failed", "draining"]
+    reason: str
+    running: Annotated[int, Meta(description="Translations in the engine.")]
+    waiting: Annotated[int, Meta(description="Translations waiting for their turn.")]
+
+
+class Problem(Struct, frozen=True):
+    """An error as RFC 9457 writes it. `code` is the one to program against; the WebSocket uses the same."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    field: Annotated[str | None, Meta(description="The offending field, such as `texts[2]`.")] = None
+    retryable: bool = False
+    retry_after_ms: int | None = None
+
+
+# ---------------------------------------------------------------- errors
+
+
+def problem(error: GatewayError) -> Problem:
+    """An error of the tree as it goes over HTTP."""
+    return Problem(
+        type=f"/errors/{error.code}",
+        title=title(error.code),
+        status=error.http_status,
+        detail=error.message,
+        code=error.code,
+        field=error.field,
+        retryable=error.retryable,
+        retry_after_ms=error.retry_after_ms,
+    )
+
+
+def status_problem(status: HTTPStatus, detail: str) -> Problem:
+    """A problem that only HTTP has."""
+    return Problem("about:blank", status.phrase, status, detail, status_code(status))
+
+
+def status_code(status: HTTPStatus) -> str:
+    """The `code` of a problem that only HTTP has."""
+    return status.phrase.lower().replace(" ", "_")
+
+
+def status_meaning(status: HTTPStatus) -> ErrorMeaning:
+    """The same for what only HTTP can say."""
+    return ErrorMeaning(status_code(status), status.phrase, status, False, HTTP_STATUSES[status])
+
+
+# ---------------------------------------------------------------- from a body to translation requests
+
+
+def decode_body(data: bytes) -> TranslateBody:
+    """The body of `POST /v1/translate`. Raises `InvalidMessage`, with `field` where one is to blame."""
+    try:
+        body = _DECODER.decode(data)
+    except msgspec.ValidationError as error:
+        field, sentence = where_and_why(error)
+        raise InvalidMessage(f"{sentence}.", field=field) from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidMessage(f"The body is not valid JSON: {error}.") from None
+    if (body.text is UNSET) == (body.texts is UNSET):
+        raise InvalidMessage("Send either `text` or `texts`.", field="text")
+    return body
+
+
+_DECODER = msgspec.json.Decoder(TranslateBody)
+
+
+def plan(
+    body: TranslateBody, *, id_prefix: str, profile: EngineProfile, limits: Limits, batch_texts: int
+) -> tuple[list[TranslationRequest], list[TranslationWarning]]:
+    """The translations that a body asks for, in order, and what the model cannot take into account.
+
+    Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`, with `field`.
+    """
+    named = [("text", body.text)] if isinstance(body.text, str) else []
+    if isinstance(body.texts, list):
+        if not body.texts:
+            raise InvalidValue("There is nothing to translate.", field="texts")
+        if len(body.texts) > batch_texts:
+            raise LimitExceeded(f"{len(body.texts)} texts; the limit is {batch_texts}.", field="texts")
+        named = [(f"texts[{n}]", text) for n, text in enumerate(body.texts)]
+    for field, text in named:
+        _bound(text, limits.text_chars, field)
+        if not text.strip():
+            raise InvalidValue("The text is empty.", field=field)
+    source = _language(body.source_lang, profile, "source_lang")
+    target = _language(body.target_lang, profile, "target_lang")
+    if source == target:
+        raise InvalidValue(f"Source and target are both {source!r}.", field="target_lang")
+    _check_options(body, limits)
+    given = {"glossary": body.glossary, "context": body.context, "formality": body.formality}
+    taken = {name: value for name, value in given.items() if value and name in profile.options}
+    warnings = [
+        TranslationWarning(
+            UnsupportedOption.code, f"The model {profile.model} takes no {name}; it is left out.", name
+        )
+        for name, value in given.items()
+        if value and name not in taken
+    ]
+    options = TranslationOptions(
+        glossary=tuple((body.glossary or {}).items()) if "glossary" in taken else (),
+        context=(body.context or "",) if "context" in taken else (),
+        formality=body.formality if "formality" in taken else None,
+    )
+    requests = [
+        TranslationRequest(id=f"{id_prefix}-{n}", text=text, source=source, target=target, options=options)
+        for n, (_, text) in enumerate(named)
+    ]
+    return requests, warnings
+
+
+def _check_options(body: TranslateBody, limits: Limits) -> None:
+    if body.context is not None:
+        _bound(body.context, limits.context_chars, "context")
+    glossary = body.glossary or {}
+    if len(glossary) > limits.glossary_terms:
+        raise LimitExceeded(f"{len(glossary)} terms; the limit is {limits.glossary_terms}.", field="glossary")
+    for terms in glossary.items():
+        for term in terms:
+            if not term.strip():
+                raise InvalidValue("A glossary term is empty.", field="glossary")
+            _bound(term, limits.term_chars, "glossary")
+
+
+def _bound(value: str, limit: int, field: str) -> None:
+    if len(value) > limit:
+        raise LimitExceeded(f"{field} has {len(value)} characters; the limit is {limit}.", field=field)
+
+
+def _language(tag: str, profile: EngineProfile, field: str) -> str:
+    lang = normalise(tag)
+    if lang not in profile.languages:
+        known = ", ".join(profile.languages)
+        raise UnsupportedLanguage(
+            f"The model does not know the language {tag[:20]!r}; it knows {known}.", field=field
+        )
+    return lang

@@ -1,0 +1,299 @@
+"""The machine-readable documentation of the HTTP endpoints: `/openapi.json`.
+
+Knows: the structs of `bodies`, from which every schema is generated; the error tree.
+Must not know: routes, sockets, settings (limits are arguments).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+
+from msgspec import Struct
+
+from gateway import __version__
+from gateway.domain.errors import EngineUnavailable, GatewayError
+from gateway.protocol.asyncapi import LICENSE, Document, ErrorMeaning, components, doc, error_meaning, plain, ref
+from gateway.protocol.limits import Limits
+from gateway.server.bodies import (
+    HTTP_ERRORS,
+    HTTP_STATUSES,
+    QR_ERRORS,
+    QR_LINK_CHARS,
+    STREAM_EVENTS,
+    TRANSCRIPT_ERRORS,
+    TRANSCRIPT_MEDIA_TYPES,
+    TRANSLATE_ERRORS,
+    BatchAnswer,
+    Health,
+    Languages,
+    Problem,
+    Readiness,
+    TextAnswer,
+    TranscriptAnswer,
+    TranslateBody,
+    status_code,
+    status_meaning,
+)
+
+__all__ = ["TRANSLATE_EXAMPLES", "openapi"]
+
+# What a problem is made of: an error of the tree, or a status that only HTTP has.
+ProblemKind = type[GatewayError] | HTTPStatus
+
+_CODE_PARAMETER = {"name": "code", "in": "path", "required": True, "schema": {"type": "string"}}
+_NAMES_PARAMETER = {
+    "name": "name[]",
+    "in": "query",
+    "description": "Samples to show, by name; all of them without it.",
+    "schema": {"type": "array", "items": {"type": "string"}},
+}
+
+TRANSLATE_EXAMPLES: dict[str, Document] = {
+    "one text": {"text": "Good morning, everyone.", "source_lang": "en", "target_lang": "ja"},
+    "several texts": {
+        "texts": ["The launch moves to Friday.", "Any questions?"],
+        "source_lang": "en",
+        "target_lang": "de",
+        "glossary": {"launch": "Markteinführung"},
+        "formality": "formal",
+    },
+}
+
+
+# ---------------------------------------------------------------- OpenAPI 3.1
+
+
+_BODIES: tuple[type[Struct], ...] = (
+    TranslateBody,
+    TextAnswer,
+    BatchAnswer,
+    *STREAM_EVENTS,
+    TranscriptAnswer,
+    Languages,
+    Health,
+    Readiness,
+    ErrorMeaning,
+    Problem,
+)
+
+
+def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
+    """The HTTP endpoints, as an OpenAPI 3.1 document with the limits of this gateway."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Translation over HTTP",
+            "version": __version__,
+            "description": (
+                "Translation in one call, transcripts of meetings, and what operators need. Sessions with live "
+                "utterances use the WebSocket described in /asyncapi.json."
+            ),
+            "license": LICENSE,
+        },
+        "paths": {
+            "/v1/translate": {"post": _translate(body_bytes)},
+            "/v1/meetings/{meeting}/transcript.{format}": {"get": _transcript(limits)},
+            "/v1/languages": {
+                "get": _get("languages", "What the loaded model can do.", Languages, (EngineUnavailable,))
+            },
+            "/qr.svg": {"get": _qr_code()},
+            "/healthz": {"get": _get("healthz", "Whether the process answers.", Health)},
+            "/readyz": {"get": _readyz()},
+            "/errors/{code}": {
+                "get": {
+                    **_get("error", "What an error code means.", ErrorMeaning, (HTTPStatus.NOT_FOUND,)),
+                    "parameters": [_CODE_PARAMETER],
+                }
+            },
+            "/metrics": {
+                "get": {
+                    **_file("metrics", "Metrics in Prometheus' text format.", "text/plain"),
+                    "parameters": [_NAMES_PARAMETER],
+                }
+            },
+            "/openapi.json": {"get": _file("openapi", "This document.", "application/json")},
+            "/asyncapi.json": {"get": _file("asyncapi", "The WebSocket's messages.", "application/json")},
+        },
+        "components": {"schemas": _bounded(components(_BODIES), limits, batch_texts)},
+        "x-error-codes": [
+            *(plain(error_meaning(cls)) for cls in HTTP_ERRORS),
+            *(plain(status_meaning(status)) for status in HTTP_STATUSES),
+        ],
+    }
+
+
+def _translate(body_bytes: int) -> Document:
+    # `unsupported_option` is a warning here, never a problem.
+    problems: list[ProblemKind] = [*TRANSLATE_ERRORS, HTTPStatus.UNSUPPORTED_MEDIA_TYPE]
+    events = " ".join(doc(cls) for cls in STREAM_EVENTS)
+    return {
+        "operationId": "translate",
+        "summary": "Translate one text, or several together.",
+        "description": (
+            f"The body has at most {body_bytes} bytes. All texts are admitted together or none is. With "
+            "`Accept: text/event-stream` the translations arrive token by token. Closing the connection "
+            "stops the generation."
+        ),
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": ref(TranslateBody),
+                    "examples": {name: {"value": value} for name, value in TRANSLATE_EXAMPLES.items()},
+                }
+            },
+        },
+        "responses": {
+            "200": {
+                "description": "Every text is translated; or, as a stream, has begun to be.",
+                "content": {
+                    "application/json": {"schema": {"oneOf": [ref(TextAnswer), ref(BatchAnswer)]}},
+                    "text/event-stream": {
+                        "schema": {"type": "string", "description": events},
+                        "x-events": {name: ref(cls) for cls, name in STREAM_EVENTS.items()},
+                    },
+                },
+            },
+            **_problems(problems),
+        },
+    }
+
+
+def _transcript(limits: Limits) -> Document:
+    text = {"schema": {"type": "string"}}
+    return {
+        "operationId": "transcript",
+        "summary": "What was said in a meeting, in one language or several side by side.",
+        "parameters": [
+            {
+                "name": "meeting",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "pattern": "^[A-Za-z0-9._~-]+$", "maxLength": limits.id_chars},
+            },
+            {
+                "name": "format",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "enum": list(TRANSCRIPT_MEDIA_TYPES)},
+            },
+            {
+                "name": "lang",
+                "in": "query",
+                "description": "BCP 47 tags, separated by commas; without it, everything is as it was said.",
+                "style": "form",
+                "explode": False,
+                "schema": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "maxItems": limits.languages,
+                },
+            },
+        ],
+        "responses": {
+            "200": {
+                "description": doc(TranscriptAnswer),
+                "content": {
+                    media_type: {"schema": ref(TranscriptAnswer)} if format == "json" else text
+                    for format, media_type in TRANSCRIPT_MEDIA_TYPES.items()
+                },
+            },
+            **_problems([*TRANSCRIPT_ERRORS, HTTPStatus.NOT_FOUND]),
+        },
+    }
+
+
+def _qr_code() -> Document:
+    return {
+        "operationId": "qr_code",
+        "summary": "A link, such as a meeting's, as a QR code.",
+        "parameters": [
+            {
+                "name": "link",
+                "in": "query",
+                "required": True,
+                "description": "The whole address, from `http://` or `https://` on.",
+                "schema": {"type": "string", "format": "uri", "maxLength": QR_LINK_CHARS},
+            }
+        ],
+        "responses": {
+            "200": {"description": "A code that scales to any size.", "content": {"image/svg+xml": {}}},
+            **_problems(QR_ERRORS),
+        },
+    }
+
+
+def _get(operation: str, summary: str, answer: type[Struct], problems: Iterable[ProblemKind] = ()) -> Document:
+    return {
+        "operationId": operation,
+        "summary": summary,
+        "responses": {
+            "200": {"description": doc(answer), "content": {"application/json": {"schema": ref(answer)}}},
+            **_problems(problems),
+        },
+    }
+
+
+def _readyz() -> Document:
+    answer = {"content": {"application/json": {"schema": ref(Readiness)}}}
+    return {
+        "operationId": "readyz",
+        "summary": "Whether translations are taken now.",
+        "responses": {
+            "200": {"description": "Ready.", **answer},
+            "503": {"description": "Not ready: starting, failed or draining.", **answer},
+        },
+    }
+
+
+def _file(operation: str, summary: str, media_type: str) -> Document:
+    return {
+        "operationId": operation,
+        "summary": summary,
+        "responses": {"200": {"description": summary, "content": {media_type: {}}}},
+    }
+
+
+def _problems(problems: Iterable[ProblemKind]) -> Document:
+    codes: dict[int, list[str]] = {}
+    for problem in problems:
+        if isinstance(problem, HTTPStatus):
+            codes.setdefault(problem.value, []).append(status_code(problem))
+        else:
+            codes.setdefault(problem.http_status, []).append(problem.code)
+    described = {}
+    for status in sorted(codes):
+        names = ", ".join(f"`{code}`" for code in codes[status])
+        response: Document = {
+            "description": f"{HTTPStatus(status).phrase}: {names}.",
+            "content": {"application/problem+json": {"schema": ref(Problem)}},
+        }
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            response["headers"] = {
+                "Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}
+            }
+        described[str(status)] = response
+    return described
+
+
+def _bounded(schemas: Document, limits: Limits, batch_texts: int) -> Document:
+    """What the types alone do not say of a request: the limits, and that it has one of two fields."""
+    body = schemas[TranslateBody.__name__]
+    body["oneOf"] = [{"required": ["text"]}, {"required": ["texts"]}]
+    fields = body["properties"]
+    fields["text"] |= {"minLength": 1, "maxLength": limits.text_chars}
+    fields["texts"] |= {"minItems": 1, "maxItems": batch_texts}
+    fields["texts"]["items"] |= {"minLength": 1, "maxLength": limits.text_chars}
+    term = {"minLength": 1, "maxLength": limits.term_chars}
+    for schema in _alternatives(fields["glossary"], "object"):
+        schema |= {"maxProperties": limits.glossary_terms, "propertyNames": term}
+        schema["additionalProperties"] |= term
+    for schema in _alternatives(fields["context"], "string"):
+        schema["maxLength"] = limits.context_chars
+    return schemas
+
+
+def _alternatives(schema: Document, kind: str) -> list[Document]:
+    return [branch for branch in schema.get("anyOf", [schema]) if branch.get("type") == kind]

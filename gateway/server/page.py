@@ -1,0 +1,216 @@
+"""The page: the files of `web_demo`, read once, with headers that keep it to itself and caches right.
+
+Knows: where the files lie in a checkout and in an installed package, and how they travel over HTTP.
+Must not know: what the page does.
+
+The document at `/` is asked for again each time and names its files under `assets/<hash of all files>/`, where
+they never change: a browser keeps them for good, and never mixes those of two releases. The plain addresses are
+for other pages, which import `client.js` from here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+
+import msgspec
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from gateway.domain.errors import StartupError
+from gateway.server import bodies
+
+__all__ = ["routes"]
+
+_PACKAGE = Path(__file__).parent
+
+_INDEX = "index.html"
+_HASH_CHARS = 16
+
+# What a page is made of. Whatever else lies in the folder, such as an editor's copy, is not served.
+_MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+    ".png": "image/png",
+    ".woff2": "font/woff2",
+}
+_COMPRESSED_ALREADY = {".png", ".woff2"}
+_PARTS = {".css", ".js"}
+
+# For what a browser shows by itself: on scripts and style sheets they mean nothing and weigh as much as some do.
+_DOCUMENT = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'",
+    "Permissions-Policy": "microphone=(self), camera=(), display-capture=(), geolocation=(), midi=(), payment=(), "
+    "usb=()",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_ALL = {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+# Nothing in the scripts is secret, and pages elsewhere may import them.
+_SHARED = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
+_OWN = {"Cross-Origin-Resource-Policy": "same-origin"}
+
+# Ask again each time: an unchanged file costs one 304.
+_ASK_AGAIN = "no-cache"
+_FOR_GOOD = "public, max-age=31536000, immutable"
+
+
+def routes(folder: Path | None = None) -> list[BaseRoute]:
+    """The page at `/` and its files; it is read here, and what changes in the folder later is not seen.
+
+    folder: another page than the product's. Raises `StartupError` when there is none in it.
+    """
+    return [Route("/{path:path}", _Page(_read(folder or _folder())))]
+
+
+def _folder() -> Path:
+    checkout, installed = _PACKAGE.parent / "web_demo", _PACKAGE / "_web_demo"
+    return checkout if checkout.is_dir() else installed
+
+
+def _read(folder: Path) -> dict[str, bytes]:
+    """Path below the folder → content, in the order of the paths."""
+    try:
+        files = {
+            file.relative_to(folder).as_posix(): file.read_bytes()
+            for file in folder.rglob("*")
+            if file.suffix in _MEDIA_TYPES and not file.name.startswith(".") and file.is_file()
+        }
+    except OSError as error:
+        raise StartupError(f"The page in {folder} cannot be read: {error.strerror or error}.") from None
+    if _INDEX not in files:
+        raise StartupError(f"There is no page in {folder}: {_INDEX} is missing.")
+    return dict(sorted(files.items()))
+
+
+@dataclass(frozen=True)
+class _File:
+    """One address. gzipped: null where that saves nothing. headers: of every answer with it, 304 included."""
+
+    plain: bytes
+    gzipped: bytes | None
+    media_type: str
+    headers: Mapping[str, str]
+
+    @classmethod
+    def of(cls, path: str, content: bytes, caching: str) -> _File:
+        suffix = Path(path).suffix
+        gzipped = None if suffix in _COMPRESSED_ALREADY else _gzipped(content)
+        return cls(
+            plain=content,
+            gzipped=gzipped if gzipped is not None and len(gzipped) < len(content) else None,
+            media_type=_MEDIA_TYPES[suffix],
+            headers={
+                **_ALL,
+                **({} if suffix in _PARTS else _DOCUMENT),
+                **(_SHARED if suffix == ".js" else _OWN),
+                "Cache-Control": caching,
+                # Weak: the same for both encodings.
+                "ETag": f'W/"{hashlib.sha256(content).hexdigest()[:_HASH_CHARS]}"',
+                "Vary": "Accept-Encoding",
+            },
+        )
+
+    def answer(self, request: Headers, *, head: bool) -> Response:
+        if _matches(request.get("if-none-match", ""), self.headers["ETag"]):
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self.headers)
+        headers, body = {**self.headers, "Content-Type": self.media_type}, self.plain
+        if self.gzipped is not None and _takes_gzip(request.getlist("accept-encoding")):
+            headers["Content-Encoding"], body = "gzip", self.gzipped
+        headers["Content-Length"] = str(len(body))
+        return Response(b"" if head else body, headers=headers)
+
+
+class _Page:
+    """The application behind all addresses that nobody else has: there is nothing but what was read."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        assets = f"assets/{_hash(files)}/"
+        index = _with_assets(files, assets)
+        self._files = {
+            "": _File.of(_INDEX, index, _ASK_AGAIN),
+            _INDEX: _File.of(_INDEX, index, _ASK_AGAIN),
+        }
+        for path, content in files.items():
+            if path != _INDEX:
+                self._files[path] = _File.of(path, content, _ASK_AGAIN)
+                self._files[assets + path] = _File.of(path, content, _FOR_GOOD)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._answer(scope)(scope, receive, send)
+
+    def _answer(self, scope: Scope) -> Response:
+        method: str = scope["method"]
+        file = self._files.get(scope["path_params"]["path"])
+        if file is None:
+            return _problem(HTTPStatus.NOT_FOUND, "There is nothing at this address; the page is at /.")
+        if method not in ("GET", "HEAD"):
+            detail = f"{method} is not allowed here; GET, HEAD is."
+            return _problem(HTTPStatus.METHOD_NOT_ALLOWED, detail, Allow="GET, HEAD")
+        return file.answer(Headers(scope=scope), head=method == "HEAD")
+
+
+@cache
+def _gzipped(content: bytes) -> bytes:
+    # Made and held once for all addresses of a file: it takes most of the time that reading the page takes.
+    return gzip.compress(content, mtime=0)
+
+
+def _hash(files: Mapping[str, bytes]) -> str:
+    """Another one as soon as any file has another name or content."""
+    digest = hashlib.sha256()
+    for path, content in files.items():
+        digest.update(f"{path}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:_HASH_CHARS]
+
+
+def _with_assets(files: Mapping[str, bytes], assets: str) -> bytes:
+    """The document, its references to files of the page pointed to where they never change."""
+
+    def moved(reference: re.Match[bytes]) -> bytes:
+        attribute, path = reference.groups()
+        return attribute + b"./" + assets.encode() + path if path.decode() in files else reference[0]
+
+    return re.sub(rb'((?:href|src)=")\./([^"?#]+)', moved, files[_INDEX])
+
+
+def _matches(if_none_match: str, etag: str) -> bool:
+    known = [each.strip() for each in if_none_match.split(",")]
+    return "*" in known or etag in known or etag.removeprefix("W/") in known
+
+
+def _takes_gzip(accept_encoding: list[str]) -> bool:
+    """Whether the client wants gzip: named, or covered by `*`, and not with a weight of 0 (RFC 9110, 12.5.3)."""
+    weights = {}
+    for entry in ",".join(accept_encoding).lower().split(","):
+        coding, _, parameter = entry.partition(";")
+        name, _, weight = parameter.partition("=")
+        weights[coding.strip()] = weight.strip() if name.strip() == "q" else "1"
+    try:
+        return float(weights.get("gzip", weights.get("*", "0"))) > 0
+    except ValueError:
+        return False
+
+
+def _problem(status: HTTPStatus, detail: str, **headers: str) -> Response:
+    # Not counted among the gateway's errors: whoever scans the internet for open doors asks for much.
+    return Response(
+        msgspec.json.encode(bodies.status_problem(status, detail)),
+        status,
+        {**_ALL, **_DOCUMENT, **_OWN, "Cache-Control": "no-store", **headers},
+        media_type="application/problem+json",
+    )

@@ -1,0 +1,68 @@
+"""A link as a QR code, for the phones of those who sit in the same room.
+
+Knows: which links it takes, and how a code is drawn. Must not know: meetings, other endpoints.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import groupby
+
+import segno
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway.domain.errors import InvalidValue, LimitExceeded
+from gateway.server.bodies import QR_LINK_CHARS
+
+__all__ = ["drawing", "qr_code"]
+
+# An address as it is sent: what is not ASCII, and every space and control character, is percent-encoded in it.
+_LINK = re.compile(r"https?://[^/?#][!-~]*", re.ASCII | re.IGNORECASE)
+# Modules of light around the code, without which readers do not find it (ISO/IEC 18004, 9.1).
+_QUIET = 4
+_ONE = asyncio.Semaphore(1)
+_HEADERS = {
+    # The same link is the same code; shared caches need not learn the ids of meetings.
+    "Cache-Control": "private, max-age=86400",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+async def qr_code(request: Request) -> Response:
+    """`GET /qr.svg?link=https://…`. Raises `InvalidValue` or `LimitExceeded`."""
+    link = request.query_params.get("link", "")
+    if len(link) > QR_LINK_CHARS:
+        raise LimitExceeded(f"The link has more than {QR_LINK_CHARS} characters.", field="link")
+    if not _LINK.fullmatch(link):
+        raise InvalidValue("Give the whole link, from http:// or https:// on, percent-encoded.", field="link")
+    # A long one takes milliseconds, which meetings feel: one at a time, so that they never feel more than that.
+    async with _ONE:
+        content = await asyncio.to_thread(drawing, link)
+    return Response(content, headers=_HEADERS, media_type="image/svg+xml")
+
+
+@lru_cache(maxsize=64)
+def drawing(link: str) -> str:
+    """The code as SVG, for any size: dark on light whatever the page's colours, or it cannot be read."""
+    matrix = segno.make_qr(link, error="m", encoding="utf-8", boost_error=False).matrix
+    size = len(matrix) + 2 * _QUIET
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" shape-rendering="crispEdges">'
+        f'<path fill="#fff" d="M0 0h{size}v{size}H0z"/><path d="{"".join(_bars(matrix))}"/></svg>'
+    )
+
+
+def _bars(matrix: tuple[bytearray, ...]) -> Iterator[str]:
+    """The dark modules, those that touch in a row as one shape."""
+    for y, row in enumerate(matrix, _QUIET):
+        x = _QUIET
+        for dark, modules in groupby(row):
+            width = len(list(modules))
+            if dark:
+                yield f"M{x} {y}h{width}v1h-{width}z"
+            x += width

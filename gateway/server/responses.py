@@ -1,0 +1,94 @@
+"""What every address over HTTP has in common: its methods, JSON answers, and errors as problems.
+
+Knows: endpoints per method, and the headers of answers. Must not know: what any endpoint does.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gateway import metrics
+from gateway.domain.errors import GatewayError
+from gateway.server import bodies
+from gateway.server.bodies import Problem
+
+__all__ = ["Endpoint", "Resource", "json_response", "problem_response"]
+
+_log = logging.getLogger(__name__)
+
+Endpoint = Callable[[Request], Awaitable[ASGIApp]]
+
+
+class Resource:
+    """One address: an endpoint per method, and problems for whatever else comes to it. HEAD goes with GET.
+
+    A `GatewayError` raised by an endpoint, or by the answer it gives, becomes a problem.
+    """
+
+    def __init__(self, **endpoints: Endpoint) -> None:
+        self._endpoints = endpoints
+        if "GET" in endpoints:
+            self._endpoints["HEAD"] = endpoints["GET"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            answer = await self._answer(request)
+            await answer(scope, receive, send)
+        except ClientDisconnect:
+            return
+        except GatewayError as error:
+            await _refusal(error)(scope, receive, send)
+
+    async def _answer(self, request: Request) -> ASGIApp:
+        if not self._endpoints:
+            detail = "There is nothing at this address; see /openapi.json."
+            return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, detail))
+        endpoint = self._endpoints.get(request.method)
+        if endpoint is None:
+            allowed = ", ".join(sorted(self._endpoints))
+            detail = f"{request.method} is not allowed here; {allowed} is."
+            return problem_response(
+                bodies.status_problem(HTTPStatus.METHOD_NOT_ALLOWED, detail), {"Allow": allowed}
+            )
+        try:
+            return await endpoint(request)
+        except (GatewayError, ClientDisconnect):
+            raise
+        except Exception:
+            _log.exception("%s %s failed", request.method, request.url.path)
+            raise GatewayError("The gateway failed; this is a bug of the gateway.") from None
+
+
+def json_response(value: Any, status: int = 200) -> Response:
+    """A struct, or anything else that msgspec encodes, as JSON."""
+    return Response(
+        msgspec.json.encode(value), status, {"Cache-Control": "no-store"}, media_type="application/json"
+    )
+
+
+def problem_response(problem: Problem, headers: dict[str, str] | None = None) -> Response:
+    """An error over HTTP, which is counted here."""
+    metrics.ERRORS.labels(problem.code).inc()
+    return Response(
+        msgspec.json.encode(problem),
+        problem.status,
+        {"Cache-Control": "no-store", **(headers or {})},
+        media_type="application/problem+json",
+    )
+
+
+def _refusal(error: GatewayError) -> Response:
+    headers = {}
+    if error.retryable:
+        headers["Retry-After"] = str(max(1, math.ceil((error.retry_after_ms or 0) / 1000)))
+    return problem_response(bodies.problem(error), headers)

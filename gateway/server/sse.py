@@ -1,0 +1,93 @@
+"""Server-sent events: what waits to be written to one client, and the writing of it.
+
+Knows: the event stream format (https://html.spec.whatwg.org/multipage/server-sent-events.html), keep-alives,
+and that a client may read slower than texts are generated. Must not know: engines, tickets, scheduling.
+
+Generation never waits for the client: deltas of one text that were not written yet merge into one, so what
+waits is bounded by what one call may generate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+from starlette.types import Send
+
+from gateway.server.bodies import STREAM_EVENTS, DeltaEvent, DoneEvent, FailedEvent, FinalEvent
+
+__all__ = ["KEEP_ALIVE", "EventStream", "encode"]
+
+# Proxies close connections that say nothing for 30 to 60 seconds.
+KEEP_ALIVE_S = 15.0
+KEEP_ALIVE = b": keep-alive\n\n"
+
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    # nginx would collect the events before passing them on.
+    (b"x-accel-buffering", b"no"),
+]
+
+
+def encode(event: DeltaEvent | FinalEvent | FailedEvent | DoneEvent) -> bytes:
+    """One event. JSON escapes line breaks, so the data is always a single line."""
+    return b"event: %b\ndata: %b\n\n" % (STREAM_EVENTS[type(event)].encode(), msgspec.json.encode(event))
+
+
+class EventStream:
+    """The events of one call, on their way from the texts' tasks to the client."""
+
+    def __init__(self, *, keep_alive_s: float = KEEP_ALIVE_S) -> None:
+        self._keep_alive_s = keep_alive_s
+        self._deltas: dict[int, list[str]] = {}
+        self._ready: list[bytes] = []
+        self._done = False
+        self._news = asyncio.Event()
+
+    def delta(self, index: int, committed: str) -> None:
+        """New text of one translation."""
+        self._deltas.setdefault(index, []).append(committed)
+        self._news.set()
+
+    def end(self, event: FinalEvent | FailedEvent) -> None:
+        """The last word on one text."""
+        if (texts := self._deltas.pop(event.index, None)) is not None:
+            self._ready.append(encode(DeltaEvent(event.index, "".join(texts))))
+        self._ready.append(encode(event))
+        self._news.set()
+
+    def done(self, event: DoneEvent) -> None:
+        """Every text has ended; nothing comes after this."""
+        self._ready.append(encode(event))
+        self._done = True
+        self._news.set()
+
+    async def start(self, send: Send) -> None:
+        """Status and headers."""
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+
+    async def write(self, send: Send) -> None:
+        """Write until `done` is written; the body is left open."""
+        finished = False
+        while not finished:
+            try:
+                async with asyncio.timeout(self._keep_alive_s):
+                    await self._news.wait()
+            except TimeoutError:
+                chunk = KEEP_ALIVE
+            else:
+                finished, chunk = self._done, self._take()
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def finish(self, send: Send) -> None:
+        """Close the body."""
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _take(self) -> bytes:
+        self._news.clear()
+        deltas = [encode(DeltaEvent(index, "".join(texts))) for index, texts in self._deltas.items()]
+        chunk = b"".join(self._ready + deltas)
+        self._deltas.clear()
+        self._ready.clear()
+        return chunk

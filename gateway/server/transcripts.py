@@ -1,0 +1,190 @@
+"""Transcripts over HTTP: which meeting, which languages, which format; and the file, or JSON, that it makes.
+
+Knows: addresses and queries of transcripts, and how to read a meeting's log to its end while it grows.
+Must not know: how the formats are written (`transcripts`), other endpoints.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Collection, Sequence
+from http import HTTPStatus
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from gateway.domain.errors import (
+    EngineUnavailable,
+    InvalidValue,
+    LimitExceeded,
+    LogUnavailable,
+    UnknownMeeting,
+    UnsupportedLanguage,
+)
+from gateway.domain.languages import normalise
+from gateway.domain.log import Page, Publication
+from gateway.domain.ports import Engine, EventLog
+from gateway.meeting.transcript import Spoken, plain_text, subrip, transcript, webvtt
+from gateway.server import bodies
+from gateway.server.bodies import TRANSCRIPT_MEDIA_TYPES, TranscriptAnswer, TranscriptText, TranscriptUtterance
+from gateway.server.responses import problem_response
+
+__all__ = ["Transcripts", "languages"]
+
+_PAGE = 500
+# The ids that `session.start` takes: nothing is kept under any other.
+_MEETING = re.compile(r"[A-Za-z0-9._~-]+")
+_TAG = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8}){0,4}")
+
+
+class Transcripts:
+    """The endpoint. `most_languages`: side by side."""
+
+    def __init__(self, log: EventLog, engine: Engine, *, most_languages: int) -> None:
+        self._log = log
+        self._engine = engine
+        self._most_languages = most_languages
+
+    async def transcript(self, request: Request) -> ASGIApp:
+        """`GET /v1/meetings/{meeting}/transcript.{format}?lang=ja,en`."""
+        meeting, format = request.path_params["meeting"], request.path_params["format"]
+        if format not in TRANSCRIPT_MEDIA_TYPES:
+            detail = f"A transcript ends in one of {', '.join(TRANSCRIPT_MEDIA_TYPES)}."
+            return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, detail))
+        langs = languages(request.query_params.getlist("lang"), known=self._known(), most=self._most_languages)
+        page = await self._kept(meeting)
+        # A long meeting takes a while; the live ones go on meanwhile.
+        content = await asyncio.to_thread(_WRITERS[format], meeting, page, langs)
+        name = ".".join([meeting.strip("."), "-".join(langs), format] if langs else [meeting.strip("."), format])
+        headers = {
+            "Cache-Control": "no-store",
+            "Content-Disposition": f'inline; filename="{name}"',
+            "X-Content-Type-Options": "nosniff",
+        }
+        return Response(content, headers=headers, media_type=TRANSCRIPT_MEDIA_TYPES[format])
+
+    def _known(self) -> Collection[str] | None:
+        try:
+            return self._engine.profile().languages
+        except EngineUnavailable:
+            return None
+
+    async def _kept(self, meeting: str) -> Page:
+        """All that is kept of a meeting, as one page. Raises `UnknownMeeting` or `LogUnavailable`."""
+        page = await self._log.read(meeting, 0, _PAGE) if _may_exist(meeting) else Page("", first=1, last=0)
+        if not page.epoch:
+            raise UnknownMeeting(f"Nothing is kept of a meeting {meeting[:80]!r}: it never was, or has expired.")
+        epoch, last = page.epoch, page.last
+        held = list(page.publications)
+        # What comes while this reads belongs to the next transcript, or this one would never end.
+        while held and held[-1].offset < last:
+            page = await self._log.read(meeting, held[-1].offset, _PAGE)
+            if page.epoch != epoch:
+                raise LogUnavailable("The meeting's log was begun anew while it was read.", retry_after_ms=1_000)
+            held = _joined(held, page.publications)
+        if not held:
+            return Page(epoch, page.last + 1, page.last)
+        return Page(epoch, held[0].offset, held[-1].offset, tuple(held))
+
+
+def _may_exist(meeting: str) -> bool:
+    return _MEETING.fullmatch(meeting) is not None and bool(meeting.strip("."))
+
+
+def _joined(held: list[Publication], read: Sequence[Publication]) -> list[Publication]:
+    """`read` follows `held`, unless what lies between was trimmed meanwhile: then `held` was as well."""
+    return [*held, *read] if read and read[0].offset == held[-1].offset + 1 else list(read)
+
+
+# ---------------------------------------------------------------- languages
+
+
+def languages(values: Sequence[str], *, known: Collection[str] | None, most: int) -> tuple[str, ...]:
+    """The languages of `lang=ja,en`, normalised, each once; none where the parameter was not sent.
+
+    values: of every `lang` in the query. known: what the model translates; null while nobody knows.
+    Raises `InvalidValue`, `UnsupportedLanguage` or `LimitExceeded`.
+    """
+    found: dict[str, None] = {}
+    for tag in (tag.strip() for value in values for tag in value.split(",")):
+        if not _TAG.fullmatch(tag):
+            raise InvalidValue(f"{tag[:20]!r} is not a language tag.", field="lang")
+        lang = normalise(tag)
+        if known is not None and lang not in known:
+            raise UnsupportedLanguage(
+                f"The model does not know the language {tag[:20]!r}; it knows {', '.join(known)}.", field="lang"
+            )
+        found[lang] = None
+        if len(found) > most:
+            raise LimitExceeded(f"More than {most} languages.", field="lang")
+    return tuple(found)
+
+
+# ---------------------------------------------------------------- formats
+
+
+def _json(meeting: str, page: Page, langs: Sequence[str]) -> bytes:
+    spoken = transcript(page.publications).utterances
+    if not langs:  # everything there is
+        langs = sorted({lang for each in spoken for lang in (*each.translations, *each.failures)})
+    return msgspec.json.encode(
+        TranscriptAnswer(
+            meeting=meeting,
+            epoch=page.epoch,
+            from_offset=page.first,
+            to_offset=page.last,
+            complete=page.first == 1,
+            languages=list(langs),
+            utterances=[_utterance(each, langs) for each in spoken],
+        )
+    )
+
+
+def _utterance(spoken: Spoken, langs: Sequence[str]) -> TranscriptUtterance:
+    said = spoken.utterance
+    return TranscriptUtterance(
+        participant=said.participant,
+        utterance=said.id,
+        speaker=said.speaker,
+        lang=said.lang,
+        rev=said.rev,
+        text=said.text,
+        at_ms=spoken.at_ms,
+        start_ms=said.start_ms,
+        end_ms=said.end_ms,
+        translations={lang: _text(spoken, lang) for lang in langs},
+    )
+
+
+def _text(spoken: Spoken, lang: str) -> TranscriptText:
+    if lang == spoken.utterance.lang:
+        return TranscriptText("original", spoken.utterance.text)
+    if (text := spoken.translations.get(lang)) is not None:
+        return TranscriptText("translated", text)
+    if (code := spoken.failures.get(lang)) is not None:
+        return TranscriptText("failed", None, code)
+    return TranscriptText("missing", None)
+
+
+def _txt(_meeting: str, page: Page, langs: Sequence[str]) -> bytes:
+    return plain_text(transcript(page.publications), langs).encode()
+
+
+def _srt(_meeting: str, page: Page, langs: Sequence[str]) -> bytes:
+    return subrip(transcript(page.publications), langs).encode()
+
+
+def _vtt(meeting: str, page: Page, langs: Sequence[str]) -> bytes:
+    note = f"Meeting {meeting}, {', '.join(langs) or 'as it was said'}"
+    return webvtt(transcript(page.publications), langs, note=note).encode()
+
+
+_WRITERS: dict[str, Callable[[str, Page, Sequence[str]], bytes]] = {
+    "json": _json,
+    "txt": _txt,
+    "srt": _srt,
+    "vtt": _vtt,
+}

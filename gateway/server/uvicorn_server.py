@@ -1,0 +1,102 @@
+"""uvicorn, with a shutdown that finishes what was accepted.
+
+Knows: uvicorn, signals, listening sockets. Must not know: what the application does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+
+import uvicorn
+
+from gateway.domain.errors import StartupError
+
+__all__ = ["DrainingServer", "listen"]
+
+_log = logging.getLogger(__name__)
+
+_USER_TIMEOUT_MS = 60_000
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket, bound before anything slow starts. Raises `StartupError` in one sentence."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        # Named in full: event loops switch Nagle's algorithm off only where the protocol is known to be TCP, and
+        # with it on, a token waits up to 40 ms for the client's delayed acknowledgement of the frame before it.
+        sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            # Inherited by every connection: a peer that takes nothing for so long is gone, and what waits for it
+            # in the kernel and in the event loop is freed.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)
+        sock.bind((host, port))
+        sock.listen(2_048)
+    except UnicodeError:
+        raise StartupError(f"{host!r} is no name of a host.") from None
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise StartupError(
+                f"Port {port} on {host} is taken: stop what runs there, or choose another with --port."
+            ) from None
+        raise StartupError(f"Cannot listen on {host}, port {port}: {error.strerror or error}.") from None
+    return sock
+
+
+class DrainingServer(uvicorn.Server):
+    """SIGTERM, SIGINT or SIGHUP (a closed terminal): run `drain`, then stop. A second one cancels the drain."""
+
+    def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(config)
+        self._drain = drain
+        self._draining: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # uvicorn's own version raises the signal again at the end, which would make the exit status 143.
+        loop = asyncio.get_running_loop()
+        # What whoever started us ignores stays ignored: SIGHUP under nohup, SIGINT behind a script's `&`.
+        candidates = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        signals = [number for number in candidates if signal.getsignal(number) is not signal.SIG_IGN]
+        for number in signals:
+            loop.add_signal_handler(number, self._on_signal, number)
+        try:
+            yield
+        finally:
+            for number in signals:
+                loop.remove_signal_handler(number)
+
+    def drain_and_stop(self) -> None:
+        """Leave as after a signal."""
+        if self._draining is None:
+            self._draining = asyncio.get_running_loop().create_task(self._drain_and_stop())
+
+    def stop(self) -> None:
+        """Leave without draining."""
+        self.should_exit = True
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().serve(sockets)
+        if self._draining is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._draining
+
+    def _on_signal(self, number: int) -> None:
+        if self._draining is not None:
+            _log.warning("%s again: stopping without finishing accepted work", signal.Signals(number).name)
+            self._draining.cancel()
+            return
+        _log.info("%s: finishing accepted work, admitting no more", signal.Signals(number).name)
+        self.drain_and_stop()
+
+    async def _drain_and_stop(self) -> None:
+        try:
+            await self._drain()
+        finally:
+            self.should_exit = True

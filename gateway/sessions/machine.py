@@ -1,0 +1,461 @@
+"""The life of one session as a state table: messages in, effects out.
+
+Knows: which message is legal when, every limit, and what each message asks for.
+Must not know: clocks (the time is an argument), tasks, sockets, the engine. It does not know either whether
+an effect was carried out: whoever does that reports back through `refused` and `settled`.
+
+A session outlives its connection. A new connection has a `Session` of its own, which reads `session.start` as
+any other; where that resumes a session that was kept, it takes over what the earlier one knew (`inherit`).
+
+State            session.start  update / partial / final / cancel / ping  session.end     all settled
+AWAITING_START   → OPEN         error session_not_started                 → CLOSED        —
+OPEN             error          handled                                   → ENDING        stays OPEN
+ENDING           error          cancel and ping handled, rest an error    error           → CLOSED
+CLOSED           ignored        ignored                                   ignored         —
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from enum import Enum
+from hashlib import blake2b
+from typing import cast
+
+from msgspec import Struct
+
+from gateway.domain.engine import EngineProfile, Formality
+from gateway.domain.errors import (
+    CloseCode,
+    GatewayError,
+    RateLimited,
+    SessionAlreadyStarted,
+    SessionEnding,
+    SessionNotStarted,
+    StaleRevision,
+    TooManyInFlight,
+    UnknownUtterance,
+    UtteranceFinished,
+)
+from gateway.domain.log import Utterance
+from gateway.domain.sessions import Stability
+from gateway.protocol.checks import SessionRules, Terms
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    ClientMessage,
+    Ping,
+    Pong,
+    Resume,
+    ServerMessage,
+    SessionEnd,
+    SessionStart,
+    SessionUpdate,
+    SessionUpdated,
+    UtteranceCancel,
+    UtteranceFinal,
+    UtterancePartial,
+    error_message,
+)
+from gateway.protocol.rate_limit import TokenBucket
+
+__all__ = [
+    "Accept",
+    "Acknowledge",
+    "Cancel",
+    "Close",
+    "Effect",
+    "Join",
+    "Reply",
+    "Session",
+    "Show",
+    "State",
+    "Update",
+    "Withdraw",
+]
+
+# Context grows to twice this many utterances and is then cut back to it: a window that slid by one on
+# every utterance would change the start of the prompt each time and defeat the engine's prefix cache.
+CONTEXT_UTTERANCES = 4
+
+# Messages that a `session.update` counts as: everybody in the meeting is told of it.
+_UPDATE_COST = 10
+
+# Utterances that are remembered after they settled, so that a resent final is recognised.
+REMEMBERED_UTTERANCES = 1_000
+
+
+class State(Enum):
+    AWAITING_START = "awaiting start"
+    OPEN = "open"
+    ENDING = "ending"
+    CLOSED = "closed"
+
+
+class Reply(Struct, frozen=True):
+    """Send this to this session's client alone."""
+
+    message: ServerMessage
+
+
+class Join(Struct, frozen=True):
+    """Enter a meeting, a private one where it is null, or come back to one; send `session.started`."""
+
+    meeting: str | None
+    name: str
+    speaks: str | None
+    reads: tuple[str, ...]
+    stability: Stability = "live"
+    resume: Resume | None = None
+    originals: bool = False
+
+
+class Update(Struct, frozen=True):
+    """Other languages are spoken or read, or what is said is read in another way, from now on."""
+
+    speaks: str | None
+    reads: tuple[str, ...]
+    stability: Stability = "live"
+    originals: bool = False
+
+
+class Show(Struct, frozen=True):
+    """Show a partial utterance to whoever reads its language, and translate it for the others."""
+
+    utterance: Utterance
+
+
+class Accept(Struct, frozen=True):
+    """Take on a final utterance: log it, acknowledge it, show its caption, translate it.
+
+    again: it was accepted before and some translation of it failed; only what is missing is to be done.
+    """
+
+    utterance: Utterance
+    again: bool = False
+
+
+class Acknowledge(Struct, frozen=True):
+    """A final that was accepted before was sent again: acknowledge it once more, do nothing else."""
+
+    id: str
+    rev: int
+
+
+class Cancel(Struct, frozen=True):
+    """Stop the translations of an accepted utterance."""
+
+    id: str
+
+
+class Withdraw(Struct, frozen=True):
+    """An utterance that was begun will not be finished: nobody is to see it any more."""
+
+    id: str
+
+
+class Close(Struct, frozen=True):
+    """Close the connection, after everything before it was sent."""
+
+    code: CloseCode
+
+
+Effect = Reply | Join | Update | Show | Accept | Acknowledge | Cancel | Withdraw | Close
+
+
+class _Known(Struct):
+    """What the session remembers of one utterance id."""
+
+    rev: int
+    final: bytes | None = None  # a digest: a thousand long texts a session would be megabytes
+    failed: bool = False
+
+
+class Session:
+    """One client's session. Every method returns the effects to carry out, in order, and never raises."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.state = State.AWAITING_START
+        self.name = ""
+        self.participant = ""  # given by the meeting, once joined
+        self.reads: tuple[str, ...] = ()
+        self.speaks: str | None = None
+        self.stability: Stability = "live"
+        self.originals = False
+        self._limits = limits
+        self._rules = SessionRules(limits)
+        self._bucket = TokenBucket(limits.messages_per_s, limits.messages_burst)
+        self._glossary: Terms = ()
+        self._context = ""
+        self._formality: Formality | None = None
+        self._history: list[str] = []
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._in_flight: set[str] = set()
+
+    @property
+    def in_flight(self) -> int:
+        """Accepted final utterances that are not settled yet."""
+        return len(self._in_flight)
+
+    def inherit(self, earlier: Session) -> None:
+        """Go on where the session of an earlier connection was: nothing it accepted is taken twice."""
+        self._known, self._in_flight, self._history = earlier._known, earlier._in_flight, earlier._history
+
+    def recall(self, utterance: Utterance, *, failed: bool, in_flight: bool) -> None:
+        """Remember an utterance that another process accepted of this session; the oldest first.
+
+        failed: some translation of it failed, and none is still to come.
+        """
+        self._remember(utterance.id, _Known(utterance.rev, _digest(utterance.text), failed))
+        if in_flight:
+            self._in_flight.add(utterance.id)
+
+    # ------------------------------------------------------------ what may happen
+
+    def unreadable(self, error: GatewayError, now_s: float) -> list[Effect]:
+        """A frame came that is no message, and why; it counts against the rate like any other."""
+        if self.state is State.CLOSED:
+            return []
+        try:
+            self._pace(now_s)
+        except RateLimited as limited:
+            error = limited
+        return [Reply(error_message(error))]
+
+    def receive(self, message: ClientMessage, now_s: float, profile: EngineProfile | None) -> list[Effect]:
+        """A message came from the client at `now_s`. `profile` is null while the engine is loading."""
+        if self.state is State.CLOSED:
+            return []
+        utterance = (
+            message.id if isinstance(message, UtterancePartial | UtteranceFinal | UtteranceCancel) else None
+        )
+        try:
+            self._pace(now_s, _UPDATE_COST if isinstance(message, SessionUpdate) else 1)
+            self._rules.profile = profile
+            rule = _TABLE[self.state].get(type(message), _REFUSAL[self.state])
+            return rule(self, message)
+        except GatewayError as error:
+            if utterance is not None and len(utterance) <= self._limits.id_chars:
+                error.about(utterance)
+            return [Reply(error_message(error))]
+
+    def not_updated(self, before: Update) -> None:
+        """An `Update` could not be carried out: what was in force still is."""
+        self._take(before)
+
+    def not_joined(self) -> None:
+        """A `Join` could not be carried out: the client may try again."""
+        self.state = State.AWAITING_START
+
+    def refused(self, accept: Accept) -> list[Effect]:
+        """An `Accept` could not be carried out: the client keeps the utterance and may send it again."""
+        if accept.again:
+            self._known[accept.utterance.id].failed = True
+        else:
+            self._known.pop(accept.utterance.id, None)
+        if self._history:
+            self._history.pop()
+        return self.settled(accept.utterance.id)
+
+    def settled(self, utterance_id: str, *, failed: bool = False) -> list[Effect]:
+        """Every language of an accepted utterance has ended; where one failed, the client may send it again."""
+        self._in_flight.discard(utterance_id)
+        if failed and (known := self._known.get(utterance_id)) is not None:
+            known.failed = True
+        if self.state is State.ENDING and not self._in_flight:
+            return self._close()
+        return []
+
+    def disconnected(self) -> None:
+        """The client is gone; nothing more will be received or sent on this connection."""
+        self.state = State.CLOSED
+
+    # ------------------------------------------------------------ one method per message
+
+    def _on_start(self, message: SessionStart) -> list[Effect]:
+        rules = self._rules
+        meeting = rules.meeting(message.meeting) if message.meeting is not None else None
+        name = message.name or ""
+        rules.bound(name, self._limits.name_chars, "name")
+        if message.resume is not None:
+            for field, value in (("session", message.resume.session), ("epoch", message.resume.epoch)):
+                rules.bound(value, self._limits.id_chars, f"resume.{field}")
+        reads = rules.languages(message.reads)
+        speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else None
+        notes = self._take_options(message.glossary, message.context, message.formality)
+        self.name = name
+        self._take(Update(speaks, reads, message.stability, message.originals))
+        self.state = State.OPEN
+        return [
+            Join(meeting, name, speaks, reads, message.stability, message.resume, message.originals),
+            *notes,
+        ]
+
+    def _on_update(self, message: SessionUpdate) -> list[Effect]:
+        rules = self._rules
+        reads = rules.languages(message.reads) if message.reads is not None else self.reads
+        speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else self.speaks
+        notes = self._take_options(message.glossary, message.context, message.formality)
+        stability = message.stability or self.stability
+        originals = message.originals if message.originals is not None else self.originals
+        update = Update(speaks, reads, stability, originals)
+        self._take(update)
+        updated = SessionUpdated(list(reads), speaks, stability, originals)
+        return [update, Reply(updated), *notes]
+
+    def _on_partial(self, message: UtterancePartial) -> list[Effect]:
+        lang = self._rules.utterance(message, self.speaks)
+        known = self._known.get(message.id)
+        if known is not None and known.final is not None:
+            raise StaleRevision("This utterance is final already; the partial was dropped.", field="rev")
+        if known is not None and message.rev <= known.rev:
+            raise StaleRevision(f"Revision {known.rev} was received before; this one was dropped.", field="rev")
+        self._remember(message.id, _Known(rev=message.rev))
+        return [Show(self._utterance(message, lang, final=False))]
+
+    def _on_final(self, message: UtteranceFinal) -> list[Effect]:
+        lang = self._rules.utterance(message, self.speaks)
+        known = self._known.get(message.id)
+        again = False
+        if known is not None and known.final is not None:
+            if known.final != _digest(message.text):
+                raise UtteranceFinished(
+                    "This utterance is final already, with another text; use a new id.", field="id"
+                )
+            if not known.failed:
+                return [Acknowledge(message.id, known.rev)]
+            again = True
+        elif known is not None and message.rev < known.rev:
+            raise StaleRevision(f"Revision {known.rev} was received before.", field="rev")
+        if len(self._in_flight) >= self._limits.utterances_in_flight:
+            raise TooManyInFlight(
+                f"{len(self._in_flight)} utterances of this session are not finished yet.", retry_after_ms=500
+            )
+        if len(self._history) >= 2 * CONTEXT_UTTERANCES:
+            del self._history[:-CONTEXT_UTTERANCES]
+        utterance = self._utterance(message, lang, final=True)
+        self._remember(message.id, _Known(rev=message.rev, final=_digest(message.text)))
+        self._in_flight.add(message.id)
+        self._history.append(message.text)
+        return [Accept(utterance, again)]
+
+    def _on_cancel(self, message: UtteranceCancel) -> list[Effect]:
+        if message.id in self._in_flight:
+            return [Cancel(message.id)]
+        known = self._known.get(message.id)
+        if known is None or known.final is not None:
+            raise UnknownUtterance("No utterance with this id is being said or translated.", field="id")
+        del self._known[message.id]
+        return [Withdraw(message.id)]
+
+    def _on_ping(self, message: Ping) -> list[Effect]:
+        self._rules.bound(message.nonce, self._limits.id_chars, "nonce")
+        return [Reply(Pong(nonce=message.nonce))]
+
+    def _on_end(self, _message: SessionEnd) -> list[Effect]:
+        self.state = State.ENDING
+        return [] if self._in_flight else self._close()
+
+    def _refuse_before_start(self, _message: ClientMessage) -> list[Effect]:
+        raise SessionNotStarted("The first message has to be session.start.")
+
+    def _refuse_second_start(self, _message: ClientMessage) -> list[Effect]:
+        raise SessionAlreadyStarted("This session is started; use session.update.")
+
+    def _refuse_while_ending(self, _message: ClientMessage) -> list[Effect]:
+        raise SessionEnding("session.end was received; nothing new is taken.")
+
+    # ------------------------------------------------------------ rules
+
+    def _take(self, update: Update) -> None:
+        self.speaks, self.reads = update.speaks, update.reads
+        self.stability, self.originals = update.stability, update.originals
+
+    def _pace(self, now_s: float, cost: int = 1) -> None:
+        if (wait_s := self._bucket.take(now_s, cost)) > 0:
+            raise RateLimited(
+                f"More than {self._limits.messages_per_s} messages a second.",
+                retry_after_ms=max(1, round(wait_s * 1000)),
+            )
+
+    def _close(self) -> list[Effect]:
+        self.state = State.CLOSED
+        return [Close(CloseCode.NORMAL)]
+
+    def _remember(self, utterance_id: str, known: _Known) -> None:
+        self._known[utterance_id] = known
+        self._known.move_to_end(utterance_id)
+        if len(self._known) > REMEMBERED_UTTERANCES:
+            # The oldest that is settled; those in flight are few, by the limit on them.
+            del self._known[next(known_id for known_id in self._known if known_id not in self._in_flight)]
+
+    def _utterance(self, message: UtterancePartial | UtteranceFinal, lang: str, *, final: bool) -> Utterance:
+        options = self._rules.supported().options
+        return Utterance(
+            id=message.id,
+            rev=message.rev,
+            text=message.text,
+            lang=lang,
+            participant=self.participant,
+            speaker=self.name,
+            final=final,
+            start_ms=message.start_ms,
+            end_ms=message.end_ms,
+            # What the model cannot take is not carried along: utterances are logged whole.
+            glossary=self._glossary if "glossary" in options else (),
+            context=self._preceding() if "context" in options else (),
+            formality=self._formality if "formality" in options else None,
+        )
+
+    def _preceding(self) -> tuple[str, ...]:
+        return (self._context, *self._history) if self._context else tuple(self._history)
+
+    def _take_options(
+        self, glossary: dict[str, dict[str, str]] | None, context: str | None, formality: Formality | None
+    ) -> list[Effect]:
+        """Check all, then take all; returns a note for each option that the model cannot take."""
+        terms = self._rules.glossary(glossary) if glossary is not None else self._glossary
+        if context is not None:
+            self._rules.bound(context, self._limits.context_chars, "context")
+        given = {"glossary": bool(glossary), "context": bool(context), "formality": formality is not None}
+        notes: list[Effect] = [Reply(error_message(error)) for error in self._rules.left_out(given)]
+        self._glossary = terms
+        self._context = self._context if context is None else context
+        self._formality = self._formality if formality is None else formality
+        return notes
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+_Rule = Callable[[Session, ClientMessage], list[Effect]]
+
+
+def _rule(method: object) -> _Rule:
+    # Each row of the table pairs a message type with the method that takes just that type.
+    return cast(_Rule, method)
+
+
+_TABLE: dict[State, dict[type, _Rule]] = {
+    State.AWAITING_START: {
+        SessionStart: _rule(Session._on_start),
+        SessionEnd: _rule(Session._on_end),
+    },
+    State.OPEN: {
+        SessionUpdate: _rule(Session._on_update),
+        UtterancePartial: _rule(Session._on_partial),
+        UtteranceFinal: _rule(Session._on_final),
+        UtteranceCancel: _rule(Session._on_cancel),
+        Ping: _rule(Session._on_ping),
+        SessionEnd: _rule(Session._on_end),
+    },
+    State.ENDING: {
+        UtteranceCancel: _rule(Session._on_cancel),
+        Ping: _rule(Session._on_ping),
+    },
+}
+_REFUSAL: dict[State, _Rule] = {
+    State.AWAITING_START: Session._refuse_before_start,
+    State.OPEN: Session._refuse_second_start,
+    State.ENDING: Session._refuse_while_ending,
+}

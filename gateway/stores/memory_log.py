@@ -1,0 +1,295 @@
+"""The event log in this process's memory: a bounded ring per meeting; gone with the process, unless handed over.
+
+Knows: which publications each meeting holds, who is subscribed, and about how many bytes that is.
+Must not know: sessions, languages, files. Nothing here awaits, so everything is atomic for the event loop that
+owns the log; it is not for use from several threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from heapq import heapify, heappop, heappush
+from typing import assert_never
+
+from gateway.domain.log import LoggedEvent, Page, Publication, Said, Translated, Untranslated
+from gateway.domain.sessions import KeptMeeting
+
+__all__ = ["MEETING_BYTES", "MEETING_SHARE", "MemoryEventLog", "publication_bytes"]
+
+_log = logging.getLogger(__name__)
+
+MEETING_BYTES = 1_024
+"""What a meeting that holds anything is counted with, besides its publications."""
+MEETING_SHARE = 8
+"""No meeting holds more than `max_bytes` divided by this, so that one alone cannot push out all others."""
+_PUBLICATION_BYTES = 512
+_TEXT_BYTES = 80
+_CHAR_BYTES = 4  # the widest that CPython stores
+
+
+def publication_bytes(publication: Publication) -> int:
+    """About how much memory a publication takes, rather too much than too little."""
+    texts = 0
+    chars = 0
+    for text in _texts(publication.event):
+        texts += 1
+        chars += len(text)
+    return _PUBLICATION_BYTES + _TEXT_BYTES * texts + _CHAR_BYTES * chars
+
+
+def _texts(event: LoggedEvent) -> Iterator[str]:
+    match event:
+        case Said(utterance=said, languages=languages):
+            yield from (said.id, said.text, said.lang, said.participant, said.speaker, *said.context, *languages)
+            for lang, terms in said.glossary:
+                yield lang
+                for term in terms:
+                    yield from (*term, "")  # the empty one stands for the pair itself
+        case Translated():
+            yield from (event.participant, event.utterance, event.speaker, event.lang, event.text)
+        case Untranslated():
+            yield from (event.participant, event.utterance, event.speaker, event.lang, event.code, event.message)
+        case _:
+            assert_never(event)
+
+
+class _Ring:
+    """One meeting's log.
+
+    publications: by offset, from `first` to `last` without gap: the oldest goes, and any stretch is read, without
+    walking over the others. newest: when it was last appended to, as a count of all appends. bytes: its part of
+    what the log holds, `MEETING_BYTES` included.
+    """
+
+    __slots__ = ("bytes", "epoch", "first", "last", "meeting", "newest", "publications", "subscribers")
+
+    def __init__(self, meeting: str, epoch: str, first: int = 1) -> None:
+        self.meeting = meeting
+        self.epoch = epoch
+        self.first = first
+        self.last = first - 1
+        self.newest = 0
+        self.bytes = 0
+        self.publications: dict[int, Publication] = {}
+        self.subscribers: dict[object, Callable[[Publication], None]] = {}
+
+    def page(self, after: int, limit: int) -> Page:
+        start = max(after + 1, self.first)
+        stop = min(start + limit, self.last + 1)
+        held = tuple(self.publications[offset] for offset in range(start, stop))
+        return Page(self.epoch, self.first, self.last, held)
+
+    def rank(self) -> tuple[bool, int, str]:
+        """Its place in the order in which meetings lose publications when there are too many bytes."""
+        return (bool(self.subscribers), self.newest, self.meeting)
+
+
+class MemoryEventLog:
+    """An EventLog bounded per meeting by count, age and bytes, and over all by bytes, which are estimates.
+
+    max_publications: of one meeting. keep_s: seconds after which a publication is trimmed; a meeting that holds
+    nothing any more and has no subscribers is forgotten, and begins with a new epoch. max_bytes: of all meetings
+    together. A meeting that comes to hold more than its share, one `MEETING_SHARE`th of that, loses its own oldest
+    publications, but keeps the newest however large that is. Past `max_bytes`, the meeting whose newest append is
+    longest ago loses its oldest publications first; meetings with subscribers come after all others, and what was
+    appended just now is never dropped.
+    wall_clock: Unix time in seconds. Within a meeting, `at_ms` does not go backwards even where that does.
+
+    Age is looked at when a meeting is used, and by `sweep`, which somebody must call now and then.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_publications: int = 10_000,
+        keep_s: float = 14_400.0,
+        max_bytes: int = 268_435_456,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._max_publications = max_publications
+        self._keep_ms = round(keep_s * 1_000)
+        self._max_bytes = max_bytes
+        self._share_bytes = max_bytes // MEETING_SHARE
+        self._wall_clock = wall_clock
+        self._rings: dict[str, _Ring] = {}
+        # A heap of ranks. A rank that its meeting has no longer stays in it until it comes up, or until there
+        # are too many of them.
+        self._ranks: list[tuple[bool, int, str]] = []
+        self._appended = 0
+        self._publications = 0
+        self._bytes = 0
+
+    @property
+    def meetings(self) -> int:
+        """How many have a log."""
+        return len(self._rings)
+
+    @property
+    def publications(self) -> int:
+        """How many are held, over all meetings."""
+        return self._publications
+
+    @property
+    def bytes(self) -> int:
+        """The estimate of what is held, over all meetings."""
+        return self._bytes
+
+    async def append(self, meeting: str, event: LoggedEvent) -> Publication:
+        now_ms = self._now_ms()
+        ring = self._current(meeting, now_ms) or self._begin(meeting)
+        ahead = ring.publications.get(ring.last)
+        at_ms = now_ms if ahead is None else max(now_ms, ahead.at_ms)
+        publication = Publication(ring.last + 1, at_ms, event)
+        self._hold(ring, publication)
+        if len(ring.publications) > self._max_publications:
+            self._drop_oldest(ring)
+        self._fit_share(ring)
+        self._rank(ring)
+        self._fit(ring)
+        self._deliver(ring, publication)
+        return publication
+
+    async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
+        ring = self._current(meeting, self._now_ms())
+        return Page("", first=1, last=0) if ring is None else ring.page(after, limit)
+
+    @asynccontextmanager
+    async def subscribe(self, meeting: str, deliver: Callable[[Publication], None]) -> AsyncIterator[Page]:
+        ring = self._current(meeting, self._now_ms()) or self._begin(meeting)
+        subscription = object()
+        ring.subscribers[subscription] = deliver
+        self._rank(ring)
+        try:
+            yield ring.page(ring.last, 0)
+        finally:
+            del ring.subscribers[subscription]
+            self._rank(ring)
+            self._forget_if_over(ring)
+
+    def sweep(self) -> int:
+        """Drop what has expired in every meeting; how many publications that was."""
+        now_ms = self._now_ms()
+        before = self._publications
+        for ring in tuple(self._rings.values()):
+            self._expire(ring, now_ms)
+            self._forget_if_over(ring)
+        return before - self._publications
+
+    def dump(self) -> tuple[KeptMeeting, ...]:
+        """All there is, for `restore` in the next process; also meetings of which only the position is left."""
+        return tuple(
+            KeptMeeting(ring.meeting, ring.epoch, ring.first, ring.last, tuple(ring.publications.values()))
+            for ring in self._rings.values()
+        )
+
+    def restore(self, meetings: Iterable[KeptMeeting]) -> None:
+        """Go on with what another process dumped, at its epochs and offsets, within the bounds of this log.
+
+        A meeting that holds nothing is there until the next `sweep`, so that its sessions can subscribe again.
+        Raises `RuntimeError` unless this log is empty.
+        """
+        if self._rings:
+            raise RuntimeError("a log can be restored only before it is used")
+        horizon_ms = self._now_ms() - self._keep_ms
+        ring = None
+        for kept in sorted(meetings, key=lambda kept: kept.publications[-1].at_ms if kept.publications else 0):
+            first = max(kept.first, kept.last + 1 - self._max_publications)
+            while first <= kept.last and kept.publications[first - kept.first].at_ms < horizon_ms:
+                first += 1
+            ring = self._rings[kept.meeting] = _Ring(kept.meeting, kept.epoch, first)
+            for publication in kept.publications[first - kept.first :]:
+                self._hold(ring, publication)
+            self._fit_share(ring)
+            self._rank(ring)
+        if ring is not None:
+            self._fit(ring)
+
+    def _now_ms(self) -> int:
+        return int(self._wall_clock() * 1_000)
+
+    def _begin(self, meeting: str) -> _Ring:
+        ring = self._rings[meeting] = _Ring(meeting, epoch=secrets.token_hex(4))
+        return ring
+
+    def _current(self, meeting: str, now_ms: int) -> _Ring | None:
+        """The meeting's log without what has expired; null also where that was the last of it."""
+        if (ring := self._rings.get(meeting)) is not None and self._expire(ring, now_ms):
+            self._forget_if_over(ring)
+        return self._rings.get(meeting)
+
+    def _expire(self, ring: _Ring, now_ms: int) -> bool:
+        """Whether anything had."""
+        first = ring.first
+        while ring.publications and ring.publications[ring.first].at_ms < now_ms - self._keep_ms:
+            self._drop_oldest(ring)
+        return ring.first > first
+
+    def _forget_if_over(self, ring: _Ring) -> None:
+        if not ring.publications and not ring.subscribers:
+            del self._rings[ring.meeting]
+
+    def _hold(self, ring: _Ring, publication: Publication) -> None:
+        taken = publication_bytes(publication) + (0 if ring.publications else MEETING_BYTES)
+        ring.publications[publication.offset] = publication
+        ring.last = publication.offset
+        self._appended += 1
+        ring.newest = self._appended
+        self._publications += 1
+        ring.bytes += taken
+        self._bytes += taken
+
+    def _drop_oldest(self, ring: _Ring) -> None:
+        publication = ring.publications.pop(ring.first)
+        ring.first += 1
+        self._publications -= 1
+        freed = publication_bytes(publication) + (0 if ring.publications else MEETING_BYTES)
+        ring.bytes -= freed
+        self._bytes -= freed
+
+    def _rank(self, ring: _Ring) -> None:
+        """Note its rank, which has changed."""
+        heappush(self._ranks, ring.rank())
+        if len(self._ranks) > 2 * len(self._rings) + 64:
+            self._ranks = [each.rank() for each in self._rings.values()]
+            heapify(self._ranks)
+
+    def _fit_share(self, ring: _Ring) -> None:
+        """Drop its oldest publications until it holds no more than its share, but not its newest."""
+        while ring.bytes > self._share_bytes and len(ring.publications) > 1:
+            self._drop_oldest(ring)
+
+    def _fit(self, newest: _Ring) -> None:
+        """Drop publications until they are within bounds, but not the newest of all, which is in `newest`."""
+        spared = None
+        while self._bytes > self._max_bytes and self._ranks:
+            ring = self._rings.get(self._ranks[0][2])
+            if ring is None or not ring.publications or ring.rank() != self._ranks[0]:
+                heappop(self._ranks)
+            elif ring is newest and len(ring.publications) == 1:
+                spared = heappop(self._ranks)
+            else:
+                self._drop_oldest(ring)
+                self._forget_if_over(ring)
+        if spared is not None:
+            heappush(self._ranks, spared)
+
+    def _deliver(self, ring: _Ring, publication: Publication) -> None:
+        for subscription, deliver in tuple(ring.subscribers.items()):
+            if subscription not in ring.subscribers:  # another one's delivery has ended it
+                continue
+            try:
+                deliver(publication)
+            except Exception as error:  # whose words may be of the transcript
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                _log.error(
+                    "A subscriber to the event log raised %s (%s, line %s) and may have missed offset %d",
+                    type(error).__name__,
+                    where.filename,
+                    where.lineno,
+                    publication.offset,
+                )

@@ -1,0 +1,343 @@
+"""The baselines through their own HTTP interface: what a client sends, what it must receive, in which order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from gateway.client import connect
+from gateway.protocol.messages import TranslationFinal
+from loadtest.baselines.architecture import SHARED_MEMORY, plan
+from loadtest.baselines.engines import SimulatedBatches
+from loadtest.baselines.messages import Job
+from loadtest.baselines.system import baseline
+from loadtest.baselines.worker import take
+from loadtest.results import LoadtestError
+from loadtest.systems import processes
+from loadtest.systems.metrics import metric
+from loadtest.systems.running import Running
+from loadtest.trial.values import Http
+from tests.processes import GatewayProcess
+
+ROOT = Path(__file__).parents[2]
+
+SCRIPT = {"first_token_s": 0.1, "token_s": 0.05}
+SENTENCE = {"text": "a b c", "source": "en", "target": "de"}
+LONG = {"text": "a b c d e f g h i j k", "source": "en", "target": "de"}
+
+
+def job(number: int, text: str = "a b c") -> Job:
+    return Job(number, text, "en", "de", 0.0)
+
+
+# ---------------------------------------------------------------- what each is made of
+
+
+def test_the_architectures_are_those_of_the_reports() -> None:
+    shapes = {name: plan(name, {}) for name in ("one-worker", "two-workers", "static-batching")}
+    assert [(each.workers, each.batch) for each in shapes.values()] == [(1, 1), (2, 1), (1, 16)]
+    assert shapes["two-workers"].engine.gpu_memory_utilization == SHARED_MEMORY
+    assert shapes["one-worker"].engine.gpu_memory_utilization > SHARED_MEMORY
+
+
+def test_settings_of_a_gateway_say_which_engine() -> None:
+    settings = {
+        "limits": {"messages_per_s": 100_000},
+        "engine": {"model": "x", "max_num_seqs": 4, "gpu_memory_utilization": 0.2, "extra": {"seed": 1}},
+        "baseline": {"batch": 8, "window_s": 0.01},
+    }
+    made = plan("static-batching", settings)
+    assert (made.engine.model, made.engine.extra, made.batch, made.window_s) == ("x", {"seed": 1}, 8, 0.01)
+    # All of a batch is generated together.
+    assert made.engine.max_num_seqs == 8
+    assert plan("two-workers", settings).engine.gpu_memory_utilization == 0.2
+
+
+@pytest.mark.parametrize(
+    ("architecture", "settings", "complaint"),
+    [
+        ("three-workers", {}, "one-worker, two-workers, static-batching"),
+        ("one-worker", {"engine": {"modell": "x"}}, "modell"),
+        ("one-worker", {"baseline": {"batches": 3}}, "batches"),
+        ("one-worker", {"baseline": {"workers": 0}}, "needs a worker"),
+    ],
+)
+def test_what_is_no_baseline_is_one_sentence(architecture: str, settings: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(LoadtestError, match=complaint):
+        plan(architecture, settings)
+
+
+# ---------------------------------------------------------------- a worker
+
+
+def test_a_batch_is_what_waits() -> None:
+    jobs: queue.Queue[Job | None] = queue.Queue()
+    for number in range(5):
+        jobs.put(job(number))
+
+    def taken(count: int) -> tuple[list[int], bool]:
+        batch, more = take(jobs, count, 0.01)  # type: ignore[arg-type]
+        return [each.id for each in batch], more
+
+    assert taken(3) == ([0, 1, 2], True)
+    assert taken(3) == ([3, 4], True)
+    jobs.put(job(5))
+    jobs.put(None)
+    assert taken(3) == ([5], False)
+
+
+def test_a_batch_takes_as_long_as_its_longest() -> None:
+    script = msgspec.convert(SCRIPT, plan("one-worker", {}).engine.script.__class__)
+    short, long = SimulatedBatches(script).translate([job(1), job(2, "a b c d")])
+    assert (short.text, short.tokens) == ("[de] a b c", 4)
+    assert (long.text, long.tokens) == ("[de] a b c d", 5)
+    assert short.first_token_s == long.first_token_s
+
+
+# ---------------------------------------------------------------- all of it
+
+
+class Service:
+    """A running baseline and a client of it."""
+
+    def __init__(self, running: Running) -> None:
+        assert isinstance(running.address, Http)
+        assert running.pid is not None
+        self.pid = running.pid
+        self.url = running.address.url
+        self._client = httpx.AsyncClient(base_url=self.url, timeout=30, trust_env=False)
+
+    async def translate(self, body: dict[str, str]) -> httpx.Response:
+        return await self._client.post("/translate", json=body)
+
+    async def metric(self, name: str) -> float | None:
+        return metric((await self._client.get("/metrics")).text, name)
+
+    async def until(self, name: str, value: float) -> None:
+        while await self.metric(name) != value:
+            await asyncio.sleep(0.01)
+
+    def workers(self) -> list[int]:
+        return [pid for pid in processes.below(self.pid) if "spawn_main" in processes.command(pid)]
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+@asynccontextmanager
+async def serving(architecture: str, **own: Any) -> AsyncIterator[Service]:
+    script = SCRIPT | own.pop("script", {})
+    settings = {"engine": {"kind": "simulated", "script": script}, "baseline": own}
+    async with baseline(architecture, settings, lambda _line: None) as running:
+        service = Service(running)
+        try:
+            yield service
+        finally:
+            await service.close()
+
+
+@pytest.mark.slow
+async def test_one_worker_takes_one_text_after_the_other() -> None:
+    async with serving("one-worker") as service:
+        ended: list[str] = []
+
+        async def ask(body: dict[str, str]) -> dict[str, Any]:
+            response = await service.translate(body)
+            ended.append(body["text"])
+            answer: dict[str, Any] = response.json()
+            return answer
+
+        async with asyncio.TaskGroup() as tasks:
+            first = tasks.create_task(ask(LONG))
+            await service.until("baseline_running", 1)
+            second = tasks.create_task(ask(SENTENCE))
+            await service.until("baseline_waiting", 1)
+        assert ended == [LONG["text"], SENTENCE["text"]]
+        alone, waited = first.result(), second.result()
+        assert (alone["text"], alone["tokens"]) == (f"[de] {LONG['text']}", 12)
+        assert set(waited) == {"text", "tokens", "first_token_s", "queue_s", "total_s"}
+        # The second spent in queues about what the first took in all.
+        assert waited["queue_s"] > alone["queue_s"]
+        assert waited["queue_s"] < waited["first_token_s"] < waited["total_s"]
+        assert await service.metric("baseline_tokens_total") == 16
+        queue_s = await service.metric("baseline_queue_seconds_total")
+        assert queue_s == pytest.approx(alone["queue_s"] + waited["queue_s"])
+        assert await service.metric("baseline_running") == 0
+
+
+@pytest.mark.slow
+async def test_two_workers_take_two_at_a_time() -> None:
+    async with serving("two-workers") as service:
+        assert len(service.workers()) == 2
+        async with asyncio.TaskGroup() as tasks:
+            asked = [tasks.create_task(service.translate(LONG)) for _ in range(3)]
+            await service.until("baseline_running", 2)
+            assert await service.metric("baseline_waiting") == 1
+        assert {each.result().status_code for each in asked} == {200}
+
+
+@pytest.mark.slow
+async def test_a_static_batch_ends_together() -> None:
+    async with serving("static-batching", batch=2, window_s=5.0) as service:
+        async with asyncio.TaskGroup() as tasks:
+            short = tasks.create_task(service.translate(SENTENCE))
+            long = tasks.create_task(service.translate(LONG))
+        answers = [short.result().json(), long.result().json()]
+        assert [each["tokens"] for each in answers] == [4, 12]
+        # The short one waits for the long one: by the script it alone would have taken a quarter of a second.
+        assert min(each["total_s"] for each in answers) >= 0.1 + 11 * 0.05
+
+
+@pytest.mark.slow
+async def test_a_full_queue_refuses() -> None:
+    async with serving("one-worker", max_waiting=1) as service:
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(service.translate(LONG))
+            await service.until("baseline_running", 1)
+            waiting = tasks.create_task(service.translate(SENTENCE))
+            await service.until("baseline_waiting", 1)
+            refused = await service.translate(SENTENCE)
+            assert refused.status_code == 503
+            assert "waiting" in refused.json()["error"]
+        assert [running.result().status_code, waiting.result().status_code] == [200, 200]
+
+
+@pytest.mark.slow
+async def test_what_is_no_request_and_what_fails_are_told() -> None:
+    script = {"rules": [{"match": "unlucky", "fail_after": 1}]}
+    async with serving("static-batching", script=script) as service:
+        assert (await service.translate({"text": "no languages"})).status_code == 400
+        async with asyncio.TaskGroup() as tasks:
+            fails = tasks.create_task(service.translate(SENTENCE | {"text": "unlucky"}))
+            works = tasks.create_task(service.translate(SENTENCE))
+        assert fails.result().status_code == 500
+        assert "script says" in fails.result().json()["error"]
+        assert works.result().status_code == 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", [0, 1])
+async def test_a_dead_worker_ends_all_that_waits(which: int) -> None:
+    async with serving("two-workers") as service:
+        workers = service.workers()
+        async with asyncio.TaskGroup() as tasks:
+            asked = [tasks.create_task(service.translate(LONG)) for _ in range(5)]
+            await service.until("baseline_waiting", 3)
+            os.kill(workers[which], signal.SIGKILL)
+        assert {each.result().status_code for each in asked} <= {200, 500}
+        errors = [each.result().json()["error"] for each in asked if each.result().status_code == 500]
+        assert len(errors) >= 3
+        assert all("worker" in error and "-9" in error for error in errors)
+
+
+@pytest.mark.slow
+async def test_a_worker_that_crashes_over_a_text_ends_the_service() -> None:
+    script = {"rules": [{"match": "poison", "crash_after": 0}]}
+    async with serving("one-worker", script=script) as service:
+        assert (await service.translate(SENTENCE | {"text": "poison"})).status_code == 500
+        while processes.resident_mib(service.pid):
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.slow
+async def test_a_stop_finishes_what_was_accepted() -> None:
+    async with serving("one-worker") as service:
+        below = processes.below(service.pid)
+        assert below
+        async with asyncio.TaskGroup() as tasks:
+            accepted = [tasks.create_task(service.translate(LONG)) for _ in range(2)]
+            await service.until("baseline_waiting", 1)
+            os.kill(service.pid, signal.SIGTERM)
+        assert [each.result().status_code for each in accepted] == [200, 200]
+        while any(map(processes.resident_mib, [service.pid, *below])):
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.slow
+async def test_it_ends_with_the_load_test_that_started_it() -> None:
+    settings = {"engine": {"kind": "simulated"}}
+    program = (
+        "import asyncio\nfrom loadtest.baselines.system import baseline\n"
+        "async def main():\n"
+        f"    async with baseline('two-workers', {settings}, lambda line: None) as running:\n"
+        "        print(running.pid, flush=True)\n        await asyncio.sleep(60)\n"
+        "asyncio.run(main())"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    pid = int(await process.stdout.readline())
+    family = [pid, *processes.below(pid)]
+    assert len(family) >= 3
+    process.kill()
+    await process.wait()
+    while any(map(processes.resident_mib, family)):
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.slow
+async def test_an_engine_that_cannot_load_is_one_sentence() -> None:
+    with pytest.raises(LoadtestError, match=r"static-batching ended with status 1.*worker 1 could not be loaded"):
+        async with baseline("static-batching", {"engine": {"model": "./nowhere"}}, lambda _line: None):
+            pass
+
+
+@pytest.mark.slow
+async def test_settings_that_cannot_be_read_are_one_sentence() -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(
+            sys.executable,
+            "-m",
+            "loadtest.baselines",
+            "--architecture",
+            "one-worker",
+            "--settings",
+            "nowhere.json",
+        ),
+        cwd=ROOT,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, said = await process.communicate()
+    assert process.returncode == 1
+    assert b"nowhere.json cannot be read" in said
+
+
+@pytest.mark.engine
+async def test_a_baseline_translates_as_the_gateway_does(real_gateway: GatewayProcess) -> None:
+    sentences = ["Good morning, everyone.", "Can you hear me?", "Let's move the launch to Friday."]
+    wanted: list[tuple[str, int]] = []
+    async with connect(real_gateway.url, reads=["de"], speaks="en") as session:
+        for text in sentences:
+            await session.final(text)
+            async for message in session:
+                if isinstance(message, TranslationFinal):
+                    wanted.append((message.text, message.tokens))
+                    break
+    assert wanted[0][0].startswith("Guten Morgen")
+    async with baseline("static-batching", {}, lambda _line: None) as running:
+        service = Service(running)
+
+        async def ask(text: str) -> dict[str, Any]:
+            answer: dict[str, Any] = (
+                await service.translate({"text": text, "source": "en", "target": "de"})
+            ).json()
+            return answer
+
+        # Alone, and in a batch.
+        alone = await ask(sentences[0])
+        answers = [alone, *await asyncio.gather(*map(ask, sentences))]
+        await service.close()
+    assert [(each["text"], each["tokens"]) for each in answers] == [wanted[0], *wanted]
+    assert all(each["queue_s"] < each["first_token_s"] <= each["total_s"] for each in answers)

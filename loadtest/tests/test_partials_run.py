@@ -1,0 +1,89 @@
+"""The whole evaluation in seconds: the simulated engine, real sockets, every arm."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from loadtest.partials import report
+from loadtest.partials.result import PartialsPlan, PartialsResult
+from loadtest.partials.run import run
+from loadtest.partials.screens import Arm
+from loadtest.results import LoadtestError
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+SMALL = PartialsPlan(engine="simulated", sources=("en", "ja"), streams=3, handwritten=1, speed=4.0)
+
+
+@pytest.fixture(scope="module")
+def result() -> PartialsResult:
+    return asyncio.run(run(SMALL, "a command", lambda _: None))
+
+
+def test_every_reader_gets_every_stream_in_every_arm(result: PartialsResult) -> None:
+    assert list(result.failures()) == []
+    assert [(phase.source, phase.arm) for phase in result.phases] == [
+        (source, arm) for source in ("en", "ja") for arm in Arm
+    ]
+    read = Counter((each.arm, each.stability) for each in result.readings)
+    # Four streams from English into five languages, two from Japanese into one.
+    pairs = 4 * 5 + 2
+    assert read == {
+        (Arm.OURS, "live"): pairs,
+        (Arm.OURS, "stable"): pairs,
+        (Arm.OURS, "final"): pairs,
+        (Arm.NAIVE, "final"): pairs,
+        (Arm.ALONE, "final"): pairs,
+    }
+    assert [(pair.source, pair.target) for pair in result.pairs] == [
+        *(("en", target) for target in ("ja", "es", "de", "fr", "zh")),
+        ("ja", "en"),
+    ]
+
+
+def test_partials_are_translated_and_naive_revisions_cost_more(result: PartialsResult) -> None:
+    for pair in result.pairs:
+        # Every revision became something.
+        assert sum(pair.outcomes.values()) == pair.revisions
+        assert pair.outcomes["translated"] > 0
+        assert pair.alone.generated == pair.alone.final
+        assert pair.ours.generated < pair.naively.generated
+        assert pair.stable.erasure_before == 0
+        assert pair.live.first_ms is not None
+        assert pair.final_only.first_ms is not None
+        assert pair.live.first_ms < pair.final_only.first_ms
+
+
+def test_it_can_be_written(result: PartialsResult, tmp_path: Path) -> None:
+    report.write(result, tmp_path)
+    assert (tmp_path / "result.json").stat().st_size < 1_000_000
+
+
+async def test_a_language_that_nobody_knows_is_one_sentence() -> None:
+    with pytest.raises(LoadtestError, match="no 'it'"):
+        await run(PartialsPlan(sources=("it",)), "a command", lambda _: None)
+
+
+async def test_what_takes_too_long_is_given_up() -> None:
+    plan = PartialsPlan(engine="simulated", sources=("en",), streams=1, handwritten=0, time_limit_s=1.0)
+    with pytest.raises(LoadtestError, match="time limit"):
+        await run(plan, "a command", lambda _: None)
+
+
+def test_a_wrong_option_is_refused() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "loadtest", "partials", "--out", "nowhere", "--speakers", "0"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "between 1 and 100" in done.stderr

@@ -1,0 +1,244 @@
+"""Scores of a pair from what readers saw and counters say, computed by hand; and the bars."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gateway import metrics
+from gateway.domain.sessions import Stability
+from loadtest.partials.counters import Counters, Sample, read_counters
+from loadtest.partials.result import Display, PairScores, Phase, Spending, bars
+from loadtest.partials.screens import Arm, Delta, Final, Reading
+from loadtest.partials.streams import Origin, Revision, Stream, Style
+from loadtest.partials.summary import broken_promises, pair_scores
+
+STREAM = Stream(
+    id="en-1",
+    lang="en",
+    style=Style.POLISHED,
+    origin=Origin.CORPUS,
+    revisions=(Revision(300, "i can"), Revision(700, "i can approve"), Revision(1_000, "i can't approve it")),
+    final=Revision(1_500, "I can't approve it."),
+    references={"de": "Ich kann das nicht genehmigen."},
+)
+
+
+def reading(arm: Arm, stability: Stability, finals: list[Final], deltas: list[Delta] | None = None) -> Reading:
+    return Reading(arm, "en-1", "de", stability, deltas or [], finals)
+
+
+LAST = Final(1_600, 4, "Ich kann das nicht", 6)
+READINGS = [
+    reading(
+        Arm.OURS,
+        "live",
+        [LAST],
+        [
+            Delta(400, 1, "", "Ich"),
+            Delta(800, 2, "Ich", " genehmige"),
+            Delta(1_200, 3, " kann", " es"),
+        ],
+    ),
+    reading(Arm.OURS, "stable", [LAST], [Delta(800, 2, "Ich", ""), Delta(1_200, 3, " kann", "")]),
+    reading(Arm.OURS, "final", [LAST]),
+    reading(
+        Arm.NAIVE,
+        "final",
+        [
+            Final(450, 1, "Ich kann", 3),
+            Final(850, 2, "Ich genehmige", 4),
+            Final(1_250, 3, "Das genehmige ich nicht", 6),
+            Final(1_700, 4, "Ich kann das nicht", 5),
+        ],
+    ),
+    reading(Arm.ALONE, "final", [Final(1_560, 1, "Ich kann das nicht", 5)]),
+]
+
+
+def counter(name: str, value: float, **labels: str) -> Sample:
+    return Sample(name, labels, value)
+
+
+def phase(arm: Arm, *samples: Sample) -> Phase:
+    return Phase(arm, "en", ["de"], 2, 1, 2.0, 0.1, 1.5, 0.1, 0.7, 3.0, Counters(list(samples)))
+
+
+PHASES = [
+    phase(
+        Arm.OURS,
+        counter("gateway_partials_total", 2, lang="de", outcome="translated"),
+        counter("gateway_partials_total", 1, lang="de", outcome="superseded"),
+        counter("gateway_partials_total", 3, lang="fr", outcome="translated"),
+        counter("gateway_partial_tokens_total", 6, lang="de"),
+        counter("gateway_final_tokens_total", 3, lang="de"),
+        counter("gateway_generation_seconds_total", 0.25, lang="de", stage="partial"),
+        counter("gateway_generation_seconds_total", 0.125, lang="de", stage="final"),
+        counter("gateway_tokens_reused_total", 12),
+        counter("gateway_prompt_tokens_total", 200),
+        counter("gateway_prompt_tokens_cached_total", 50),
+    ),
+    phase(Arm.NAIVE, counter("gateway_final_tokens_total", 18, lang="de")),
+    phase(Arm.ALONE, counter("gateway_final_tokens_total", 5, lang="de")),
+]
+
+
+def scores() -> PairScores:
+    [found] = pair_scores([STREAM], READINGS, PHASES, lambda text: len(text.split()) + 1)
+    return found
+
+
+def test_live_readers() -> None:
+    live = scores().live
+    # "Ich" → "Ich genehmige" → "Ich kann es" → "Ich kann das nicht": one word taken back twice, of four.
+    assert live.erasure == 2 / 4
+    assert live.erasure_before == 1 / 4
+    # Heard 2, 3, 4 words; on the screen 1, 2, 3 when the next came, as long in the source as in the target.
+    assert (live.lag_median, live.lag_mean) == (1, 1)
+    assert live.first_ms == 100
+    # For good: "Ich" at 400, "kann" at 1,200, the others with the final. Heard then: 2, 4 of 4 words; the
+    # reference has 5: (2 - 0) + (4 - 4/5).
+    assert live.laal == round((2 + 3.2) / 2, 3)
+    # 400, 1,200 - 300, 1,600 - 600 of 1,500 ms.
+    assert live.laal_ms == round((400 + 900 + 1_000) / 3, 3)
+
+
+def test_stable_readers_and_those_of_whole_sentences() -> None:
+    stable, whole = scores().stable, scores().final_only
+    assert (stable.erasure, stable.erasure_before) == (0, 0)
+    # 2 - 0, 3 - 1, 4 - 2.
+    assert (stable.lag_median, stable.lag_mean) == (2, 2)
+    assert stable.first_ms == 500
+    assert (whole.erasure, whole.first_ms) == (0, 1_300)
+
+
+def test_what_comes_with_the_final_had_the_whole_source() -> None:
+    final = Revision(800, "Yes, of course.")
+    stream = replace(STREAM, revisions=(Revision(300, "yes"),), final=final, references={})
+    whole = reading(Arm.OURS, "stable", [Final(900, 2, "Ja, natürlich.", 4)])
+    [found] = pair_scores([stream], [whole], PHASES, len)
+    assert found.stable.laal == 3
+    assert found.stable.laal_ms == 900
+
+
+def test_the_naive_arm() -> None:
+    naive = scores().naive
+    # One word, then two of two, then four of four.
+    assert naive.erasure == (1 + 2 + 4) / 4
+    assert naive.erasure_before == (1 + 2) / 4
+    assert naive.first_ms == 150
+
+
+def test_what_it_cost() -> None:
+    found = scores()
+    assert found.ours == Spending(generated=9, final=5, engine_s=0.375, requests=3)
+    assert found.ours.ratio == 9 / 5
+    assert found.naively == Spending(generated=18, final=5, engine_s=0, requests=4)
+    assert found.alone == Spending(generated=5, final=5, engine_s=0, requests=1)
+    assert found.outcomes == {"superseded": 1, "translated": 2}
+    assert (PHASES[0].reused_tokens, PHASES[0].cached_share, PHASES[1].cached_share) == (12, 0.25, None)
+
+
+def test_how_good_it_is() -> None:
+    found = scores()
+    assert (found.kept, found.same, found.chrf_alone) == (1, 1, 100)
+    assert found.chrf_reference is not None
+    assert found.chrf_reference == found.alone_reference
+    assert found.chrf_reference < 100
+    other = [
+        replace(each, finals=[Final(1_600, 4, "Das geht nicht", 6)]) if each.arm is Arm.OURS else each
+        for each in READINGS
+    ]
+    [changed] = pair_scores([STREAM], other, PHASES, len)
+    assert (changed.kept, changed.same) == (0, 0)
+
+
+def test_a_stream_without_a_final_scores_nothing() -> None:
+    lost = [replace(each, finals=[]) for each in READINGS]
+    [found] = pair_scores([STREAM], lost, PHASES, len)
+    assert found.live == Display(0, 0, None, None, None, None, None, None)
+    assert (found.ours.final, found.chrf_alone, found.kept) == (0, None, 0)
+
+
+def test_every_reader_is_checked_against_every_promise() -> None:
+    assert broken_promises([STREAM], READINGS) == []
+    lost = [replace(READINGS[0], finals=[]), *READINGS[1:]]
+    assert broken_promises([STREAM], lost) == ["en-1 in de (ours, live): 0 finals came, 1 should have"]
+    other = replace(READINGS[1], deltas=[Delta(800, 2, "Wir", "")])
+    assert broken_promises([STREAM], [READINGS[0], other]) == [
+        "en-1 in de (ours): committed text differs between readers"
+    ]
+
+
+# ---------------------------------------------------------------- the bars
+
+GOOD = PairScores(
+    source="en",
+    target="de",
+    streams=1,
+    revisions=3,
+    live=Display(0.2, 0.1, 1, 1, 100, 100, 1, 100),
+    stable=Display(0.01, 0, 4, 4, 500, 500, 1, 100),
+    final_only=Display(0, 0, 9, 9, 900, 900, 1, 100),
+    naive=Display(1.0, 0.9, 0, 0, 100, 100, 1, 100),
+    ours=Spending(20, 10, 0.1, 3),
+    naively=Spending(90, 10, 0.5, 9),
+    alone=Spending(10, 10, 0.1, 1),
+    outcomes={},
+    kept=1,
+    same=1,
+    chrf_alone=99.0,
+    chrf_reference=None,
+    alone_reference=None,
+)
+
+
+def failed(pair: PairScores) -> list[str]:
+    return [bar.name for bar in bars([pair]) if not bar.passed]
+
+
+def test_what_is_just_good_enough_passes() -> None:
+    assert failed(GOOD) == []
+    assert len(bars([GOOD])) == 6
+
+
+def test_each_bar_can_be_missed() -> None:
+    assert failed(replace(GOOD, live=replace(GOOD.live, erasure=0.21), naive=replace(GOOD.naive, erasure=2))) == [
+        "live NE, final included"
+    ]
+    assert failed(replace(GOOD, naive=replace(GOOD.naive, erasure=0.99))) == ["naive NE / live NE"]
+    assert failed(replace(GOOD, stable=replace(GOOD.stable, erasure_before=0.001))) == [
+        "stable NE before the final"
+    ]
+    assert failed(replace(GOOD, ours=Spending(21, 10, 0.1, 3))) == ["generated / final tokens"]
+    assert failed(replace(GOOD, chrf_alone=98.9)) == ["chrF of finals against alone"]
+    assert failed(replace(GOOD, chrf_alone=None)) == ["chrF of finals against alone"]
+    late = replace(GOOD.stable, lag_median=4.1)
+    assert failed(replace(GOOD, stable=late)) == ["stable lag, median source words"]
+
+
+def test_lag_is_only_asked_of_languages_with_words_and_nothing_of_pairs_into_english() -> None:
+    late = replace(GOOD, target="ja", stable=replace(GOOD.stable, lag_median=9))
+    assert failed(late) == []
+    assert bars([replace(GOOD, source="de", target="en", chrf_alone=10)]) == []
+
+
+# ---------------------------------------------------------------- counters
+
+
+def test_counters_are_subtracted_series_by_series() -> None:
+    def tokens(**by_lang: float) -> Counters:
+        return Counters([counter("gateway_tokens_total", value, lang=lang) for lang, value in by_lang.items()])
+
+    grown = tokens(de=9, fr=1, ja=2).since(tokens(de=5, fr=1))
+    assert grown == tokens(de=4, ja=2)
+    assert grown.total("gateway_tokens_total") == 6
+    assert grown.total("gateway_tokens_total", lang="de") == 4
+    assert grown.total("gateway_nothing_total", lang="de") == 0
+    assert grown.by("gateway_tokens_total", "lang") == {"de": 4, "ja": 2}
+
+
+def test_the_gateways_own_counters_are_found() -> None:
+    before = read_counters()
+    metrics.TRANSLATIONS.labels("translated", "de").inc(3)
+    grown = read_counters().since(before)
+    assert grown.by("gateway_translations_total", "outcome", lang="de") == {"translated": 3}

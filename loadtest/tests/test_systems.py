@@ -1,0 +1,346 @@
+"""Systems as child processes: started, asked, ended with everything below them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import signal
+import sys
+import tomllib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from gateway.engines.vllm import hardware
+from gateway.engines.vllm.arguments import VllmOptions
+from loadtest.results import LoadtestError
+from loadtest.systems import processes
+from loadtest.systems.child import Child
+from loadtest.systems.existing import existing
+from loadtest.systems.gateway import gateway
+from loadtest.systems.metrics import buckets, get, metric
+from loadtest.systems.share import with_share
+from loadtest.systems.start import attempted, together
+from loadtest.systems.toml import as_toml
+from loadtest.systems.vllm_process import Serve, as_flags, server_arguments
+from loadtest.systems.waiting import until_ready
+from loadtest.trial import options as common
+
+SIMULATED = {"engine": {"kind": "simulated", "script": {"first_token_s": 0.01, "token_s": 0.005}}}
+
+# ---------------------------------------------------------------- settings
+
+
+def test_settings_come_out_of_the_file_as_they_went_in() -> None:
+    tree = {
+        "port": 8000,
+        "drain_s": 1e-05,
+        "allowed_origins": ["https://a.example", 'a "quoted" \\ one\x7f'],
+        "engine": {
+            "enforce_eager": False,
+            "extra": {"compilation_config": {"cudagraph_mode": "FULL", "odd key": 1}},
+        },
+    }
+    assert tomllib.loads(as_toml({**tree, "absent": None})) == tree
+
+
+def test_what_toml_has_no_word_for_is_refused() -> None:
+    with pytest.raises(TypeError, match="no place"):
+        as_toml({"a": object()})
+
+
+def _options(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    common.add_engine(parser)
+    common.add_workload(parser)
+    common.add_objective(parser)
+    return parser.parse_args(arguments)
+
+
+def test_options_win_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("max_waiting = 500\n[engine]\nmax_num_seqs = 8\nmodel = 'one'\n[engine.extra]\nseed = 1\n")
+    given = ("--config", str(file), "--max-num-seqs", "32", "--set", "engine.extra.compilation_config={mode = 0}")
+    settings = common.settings(_options(*given))
+    assert settings["max_waiting"] == 500
+    assert settings["engine"] == {
+        "max_num_seqs": 32,
+        "model": "one",
+        "extra": {"seed": 1, "compilation_config": {"mode": 0}},
+    }
+
+
+def test_a_setting_that_does_not_exist_is_one_sentence() -> None:
+    with pytest.raises(LoadtestError, match="there is no setting"):
+        common.settings(_options("--set", "engine.max_seqs=3"))
+
+
+def test_a_report_does_not_tell_where_a_model_lies() -> None:
+    for path in ("/somewhere/else/model-7b/", "./else/model-7b", "~/model-7b"):
+        assert common.shown({"engine": {"model": path}})["engine"]["model"] == "model-7b"
+    assert common.model_name({"engine": {"model": "/somewhere/else/model-7b/"}}) == "model-7b"
+    assert common.model_name({}) == "bundled_model"
+
+
+def test_nor_where_anything_else_lies() -> None:
+    extra = {"speculative_config": {"model": "/somewhere/draft", "num_speculative_tokens": 3}, "seed": 1}
+    given = {"max_waiting": 5, "engine": {"extra": extra}, "event_log": {"handover_file": "/somewhere/kept"}}
+    told = common.shown(given)
+    assert told["max_waiting"] == 5
+    assert told["engine"]["extra"] == {
+        "speculative_config": {"model": "draft", "num_speculative_tokens": 3},
+        "seed": 1,
+    }
+    assert told["event_log"] == {"handover_file": "kept"}
+    assert extra["speculative_config"] == {"model": "/somewhere/draft", "num_speculative_tokens": 3}
+
+
+def test_a_scenario_is_a_shape_or_a_file(tmp_path: Path) -> None:
+    assert common.scenario(_options("--scenario", "uniform", "--target", "ja")).targets == ("ja",)
+    assert common.replayed(_options()) == ()
+    with pytest.raises(LoadtestError, match="cannot be read"):
+        common.replayed(_options("--scenario", str(tmp_path / "nowhere.jsonl")))
+
+
+def test_engines_on_one_gpu_share_its_memory() -> None:
+    assert with_share({"engine": {"max_num_seqs": 8}}, 4, None) == {"engine": {"max_num_seqs": 8}}
+    shared = with_share({"engine": {"max_num_seqs": 8}}, 4, 100_000.0)["engine"]
+    assert shared["gpu_memory_utilization"] == 0.225
+    assert shared["extra"]["kv_cache_memory_bytes"] < 0.225 * 100_000 * 2**20
+    own = with_share({"engine": {"extra": {"kv_cache_memory_bytes": 5}}}, 4, 100_000.0)
+    assert own["engine"]["extra"]["kv_cache_memory_bytes"] == 5
+
+
+# ---------------------------------------------------------------- vLLM's command
+
+
+def test_arguments_become_flags() -> None:
+    flags = as_flags(
+        {"max_num_seqs": 16, "enforce_eager": False, "compilation_config": {"mode": 0}, "a": ["b", "c"]}
+    )
+    graphs = ("--compilation-config", '{"mode": 0}')
+    assert flags == ["--max-num-seqs", "16", "--no-enforce-eager", *graphs, "--a", "b", "c"]
+    assert as_flags({"trust_remote_code": True, "dtype": None}) == ["--trust-remote-code"]
+
+
+def test_the_default_server_has_the_model_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "gpu_present", lambda: False)
+    extra = {"load_format": "dummy", "async_scheduling": True}
+    options = VllmOptions(model="m", max_num_seqs=256, max_num_batched_tokens=512, extra=extra)
+    serve = Serve(settings={}, tuned=False, arguments={"api_server_count": 2}, port=1, name="model")
+    plain = server_arguments(options, serve)
+    assert plain["load_format"] == "dummy"
+    assert plain["api_server_count"] == 2
+    assert plain["block_size"] == 32
+    assert not plain.keys() & {"max_num_seqs", "max_num_batched_tokens", "async_scheduling", "stream_interval"}
+
+
+def test_the_tuned_server_has_what_the_gateway_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "gpu_present", lambda: False)
+    options = VllmOptions(model="m", max_num_seqs=256, extra={"async_scheduling": True})
+    serve = Serve(settings={}, tuned=True, arguments={"api_server_count": 2}, port=1, name="model")
+    tuned = server_arguments(options, serve)
+    assert (tuned["max_num_seqs"], tuned["async_scheduling"], tuned["api_server_count"]) == (256, True, 2)
+    # Tokens are gathered on their way to clients, unless it is told otherwise.
+    assert tuned["stream_interval"] == 10
+    told = server_arguments(options, structs.replace(serve, arguments={"stream_interval": 1}))
+    assert told["stream_interval"] == 1
+
+
+def test_on_a_gpu_the_default_server_makes_its_own_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "gpu_present", lambda: True)
+    options = VllmOptions(model="m", gpu_memory_utilization=0.2, extra={"kv_cache_memory_bytes": 1000})
+    plain = server_arguments(options, Serve(settings={}, tuned=False, arguments={}, port=1, name="model"))
+    assert plain == {
+        "model": "m",
+        "dtype": "auto",
+        "gpu_memory_utilization": 0.2,
+        "kv_cache_memory_bytes": 1000,
+        "host": "127.0.0.1",
+        "port": 1,
+        "served_model_name": "model",
+        "disable_uvicorn_access_log": True,
+    }
+
+
+# ---------------------------------------------------------------- metrics
+
+
+def test_metrics_are_summed_over_their_series() -> None:
+    text = 'errors_total{code="a"} 1.0\nerrors_total{code="b"} 2.0\nerrors_total_more 7.0\nplain 3.0\n'
+    assert metric(text, "errors_total") == 3.0
+    assert metric(text, "errors_total", code="b") == 2.0
+    assert metric(text, "plain") == 3.0
+    assert metric(text, "nothing") is None
+
+
+def test_a_histogram_is_read() -> None:
+    text = 'step_bucket{le="0.1"} 3.0\nstep_bucket{le="+Inf"} 4.0\nstep_count 4.0\n'
+    assert buckets(text, "step") == {0.1: 3.0, float("inf"): 4.0}
+
+
+def test_nobody_there_is_no_exception() -> None:
+    assert get("http://127.0.0.1:9/metrics", 1.0) == (0, "")
+
+
+# ---------------------------------------------------------------- processes
+
+# Starts another process in a session of its own, ignores SIGTERM, and waits.
+_STUBBORN = """
+import signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+print("up", flush=True)
+time.sleep(60)
+"""
+
+
+def _gone(pid: int) -> bool:
+    try:
+        return ") Z" in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return True
+
+
+async def test_what_hangs_is_killed_with_all_it_started(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    child = Child("The server", [sys.executable, "-c", _STUBBORN], log, os.environ, stop_s=0.2)
+    await child.start()
+    while "up" not in log.read_text() or not processes.below(child.pid):
+        await asyncio.sleep(0.01)
+    family = [child.pid, *processes.below(child.pid)]
+    await child.end()
+    assert len(family) == 2
+    assert all(map(_gone, family))
+
+
+async def test_a_process_is_signalled_by_its_name_however_far_below(tmp_path: Path) -> None:
+    # As an engine's is, below the one that hosts it.
+    host = "import subprocess, time; subprocess.run(['sleep', '60']); print('over', flush=True); time.sleep(60)"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {host!r}])"
+    log = tmp_path / "log"
+    child = Child("The server", [sys.executable, "-c", code], log, os.environ, stop_s=0.2)
+    await child.start()
+    try:
+        assert not processes.signal_below(child.pid, re.compile("^nobody"), signal.SIGKILL)
+        while not processes.signal_below(child.pid, re.compile("^sleep"), signal.SIGKILL):
+            await asyncio.sleep(0.01)
+        while "over" not in log.read_text():
+            await asyncio.sleep(0.01)
+        assert child.running
+    finally:
+        await child.end()
+
+
+async def test_what_outlives_its_parent_is_killed_too(tmp_path: Path) -> None:
+    orphaning = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid)"
+    log = tmp_path / "log"
+    child = Child("The server", [sys.executable, "-c", orphaning], log, os.environ)
+    await child.start()
+    while child.running:
+        await asyncio.sleep(0.01)
+    orphan = int(log.read_text())
+    assert not _gone(orphan)
+    await child.end()
+    assert _gone(orphan)
+
+
+async def test_a_server_that_ends_says_why(tmp_path: Path) -> None:
+    child = Child(
+        "The server", [sys.executable, "-c", "raise SystemExit('no model')"], tmp_path / "log", os.environ
+    )
+    await child.start()
+    with pytest.raises(LoadtestError, match=r"The server ended with status 1\. Its last words: no model"):
+        await until_ready(child, "starting", lambda _: None, lambda: (False, ""))
+    await child.end()
+
+
+async def test_a_server_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
+    said: list[str] = []
+    child = Child("It", [sys.executable, "-c", "import time; time.sleep(60)"], tmp_path / "log", os.environ)
+    await child.start()
+    with pytest.raises(LoadtestError, match="takes no requests"):
+        await until_ready(child, "starting it", said.append, lambda: (False, "thinking"), limit_s=0.1)
+    await child.end()
+    assert said[0] == "starting it: 0 s, thinking"
+
+
+async def test_a_gateway_that_is_not_there_is_one_sentence() -> None:
+    with pytest.raises(LoadtestError, match="No gateway answers"):
+        async with existing("http://127.0.0.1:9"):
+            pass
+
+
+# ---------------------------------------------------------------- several at once
+
+
+@asynccontextmanager
+async def _system(name: str, log: list[str], fails: bool = False) -> AsyncIterator[str]:
+    await asyncio.sleep(0)
+    if fails:
+        raise LoadtestError(f"{name} does not start.")
+    log.append(f"{name} up")
+    try:
+        yield name
+    finally:
+        log.append(f"{name} down")
+
+
+async def test_systems_start_together_and_leave_together() -> None:
+    log: list[str] = []
+    async with together(_system("a", log), _system("b", log)) as started:
+        assert started == ["a", "b"]
+        assert log == ["a up", "b up"]
+    assert sorted(log[2:]) == ["a down", "b down"]
+
+
+async def test_one_that_cannot_start_ends_the_others() -> None:
+    log: list[str] = []
+    with pytest.raises(LoadtestError, match="b does not start"):
+        async with together(_system("a", log), _system("b", log, fails=True)):
+            pass
+    assert log in (["a up", "a down"], [])
+
+
+async def test_one_that_cannot_start_need_not_matter() -> None:
+    log: list[str] = []
+    async with together(attempted(_system("a", log)), attempted(_system("b", log, fails=True))) as started:
+        assert started[0] == "a"
+        assert isinstance(started[1], LoadtestError)
+    assert log == ["a up", "a down"]
+
+
+async def test_what_the_block_raises_comes_out_as_it_is() -> None:
+    log: list[str] = []
+    with pytest.raises(ValueError, match="mine"):
+        async with together(_system("a", log)):
+            raise ValueError("mine")
+    assert log == ["a up", "a down"]
+
+
+# ---------------------------------------------------------------- the gateway
+
+
+@pytest.mark.slow
+async def test_a_gateway_serves_with_the_settings_and_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What the environment says of a gateway is somebody else's.
+    monkeypatch.setenv("GATEWAY__ENGINE__KIND", "vllm")
+    async with gateway(SIMULATED, lambda _: None) as running:
+        assert running.pid is not None
+        assert running.metrics_url is not None
+        assert "gateway_engine_ready 1.0" in get(running.metrics_url)[1]
+        async with existing(running.metrics_url.removesuffix("/metrics")) as same:
+            assert same.address == running.address
+    assert _gone(running.pid)
+
+
+@pytest.mark.slow
+async def test_a_gateway_that_cannot_start_says_why() -> None:
+    with pytest.raises(LoadtestError, match="no model at"):
+        async with gateway({"engine": {"model": "./nowhere"}}, lambda _: None):
+            pass

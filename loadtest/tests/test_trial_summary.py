@@ -1,0 +1,310 @@
+"""What becomes of records, samples and repetitions in a summary."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from loadtest.results import Spread
+from loadtest.tests.made_up_trials import comparison, open_trial
+from loadtest.trial.idle import longest_idle_s
+from loadtest.trial.summary import Percentiles, Summary, by_name, summaries, summarise
+from loadtest.trial.table import summary_tables
+from loadtest.trial.values import (
+    Closed,
+    Delivered,
+    Load,
+    Objective,
+    Open,
+    ProcessUse,
+    Record,
+    Sample,
+    Trial,
+)
+
+OBJECTIVE = Objective(first_token_ms=300.0, quantile=0.75)
+
+
+def trial(
+    records: list[Record],
+    *,
+    load: Load | None = None,
+    repetition: int = 1,
+    elapsed_s: float = 2.0,
+    samples: list[Sample] | None = None,
+) -> Trial:
+    return Trial(
+        name="a trial",
+        system="gateway",
+        settings={},
+        workload="two words",
+        load=load or Open(2.0),
+        repetition=repetition,
+        began="2026-01-01T00:00:00Z",
+        elapsed_s=elapsed_s,
+        delivered=Delivered(finals=2, final_ms=[10.0, 20.0]),
+        clients=[ProcessUse(0.1, elapsed_s, 0.1, 0.5, 2.0), ProcessUse(0.1, elapsed_s, 0.2, 0.4, 3.0)],
+        cpu_s={"serving": 0.1, "engine": 1.0},
+        memory_mib=100.0,
+        samples=samples or [],
+        records=records,
+    )
+
+
+def record(
+    due_s: float, first_s: float | None, done_s: float | None, *, tokens: int = 5, failed: str | None = None
+) -> Record:
+    return Record("l", "en", due_s, due_s + 0.1, first_s, done_s, tokens=tokens, failed=failed)
+
+
+KEPT = record(0.0, 0.2, 0.6)
+LATE = record(0.0, 0.4, 0.8)
+REFUSED = record(0.0, None, None, tokens=0, failed="overloaded")
+BROKEN = record(0.0, 0.2, None, tokens=2, failed="internal")
+UNFINISHED = record(1.0, 1.2, None, tokens=3)
+
+
+def test_only_what_was_finished_in_time_is_goodput() -> None:
+    summary = summarise([trial([KEPT, LATE, REFUSED, BROKEN, UNFINISHED])], OBJECTIVE)
+    assert (summary.records, summary.finished, summary.failed, summary.unfinished) == (5, 2, 2, 1)
+    assert summary.failures == {"internal": 1, "overloaded": 1}
+    assert summary.within == 0.2
+    assert not summary.met
+    assert summary.requests_per_s.median == 1.0
+    assert summary.goodput_per_s.median == 0.5
+    # Work on what was never finished is work.
+    assert summary.tokens_per_s.median == 7.5
+
+
+def test_speed_is_what_was_finished_in_time_whenever_it_was_asked_for() -> None:
+    windowed = msgspec.structs.replace(trial([KEPT, KEPT]), finished=5, generated=30)
+    summary = summarise([windowed], OBJECTIVE)
+    assert (summary.requests_per_s.median, summary.tokens_per_s.median) == (2.5, 15.0)
+    assert summary.goodput_per_s.median == 1.0
+    assert summary.cpu_s_per_1000_tokens["engine"].median == pytest.approx(1000 / 30, abs=1e-4)
+    speed, cost = summary_tables([summary], OBJECTIVE)
+    assert speed.rows[0][0] == cost.rows[0][0] == "a trial"
+    whole = summarise([trial([KEPT]), msgspec.structs.replace(windowed, with_drain=True)], OBJECTIVE)
+    speed, _ = summary_tables([whole], OBJECTIVE)
+    assert speed.rows[0][0] == "a trial †"
+    assert "† Too little came before" in speed.caption
+
+
+def said(*readings: tuple[float, float]) -> list[Sample]:
+    return [Sample(float(n), running=running, tokens=tokens) for n, (running, tokens) in enumerate(readings)]
+
+
+def test_a_server_whose_counters_do_not_move_says_nothing() -> None:
+    moved = trial([KEPT], samples=said((3, 0), (5, 10), (4, 20), (4, 30), (4, 40)))
+    summary = summarise([moved], OBJECTIVE)
+    assert summary.running is not None
+    assert (summary.running.mean, summary.running.max) == (4.0, 5.0)
+    still = trial([KEPT], samples=said(*[(0.0, 0.0)] * 9))
+    assert summarise([still], OBJECTIVE).running is None
+    assert summarise([moved, still], OBJECTIVE).running == summary.running
+    # Nor does one that was asked a few times.
+    assert summarise([trial([KEPT], samples=said((3, 0), (5, 10), (4, 20), (4, 30)))], OBJECTIVE).running is None
+    # Nothing was to be generated, or the tokens are not told.
+    assert summarise([trial([REFUSED], samples=said(*[(2.0, 0.0)] * 5))], OBJECTIVE).running is not None
+    assert summarise([trial([KEPT], samples=gpu(*[50] * 5, running=2))], OBJECTIVE).running is not None
+
+
+def test_what_failed_is_not_finished_even_if_all_of_it_came() -> None:
+    summary = summarise([trial([record(0.0, 0.1, 0.2, failed="internal")])], OBJECTIVE)
+    assert (summary.finished, summary.failed, summary.unfinished) == (0, 1, 0)
+    assert summary.goodput_per_s.median == summary.total.count == 0
+
+
+def test_as_many_as_the_objective_asks_for_are_enough() -> None:
+    assert summarise([trial([KEPT, KEPT, KEPT, LATE])], OBJECTIVE).met
+    assert not summarise([trial([KEPT, KEPT, LATE, LATE])], OBJECTIVE).met
+    exactly = record(0.1, 0.4, 0.5)
+    assert summarise([trial([exactly])], OBJECTIVE).met
+
+
+def test_latency_counts_from_when_a_line_was_due_and_in_a_closed_loop_from_when_it_was_sent() -> None:
+    late = Record("l", "en", due_s=1.0, sent_s=1.25, first_s=1.5, done_s=1.75, tokens=2)
+    opened = summarise([trial([late])], OBJECTIVE)
+    assert (opened.first_token.p50_ms, opened.total.p99_ms, opened.per_token.p90_ms) == (500.0, 750.0, 250.0)
+    assert opened.offered_per_s == 2.0
+    closed = summarise([trial([late], load=Closed(4))], OBJECTIVE)
+    assert (closed.first_token.p50_ms, closed.total.worst_ms) == (250.0, 500.0)
+    assert closed.offered_per_s is None
+    assert closed.met
+
+
+def test_percentiles_are_those_of_all_repetitions_and_speed_is_spread_over_them() -> None:
+    one = trial([record(0.0, 0.001 * n, 1.0) for n in range(1, 51)], elapsed_s=10.0)
+    two = trial([record(0.0, 0.001 * n, 1.0) for n in range(51, 101)], repetition=2, elapsed_s=5.0)
+    summary = summarise([one, two], OBJECTIVE)
+    assert summary.requests_per_s == Spread(7.5, 5.0, 10.0)
+    first = summary.first_token
+    assert (first.count, first.p50_ms, first.p90_ms, first.p99_ms, first.worst_ms) == (100, 50, 90, 99, 100)
+    assert first.curve == sorted(first.curve)
+    assert summary.elapsed_s == 15.0
+    assert summary.cpu_s_per_1000_tokens["engine"] == Spread(4.0, 4.0, 4.0)
+    assert summary.cores == {"serving": 0.013, "engine": 0.133}
+    assert summary.host_cores is None
+    assert summarise([replace(one, host_cpu_s=0.06), replace(two, host_cpu_s=0.03)], OBJECTIVE).host_cores == 0.006
+    assert (summary.lag_p99_ms, summary.lag_max_ms) == (0.5, 3.0)
+    assert summary.delivered.count == 4
+
+
+def test_first_words_count_from_the_beginning_of_the_utterance() -> None:
+    begun = [
+        msgspec.structs.replace(KEPT, began_s=-1.5, shown_s=-1.2),
+        # Its first words came with the final.
+        msgspec.structs.replace(LATE, began_s=-2.0, shown_s=0.4),
+        msgspec.structs.replace(REFUSED, began_s=-1.0),
+    ]
+    summary = summarise([trial(begun)], OBJECTIVE)
+    assert summary.first_words == Percentiles(2, 300.0, 2_400.0, 2_400.0, 2_400.0, summary.first_words.curve)
+    speed, _ = summary_tables([summary], OBJECTIVE)
+    told = dict(zip(speed.head, speed.rows[0], strict=True))
+    assert told["first words on screen, since the utterance began p50 / p90 / p99, ms"] == "300 / 2,400 / 2,400"
+    # Without partials there is no such column.
+    alone, _ = summary_tables([summarise([trial([KEPT])], OBJECTIVE)], OBJECTIVE)
+    assert not any("first words" in name for name in alone.head)
+
+
+def test_a_summary_without_first_words_is_still_read() -> None:
+    whole = msgspec.to_builtins(summarise([trial([KEPT])], OBJECTIVE))
+    del whole["first_words"]
+    assert msgspec.convert(whole, Summary).first_words.count == 0
+
+
+def test_whole_answers_have_no_pace() -> None:
+    whole = [record(0.0, 0.5, 0.5), record(0.0, 0.7, 0.7)]
+    assert summarise([trial(whole)], OBJECTIVE).per_token.count == 0
+    assert summarise([trial([*whole, KEPT])], OBJECTIVE).per_token.count == 3
+    assert summarise([trial([record(0.0, 0.5, 0.9, tokens=1)])], OBJECTIVE).per_token.count == 0
+
+
+def test_what_was_noted_while_measuring_is_told() -> None:
+    settings: list[dict[str, Any]] = [
+        {"engine_steps": 50, "engine_gaps_over_100_ms": 2},
+        {"engine_steps": 50, "engine_gaps_over_100_ms": 1, "driver_was_the_limit": "It was late."},
+    ]
+    noted = [msgspec.structs.replace(trial([KEPT]), settings=each) for each in settings]
+    summary = summarise(noted, OBJECTIVE)
+    assert (summary.steps, summary.long_steps, summary.limited) == (100, 3, "It was late.")
+    quiet = summarise([trial([KEPT])], OBJECTIVE)
+    assert (quiet.steps, quiet.long_steps, quiet.limited) == (None, None, None)
+
+
+def test_nothing_asked_for_is_no_success() -> None:
+    summary = summarise([trial([], elapsed_s=0.0)], OBJECTIVE)
+    assert summary.first_token == Percentiles(0, None, None, None, None)
+    assert summary.requests_per_s == Spread(0, 0, 0)
+    assert not summary.met
+    assert summary.cpu_s_per_1000_tokens == {}
+    assert (summary.gpu_percent, summary.idle_s, summary.running) == (None, None, None)
+
+
+def test_trials_are_gathered_by_name_in_order_of_appearance() -> None:
+    trials = comparison(levels=(2,))
+    assert [summary.name for summary in summaries(trials, OBJECTIVE)] == [
+        "gateway, 2 in flight",
+        "asyncllm, 2 in flight",
+        "vllm-serve, 2 in flight",
+    ]
+    assert [each.repetition for each in by_name(trials)["gateway, 2 in flight"]] == [1, 2, 3]
+
+
+def test_a_summary_comes_back_from_json() -> None:
+    summary = summarise([open_trial(20, 1, 1)], OBJECTIVE)
+    assert msgspec.json.decode(msgspec.json.encode(summary), type=Summary) == summary
+
+
+# ---------------------------------------------------------------- idle
+
+
+def gpu(*busy: float, running: float = 0.0) -> list[Sample]:
+    return [Sample(at_s=n / 10, gpu=each, running=running) for n, each in enumerate(busy, 1)]
+
+
+def test_the_longest_gap_is_told_when_something_was_in_flight() -> None:
+    # Sent at 0.1, done at 1.0; the GPU is idle in three samples, then in one, then after the end.
+    samples = gpu(90, 0, 0, 0, 90, 0, 90, 90, 90, 90, 0, 0, 0, 0, 0)
+    summary = summarise([trial([record(0.0, 0.2, 1.0)], samples=samples)], OBJECTIVE)
+    assert summary.idle_s == pytest.approx(0.3)
+    assert summary.gpu_busy == round(6 / 15, 4)
+    assert summary.gpu_percent == 36.0
+
+
+def test_a_gap_counts_only_as_far_as_something_was_in_flight() -> None:
+    # In flight until 0.25, and again from 0.35.
+    records = [record(0.0, 0.2, 0.25), Record("l", "en", 0.35, 0.35, 0.5, 0.6)]
+    assert longest_idle_s(trial(records, samples=gpu(90, 0, 0, 0, 90, 90))) == pytest.approx(0.15)
+    assert longest_idle_s(trial([], samples=gpu(90, 0, 0, 90))) == 0.0
+
+
+def test_what_the_engine_says_that_it_runs_is_in_flight() -> None:
+    assert longest_idle_s(trial([], samples=gpu(90, 0, 0, 90, running=2))) == pytest.approx(0.2)
+
+
+def test_what_was_never_finished_is_in_flight_to_the_end_and_what_failed_is_not() -> None:
+    samples = gpu(90, *([0] * 19))
+    assert longest_idle_s(trial([record(0.0, None, None)], samples=samples)) == pytest.approx(1.9)
+    assert longest_idle_s(trial([REFUSED], samples=samples)) == 0.0
+
+
+def test_without_a_gpu_the_cores_of_the_engine_tell() -> None:
+    samples = [Sample(at_s=n / 10, cores={"engine": cores}) for n, cores in enumerate((0.9, 0.01, 0.0, 0.9), 1)]
+    assert longest_idle_s(trial([KEPT], samples=samples)) == pytest.approx(0.2)
+
+
+def test_an_engine_that_is_no_process_of_its_own_is_not_called_idle() -> None:
+    assert longest_idle_s(trial([KEPT], samples=[Sample(at_s=0.5, cores={"engine": 0.0, "serving": 0.9})])) is None
+    assert longest_idle_s(trial([KEPT], samples=[Sample(at_s=0.5)])) is None
+
+
+# ---------------------------------------------------------------- whatever the records
+
+_seconds = st.floats(0, 10, allow_nan=False)
+
+
+@st.composite
+def _records(draw: st.DrawFn) -> Record:
+    due = draw(_seconds)
+    sent = due + draw(_seconds)
+    first = draw(st.none() | _seconds.map(lambda more: sent + more))
+    done = None if first is None else draw(st.none() | _seconds.map(lambda more: first + more))
+    failed = draw(st.sampled_from([None, None, "overloaded", "internal"]))
+    return Record("l", "en", due, sent, first, done, tokens=draw(st.integers(0, 9)), failed=failed)
+
+
+_loads: st.SearchStrategy[Load] = st.sampled_from([Open(3.0), Closed(2)])
+
+
+@given(st.lists(_records(), max_size=30), _loads, st.integers())
+def test_the_order_of_records_does_not_matter(records: list[Record], load: Load, seed: int) -> None:
+    shuffled = records[:]
+    random.Random(seed).shuffle(shuffled)
+    samples = gpu(50, 0, 0, 50, 0)
+    straight = summarise([trial(records, load=load, samples=samples)], OBJECTIVE)
+    again = summarise([trial(shuffled, load=load, samples=samples)], OBJECTIVE)
+    # As text, since dicts are equal in any order.
+    assert msgspec.json.encode(again) == msgspec.json.encode(straight)
+
+
+@given(st.lists(st.lists(_records(), max_size=12), min_size=1, max_size=3), _loads)
+def test_counts_add_up(repetitions: list[list[Record]], load: Load) -> None:
+    trials = [trial(records, load=load, repetition=n) for n, records in enumerate(repetitions, 1)]
+    summary = summarise(trials, OBJECTIVE)
+    assert summary.finished + summary.failed + summary.unfinished == summary.records == sum(map(len, repetitions))
+    assert summary.unfinished >= 0
+    assert sum(summary.failures.values()) == summary.failed
+    assert sum(summary.lengths.values()) == summary.finished == summary.total.count
+    assert 0 <= summary.within <= 1
+    assert summary.goodput_per_s.high <= summary.requests_per_s.high
+    assert summary.repetitions == len(repetitions)
+    for latency in (summary.first_token, summary.per_token, summary.total):
+        assert latency.curve == sorted(latency.curve)
+        assert bool(latency.count) == bool(latency.curve)

@@ -1,0 +1,131 @@
+"""docs/client.md: every Python block is run against a gateway, every table is held against the code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+import gateway.client
+from gateway.client import ClientError, ClientSession, SessionEvent, connect
+from gateway.domain.sessions import Stability
+from gateway.protocol.messages import SessionStarted
+from tests.gateways import running
+
+PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+ADDRESS = "http://127.0.0.1:8000"
+
+
+def block(words: str) -> str:
+    (found,) = [each for each in BLOCKS if words in each]
+    return str(found)
+
+
+def run(source: str, url: str) -> str:
+    """Run a block as a program of its own; what it prints. It is a thread's: it has an event loop of its own."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(source.replace(ADDRESS, url), "docs/client.md", "exec"), {"__name__": "__main__"})  # noqa: S102
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        ("Can you hear me?", "(ja \\[ja\\] Can you hear me\\?\nde \\[de\\] Can you hear me\\?\n|de.*\nja.*\n)"),
+        ("def recogniser", ""),
+        ("def say", "(… .*\\(.*\\)\n)+\\[ja\\] Let us begin with the budget\\.\n"),
+        ("def describe", ""),
+        ("Said before the crash", "nothing missed: True\n\\[ja\\] Said before the crash\\.\n"),
+        ("MSGPACK", "\\['en', 'ja', .*\\]\n"),
+    ],
+)
+async def test_block(words: str, printed: str) -> None:
+    async with running() as serving:
+        shown = await asyncio.to_thread(run, block(words), serving.url)
+    assert re.fullmatch(printed, shown)
+
+
+async def test_captions_are_shown_as_they_grow() -> None:
+    source = block("def captions").replace("asyncio.run(captions(", "program = (captions(")
+    async with running() as serving:
+        names: dict[str, Any] = {"__name__": "__main__"}
+        exec(compile(source.replace(ADDRESS, serving.url), "docs/client.md", "exec"), names)  # noqa: S102
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            async with asyncio.TaskGroup() as tasks:
+                reading = tasks.create_task(names["program"])
+                async with connect(serving.url, meeting="standup", name="Ana", speaks="en", reads=["ja"]) as ana:
+                    await ana.final("Good morning.")
+                    while "Ana [ja]: [ja] Good morning." not in out.getvalue():
+                        await asyncio.sleep(0.01)
+                reading.cancel()
+    assert "  … [ja]" in out.getvalue()
+
+
+def test_every_block_is_run() -> None:
+    words = {
+        "Can you hear me?",
+        "def recogniser",
+        "def describe",
+        "Said before",
+        "MSGPACK",
+        "def captions",
+        "def say",
+    }
+    assert {block(each) for each in words} == set(BLOCKS)
+
+
+def test_every_event_is_described() -> None:
+    # The first `session.started` is `session.started` itself, and later ones are in `Reconnected`.
+    for kind in get_args(SessionEvent):
+        assert (
+            kind is SessionStarted
+            or f"case {kind.__name__}(" in block("def describe")
+            or (f"| {kind.__name__}(" in block("def describe"))
+        )
+
+
+def rows(heading: str) -> Iterator[list[str]]:
+    section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")][2:]
+    for line in lines:
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_every_stability_is_explained() -> None:
+    assert tuple(name.strip("`") for name, _ in rows("While somebody is speaking")) == get_args(Stability)
+
+
+def test_every_error_is_listed() -> None:
+    errors = {
+        name
+        for name, value in vars(gateway.client).items()
+        if isinstance(value, type) and issubclass(value, ClientError)
+    }
+    assert {name.strip("`") for name, *_ in rows("Errors")} == errors
+
+
+def test_every_method_is_listed() -> None:
+    methods = {
+        name
+        for name, value in vars(ClientSession).items()
+        if inspect.iscoroutinefunction(value) and not name.startswith("_")
+    }
+    listed = {match[1] for name, *_ in rows("Speaking") if (match := re.match(r"`(\w+)\(", name))}
+    assert listed == methods - {"close"}
+
+
+def test_the_limits_are_the_defaults() -> None:
+    defaults = {name: each.default for name, each in inspect.signature(connect).parameters.items()}
+    for name, value, _ in rows("Limits and timeouts"):
+        default = defaults[name.strip("`")]
+        assert value in (f"{default:g}" if isinstance(default, float | int) else "`random.random`")

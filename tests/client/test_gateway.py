@@ -1,0 +1,232 @@
+"""The client with a real gateway on a real socket: drops, restarts, updates, meetings."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from contextlib import AsyncExitStack
+
+import pytest
+
+from gateway.client import ClientSession, Reconnected, Reconnecting, SessionEvent, connect
+from gateway.config import Settings
+from gateway.engines.simulated import Script
+from gateway.protocol.codec import JSON, MSGPACK, Codec
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    Caption,
+    SessionUpdated,
+    TranslationDelta,
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceAccepted,
+)
+from tests.gateways import running
+
+pytestmark = pytest.mark.slow
+
+
+async def until(session: ClientSession, kind: type[SessionEvent], count: int = 1) -> list[SessionEvent]:
+    """Everything up to the `count`-th event of a kind."""
+    events: list[SessionEvent] = []
+    async for event in session:
+        events.append(event)
+        if sum(isinstance(each, kind) for each in events) == count:
+            break
+    return events
+
+
+def texts(events: list[SessionEvent]) -> list[str]:
+    return [event.text for event in events if isinstance(event, TranslationFinal)]
+
+
+@pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=["json", "msgpack"])
+async def test_a_dropped_session_misses_nothing(codec: Codec) -> None:
+    async with (
+        running() as gateway,
+        connect(gateway.url, reads=["ja", "de"], speaks="en", codec=codec, jitter=lambda: 0.0) as session,
+    ):
+        participant = session.started.participant
+        slow = await session.final("SLOW down please")
+        await until(session, TranslationDelta)
+        await session.drop()
+        await session.final("And then")
+        events = await until(session, TranslationFinal, 4)
+        assert sorted(texts(events)) == [
+            *("[de] And then", "[de] SLOW down please", "[ja] And then", "[ja] SLOW down please")
+        ]
+        (found,) = [event for event in events if isinstance(event, Reconnected)]
+        assert found.started.recovered is True
+        assert session.started.participant == participant
+        # What was shown of unfinished translations comes again, whole.
+        deltas = "".join(
+            event.committed
+            for event in events[events.index(found) :]
+            if isinstance(event, TranslationDelta) and (event.utterance, event.lang) == (slow, "ja")
+        )
+        assert deltas
+        assert "[ja] SLOW down please".startswith(deltas)
+
+
+async def test_an_update_holds_over_a_drop() -> None:
+    async with (
+        running() as gateway,
+        connect(gateway.url, reads=["ja"], speaks="en", jitter=lambda: 0.0) as session,
+    ):
+        await session.update(reads=["fr"])
+        await until(session, SessionUpdated)
+        await session.drop()
+        await until(session, Reconnected)
+        await session.drop()
+        await until(session, Reconnecting)
+        await session.update(reads=["de"])
+        await until(session, SessionUpdated)
+        await session.final("Hello")
+        assert texts(await until(session, TranslationFinal)) == ["[de] Hello"]
+
+
+async def say_more_and_more(session: ClientSession, id: str) -> None:
+    for count in range(1, 400):
+        await session.partial("word " * count, id)
+        await asyncio.sleep(0.05)
+
+
+async def test_what_is_being_said_is_translated_until_somebody_wants_to_read_finals_only() -> None:
+    async with (
+        running() as gateway,
+        connect(gateway.url, reads=["ja"], speaks="en", stability="stable", jitter=lambda: 0.0) as session,
+    ):
+        async with asyncio.TaskGroup() as tasks:
+            saying = tasks.create_task(say_more_and_more(session, "1"))
+            deltas = [
+                each for each in await until(session, TranslationDelta, 3) if isinstance(each, TranslationDelta)
+            ]
+            saying.cancel()
+        shown = "".join(each.committed for each in deltas)
+        assert shown
+        assert ("[ja] " + "word " * 400).startswith(shown)
+        assert [each.tentative for each in deltas] == ["", "", ""]
+        await session.final("word word", "1")
+        assert texts(await until(session, TranslationFinal)) == ["[ja] word word"]
+        await session.update(stability="final")
+        assert (await until(session, SessionUpdated))[-1] == SessionUpdated(["ja"], "en", "final")
+        await session.drop()
+        await until(session, Reconnected)
+        for count in range(1, 20):
+            await session.partial("word " * count, "2")
+        await session.final("word word", "2")
+        events = await until(session, TranslationFinal)
+        assert texts(events) == ["[ja] word word"]
+        assert [each for each in events if isinstance(each, TranslationDelta)] == []
+
+
+async def test_a_gateway_that_restarts_gets_what_it_had_not_accepted() -> None:
+    async with AsyncExitStack() as stack:
+        before = AsyncExitStack()
+        first = await before.enter_async_context(running())
+        session = await stack.enter_async_context(
+            connect(first.url, meeting="standup", reads=["ja"], speaks="en", jitter=lambda: 0.0)
+        )
+        await session.final("Before")
+        await until(session, TranslationFinal)
+        async with asyncio.TaskGroup() as tasks:
+            lost = tasks.create_task(until(session, Reconnecting))
+            await before.aclose()
+            await lost
+        await session.final("Meanwhile")
+        second = await stack.enter_async_context(running(port=first.port))
+        assert second.port == first.port
+        events = await until(session, TranslationFinal)
+        assert texts(events) == ["[ja] Meanwhile"]
+        assert session.started.recovered is False
+        assert len(session.unacknowledged) == 0
+        await session.end()
+        assert [event async for event in session if isinstance(event, Reconnecting)] == []
+
+
+async def test_more_finals_than_the_gateway_holds_all_get_through_in_order() -> None:
+    settings = Settings(limits=Limits(utterances_in_flight=4, messages_per_s=200, messages_burst=20))
+    async with (
+        running(settings, script=Script(first_token_s=0.002, token_s=0.001)) as gateway,
+        connect(gateway.url, reads=["ja"], speaks="en") as session,
+    ):
+        said = [f"number {number}" for number in range(60)]
+        for text in said:
+            await session.final(text)
+        await session.end()
+        events = [event async for event in session]
+    assert sorted(texts(events)) == sorted(f"[ja] {text}" for text in said)
+    accepted = [event.id for event in events if isinstance(event, UtteranceAccepted)]
+    assert len(accepted) == len(set(accepted)) == 60
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_meeting_in_which_everybody_loses_the_connection_now_and_then(seed: int) -> None:
+    """Each reader gets each caption and translation once; each final is accepted once, in each speaker's order."""
+    chance = random.Random(seed)
+    finals = 25
+
+    async with running(script=Script(first_token_s=0.002, token_s=0.001)) as gateway, AsyncExitStack() as stack:
+
+        async def enter(name: str, speaks: str | None, reads: list[str]) -> ClientSession:
+            return await stack.enter_async_context(
+                connect(
+                    gateway.url,
+                    meeting="hall",
+                    name=name,
+                    speaks=speaks,
+                    reads=reads,
+                    jitter=lambda: chance.random() / 50,
+                )
+            )
+
+        ana, ben = await enter("Ana", "en", []), await enter("Ben", "de", [])
+        readers = [await enter(f"Reader {number}", None, ["ja", "en"]) for number in range(3)]
+        speakers = {ana: "en", ben: "de"}
+        # Captions in English, translations of Ben's into English, translations of all into Japanese.
+        expected = 4 * finals
+
+        async def read(session: ClientSession) -> list[str]:
+            seen: list[str] = []
+            async for event in session:
+                match event:
+                    case Caption(final=True) | TranslationFinal():
+                        seen.append(f"{event.speaker} {event.lang} {event.text}")
+                        if len(seen) == expected:
+                            break
+                    case TranslationFailed():
+                        pytest.fail(event.message)
+                if chance.random() < 0.05:
+                    await session.drop()
+            return seen
+
+        async def say(session: ClientSession, lang: str) -> None:
+            for number in range(finals):
+                await session.final(f"{lang} {number}")
+                if chance.random() < 0.3:
+                    await session.drop()
+                await asyncio.sleep(0.005)
+
+        async def answers(session: ClientSession) -> list[str]:
+            accepted: list[str] = []
+            async for event in session:
+                if isinstance(event, UtteranceAccepted) and event.id not in accepted:
+                    accepted.append(event.id)
+                if len(accepted) == finals:
+                    break
+            return accepted
+
+        async with asyncio.TaskGroup() as tasks:
+            reading = [tasks.create_task(read(reader)) for reader in readers]
+            answering = [tasks.create_task(answers(speaker)) for speaker in speakers]
+            for speaker, lang in speakers.items():
+                tasks.create_task(say(speaker, lang))
+    for task in reading:
+        assert set(Counter(task.result()).values()) == {1}
+        for name, lang in (("Ana", "en"), ("Ben", "de")):
+            spoken = [seen for seen in task.result() if seen.startswith(f"{name} {lang} ")]
+            if lang == "en":
+                assert spoken == [f"Ana en en {number}" for number in range(finals)]
+    for accepted in answering:
+        assert [int(id.partition("-")[2]) for id in accepted.result()] == list(range(1, finals + 1))

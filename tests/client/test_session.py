@@ -1,0 +1,596 @@
+"""The client against a gateway that plays transcripts: what it sends, what it makes of the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from gateway.client import (
+    ClientSession,
+    EngineNotReady,
+    GatewayUnreachable,
+    InvalidAddress,
+    SessionClosed,
+    SessionEvent,
+    SessionRefused,
+    UnreadableMessage,
+    connect,
+    stream_url,
+)
+from gateway.protocol.codec import JSON, MSGPACK, Codec
+from gateway.protocol.messages import (
+    ClientMessage,
+    Error,
+    Ping,
+    Pong,
+    SessionEnd,
+    SessionStart,
+    SessionUpdate,
+    SessionUpdated,
+    UtteranceAccepted,
+    UtteranceCancel,
+    UtteranceFinal,
+    UtterancePartial,
+)
+from tests.scripted_gateway import STARTED, Peer, refused, scripted_gateway, translated
+
+
+async def everything(session: ClientSession) -> list[SessionEvent]:
+    return [message async for message in session]
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A port on which nothing listens."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+# ---------------------------------------------------------------- addresses
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("http://127.0.0.1:8000", "ws://127.0.0.1:8000/v1/stream"),
+        ("http://127.0.0.1:8000/", "ws://127.0.0.1:8000/v1/stream"),
+        ("ws://127.0.0.1:8000/v1/stream", "ws://127.0.0.1:8000/v1/stream"),
+        ("http://127.0.0.1:8000/v1/stream/", "ws://127.0.0.1:8000/v1/stream"),
+        ("https://meet.example.org", "wss://meet.example.org/v1/stream"),
+        ("WSS://meet.example.org/captions", "wss://meet.example.org/captions/v1/stream"),
+        ("localhost:8000", "ws://localhost:8000/v1/stream"),
+        (" http://[::1]:8000 ", "ws://[::1]:8000/v1/stream"),
+    ],
+)
+def test_an_address_may_be_written_as_people_write_it(address: str, url: str) -> None:
+    assert stream_url(address) == url
+
+
+@pytest.mark.parametrize(
+    "address", ["", "http://", "ftp://127.0.0.1", "http://127.0.0.1:80000", "http://a:b", "http://[::1"]
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(InvalidAddress, match=r"is no address of a gateway; one looks like http://127\.0"):
+        stream_url(address)
+
+
+# ---------------------------------------------------------------- starting
+
+
+@pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=["json", "msgpack"])
+async def test_a_session_starts_with_what_it_was_given(codec: Codec) -> None:
+    seen: list[SessionStart] = []
+
+    async def script(peer: Peer) -> None:
+        assert peer.codec is codec
+        # Compression is offered nowhere.
+        request = peer.connection.request
+        assert request is not None
+        assert "Sec-WebSocket-Extensions" not in request.headers
+        seen.append(await peer.start())
+        await peer.leave(1000)
+
+    async with (
+        scripted_gateway(script) as url,
+        connect(
+            url,
+            reads=("ja", "de"),
+            speaks="en",
+            name="Ada",
+            stability="stable",
+            glossary={"de": {"ticket": "Ticket"}},
+            context="A release meeting.",
+            formality="formal",
+            codec=codec,
+        ) as session,
+    ):
+        assert session.started == STARTED
+        assert await everything(session) == []
+    assert seen == [
+        SessionStart(
+            reads=["ja", "de"],
+            speaks="en",
+            name="Ada",
+            stability="stable",
+            glossary={"de": {"ticket": "Ticket"}},
+            context="A release meeting.",
+            formality="formal",
+        )
+    ]
+
+
+async def test_a_loading_engine_is_waited_for() -> None:
+    async def script(peer: Peer) -> None:
+        for _ in range(2):
+            await peer.expect(SessionStart)
+            await peer.say(refused("engine_unavailable", "Loading.", retry_after_ms=1))
+        await peer.start()
+        await peer.connection.wait_closed()
+
+    waits: list[Error] = []
+    async with (
+        scripted_gateway(script) as url,
+        connect(url, reads=["ja"], on_waiting=waits.append) as session,
+    ):
+        assert session.started.session == "s1"
+    assert [wait.code for wait in waits] == ["engine_unavailable", "engine_unavailable"]
+
+
+async def test_the_wait_for_an_engine_ends() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.expect(SessionStart)
+        await peer.say(refused("engine_unavailable", "Loading.", retry_after_ms=2_000))
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url:
+        with pytest.raises(EngineNotReady, match=r"is not ready after 0\.5 s\.$"):
+            async with connect(url, reads=["ja"], ready_timeout_s=0.5):
+                pass
+        with pytest.raises(EngineNotReady, match=r"is still loading\.$"):
+            async with connect(url, reads=["ja"], ready_timeout_s=0):
+                pass
+
+
+async def test_a_refused_start_says_what_the_gateway_said() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.expect(SessionStart)
+        await peer.say(refused("unsupported_language", "The model does not know 'xx'; it knows en, ja."))
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url:
+        with pytest.raises(SessionRefused, match=r"^The model does not know 'xx'; it knows en, ja\.$") as caught:
+            async with connect(url, reads=["xx"]):
+                pass
+    assert caught.value.error.code == "unsupported_language"
+
+
+async def test_a_client_that_is_turned_away_learns_why() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.leave(4509, refused("too_many_sessions", "This gateway holds 2 sessions already."))
+
+    async with scripted_gateway(script) as url:
+        with pytest.raises(SessionRefused, match="holds 2 sessions already"):
+            async with connect(url, reads=["ja"]):
+                pass
+
+
+async def test_a_gateway_that_closes_instead_of_starting() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.expect(SessionStart)
+        await peer.leave(1011)
+
+    async with scripted_gateway(script) as url:
+        with pytest.raises(SessionClosed, match="closed the session with code 1011"):
+            async with connect(url, reads=["ja"]):
+                pass
+
+
+async def test_a_gateway_that_never_answers_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.client.connection._ANSWER_S", 0.2)
+
+    async def script(peer: Peer) -> None:
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url:
+        with pytest.raises(GatewayUnreachable, match=r"did not start a session within 0\.2 s"):
+            async with connect(url, reads=["ja"]):
+                pass
+
+
+async def test_an_answer_that_is_no_answer_to_a_start() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.expect(SessionStart)
+        await peer.say(Pong())
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url:
+        with pytest.raises(UnreadableMessage, match="answered the start with something else"):
+            async with connect(url, reads=["ja"]):
+                pass
+
+
+# ---------------------------------------------------------------- who answers there
+
+
+async def test_nobody_answers(closed_port: int) -> None:
+    with pytest.raises(GatewayUnreachable) as caught:
+        async with connect(f"http://127.0.0.1:{closed_port}", reads=["ja"]):
+            pass
+    assert str(caught.value) == (
+        f"No gateway answers at ws://127.0.0.1:{closed_port}: start one with `gateway serve`."
+    )
+
+
+async def test_the_host_is_not_known() -> None:
+    with pytest.raises(GatewayUnreachable, match=r"The host of ws://gateway\.invalid is not known\."):
+        async with connect("gateway.invalid", reads=["ja"]):
+            pass
+
+
+async def test_a_web_server_answers() -> None:
+    def no_stream_here(connection: ServerConnection, _request: Request) -> Response:
+        return connection.respond(404, "Not here.\n")
+
+    async def never(_connection: ServerConnection) -> None: ...
+
+    async with serve(never, "127.0.0.1", 0, process_request=no_stream_here) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        with pytest.raises(GatewayUnreachable, match="refused the stream with HTTP status 404; is it a gateway"):
+            async with connect(f"127.0.0.1:{port}", reads=["ja"]):
+                pass
+
+
+@pytest.mark.parametrize("greeting", [b"SSH-2.0-OpenSSH_9.6\r\n", b""], ids=["another protocol", "a hang-up"])
+async def test_something_else_answers(greeting: bytes) -> None:
+    async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(greeting)
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(GatewayUnreachable, match=f"What answers at ws://127.0.0.1:{port} is no gateway"):
+            async with connect(f"127.0.0.1:{port}", reads=["ja"]):
+                pass
+
+
+async def test_a_websocket_server_without_our_subprotocol_answers() -> None:
+    async def wait(connection: ServerConnection) -> None:
+        await connection.wait_closed()
+
+    async with serve(wait, "127.0.0.1", 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        with pytest.raises(GatewayUnreachable, match=r"does not speak translation\.v1\.json"):
+            async with connect(f"127.0.0.1:{port}", reads=["ja"]):
+                pass
+
+
+async def test_a_server_that_accepts_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.client.connection._ANSWER_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(GatewayUnreachable, match=r"Nothing answered at .* within 0\.2 s"):
+            async with connect(f"127.0.0.1:{port}", reads=["ja"]):
+                pass
+
+
+async def test_a_secure_address_of_an_insecure_gateway() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+
+    async with scripted_gateway(script) as url:
+        with pytest.raises(GatewayUnreachable, match=r"What answers at wss://\S+ is no secure gateway\."):
+            async with connect(url.replace("http:", "https:"), reads=["ja"]):
+                pass
+
+
+@pytest.fixture
+def unknown_authority(tmp_path: Path) -> ssl.SSLContext:
+    """A server's TLS with a certificate that it signed itself."""
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost"
+    subprocess.run([*command.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+async def test_a_secure_gateway_that_nobody_vouches_for(unknown_authority: ssl.SSLContext) -> None:
+    async def never(_connection: ServerConnection) -> None: ...
+
+    async with serve(never, "127.0.0.1", 0, ssl=unknown_authority) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        with pytest.raises(
+            GatewayUnreachable, match=r"No secure connection to wss://\S+: self.signed certificate"
+        ):
+            async with connect(f"wss://127.0.0.1:{port}", reads=["ja"]):
+                pass
+
+
+async def test_a_proxy_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch, closed_port: int) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "https_proxy", "all_proxy", "ws_proxy"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{closed_port}")
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        assert session.started == STARTED
+
+
+# ---------------------------------------------------------------- a session
+
+
+async def test_revisions_grow_until_the_gateway_accepts_the_final_one() -> None:
+    seen: list[object] = []
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        seen.extend([await peer.receive(), await peer.receive(), message := await peer.take()])
+        await peer.say(translated(message, "ja", "はい"))
+        seen.extend([await peer.receive(), await peer.receive()])
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        assert await session.partial("good", "1", lang="en") == "1"
+        assert await session.partial("good morning", "1", start_ms=0, end_ms=900) == "1"
+        assert await session.final("Good morning.", "1") == "1"
+        assert await session.final("Good morning.", "1") == "1"  # it is on its way already
+        assert isinstance(await anext(session), UtteranceAccepted)
+        assert await session.final("Let us start.", "2") == "2"
+        assert await session.final("A late one.", "1", rev=9) == "1"
+        assert len(await everything(session)) == 1
+    assert seen == [
+        UtterancePartial("1", 1, "good", "en"),
+        UtterancePartial("1", 2, "good morning", None, 0, 900),
+        UtteranceFinal("1", 3, "Good morning."),
+        UtteranceFinal("2", 1, "Let us start."),
+        UtteranceFinal("1", 9, "A late one."),
+    ]
+
+
+async def test_ids_are_short_and_not_those_of_another_process() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.connection.wait_closed()
+
+    async with (
+        scripted_gateway(script) as url,
+        connect(url, reads=["ja"]) as one,
+        connect(url, reads=["ja"]) as other,
+    ):
+        ids = [await session.final("Yes.") for session in (one, one, other)]
+    first, second, elsewhere = (id.split("-") for id in ids)
+    assert (first[1], second[1], elsewhere[1]) == ("1", "2", "1")
+    assert first[0] == second[0] != elsewhere[0]
+    assert max(map(len, ids)) == 6
+
+
+async def test_what_the_gateway_would_not_read_is_not_sent() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        assert await peer.receive() == Ping()
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        with pytest.raises(ValueError, match=r"^The message has \d+ bytes; the gateway takes 65536\.$"):
+            await session.final("あ" * 30_000)
+        with pytest.raises(ValueError, match="the gateway takes 65536"):
+            await session.partial("a" * 70_000)
+        await session.ping()
+        assert session.unacknowledged == ()
+        assert await everything(session) == []
+
+
+async def test_an_accepted_id_starts_over() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.take()
+        assert (await peer.expect(UtteranceFinal)).rev == 1
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        await session.final("Yes.", "a")
+        await anext(session)
+        await session.final("Yes.", "a")
+        await everything(session)
+
+
+async def test_remembered_revisions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.client.outgoing._REVISIONS", 2)
+    revisions: list[int] = []
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        for _ in range(4):
+            revisions.append((await peer.expect(UtterancePartial)).rev)
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        for id in ("a", "b", "c", "a"):
+            await session.partial("so", id)
+        await everything(session)
+    assert revisions == [1, 1, 1, 1]
+
+
+async def test_everything_else_a_session_may_say() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        assert await peer.receive() == UtteranceCancel("7")
+        assert await peer.receive() == SessionUpdate(reads=["fr"], speaks="de", formality="informal")
+        await peer.say(SessionUpdated(["fr"], "de", "live"))
+        assert await peer.receive() == SessionUpdate(stability="final", context="Sales.")
+        assert await peer.receive() == Ping("n")
+        await peer.say(Pong("n"))
+        assert await peer.receive() == SessionEnd()
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        await session.cancel("7")
+        await session.update(reads=("fr",), speaks="de", formality="informal")
+        await session.update(stability="final", context="Sales.")
+        await session.ping("n")
+        await session.end()
+        assert await everything(session) == [SessionUpdated(["fr"], "de", "live"), Pong("n")]
+
+
+async def test_any_message_may_be_sent_as_one() -> None:
+    final = UtteranceFinal("1", 1, "Yes.")
+    others: list[ClientMessage] = [SessionUpdate(context="Sales."), Ping("n"), UtteranceCancel("1")]
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        assert await peer.take() == final
+        assert [await peer.receive() for _ in others] == others
+        assert await peer.receive() == SessionEnd()
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        for message in (final, *others, SessionEnd()):
+            await session.send(message)
+        assert session.unacknowledged == (final,)
+        assert len(await everything(session)) == 1
+        assert len(session.unacknowledged) == 0
+
+
+async def test_one_task_at_a_time_iterates() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        first = asyncio.ensure_future(anext(session))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="one task at a time"):
+            await anext(session)
+        first.cancel()
+        await asyncio.wait([first])
+
+
+async def test_what_cannot_be_read_is_named() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.connection.send('{"type":"pong","nonce":1}')
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        with pytest.raises(UnreadableMessage, match="nonce"):
+            await everything(session)
+
+
+# ---------------------------------------------------------------- endings
+
+
+async def test_a_close_is_explained_by_the_error_before_it() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.leave(4008, Pong(), refused("slow_reader", "Too much waits to be read; reconnect."))
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], reconnect=False) as session:
+        with pytest.raises(SessionClosed) as caught:
+            await everything(session)
+    assert str(caught.value) == "The gateway closed the session: Too much waits to be read; reconnect."
+    assert caught.value.code == 4008
+    assert caught.value.error is not None
+    assert caught.value.error.code == "slow_reader"
+
+
+async def test_an_older_error_explains_no_close() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.leave(1012, refused("stale_revision", "Old."), Pong())
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], reconnect=False) as session:
+        with pytest.raises(SessionClosed, match=r"^The gateway at ws://\S+ closed the session with code 1012\.$"):
+            await everything(session)
+
+
+async def test_a_connection_that_breaks() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        peer.connection.transport.abort()
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], reconnect=False) as session:
+        with pytest.raises(
+            SessionClosed, match=r"^The connection to the gateway at ws://\S+ was lost\.$"
+        ) as caught:
+            await everything(session)
+    assert caught.value.code is None
+
+
+async def test_nothing_can_be_said_to_a_gateway_that_left() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.leave(4012, refused("draining", "The gateway restarts; reconnect."))
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], reconnect=False) as session:
+        with pytest.raises(SessionClosed):
+            await everything(session)
+        with pytest.raises(SessionClosed) as caught:
+            await session.final("Anybody?")
+    assert caught.value.code == 4012
+
+
+async def test_leaving_the_context_closes_the_connection() -> None:
+    left = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.connection.wait_closed()
+        left.set()
+
+    async with scripted_gateway(script) as url:
+        with pytest.raises(ZeroDivisionError):
+            async with connect(url, reads=["ja"]):
+                raise ZeroDivisionError
+        await left.wait()
+
+
+async def test_a_message_of_a_newer_gateway_is_skipped() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.connection.send('{"type": "poll.opened", "question": "Lunch?"}')
+        await peer.say(Pong("after"))
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        assert await anext(session) == Pong("after")
+
+
+async def test_nothing_can_be_said_after_leaving() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url:
+        async with connect(url, reads=["ja"]) as session:
+            pass
+        assert await everything(session) == []
+        with pytest.raises(SessionClosed, match="code 1000"):
+            await session.final("Anybody?")
+        with pytest.raises(SessionClosed):
+            await session.ping()
+
+
+async def test_leaving_while_another_task_iterates_ends_its_iteration() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.say(Pong("here"))
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url, asyncio.TaskGroup() as tasks:
+        async with connect(url, reads=["ja"]) as session:
+            assert await anext(session) == Pong("here")
+            reading = tasks.create_task(everything(session))
+            await asyncio.sleep(0)
+        assert await reading == []

@@ -1,0 +1,51 @@
+"""The sample meeting of the page: what the bundled model was trained for, and what is committed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from demo_model.patterns import held_out_patterns
+from demo_model.sample_meeting import SCRIPT, SPEAKERS, Line, javascript, sentence, utterances
+
+PAGE = Path(__file__).parents[2] / "web_demo"
+
+
+def test_the_page_has_what_the_generator_writes() -> None:
+    assert (PAGE / "sample_meeting.js").read_text(encoding="utf-8") == javascript()
+
+
+def test_the_revisions_of_an_utterance_add_up_to_its_sentence() -> None:
+    for line, said in zip(SCRIPT, utterances(), strict=True):
+        text = ""
+        for revision in said.revisions:
+            assert revision.after_ms > 0
+            assert revision.dropped <= len(text)
+            # The browser counts in UTF-16: characters of one unit only.
+            assert all(ord(letter) < 0x10000 for letter in revision.appended)
+            text = text[: len(text) - revision.dropped] + revision.appended
+        assert said.speaker == line.speaker
+        assert text == sentence(line)
+
+
+def test_it_takes_two_to_four_minutes_and_everybody_speaks_in_a_language_of_their_own() -> None:
+    length_ms = sum(said.gap_ms + sum(step.after_ms for step in said.revisions) for said in utterances())
+    assert 120_000 < length_ms < 240_000
+    assert {line.speaker for line in SCRIPT} == set(range(len(SPEAKERS)))
+    assert len({language for _, language in SPEAKERS}) == len(SPEAKERS)
+
+
+def test_every_word_that_is_misheard_is_heard_and_put_right() -> None:
+    for line, said in zip(SCRIPT, utterances(), strict=True):
+        if line.misheard is None:
+            continue
+        right, wrong = line.misheard
+        assert right in sentence(line)
+        assert wrong not in sentence(line)
+        assert any(revision.dropped for revision in said.revisions), line
+
+
+def test_a_sentence_that_training_never_saw_is_refused() -> None:
+    with pytest.raises(ValueError, match="held out"):
+        sentence(Line(0, min(held_out_patterns()), {}))

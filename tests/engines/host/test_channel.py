@@ -1,0 +1,88 @@
+"""The channel between a gateway and its engine's process: everything, in order, however it is cut up."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.engines.host.channel import Channel
+
+
+class End:
+    """One end of a channel that says and hears strings."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.lost = asyncio.Event()
+        self.channel: Channel[str, str] = Channel(str, self.heard.append, self.lost.set)
+
+
+class Wire(asyncio.Transport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+
+    def write(self, data: Any) -> None:
+        self.written.append(bytes(data))
+
+    def is_closing(self) -> bool:
+        return False
+
+
+@given(messages=st.lists(st.text(), max_size=60), size=st.integers(1, 40))
+async def test_any_chunking_gives_the_same_messages(messages: list[str], size: int) -> None:
+    wire, speaker, listener = Wire(), End(), End()
+    speaker.channel.connection_made(wire)
+    for message in messages:
+        speaker.channel.say(message)
+    sent = b"".join(wire.written)
+    for begin in range(0, len(sent), size):
+        listener.channel.data_received(sent[begin : begin + size])
+    assert listener.heard == messages
+
+
+async def test_what_was_said_before_it_closes_arrives_and_the_end_is_seen_once() -> None:
+    ours, theirs = socket.socketpair()
+    first, second = End(), End()
+    await first.channel.open(ours)
+    await second.channel.open(theirs)
+    large = "x" * 1_000_000
+    for message in ("a", large, "b"):
+        first.channel.say(message)
+    first.channel.close()
+    await second.lost.wait()
+    assert second.heard == ["a", large, "b"]
+    await first.lost.wait()
+    # Nobody is there any more: nothing happens.
+    second.channel.say("late")
+    await asyncio.sleep(0)
+    second.channel.close()
+
+
+async def test_a_message_that_cannot_be_sent_fails_alone() -> None:
+    wire, speaker, listener = Wire(), End(), End()
+    speaker.channel.connection_made(wire)
+    speaker.channel.say("before")
+    with pytest.raises(UnicodeEncodeError):
+        speaker.channel.say("\ud800")
+    speaker.channel.say("behind")
+    listener.channel.data_received(b"".join(wire.written))
+    assert listener.heard == ["before", "behind"]
+
+
+@pytest.mark.parametrize("message", [1, None])
+async def test_what_the_other_end_may_not_say_ends_the_channel(message: Any) -> None:
+    ours, theirs = socket.socketpair()
+    speaker: Channel[Any, str] = Channel(str, lambda _: None, lambda: None)
+    listener = End()
+    await speaker.open(ours)
+    await listener.channel.open(theirs)
+    speaker.say(message)
+    await listener.lost.wait()
+    assert listener.heard == []
+    speaker.close()

@@ -1,0 +1,64 @@
+"""No process of an engine outlives it: not one that hangs, and not what it started itself."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from gateway.engines.host import processes
+from gateway.engines.host.processes import Process
+
+
+def engine(told: Connection) -> None:
+    worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    told.send(worker.pid)
+    worker.wait()
+
+
+def test_a_hanging_process_and_its_worker_are_killed() -> None:
+    ours, theirs = multiprocessing.Pipe()
+    before = processes.children()
+    child = multiprocessing.get_context("spawn").Process(target=engine, args=(theirs,))
+    child.start()
+    worker_pid = ours.recv()
+    (root,) = processes.children() - before
+    assert root.pid == child.pid
+    tree = processes.descendants([root])
+    assert {process.pid for process in tree} == {child.pid, worker_pid}
+    os.kill(root.pid, signal.SIGSTOP)
+    assert processes.kill(tree, within_s=60) == frozenset()
+    assert processes.children() == before
+    assert processes.descendants(tree) == frozenset()
+    assert processes.kill(tree, within_s=0) == frozenset()
+    child.join()
+    ours.close()
+    theirs.close()
+
+
+def test_a_worker_is_killed_also_when_the_process_that_started_it_is_gone() -> None:
+    ours, theirs = multiprocessing.Pipe()
+    before = processes.children()
+    child = multiprocessing.get_context("spawn").Process(target=engine, args=(theirs,))
+    child.start()
+    worker_pid = ours.recv()
+    tree = processes.descendants(processes.children() - before)
+    child.kill()
+    child.join()
+    assert {process.pid for process in processes.descendants(tree)} == {worker_pid}
+    assert processes.kill(tree, within_s=60) == frozenset()
+    # Killed; whether it is reaped already is up to init.
+    stat = Path(f"/proc/{worker_pid}/stat")
+    assert not stat.exists() or ") Z " in stat.read_text()
+    ours.close()
+    theirs.close()
+
+
+def test_a_later_process_of_the_same_number_is_somebody_else() -> None:
+    impostor = Process(os.getpid(), began=1)
+    assert processes.kill([impostor], within_s=0) == frozenset()
+    assert processes.descendants([impostor]) == frozenset()

@@ -1,0 +1,311 @@
+"""A hosted engine and its host over a real socket, both in this process: all arrives, and either may go away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gateway.domain.engine import EngineHealth, EngineState, TokenEvent, TranslationRequest
+from gateway.domain.errors import EngineFailed, EngineUnavailable, StartupError
+from gateway.engines.host import processes, proxy
+from gateway.engines.host.channel import Channel
+from gateway.engines.host.main import _Host, serve
+from gateway.engines.host.messages import Aborted, Stop, ToGateway, ToHost, Wanted
+from gateway.engines.host.proxy import Host, HostedEngine, processed
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
+
+
+def request(text: str, id: str = "1") -> TranslationRequest:
+    return TranslationRequest(id=id, text=text, source="en", target="de")
+
+
+async def text_of(engine: HostedEngine, text: str, id: str = "1") -> str:
+    return "".join([event.text async for event in engine.generate(request(text, id))])
+
+
+async def until_broken(generation: AsyncGenerator[TokenEvent, None], kind: type[Exception]) -> str:
+    """What it says before it raises an error of this kind."""
+    said = ""
+    try:
+        async for event in generation:
+            said += event.text
+    except kind:
+        return said
+    pytest.fail("it ended")
+
+
+class Pair:
+    """near: what the gateway has; far: the engine itself. closing the socket is the death of the process."""
+
+    def __init__(self, far: SimulatedEngine) -> None:
+        self.far = far
+        self.sock, self._theirs = socket.socketpair()
+        self.near = HostedEngine(lambda: Host(self.sock, None))
+
+    async def serve(self) -> None:
+        starting = asyncio.ensure_future(self.far.start())
+        try:
+            await serve(self._theirs, self.far, starting)
+        finally:
+            starting.cancel()
+
+
+@asynccontextmanager
+async def hosted_engine(far: SimulatedEngine) -> AsyncIterator[Pair]:
+    pair = Pair(far)
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(pair.serve())
+        yield pair
+        await pair.near.stop()
+        await serving
+
+
+async def test_a_reader_that_lags_gets_all_in_fewer_events() -> None:
+    script = Script(first_token_s=0, token_s=0)
+    async with hosted_engine(SimulatedEngine(script)) as pair:
+        await pair.near.start()
+        words = " ".join(f"word{n}" for n in range(50))
+        generation = pair.near.generate(request(words))
+        events = [await anext(generation)]
+        while pair.far.capacity().running:
+            await asyncio.sleep(0)
+        # What the host said last is on its way.
+        while pair.near.capacity().running:
+            await asyncio.sleep(0.001)
+        events += [event async for event in generation]
+        assert "".join(event.text for event in events) == f"[de] {words}"
+        assert len(events) == 2
+        assert sum(event.tokens for event in events) == 51
+        assert events[-1].prompt_tokens > 0
+
+
+async def test_errors_of_one_text_are_its_own() -> None:
+    rules = (Rule(match="bad", fail_after=2),)
+    async with hosted_engine(SimulatedEngine(Script(first_token_s=0, token_s=0, rules=rules))) as pair:
+        await pair.near.start()
+        assert await until_broken(pair.near.generate(request("a bad text")), EngineFailed) == "[de] a"
+        assert await text_of(pair.near, "good") == "[de] good"
+
+
+class Faulty(SimulatedEngine):
+    """Fails in ways that no engine should. failing: how it fails to start."""
+
+    failing: Exception | None = None
+
+    async def start(self) -> None:
+        if self.failing is not None:
+            raise self.failing
+        await super().start()
+
+    async def _fail(self) -> AsyncGenerator[TokenEvent, None]:
+        yield TokenEvent("x", 1)
+        raise ZeroDivisionError
+
+    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        return self._fail() if request.text == "odd" else super().generate(request)
+
+    async def metrics(self, names: Sequence[str] = ()) -> bytes:
+        if names == ["never"]:
+            await asyncio.Event().wait()
+        return f"asked for {','.join(names)}".encode()
+
+
+async def test_an_error_of_no_known_kind_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async with hosted_engine(Faulty()) as pair:
+        await pair.near.start()
+        with pytest.raises(EngineFailed, match="ZeroDivisionError"):
+            await text_of(pair.near, "odd")
+        assert "a generation failed" in caplog.text
+
+
+async def test_metrics_are_asked_for_and_one_that_hangs_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with hosted_engine(Faulty()) as pair:
+        await pair.near.start()
+        assert await pair.near.metrics(["a", "b"]) == b"asked for a,b"
+        monkeypatch.setattr(proxy, "_METRICS_S", 0.01)
+        assert await pair.near.metrics(["never"]) == b""
+
+
+async def test_the_death_of_the_engine_is_told() -> None:
+    rules = (Rule(match="endless", repeat=100_000),)
+    async with hosted_engine(SimulatedEngine(Script(first_token_s=0, rules=rules))) as pair:
+        await pair.near.start()
+        running = pair.near.generate(request("endless"))
+        await anext(running)
+        pair.far.fail("it was told to")
+        await until_broken(running, EngineUnavailable)
+        while pair.near.health().state is not EngineState.FAILED:
+            await asyncio.sleep(0.01)
+        with pytest.raises(EngineUnavailable):
+            pair.near.generate(request("late"))
+
+
+async def test_the_death_of_the_host_ends_what_runs() -> None:
+    rules = (Rule(match="endless", repeat=100_000),)
+    pair = Pair(SimulatedEngine(Script(first_token_s=0, rules=rules)))
+    serving = asyncio.create_task(pair.serve())
+    await pair.near.start()
+    running = [pair.near.generate(request("endless", str(n))) for n in range(3)]
+    for generation in running:
+        await anext(generation)
+    serving.cancel()
+    for generation in running:
+        await until_broken(generation, EngineUnavailable)
+    assert pair.near.health() == EngineHealth(EngineState.FAILED, "the engine's process ended")
+    assert await pair.near.metrics() == b""
+    await pair.near.stop()
+
+
+async def test_the_end_of_the_gateway_ends_its_generations() -> None:
+    rules = (Rule(match="endless", repeat=100_000),)
+    pair = Pair(SimulatedEngine(Script(first_token_s=0, rules=rules)))
+    serving = asyncio.create_task(pair.serve())
+    await pair.near.start()
+    await anext(pair.near.generate(request("endless")))
+    assert pair.far.capacity().running == 1
+    assert pair.near._channel is not None
+    pair.near._channel.close()
+    await serving
+    assert pair.far.capacity().running == 0
+    await pair.near.stop()
+
+
+@pytest.mark.parametrize("error", [StartupError("There is no such model."), OSError("no such model")])
+async def test_an_engine_that_cannot_start_says_why(error: Exception) -> None:
+    far = Faulty()
+    far.failing = error
+    async with hosted_engine(far) as pair:
+        with pytest.raises(StartupError, match="no such model") as refused:
+            await pair.near.start()
+        assert pair.near.health().state is EngineState.FAILED
+        assert "no such model" in pair.near.health().reason
+        # Where it came from, for those who ask.
+        assert "raise self.failing" in "".join(refused.value.__notes__)
+
+
+async def test_a_host_that_ends_while_it_starts_is_an_engine_that_cannot(tmp_path: Path) -> None:
+    pair = Pair(SimulatedEngine(Script(load_s=3_600)))
+    pair.far.log_path = tmp_path / "engine.log"  # type: ignore[attr-defined]
+    serving = asyncio.create_task(pair.serve())
+    starting = asyncio.create_task(pair.near.start())
+    while pair.near.log_path is None:
+        await asyncio.sleep(0.001)
+    serving.cancel()
+    with pytest.raises(StartupError, match=r"ended while it started \(log: .*engine\.log"):
+        await starting
+    await pair.near.stop()
+
+
+async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None:
+    async with hosted_engine(SimulatedEngine()) as pair:
+        await pair.near.start()
+        ours, theirs = socket.socketpair()
+        host = _Host(pair.far)
+        serving = asyncio.create_task(host.serve(theirs, asyncio.get_running_loop().create_future()))
+        speaker: Channel[ToHost, ToGateway] = Channel(ToGateway, lambda _: None, lambda: None)
+        await speaker.open(ours)
+        for number in range(10):
+            # They arrive together.
+            speaker.say(Wanted(number, request("a text", str(number))))
+            speaker.say(Aborted(number))
+        speaker.say(Stop())
+        await serving
+        await asyncio.sleep(0)
+        assert host._generations == {}
+        assert host._tasks == set()
+        await host.close()
+        speaker.close()
+        assert pair.far.capacity().running == 0
+
+
+async def test_one_that_was_stopped_does_not_start() -> None:
+    started = []
+
+    def open() -> Host:
+        started.append(True)
+        raise OSError("too many open files")
+
+    engine = HostedEngine(open)
+    with pytest.raises(StartupError, match="too many open files"):
+        await engine.start()
+    assert engine.health().state is EngineState.FAILED
+    await engine.stop()
+    with pytest.raises(StartupError, match="stopped"):
+        await engine.start()
+    assert started == [True]
+
+
+async def test_a_scrape_does_not_outlast_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy, "_METRICS_S", 3_600)
+    async with hosted_engine(Faulty()) as pair:
+        await pair.near.start()
+        scraping = asyncio.create_task(pair.near.metrics(["never"]))
+        await asyncio.sleep(0)
+        await pair.near.stop()
+        assert await scraping == b""
+
+
+async def test_stopping_one_that_loads_ends_whoever_waits_for_it() -> None:
+    async with hosted_engine(SimulatedEngine(Script(load_s=3_600))) as pair:
+        starting = asyncio.create_task(pair.near.start())
+        while pair.near.health().reason == "starting":
+            await asyncio.sleep(0.001)
+        await pair.near.stop()
+        with pytest.raises(StartupError, match="stopped"):
+            await starting
+
+
+UNSTOPPED = """
+import asyncio, sys, tempfile
+from functools import partial
+
+# Whatever registers first for the interpreter's end runs last.
+tempfile.TemporaryDirectory().cleanup()
+
+from gateway.engines.host.proxy import HostedEngine, processed
+from gateway.engines.simulated import Script, SimulatedEngine
+
+engine = HostedEngine(partial(processed, partial(SimulatedEngine, Script())))
+
+if __name__ == "__main__":
+    asyncio.run(engine.start())
+    print(engine._host._process.pid)
+"""
+
+
+async def test_a_process_that_ends_without_stopping_its_engine_ends_and_so_does_the_host(tmp_path: Path) -> None:
+    script = tmp_path / "unstopped.py"
+    script.write_text(UNSTOPPED)
+    ran = await asyncio.create_subprocess_exec(sys.executable, str(script), stdout=subprocess.PIPE)
+    said, _ = await ran.communicate()
+    assert ran.returncode == 0
+    assert not processes.of(int(said))
+
+
+async def test_signals_to_the_whole_group_are_for_the_gateway_alone() -> None:
+    engine = HostedEngine(partial(processed, partial(SimulatedEngine, Script())))
+    before = processes.children()
+    starting = asyncio.create_task(engine.start())
+    while not (host := processes.children() - before):
+        await asyncio.sleep(0)
+    (process,) = host
+    # From the first moment on; the group is this test's own only once the host has left it.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(process.pid, number)
+    await starting
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(process.pid, number)
+    assert os.getpgid(process.pid) == process.pid
+    assert await text_of(engine, "still there") == "[de] still there"
+    await engine.stop()
+    assert processes.children() == before

@@ -1,0 +1,261 @@
+"""The ids a model sees, and the room its answer gets, with the bundled model's real tokenizer."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from tokenizers import AddedToken
+from tokenizers.decoders import Sequence, Strip
+from tokenizers.normalizers import NFKC
+
+from demo_model import layout
+from gateway.config import BUNDLED_MODEL
+from gateway.domain.engine import TranslationOptions, TranslationRequest
+from gateway.domain.errors import EngineFailed
+from gateway.engines.prompting.encoding import EncodedPrompt, Opening, PromptEncoder
+from gateway.engines.prompting.families import FAMILIES, detect
+
+TEXTS = ["Hello there.", " lead", "trail ", "a  b", "日本語です。", "x\ny", "🙂", "Tanakaさん", "1,250 €", ""]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(BUNDLED_MODEL)
+
+
+def encoder(tokenizer: Any, family: str = "bundled", window: int = 1_024) -> PromptEncoder:
+    marker = {"translation_gateway": {"prompt": family, "languages": ["en", "ja"]}}
+    return PromptEncoder(
+        tokenizer, detect(marker, "m"), window=window, output_base=32, output_per_source_token=3.0
+    )
+
+
+def request(text: str, *, final: bool = True) -> TranslationRequest:
+    return TranslationRequest(id="r", text=text, source="en", target="ja", final=final)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("final", [True, False], ids=["final", "partial"])
+def test_the_bundled_prompt_is_what_the_model_was_trained_on(tokenizer: Any, text: str, final: bool) -> None:
+    source = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+    expected = layout.prompt_ids("en", "ja", final, source)
+    prompt = encoder(tokenizer).encode(request(text, final=final))
+    assert prompt.ids == expected
+    assert prompt.max_tokens == 32 + 3 * len(source)
+    assert prompt.room == 1_024 - len(expected)
+
+
+@pytest.mark.parametrize("text", ["</s>", "<to>hello", "<en><ja>", "a</s></s>b"])
+def test_special_tokens_in_speech_are_text(tokenizer: Any, text: str) -> None:
+    ids = encoder(tokenizer).encode(request(text)).ids
+    special = set(tokenizer.all_special_ids)
+    assert not special & set(ids[4:-1])
+    assert ids[-1] in special
+
+
+def test_the_answer_gets_what_is_left_of_the_window(tokenizer: Any) -> None:
+    text = "Good morning, everyone. " * 30
+    window = 2 * len(encoder(tokenizer, window=4_000).encode(request(text)).ids) + 40
+    prompt = encoder(tokenizer, window=window).encode(request(text))
+    assert len(prompt.ids) + prompt.max_tokens == window
+
+
+def test_a_text_that_leaves_no_room_for_an_answer_is_refused(tokenizer: Any) -> None:
+    with pytest.raises(EngineFailed, match="window of 100"):
+        encoder(tokenizer, window=100).encode(request("Good morning, everyone. " * 30))
+
+
+def test_background_gives_way_to_the_text(tokenizer: Any) -> None:
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    spoken = tuple(f"{n} {'many words were said before this ' * 20}" for n in range(7))
+    options = TranslationOptions(context=spoken)
+    said = TranslationRequest(id="r", text="Short text.", source="en", target="ja", options=options)
+    prompt = encoder(tokenizer, "chat", window=1_200).encode(said)
+    shown = tokenizer.decode(prompt.ids)
+    assert "Short text." in shown
+    assert spoken[-1].strip() in shown, "the newest is kept longest"
+    assert spoken[0].strip() not in shown
+    assert len(prompt.ids) + prompt.max_tokens <= 1_200
+
+
+def test_chat_models_get_their_own_template(tokenizer: Any) -> None:
+    tokenizer.chat_template = (
+        "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}</s>{% endfor %}"
+        "{% if add_generation_prompt %}<to>{% endif %}"
+    )
+    shown = tokenizer.decode(encoder(tokenizer, "chat").encode(request("Hello")).ids)
+    assert shown.startswith("<s>user: Translate what was said")
+    assert shown.endswith("<text>\nHello\n</text></s><to>")
+
+
+def test_stop_strings_of_a_family_become_token_ids(tokenizer: Any) -> None:
+    family = FAMILIES["translategemma"]
+    found = PromptEncoder(tokenizer, family, window=100, output_base=1, output_per_source_token=1).stop_token_ids
+    assert len(found) == len(family.stop)
+
+
+# ---------------------------------------------------------------- how the answer is proposed to begin
+
+# 鬱 is three tokens of this tokenizer, 金曜日 is one.
+PROPOSED = [
+    ("", ""),
+    ("Bitte", ""),
+    ("", "Bitte aktualisieren Sie"),
+    ("Bitte aktualisieren", " Sie das Ticket"),
+    ("金曜日", "までに"),
+    ("鬱", "鬱です"),
+    (" a ", " b "),
+    ("🙂\n", "\t🙂"),
+]
+
+
+def opened(
+    tokenizer: Any, prefix: str, draft: str, **settings: Any
+) -> tuple[PromptEncoder, EncodedPrompt, Opening]:
+    made = encoder(tokenizer, **settings)
+    prompt = made.encode(request("Please update ticket CRM-8868 before Monday."))
+    return made, prompt, made.opening(prompt, prefix, draft)
+
+
+@pytest.mark.parametrize(("prefix", "draft"), PROPOSED)
+def test_an_opening_is_prefix_and_draft(tokenizer: Any, prefix: str, draft: str) -> None:
+    made, prompt, opening = opened(tokenizer, prefix, draft)
+    assert opening.ids == tokenizer.encode(prefix + draft, add_special_tokens=False, split_special_tokens=True)
+    assert made.cut(prompt, opening, len(opening.ids), keep=True) == (len(opening.ids), prefix + draft)
+    assert made.cut(prompt, opening, opening.cover, keep=True) == (opening.cover, prefix)
+    assert made.cut(prompt, opening, 0, keep=False) == (0, "")
+
+
+def test_it_continues_the_prompt_of_a_chat_model(tokenizer: Any) -> None:
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}Answer: "
+    made, prompt, opening = opened(tokenizer, "Bitte", " aktualisieren", family="chat")
+    assert tokenizer.decode(prompt.ids + opening.ids).endswith("Answer: Bitte aktualisieren")
+    assert made.cut(prompt, opening, 1, keep=True) == (1, "Bitte")
+
+
+def test_a_beginning_that_would_change_the_prompts_tokens_is_encoded_alone(tokenizer: Any) -> None:
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}Mon"
+    made, prompt, opening = opened(tokenizer, "tag", "", family="chat")
+    joined = tokenizer.encode("Montag", add_special_tokens=False)
+    assert joined != [*tokenizer.encode("Mon", add_special_tokens=False), *opening.ids]
+    assert opening.ids == tokenizer.encode("tag", add_special_tokens=False)
+    assert made.cut(prompt, opening, len(opening.ids), keep=True)[1] == "tag"
+
+
+def test_characters_are_not_cut_in_two(tokenizer: Any) -> None:
+    made, prompt, opening = opened(tokenizer, "", "金曜日。鬱です")
+    before = tokenizer.encode("金曜日。", add_special_tokens=False)
+    assert len(tokenizer.encode("鬱", add_special_tokens=False)) == 3
+    for count in range(len(before), len(before) + 3):
+        assert made.cut(prompt, opening, count, keep=False) == (len(before), "金曜日。")
+    assert made.cut(prompt, opening, len(before) + 3, keep=False) == (len(before) + 3, "金曜日。鬱")
+
+
+def test_the_sign_for_half_a_character_is_a_character_too(tokenizer: Any) -> None:
+    made, prompt, opening = opened(tokenizer, "", "x\ufffdy")
+    assert [made.cut(prompt, opening, count, keep=False)[1] for count in range(1, 6)] == [
+        "x",
+        "x",
+        "x",
+        "x",
+        "x\ufffdy",
+    ]
+
+
+def test_tokens_that_say_something_else_than_the_draft_are_not_taken_over(tokenizer: Any) -> None:
+    folding = copy.deepcopy(tokenizer)
+    folding.backend_tokenizer.normalizer = NFKC()
+    made, prompt, opening = opened(folding, "", "a ﬁn")
+    assert made.cut(prompt, opening, len(opening.ids), keep=False)[1] == "a"
+    made, prompt, opening = opened(folding, "ﬁ", " a")
+    assert made.cut(prompt, opening, len(opening.ids), keep=True)[1] == "ﬁ"
+
+
+def test_a_token_over_the_border_covers_the_prefix_and_is_not_within(tokenizer: Any) -> None:
+    made, prompt, opening = opened(tokenizer, "金曜", "日までに")
+    assert (opening.within, opening.cover) == (0, 1)
+    assert made.cut(prompt, opening, 1, keep=True) == (1, "金曜日")
+    alone = made.opening(prompt, "金曜", "")
+    assert alone.within == alone.cover == len(alone.ids)
+    assert made.cut(prompt, alone, alone.cover, keep=True)[1] == "金曜"
+
+
+def test_the_tokens_before_one_over_the_border_may_be_others_than_the_prefix_has_alone(tokenizer: Any) -> None:
+    made, prompt, opening = opened(tokenizer, " einenpa", "usa")
+    assert [tokenizer.decode([token]) for token in opening.ids] == [" einen", "p", "ausa"]
+    assert [tokenizer.decode([token]) for token in made.opening(prompt, " einenpa", "").ids] == [" einen", "pa"]
+    assert (opening.within, opening.cover) == (1, 3)
+
+
+@pytest.mark.parametrize(("prefix", "draft"), [("a</s>b", ""), ("a", "</s><to>b"), ("a<", "/s>b"), ("a</", "s>b")])
+def test_special_tokens_in_prefix_and_draft_are_text(tokenizer: Any, prefix: str, draft: str) -> None:
+    made, prompt, opening = opened(tokenizer, prefix, draft)
+    assert opening.ids
+    assert not set(tokenizer.all_special_ids) & set(opening.ids)
+    assert made.cut(prompt, opening, len(opening.ids), keep=True)[1].startswith(prefix)
+
+
+def test_a_draft_gets_what_an_answer_may_have_before_its_last_token(tokenizer: Any) -> None:
+    for window in (1_024, 70):
+        _, prompt, opening = opened(tokenizer, "Bitte", " und" * 500, window=window)
+        assert len(opening.ids) == prompt.max_tokens - 1
+        assert len(prompt.ids) + len(opening.ids) < window
+
+
+def test_a_prefix_is_never_cut(tokenizer: Any) -> None:
+    _, prompt, opening = opened(tokenizer, "und" * 500, " oder")
+    assert len(opening.ids) == opening.cover > prompt.max_tokens
+
+
+# ---------------------------------------------------------------- one more token
+
+
+def followed(tokenizer: Any, text: str, token: int, **settings: Any) -> str | None:
+    made, prompt, opening = opened(tokenizer, "", text, **settings)
+    return made.follow(prompt, opening.ids, token)
+
+
+@pytest.mark.parametrize("text", ["", "Bitte", "Bitte ", "金曜日", "🙂"])
+@pytest.mark.parametrize("more", [" und", "Bitte", " ", ".", "日", "会議", "\n"])
+def test_a_token_is_what_it_says_behind_others(tokenizer: Any, text: str, more: str) -> None:
+    (token,) = tokenizer.encode(more, add_special_tokens=False)
+    assert followed(tokenizer, text, token) == more
+
+
+def test_a_control_token_says_nothing(tokenizer: Any) -> None:
+    for token in tokenizer.all_special_ids:
+        assert followed(tokenizer, "Bitte", token) is None
+
+
+def test_neither_does_one_that_only_the_vocabulary_calls_so_or_that_ends_the_answer(tokenizer: Any) -> None:
+    added = copy.deepcopy(tokenizer)
+    added.add_tokens([AddedToken("<unused0>", special=True), AddedToken("<end_of_turn>", special=False)])
+    added.add_tokens(["Donaudampfschiff"])
+    hidden, stop, word = added.convert_tokens_to_ids(["<unused0>", "<end_of_turn>", "Donaudampfschiff"])
+    assert not {hidden, stop} & set(added.all_special_ids)
+    made = PromptEncoder(added, FAMILIES["translategemma"], window=100, output_base=1, output_per_source_token=1)
+    assert made.stop_token_ids == [stop]
+    prompt = EncodedPrompt(ids=[3], max_tokens=9, room=99, text="<to>", add_special_tokens=False)
+    assert [made.follow(prompt, [], token) for token in (hidden, stop, word)] == [None, None, "Donaudampfschiff"]
+
+
+def test_neither_does_one_that_is_not_a_whole_character(tokenizer: Any) -> None:
+    made, prompt, opening = opened(tokenizer, "", "です。鬱")
+    *before, first, second, third = opening.ids
+    assert made.follow(prompt, before, first) is None
+    assert made.follow(prompt, [*before, first], second) is None
+    # The last one completes it, but what stood there before it was none.
+    assert made.follow(prompt, [*before, first, second], third) is None
+
+
+def test_it_is_told_from_the_prompts_last_token_on(tokenizer: Any) -> None:
+    """Some decoders drop the space at the very beginning."""
+    dropping = copy.deepcopy(tokenizer)
+    dropping.backend_tokenizer.decoder = Sequence([dropping.backend_tokenizer.decoder, Strip(" ", 1, 0)])
+    (token,) = dropping.encode(" und", add_special_tokens=False)
+    assert dropping.decode([token]) == "und"
+    assert followed(dropping, "", token) == " und"

@@ -1,0 +1,474 @@
+"""What is read from probes, on a model that is a table: no engine runs here."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from gateway.config import BUNDLED_MODEL
+from gateway.domain.engine import FinishReason, TranslationRequest
+from gateway.engines.prompting import verification
+from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
+from gateway.engines.prompting.families import detect
+from gateway.engines.prompting.verification import Beginning, Probe, find_beginning
+
+# Its tokens: Bitte, aktualisieren, a space, Sie, das, a space, Ticket, bis, a space, Montag, the dot.
+ANSWER = "Bitte aktualisieren Sie das Ticket bis Montag."
+OTHER = "Das Ticket ist alt."
+# What the model says behind anything but its answer: one token, which no test proposes there.
+ELSEWHERE = " oder"
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(BUNDLED_MODEL)
+
+
+@dataclass
+class Rows:
+    """Prompt log-probabilities as vLLM lays them out."""
+
+    start_indices: list[int] = field(default_factory=list)
+    end_indices: list[int] = field(default_factory=list)
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    ranks: list[int | None] = field(default_factory=list)
+
+    def add(self, *columns: tuple[int, float, int]) -> None:
+        self.start_indices.append(len(self.token_ids))
+        for token, logprob, rank in columns:
+            self.token_ids.append(token)
+            self.logprobs.append(logprob)
+            self.ranks.append(rank)
+        self.end_indices.append(len(self.token_ids))
+
+
+class Model:
+    """Says one answer, and behind any other beginning `ELSEWHERE`.
+
+    gaps: how much less likely than its choice it finds these tokens, nats; others 9. tied: its choice is as likely
+    as another token. cached: so many tokens of a prompt are in the prefix cache, and their rows are garbage that
+    agrees. stubborn: it reads the cache whatever it is told. mute: it gives no log-probabilities.
+    """
+
+    def __init__(self, tokenizer: Any, answer: str = ANSWER, *, second_runner: bool = False) -> None:
+        marker = {"translation_gateway": {"prompt": "bundled", "languages": ["en", "de"]}}
+        self.tokenizer = tokenizer
+        self.encoder = PromptEncoder(
+            tokenizer, detect(marker, "m"), window=200, output_base=32, output_per_source_token=3.0
+        )
+        self.answer = self.encode(answer)
+        (self.elsewhere,) = self.encode(ELSEWHERE)
+        self.gaps: dict[int, float] = {}
+        self.tied = False
+        self.cached = 0
+        self.mute = False
+        self.second_runner = second_runner
+        self.stubborn = False
+        self.probes: list[tuple[str, bool]] = []
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+        return ids
+
+    def choose(self, said: list[int]) -> int:
+        """What it says behind these tokens."""
+        on_track = said == self.answer[: len(said)]
+        return [*self.answer, self.tokenizer.eos_token_id][len(said)] if on_track else self.elsewhere
+
+    def go_on(self, found: Beginning) -> str:
+        """The whole text: what the reader is told first, and what is generated behind it."""
+        said = list(found.ids)
+        while found.finish is None and said[len(found.ids) :][-1:] != [self.tokenizer.eos_token_id]:
+            said.append(self.choose(said))
+            assert len(said) <= self.prompt.max_tokens
+        first = found.event.text if found.event else ""
+        return first + str(self.tokenizer.decode(said[len(found.ids) :], skip_special_tokens=True))
+
+    async def begin(self, *, greedy: bool = True, **proposed: Any) -> Beginning:
+        request = TranslationRequest(
+            id="r", text="Please update the ticket before Monday.", source="en", target="de", **proposed
+        )
+        self.prompt = self.encoder.encode(request)
+        return await find_beginning(request, self.prompt, self.encoder, self.probe, greedy=greedy)
+
+    async def probe(self, ids: list[int], read_cache: bool) -> Probe:
+        prompt: EncodedPrompt = self.prompt
+        said = ids[len(prompt.ids) :]
+        assert ids[: len(prompt.ids)] == prompt.ids
+        assert len(ids) < 200, "the window holds one token more"
+        self.probes.append((self.tokenizer.decode(said), read_cache))
+        if self.mute:
+            return Probe(cached_tokens=3)
+        cached = min(self.cached, len(ids) - 1) if read_cache or self.stubborn else 0
+        rows = Rows()
+        rows.add()
+        # The second model runner has no rows at all for what the prefix cache held.
+        for position in range(1 + (cached if self.second_runner else 0), len(ids)):
+            token, behind = ids[position], position - len(prompt.ids)
+            choice = token if behind < 0 else self.choose(said[:behind])
+            if position <= cached:
+                rows.add((token, -0.1, 1), (token, -0.1, 1), (3, -9.0, 2))
+            elif token == choice:
+                second = -0.1 if self.tied else -9.0
+                rows.add((token, -0.1, 2 if self.tied else 1), (token, -0.1, 1), (3, second, 2))
+            else:
+                refused = -0.1 - self.gaps.get(token, 9.0)
+                rows.add((token, refused, 5), (choice, -0.1, 1), (token, refused, 2))
+        following = self.choose(said)
+        return Probe(rows, cached, following == self.tokenizer.eos_token_id, following)
+
+
+@pytest.fixture(params=[False, True], ids=["first runner", "second runner"])
+def model(request: pytest.FixtureRequest, tokenizer: Any) -> Model:
+    return Model(tokenizer, second_runner=request.param)
+
+
+def reused(beginning: Beginning) -> int:
+    assert beginning.event is not None
+    return beginning.event.reused
+
+
+# ---------------------------------------------------------------- the draft
+
+
+async def test_a_right_draft_is_the_whole_answer(model: Model) -> None:
+    found = await model.begin(draft=ANSWER)
+    assert found.event is not None
+    assert found.event.text == ANSWER
+    assert found.event.finish is FinishReason.STOP
+    assert (found.event.tokens, found.event.reused) == (1, len(model.answer))
+    assert found.event.prompt_tokens == len(model.prompt.ids) + len(model.answer)
+
+
+async def test_the_beginning_of_the_answer_is_taken_over_and_not_finished(model: Model) -> None:
+    found = await model.begin(draft="Bitte aktualisieren Sie")
+    assert found.event is not None
+    assert (found.event.text, found.event.finish) == ("Bitte aktualisieren Sie das", None)
+    assert (found.event.tokens, found.event.reused) == (1, 4)
+    assert found.event.prompt_tokens == found.event.cached_tokens == 0, "known on the last event"
+
+
+async def test_a_draft_is_taken_over_up_to_where_the_model_says_something_else(model: Model) -> None:
+    found = await model.begin(draft="Bitte aktualisieren Quatsch das Ticket bis Montag.")
+    assert (found.text, found.reused) == ("Bitte aktualisieren Sie", 3)
+
+
+async def test_a_wrong_draft_is_no_event(model: Model) -> None:
+    model.answer = []
+    found = await model.begin(draft=OTHER)
+    assert found.event is None
+    assert (found.ids, found.probes) == ([], 1)
+
+
+async def test_a_draft_longer_than_the_answer_ends_with_it(model: Model) -> None:
+    found = await model.begin(draft=ANSWER + " Danke.")
+    assert (found.text, found.finish) == (ANSWER, None)
+
+
+async def test_a_choice_between_equally_likely_tokens_is_left_to_the_model(model: Model) -> None:
+    model.tied = True
+    assert (await model.begin(draft=ANSWER)).event is None
+
+
+async def test_a_tolerance_is_not_for_the_draft(model: Model) -> None:
+    wrong = model.encode(" gut")[0]
+    model.gaps[wrong] = 0.01
+    found = await model.begin(draft="Bitte gut", tolerance=3.0)
+    assert (found.text, found.reused) == ("Bitte aktualisieren", 1)
+
+
+async def test_a_character_is_not_cut_in_two(tokenizer: Any) -> None:
+    model = Model(tokenizer, "です。鬱")
+    assert model.encode("鬱")[:2] == model.encode("鬰")[:2]
+    found = await model.begin(draft="です。鬰")
+    assert found.text == "です。"
+    assert found.ids == model.encode("です。")
+
+
+# ---------------------------------------------------------------- the prefix
+
+
+@pytest.mark.parametrize("final", [True, False])
+async def test_a_right_prefix_is_kept(model: Model, final: bool) -> None:
+    found = await model.begin(prefix="Bitte aktualisieren", tolerance=0.0, final=final)
+    assert (found.text, found.finish, found.probes) == ("Bitte aktualisieren ", None, 1)
+    assert (found.ids, found.reused) == (model.answer[:3], 2)
+
+
+async def test_a_token_within_the_tolerance_is_kept(model: Model) -> None:
+    for token in model.encode(" gut"):
+        model.gaps[token] = 3.0
+    found = await model.begin(prefix="Bitte gut", tolerance=3.1, final=False)
+    assert (found.text, found.reused) == (f"Bitte gut{ELSEWHERE}", 2)
+    assert (await model.begin(prefix="Bitte gut", tolerance=2.9, final=False)).finish is FinishReason.REJECTED
+
+
+async def test_a_partial_ends_where_the_prefix_is_implausible(model: Model) -> None:
+    found = await model.begin(prefix=OTHER, draft=ANSWER, tolerance=3.0, final=False)
+    assert found.event is not None
+    assert (found.event.text, found.event.tokens, found.event.reused) == ("", 1, 0)
+    assert found.event.finish is FinishReason.REJECTED
+    assert found.event.prompt_tokens > len(model.prompt.ids)
+
+
+async def test_a_final_goes_on_from_what_the_model_says_without_a_prefix(model: Model) -> None:
+    for token in model.encode(" gut"):
+        model.gaps[token] = 1.0
+    found = await model.begin(prefix="Bitte gut Quatsch", draft=ANSWER, tolerance=3.0)
+    assert (found.text, found.finish) == ("Bitte", None)
+
+
+@pytest.mark.parametrize("final", [True, False])
+async def test_without_a_tolerance_nothing_is_asked_about_the_prefix(model: Model, final: bool) -> None:
+    found = await model.begin(prefix=OTHER, final=final)
+    assert (found.text, found.probes) == (OTHER, 0)
+    assert found.event is not None
+    assert found.event.tokens == 0
+    assert not model.probes
+
+
+async def test_without_a_tolerance_a_draft_behind_any_prefix_is_looked_at(model: Model) -> None:
+    found = await model.begin(prefix=OTHER, draft=" Quatsch")
+    assert (found.text, found.probes) == (OTHER + ELSEWHERE, 1)
+    assert found.reused == len(model.encode(OTHER))
+
+
+async def test_without_one_choice_to_hold_it_against_the_prefix_is_kept_and_the_draft_left_out(
+    model: Model,
+) -> None:
+    found = await model.begin(prefix=OTHER, draft=ANSWER, tolerance=0.0, greedy=False)
+    assert (found.text, found.probes) == (OTHER, 0)
+
+
+@pytest.mark.parametrize("prefix", ["</s>", "a</s>b<to>"])
+async def test_a_prefix_with_special_tokens_stands_as_it_was(model: Model, prefix: str) -> None:
+    found = await model.begin(prefix=prefix)
+    assert found.text == prefix
+    assert not set(model.tokenizer.all_special_ids) & set(found.ids)
+
+
+@pytest.mark.parametrize("final", [True, False])
+@pytest.mark.parametrize("tolerance", [None, 3.0])
+async def test_a_prefix_that_fills_the_window_is_not_kept(
+    model: Model, final: bool, tolerance: float | None
+) -> None:
+    found = await model.begin(prefix="und " * 300, tolerance=tolerance, final=final)
+    assert found.finish is (None if final else FinishReason.REJECTED)
+    assert (found.ids, found.probes) == ([], 0)
+
+
+def test_a_prefix_without_any_token_is_told_too() -> None:
+    assert Beginning(text="\x01").event is not None
+
+
+# ---------------------------------------------------------------- the token behind what is taken over
+
+
+async def test_what_the_probe_says_behind_an_accepted_draft_is_not_generated_again(model: Model) -> None:
+    found = await model.begin(draft="Bitte aktualisieren")
+    assert (found.text, found.finish) == ("Bitte aktualisieren ", None)
+    assert (found.ids, found.reused) == (model.answer[:3], 2)
+    assert found.event is not None
+    assert (found.event.tokens, found.event.reused) == (1, 2), "it was generated, by the probe"
+
+
+async def test_the_models_choice_instead_of_a_refused_draft_token_is_taken(model: Model) -> None:
+    found = await model.begin(draft="Bitte gut")
+    assert (found.text, found.ids, found.reused) == ("Bitte aktualisieren", model.answer[:2], 1)
+    found = await model.begin(draft=OTHER)
+    assert found.event is not None
+    assert (found.event.text, found.event.tokens, found.event.reused) == ("Bitte", 1, 0)
+
+
+async def test_the_models_choice_instead_of_a_refused_prefix_is_taken_in_a_final(model: Model) -> None:
+    found = await model.begin(prefix="Bitte gut", draft=" das Ticket", tolerance=3.0)
+    assert (found.text, found.ids, found.reused) == ("Bitte aktualisieren", model.answer[:2], 1)
+    found = await model.begin(prefix=OTHER, tolerance=3.0)
+    assert (found.text, found.ids, found.reused) == ("Bitte", model.answer[:1], 0)
+
+
+async def test_a_choice_behind_tokens_that_are_dropped_is_not_taken(model: Model) -> None:
+    """What it says behind `Bitte gut` is nothing to go on from behind `Bitte`."""
+    for token in model.encode(" gut"):
+        model.gaps[token] = 1.0
+    found = await model.begin(prefix="Bitte gut Quatsch", tolerance=3.0)
+    assert (found.text, found.ids, found.reused) == ("Bitte", model.answer[:1], 1)
+
+
+async def test_nothing_is_taken_behind_a_prefix_that_ends_a_partial(model: Model) -> None:
+    for prefix in (OTHER, "Bitte gut"):
+        found = await model.begin(prefix=prefix, tolerance=3.0, final=False)
+        assert (found.text, found.ids, found.finish) == ("", [], FinishReason.REJECTED)
+
+
+@pytest.mark.parametrize("draft", ["Bitte", "Bitte Quatsch"])
+async def test_a_control_token_is_not_taken(model: Model, draft: str) -> None:
+    for control in ("</s>", "<to>", "<de>", "<pad>"):
+        model.answer = [*model.encode("Bitte"), model.tokenizer.convert_tokens_to_ids(control)]
+        found = await model.begin(draft=draft)
+        assert (found.text, found.ids, found.reused) == ("Bitte", model.answer[:1], 1)
+
+
+async def test_an_answer_that_ends_where_the_draft_goes_on_is_not_finished_here(model: Model) -> None:
+    found = await model.begin(draft=f"{ANSWER}{ELSEWHERE}")
+    assert (found.text, found.ids, found.finish) == (ANSWER, model.answer, None)
+
+
+@pytest.mark.parametrize("draft", ["です。", "です。Quatsch", "です。鬰", "です。x鬱"])
+async def test_half_a_character_is_not_taken(tokenizer: Any, draft: str) -> None:
+    model = Model(tokenizer, "です。鬱です")
+    assert len(model.encode("鬱")) == 3
+    found = await model.begin(draft=draft)
+    assert (found.text, found.ids, found.reused) == ("です。", model.encode("です。"), 2)
+
+
+async def test_a_choice_between_equally_likely_tokens_is_not_taken(model: Model) -> None:
+    (wrong,) = model.encode(" gut")
+    for gap, text in ((0.0, "Bitte"), (0.001, "Bitte aktualisieren")):
+        model.gaps[wrong] = gap
+        found = await model.begin(draft="Bitte gut")
+        assert (found.text, found.reused) == (text, 1)
+
+
+async def test_the_last_token_that_the_answer_may_have_is_left_to_be_generated(tokenizer: Any) -> None:
+    model = Model(tokenizer, " mit" * 150)
+    await model.begin()
+    limit = model.prompt.max_tokens
+    assert len(model.prompt.ids) + limit < 200, "the limit is the answer's, not the window's"
+    for accepted, known in ((limit - 3, limit - 2), (limit - 2, limit - 1), (limit - 1, limit - 1)):
+        for wrong in ("", " gut"):
+            found = await model.begin(draft=" mit" * accepted + wrong)
+            assert (len(found.ids), found.reused, found.finish) == (known, accepted, None)
+    longest = await model.begin(draft=" mit" * 150)
+    assert (len(longest.ids), longest.reused) == (limit - 1, limit - 1)
+    beyond = await model.begin(prefix=" mit" * (limit + 5), draft=" mit", tolerance=3.0)
+    assert (len(beyond.ids), beyond.reused) == (limit + 5, limit + 5)
+
+
+# 鬱 and 🙂 are three and more tokens each.
+ANSWERS = pytest.mark.parametrize("answer", [ANSWER, "金曜日までに、鬱な会議です🙂。"], ids=["german", "japanese"])
+TAILS = ("", "x", " ", " Quatsch", "。", "鬰", "日までに", "\ufffd", "</s>")
+
+
+def held_against(model: Model, found: Beginning) -> None:
+    """It is the answer so far, with one token more than the request has where that can be shown."""
+    assert found.ids == model.answer[: len(found.ids)]
+    assert model.go_on(found) == model.tokenizer.decode(model.answer)
+    more = model.answer[: found.reused + 1]
+    shown = len(more) > found.reused and not model.tokenizer.decode(more).endswith("\ufffd")
+    assert len(found.ids) == found.reused + shown
+
+
+@ANSWERS
+@pytest.mark.parametrize("tail", TAILS)
+async def test_wherever_a_draft_is_cut_the_text_is_the_answer(tokenizer: Any, answer: str, tail: str) -> None:
+    model = Model(tokenizer, answer)
+    for cut in range(len(answer) + 1):
+        found = await model.begin(draft=answer[:cut] + tail)
+        if answer[:cut] + tail:
+            held_against(model, found)
+
+
+@ANSWERS
+@pytest.mark.parametrize("tail", TAILS)
+async def test_wherever_a_prefix_is_cut_the_text_of_a_final_is_the_answer(
+    tokenizer: Any, answer: str, tail: str
+) -> None:
+    model = Model(tokenizer, answer)
+    for cut in range(1, len(answer) + 1):
+        held_against(model, await model.begin(prefix=answer[:cut] + tail, tolerance=0.0))
+        held_against(model, await model.begin(prefix=answer[:cut], draft=answer[cut:-1] + tail, tolerance=0.0))
+
+
+# ---------------------------------------------------------------- a token over the border
+
+
+@pytest.fixture
+def japanese(tokenizer: Any) -> Model:
+    model = Model(tokenizer, "金曜日までに")
+    assert len(model.answer) == 2
+    return model
+
+
+@pytest.mark.parametrize("tolerance", [None, 3.0])
+async def test_a_token_over_the_border_is_taken_where_the_model_chooses_it(
+    japanese: Model, tolerance: float | None
+) -> None:
+    found = await japanese.begin(prefix="金曜", draft="日までに", tolerance=tolerance)
+    assert (found.text, found.finish, found.probes) == ("金曜日までに", FinishReason.STOP, 1)
+
+
+async def test_where_it_does_not_the_prefix_is_looked_at_alone(japanese: Model) -> None:
+    japanese.answer = japanese.encode("金曜までに")
+    found = await japanese.begin(prefix="金曜", draft="日までに", tolerance=3.0)
+    assert [text for text, _ in japanese.probes] == ["金曜日までに", "金曜"]
+    assert (found.text, found.finish, found.probes) == ("金曜までに", None, 2)
+    assert (found.ids, found.reused) == (japanese.answer, 2)
+
+
+async def test_where_it_does_not_a_prefix_without_a_tolerance_is_kept_alone(japanese: Model) -> None:
+    japanese.answer = japanese.encode("土曜日")
+    found = await japanese.begin(prefix="金曜", draft="日までに")
+    assert (found.text, found.probes) == ("金曜", 1)
+
+
+# ---------------------------------------------------------------- what the engine does not tell
+
+
+async def test_rows_that_the_prefix_cache_left_unwritten_are_not_read(model: Model) -> None:
+    prompt = len(model.encode("<s><en><de><final>"))  # more than the real prompt has tokens
+    model.cached = prompt + 60
+    found = await model.begin(draft=OTHER)
+    assert (found.text, found.reused) == ("Bitte", 0)
+    assert [read_cache for _, read_cache in model.probes] == [True, False]
+    assert found.probes == 2
+    assert found.cached_tokens > 0
+
+
+async def test_an_engine_that_always_reads_its_cache_is_not_believed(model: Model) -> None:
+    model.cached = 1_000
+    model.stubborn = True
+    assert (await model.begin(draft=OTHER)).event is None
+    assert (await model.begin(prefix=OTHER, tolerance=3.0, final=False)).finish is FinishReason.REJECTED
+    model.cached = len(model.prompt.ids)
+    assert (await model.begin(draft=OTHER)).event is None
+
+
+async def test_a_cached_prompt_is_looked_at_once(model: Model) -> None:
+    await model.begin(draft=ANSWER)
+    model.probes.clear()
+    model.cached = len(model.prompt.ids) - 1
+    assert (await model.begin(draft=ANSWER)).text == ANSWER
+    assert len(model.probes) == 1
+    # The row of the first proposed token is the first that is not written.
+    model.cached = len(model.prompt.ids)
+    assert (await model.begin(draft=OTHER)).reused == 0
+    assert len(model.probes) == 3
+
+
+async def test_a_cached_prefix_that_is_kept_anyhow_is_not_asked_about_again(model: Model) -> None:
+    await model.begin(prefix="Bitte aktualisieren", draft=" Quatsch")
+    model.probes.clear()
+    model.cached = len(model.prompt.ids) + 1
+    assert (await model.begin(prefix="Bitte aktualisieren", draft=" Quatsch")).text.startswith("Bitte akt")
+    assert len(model.probes) == 1
+
+
+async def test_without_log_probabilities_the_prefix_is_kept_and_the_draft_left_out(
+    model: Model, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "_warned", False)
+    model.mute = True
+    with caplog.at_level(logging.WARNING):
+        found = await model.begin(prefix=OTHER, draft=ANSWER, tolerance=0.0, final=False)
+        assert (found.text, found.finish) == (OTHER, None)
+        assert (await model.begin(draft=ANSWER)).event is None
+    assert [record.levelname for record in caplog.records] == ["WARNING"], "once"
+    assert found.probes == 1
+    assert found.cached_tokens == 3

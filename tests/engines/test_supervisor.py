@@ -1,0 +1,539 @@
+"""An engine that dies or hangs is replaced, and whoever waited for it learns that at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from gateway import metrics
+from gateway.domain.engine import EngineHealth, EngineState, TranslationRequest
+from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable, StartupError
+from gateway.engines import supervisor
+from gateway.engines.simulated import Rule, Script, SimulatedEngine, simulated_engines
+from gateway.engines.supervisor import Supervisor
+from gateway.translation.scheduler import Scheduler
+
+READY, RESTARTING, FAILED, STOPPED = (
+    EngineState.READY,
+    EngineState.RESTARTING,
+    EngineState.FAILED,
+    EngineState.STOPPED,
+)
+FAST = Script(first_token_s=0, token_s=0)
+# Says the first word and then nothing more.
+SILENT = Script(first_token_s=0, token_s=0, rules=(Rule(match="hush", stall_after=1),))
+
+
+class Workshop:
+    """Makes the engines for a supervisor, and keeps them; writes down every state that is told."""
+
+    def __init__(self, *scripts: Script, build: Callable[[], SimulatedEngine] | None = None) -> None:
+        self.engines: list[SimulatedEngine] = []
+        self.stopped: list[SimulatedEngine] = []
+        self.told: list[EngineHealth] = []
+        self.telling = asyncio.Event()
+        self.broken = 0
+        self._scripts = scripts
+        self._build = build
+
+    def build(self) -> SimulatedEngine:
+        if self.broken:
+            self.broken -= 1
+            raise StartupError("The model is gone.")
+        if self._build is not None:
+            engine = self._build()
+        else:
+            engine = SimulatedEngine(self._scripts[min(len(self.engines), len(self._scripts) - 1)])
+        self.engines.append(engine)
+        return engine
+
+    def tell(self, health: EngineHealth) -> None:
+        self.told.append(health)
+        self.telling.set()
+
+    @property
+    def states(self) -> list[EngineState]:
+        return [health.state for health in self.told]
+
+    async def until(self, *states: EngineState) -> None:
+        """Wait until these states were told, one after the other, and nothing else."""
+        while self.states != list(states):
+            assert len(self.states) < len(states), self.told
+            self.telling.clear()
+            await self.telling.wait()
+
+    @asynccontextmanager
+    async def supervised(
+        self, *, stall_s: float = 60.0, max_restarts: int = 5, backoff_s: float = 0.0, backoff_max_s: float = 0.001
+    ) -> AsyncIterator[Supervisor]:
+        engine = Supervisor(
+            self.build,
+            stall_s=stall_s,
+            max_restarts=max_restarts,
+            backoff_s=backoff_s,
+            backoff_max_s=backoff_max_s,
+            on_change=self.tell,
+        )
+        await engine.start()
+        try:
+            yield engine
+        finally:
+            await engine.stop()
+
+
+def request(text: str, request_id: str = "r") -> TranslationRequest:
+    return TranslationRequest(id=request_id, text=text, source="en", target="de")
+
+
+async def generate(engine: Supervisor, text: str) -> str:
+    return "".join([event.text async for event in engine.generate(request(text))])
+
+
+async def test_it_passes_on_what_the_engine_says() -> None:
+    workshop = Workshop(FAST)
+    async with workshop.supervised() as engine:
+        assert engine.health() == EngineHealth(READY)
+        assert await generate(engine, "one two") == "[de] one two"
+        assert engine.profile() == workshop.engines[0].profile()
+        assert engine.capacity() == workshop.engines[0].capacity()
+    await workshop.until(READY, STOPPED)
+    assert workshop.engines[0].health().state is STOPPED
+    with pytest.raises(EngineUnavailable):
+        await generate(engine, "more")
+
+
+async def test_before_start_it_takes_nothing() -> None:
+    engine = Supervisor(Workshop(FAST).build)
+    assert engine.health().state is EngineState.STARTING
+    assert engine.capacity().max_running == 0
+    with pytest.raises(EngineUnavailable):
+        engine.profile()
+    with pytest.raises(EngineUnavailable):
+        await generate(engine, "early")
+    await engine.stop()
+    assert engine.health().state is STOPPED
+
+
+async def test_a_first_start_that_fails_is_raised_and_not_tried_again() -> None:
+    class Unstartable(SimulatedEngine):
+        async def start(self) -> None:
+            raise StartupError("There is no model.")
+
+    workshop = Workshop(build=Unstartable)
+    engine = Supervisor(workshop.build, on_change=workshop.tell)
+    with pytest.raises(StartupError, match="There is no model"):
+        await engine.start()
+    assert engine.health() == EngineHealth(FAILED, "There is no model")
+    await engine.stop()
+    assert (workshop.states, len(workshop.engines)) == ([FAILED, STOPPED], 1)
+
+
+async def test_a_dead_engine_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
+    workshop = Workshop(Script(token_s=60), FAST)
+    restarts = metrics.ENGINE_RESTARTS.labels("crash")._value.get()
+    async with workshop.supervised() as engine:
+        profile = engine.profile()
+        running = [asyncio.create_task(generate(engine, f"text {n}")) for n in range(3)]
+        while engine.capacity().running < 3:
+            await asyncio.sleep(0)
+        workshop.engines[0].fail("killed")
+        assert engine.health().state is RESTARTING
+        for outcome in await asyncio.gather(*running, return_exceptions=True):
+            assert isinstance(outcome, EngineUnavailable)
+        # The first generation that broke said so; nobody waited for the next look.
+        assert workshop.states == [READY, RESTARTING]
+        assert "killed" in caplog.text
+        assert workshop.told[1].reason == "The engine died and is being started again."
+        with pytest.raises(EngineRestarting):
+            await generate(engine, "meanwhile")
+        assert engine.profile() == profile
+        assert engine.capacity().max_running == 16
+        await workshop.until(READY, RESTARTING, READY)
+        assert await generate(engine, "again") == "[de] again"
+        assert workshop.engines[0].health().state is STOPPED
+    assert metrics.ENGINE_RESTARTS.labels("crash")._value.get() == restarts + 1
+    assert len(workshop.engines) == 2
+
+
+async def test_an_idle_engine_that_dies_is_replaced() -> None:
+    workshop = Workshop(FAST)
+    async with workshop.supervised(stall_s=0.01) as engine:
+        workshop.engines[0].fail("killed")
+        await workshop.until(READY, RESTARTING, READY)
+        assert await generate(engine, "again") == "[de] again"
+
+
+async def test_an_engine_that_says_nothing_is_replaced_and_those_who_wait_are_woken() -> None:
+    workshop = Workshop(SILENT, FAST)
+    async with workshop.supervised(stall_s=0.02) as engine:
+        with pytest.raises(EngineUnavailable):
+            await generate(engine, "hush now")
+        await workshop.until(READY, RESTARTING, READY)
+        assert workshop.told[1].reason == "The engine hung and is being started again."
+        assert await generate(engine, "hush now") == "[de] hush now"
+
+
+async def test_an_engine_whose_other_generations_go_on_does_not_hang() -> None:
+    workshop = Workshop(SILENT)
+    async with workshop.supervised(stall_s=0.2) as engine:
+        silent = asyncio.create_task(generate(engine, "hush now"))
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + 0.5
+        while loop.time() < until_s:
+            assert await generate(engine, "some words") == "[de] some words"
+            await asyncio.sleep(0)
+        assert workshop.states == [READY]
+        silent.cancel()
+        await asyncio.wait([silent])
+        assert silent.cancelled()
+
+
+async def test_a_reader_that_does_not_read_is_no_hanging_engine() -> None:
+    workshop = Workshop(FAST)
+    async with workshop.supervised(stall_s=0.02) as engine:
+        generation = engine.generate(request("one two three"))
+        assert (await anext(generation)).text == "[de]"
+        await asyncio.sleep(0.1)
+        assert [event.text async for event in generation] == [" one", " two", " three"]
+        assert workshop.states == [READY]
+
+
+async def test_a_reader_that_was_elsewhere_learns_of_the_death_when_it_comes_back() -> None:
+    workshop = Workshop(FAST)
+    async with workshop.supervised() as engine:
+        generation = engine.generate(request("one two three"))
+        await anext(generation)
+        workshop.engines[0].fail("killed")
+        with pytest.raises(EngineUnavailable):
+            await anext(generation)
+        await workshop.until(READY, RESTARTING, READY)
+        # What is left of an old engine's generation does the new one no harm.
+        left = workshop.engines[0].generate(request("one"))
+        with pytest.raises(EngineUnavailable):
+            await anext(left)
+        assert workshop.states == [READY, RESTARTING, READY]
+
+
+async def test_a_reader_that_comes_back_after_the_replacement_does_the_new_engine_no_harm() -> None:
+    workshop = Workshop(FAST)
+    async with workshop.supervised(stall_s=0.01) as engine:
+        generation = engine.generate(request("one two three"))
+        await anext(generation)
+        workshop.engines[0].fail("killed")
+        await workshop.until(READY, RESTARTING, READY)
+        with pytest.raises(EngineUnavailable):
+            await anext(generation)
+        assert engine.health().state is READY
+        assert workshop.states == [READY, RESTARTING, READY]
+
+
+async def test_one_long_text_that_goes_on_is_no_hanging_engine() -> None:
+    # Several looks at the engine fall between two tokens.
+    workshop = Workshop(Script(first_token_s=0, token_s=0.6))
+    async with workshop.supervised(stall_s=1.2) as engine:
+        assert await generate(engine, "word " * 6)
+        assert workshop.states == [READY]
+
+
+class Sticky(SimulatedEngine):
+    """Knows nothing of its own generations, and takes for ever to stop, the first time."""
+
+    def __init__(self, script: Script) -> None:
+        super().__init__(script)
+        self.stopping = asyncio.Event()
+
+    async def stop(self) -> None:
+        if not self.stopping.is_set():
+            self.stopping.set()
+            await asyncio.Event().wait()
+        await super().stop()
+
+
+async def test_those_who_wait_for_a_hanging_engine_are_woken_before_it_is_stopped() -> None:
+    engines: list[Sticky] = []
+
+    def build() -> Sticky:
+        engines.append(Sticky(SILENT))
+        return engines[-1]
+
+    workshop = Workshop(build=build)
+    async with workshop.supervised(stall_s=0.02) as engine:
+        with pytest.raises(EngineUnavailable, match="started again"):
+            await generate(engine, "hush now")
+        await engines[0].stopping.wait()
+        assert workshop.states == [READY, RESTARTING]
+
+
+async def test_stopping_wakes_those_who_wait_before_the_engine_is_stopped() -> None:
+    sticky = Sticky(SILENT)
+    engine = Supervisor(lambda: sticky)
+    await engine.start()
+    waiting = asyncio.create_task(generate(engine, "hush now"))
+    while not engine.capacity().running:
+        await asyncio.sleep(0)
+    stopping = asyncio.create_task(engine.stop())
+    with pytest.raises(EngineUnavailable, match="was stopped"):
+        await waiting
+    await sticky.stopping.wait()
+    assert sticky.health().state is READY
+    stopping.cancel()
+    await asyncio.wait([stopping])
+    await engine.stop()
+
+
+async def test_a_text_that_fails_does_not_count_against_the_engine() -> None:
+    workshop = Workshop(Script(first_token_s=0, token_s=0, rules=(Rule(match="bad", fail_after=0),)))
+    async with workshop.supervised() as engine:
+        with pytest.raises(EngineFailed):
+            await generate(engine, "bad")
+        assert await generate(engine, "good") == "[de] good"
+        assert workshop.states == [READY]
+
+
+async def test_a_cancelled_reader_is_cancelled_also_when_the_engine_dies_just_then() -> None:
+    workshop = Workshop(Script(first_token_s=60))
+    async with workshop.supervised() as engine:
+        task = asyncio.create_task(generate(engine, "x"))
+        while not engine.capacity().running:
+            await asyncio.sleep(0)
+        workshop.engines[0].fail("killed")
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+
+async def test_engines_that_do_not_start_are_tried_until_one_does(caplog: pytest.LogCaptureFixture) -> None:
+    workshop = Workshop(FAST)
+    failures = metrics.ENGINE_START_FAILURES._value.get()
+    async with workshop.supervised(max_restarts=3) as engine:
+        workshop.broken = 2
+        workshop.engines[0].fail("killed")
+        await workshop.until(READY, RESTARTING, READY)
+        assert caplog.text.count("The model is gone") == 2
+        assert await generate(engine, "again") == "[de] again"
+    assert metrics.ENGINE_START_FAILURES._value.get() == failures + 2
+
+
+async def test_too_many_failures_in_a_row_are_said_and_the_engine_is_tried_again_all_the_same() -> None:
+    workshop = Workshop(FAST)
+    async with workshop.supervised(max_restarts=2) as engine:
+        workshop.broken = 4
+        workshop.engines[0].fail("killed")
+        await workshop.until(READY, RESTARTING, FAILED)
+        assert "failed 3 times in a row" in workshop.told[2].reason
+        with pytest.raises(EngineUnavailable):
+            await generate(engine, "meanwhile")
+        await workshop.until(READY, RESTARTING, FAILED, READY)
+        assert await generate(engine, "again") == "[de] again"
+        # It had not been ready for long.
+        workshop.engines[-1].fail("killed")
+        await workshop.until(READY, RESTARTING, FAILED, READY, FAILED, READY)
+
+
+async def test_an_engine_that_was_steady_begins_a_new_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "STEADY_S", 0.0)
+    workshop = Workshop(FAST)
+    async with workshop.supervised(max_restarts=1):
+        expected = [READY]
+        for _ in range(3):
+            workshop.engines[-1].fail("killed")
+            expected += [RESTARTING, READY]
+            await workshop.until(*expected)
+
+
+async def test_pauses_grow_to_their_limit_and_are_drawn_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[float] = []
+
+    def uniform(low: float, high: float) -> float:
+        drawn.append(high)
+        return low
+
+    monkeypatch.setattr("gateway.engines.supervisor.random.uniform", uniform)
+    workshop = Workshop(FAST)
+    async with workshop.supervised(backoff_s=1.0, backoff_max_s=5.0) as engine:
+        workshop.broken = 4
+        workshop.engines[0].fail("killed")
+        await workshop.until(READY, RESTARTING, READY)
+        assert drawn == [1.0, 2.0, 4.0, 5.0, 5.0]
+        assert engine.health().state is READY
+
+
+async def test_a_start_that_hangs_counts_as_failed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(supervisor, "_START_LEAST_S", 0.01)
+    monkeypatch.setattr(supervisor, "_START_FACTOR", 0.0)
+    workshop = Workshop(FAST, Script(load_s=3_600), FAST)
+    async with workshop.supervised():
+        workshop.engines[0].fail("killed")
+        await workshop.until(READY, RESTARTING, READY)
+        assert "took too long" in caplog.text
+        assert workshop.engines[1].health().state is STOPPED
+
+
+async def test_a_listener_that_breaks_does_not_stop_the_supervision() -> None:
+    workshop = Workshop(FAST)
+    async with workshop.supervised() as engine:
+
+        def broken(health: EngineHealth) -> None:
+            workshop.tell(health)
+            raise RuntimeError("a bug")
+
+        engine.on_change = broken
+        workshop.engines[0].fail("killed")
+        await workshop.until(READY, RESTARTING, READY)
+
+
+@pytest.mark.parametrize("stage", ["back-off", "building", "stopping", "ready", "failed"])
+async def test_it_stops_at_any_moment(stage: str) -> None:
+    class Slow(SimulatedEngine):
+        """Takes its time to stop, once."""
+
+        stops = 0
+
+        async def stop(self) -> None:
+            await super().stop()
+            self.stops += 1
+            if stage == "stopping" and self.stops == 1:
+                stopping.set()
+                await asyncio.Event().wait()
+
+    stopping = asyncio.Event()
+    scripts = iter([FAST, Script(load_s=3_600)])
+    workshop = Workshop(build=lambda: Slow(next(scripts)))
+    wait_s = 3_600.0 if stage in {"back-off", "failed"} else 0.0
+    engine = Supervisor(
+        workshop.build,
+        backoff_s=wait_s * 10,
+        backoff_max_s=wait_s * 10,
+        max_restarts=0 if stage == "failed" else 5,
+        on_change=workshop.tell,
+    )
+    await engine.start()
+    if stage != "ready":
+        workshop.engines[0].fail("killed")
+        await workshop.until(READY, FAILED if stage == "failed" else RESTARTING)
+    if stage == "building":
+        while len(workshop.engines) < 2:
+            await asyncio.sleep(0)
+    elif stage == "stopping":
+        await stopping.wait()
+    await engine.stop()
+    await engine.stop()
+    assert workshop.states[-1] is STOPPED
+    assert [engine.health().state for engine in workshop.engines] == [STOPPED] * len(workshop.engines)
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_it_stops_while_the_first_engine_starts() -> None:
+    workshop = Workshop(Script(load_s=3_600))
+    engine = Supervisor(workshop.build, on_change=workshop.tell)
+    starting = asyncio.create_task(engine.start())
+    while not workshop.engines:
+        await asyncio.sleep(0)
+    assert engine.health().reason == "the simulated engine is loading"
+    starting.cancel()
+    await engine.stop()
+    await asyncio.wait([starting])
+    assert starting.cancelled()
+    assert (workshop.states, workshop.engines[0].health().state) == ([STOPPED], STOPPED)
+
+
+async def test_an_engine_that_starts_although_it_was_stopped_lets_nobody_in() -> None:
+    class Deaf(SimulatedEngine):
+        async def start(self) -> None:
+            await stopped.wait()
+            self._health = EngineHealth(READY)
+
+    stopped = asyncio.Event()
+    engine = Supervisor(Deaf)
+    starting = asyncio.create_task(engine.start())
+    await asyncio.sleep(0)
+    await engine.stop()
+    stopped.set()
+    with pytest.raises(StartupError, match="was stopped"):
+        await starting
+    assert engine.health().state is STOPPED
+    with pytest.raises(EngineUnavailable):
+        await generate(engine, "x")
+
+
+async def test_generations_that_run_when_it_stops_are_told() -> None:
+    workshop = Workshop(Script(first_token_s=3_600))
+    async with workshop.supervised() as engine:
+        task = asyncio.create_task(generate(engine, "x"))
+        while not engine.capacity().running:
+            await asyncio.sleep(0)
+    with pytest.raises(EngineUnavailable):
+        await task
+
+
+# ---------------------------------------------------------------- with the scheduler
+
+
+@pytest.mark.parametrize("killers", [1, 3])
+async def test_texts_that_kill_the_engine_are_found_before_it_is_called_failed(killers: int) -> None:
+    rules = tuple(Rule(match=f"killer{n}", crash_after=1, crashes=100) for n in range(killers))
+    workshop = Workshop(build=simulated_engines(Script(first_token_s=0, token_s=0, rules=rules)))
+    async with workshop.supervised() as engine:
+        scheduler = Scheduler(engine, max_waiting=100)
+        engine.on_change = lambda _: scheduler.engine_changed()
+        texts = [f"killer{n}" for n in range(killers)] + [f"good {n}" for n in range(8)]
+        tickets = scheduler.admit("m", [request(text, f"r{n}") for n, text in enumerate(texts)])
+        shown = [""] * len(texts)
+
+        def show(n: int) -> Callable[[str], None]:
+            def add(piece: str) -> None:
+                shown[n] += piece
+
+            return add
+
+        outcomes = await asyncio.gather(
+            *(ticket.collect(show(n)) for n, ticket in enumerate(tickets)), return_exceptions=True
+        )
+        for outcome in outcomes[:killers]:
+            assert isinstance(outcome, EngineFailed)
+            assert "died on this text" in outcome.message
+        assert shown[killers:] == [f"[de] good {n}" for n in range(8)]
+        assert (scheduler.running, scheduler.waiting) == (0, 0)
+        while engine.health().state is not READY:
+            await asyncio.sleep(0)
+        assert await generate(engine, "good") == "[de] good"
+
+
+async def test_a_single_crash_is_seen_by_nobody() -> None:
+    script = Script(first_token_s=0, token_s=0, rules=(Rule(match="once", crash_after=2, crashes=1),))
+    workshop = Workshop(build=simulated_engines(script))
+    async with workshop.supervised() as engine:
+        scheduler = Scheduler(engine, max_waiting=100)
+        engine.on_change = lambda _: scheduler.engine_changed()
+        (ticket,) = scheduler.admit("m", [request("once upon a time")])
+        pieces: list[str] = []
+        assert (await ticket.collect(pieces.append)).text == "[de] once upon a time"
+        assert pieces == ["[de]", " once", " upon", " a", " time"]
+        assert ticket.crashes == 1
+
+
+async def test_an_engine_that_stays_broken_ends_what_waits_for_it() -> None:
+    workshop = Workshop(Script(first_token_s=3_600), FAST)
+    async with workshop.supervised(max_restarts=1) as engine:
+        scheduler = Scheduler(engine, max_waiting=100)
+
+        def tell(health: EngineHealth) -> None:
+            workshop.tell(health)
+            scheduler.engine_changed()
+
+        engine.on_change = tell
+        tickets = scheduler.admit("m", [request("x", f"r{n}") for n in range(30)])
+        tasks = [asyncio.create_task(ticket.collect(lambda _: None)) for ticket in tickets]
+        while not engine.capacity().running:
+            await asyncio.sleep(0)
+        workshop.broken = 1
+        workshop.engines[0].fail("killed")
+        await workshop.until(READY, RESTARTING, FAILED, READY)
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            assert isinstance(outcome, EngineFailed)
+            assert "failed repeatedly" in outcome.message

@@ -1,0 +1,183 @@
+"""What vLLM is told, and what its engine process says about itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.engines.vllm import arguments as vllm_arguments
+from gateway.engines.vllm import hardware
+from gateway.engines.vllm.arguments import VllmOptions, engine_arguments, engine_environment
+from gateway.engines.vllm.load import EngineLoad, load_logger
+
+
+@pytest.fixture
+def on_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "gpu_present", lambda: True)
+    monkeypatch.setattr(vllm_arguments, "_captures_mixed_steps", lambda arguments: True)
+
+
+@pytest.fixture
+def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "gpu_present", lambda: False)
+
+
+def options(**values: Any) -> VllmOptions:
+    return VllmOptions(model="/models/some", **values)
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_a_cpu_runs_without_compilation_in_small_blocks() -> None:
+    arguments = engine_arguments(options())
+    assert arguments["enforce_eager"] is True
+    assert arguments["block_size"] == 32
+    assert "gpu_memory_utilization" not in arguments
+    assert "compilation_config" not in arguments
+    assert engine_environment(options(kv_cache_gib=2.0))["VLLM_CPU_KVCACHE_SPACE"] == "2"
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_every_step_fits_into_a_captured_graph_where_attention_can_be_captured() -> None:
+    arguments = engine_arguments(options(max_num_seqs=64))
+    assert arguments["max_num_batched_tokens"] == 1_024
+    assert arguments["compilation_config"] == {"cudagraph_mode": "FULL", "max_cudagraph_capture_size": 1_024}
+    assert "VLLM_CPU_KVCACHE_SPACE" not in engine_environment(options())
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_a_step_has_room_for_a_token_of_each_sequence_and_for_prompts() -> None:
+    arguments = engine_arguments(options(max_num_seqs=800))
+    assert arguments["max_num_batched_tokens"] == 1_600
+    assert arguments["compilation_config"]["max_cudagraph_capture_size"] == 1_600
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_a_very_large_step_is_not_captured_whole() -> None:
+    arguments = engine_arguments(options(max_num_batched_tokens=8_192))
+    assert arguments["max_num_batched_tokens"] == 8_192
+    assert arguments["compilation_config"]["max_cudagraph_capture_size"] == 2_048
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_an_operator_who_names_a_graph_mode_gets_it_and_nothing_else() -> None:
+    arguments = engine_arguments(options(extra={"compilation_config": {"cudagraph_mode": "PIECEWISE"}}))
+    assert arguments["compilation_config"] == {"cudagraph_mode": "PIECEWISE"}
+    assert "max_num_batched_tokens" not in arguments
+
+
+@pytest.mark.usefixtures("on_gpu")
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"max_cudagraph_capture_size": 256},
+        {"cudagraph_capture_sizes": [1, 8, 64]},
+        {"compilation_config": {"cudagraph_capture_sizes": [1, 8, 64]}},
+        {"enable_chunked_prefill": False},
+    ],
+)
+def test_what_would_not_fit_together_with_an_operators_choice_is_not_chosen(extra: dict[str, Any]) -> None:
+    arguments = engine_arguments(options(extra=extra))
+    assert extra.items() <= arguments.items()
+    assert "max_num_batched_tokens" not in arguments
+    assert "cudagraph_mode" not in arguments.get("compilation_config", {})
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_graphs_are_chosen_also_where_eager_mode_is_left_to_vllm() -> None:
+    assert (
+        engine_arguments(options(extra={"enforce_eager": None}))["compilation_config"]["cudagraph_mode"] == "FULL"
+    )
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_other_compilation_settings_are_kept_beside_what_is_chosen() -> None:
+    arguments = engine_arguments(options(extra={"compilation_config": {"mode": 3}}))
+    assert arguments["compilation_config"]["mode"] == 3
+    assert arguments["compilation_config"]["cudagraph_mode"] == "FULL"
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_without_compilation_there_is_nothing_to_capture() -> None:
+    assert "compilation_config" not in engine_arguments(options(enforce_eager=True))
+
+
+def test_attention_that_captures_decoding_only_is_left_to_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "gpu_present", lambda: True)
+    monkeypatch.setattr(vllm_arguments, "_captures_mixed_steps", lambda arguments: False)
+    arguments = engine_arguments(options())
+    assert "compilation_config" not in arguments
+    assert "max_num_batched_tokens" not in arguments
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_what_an_operator_adds_wins() -> None:
+    assert engine_arguments(options(extra={"enable_prefix_caching": False}))["enable_prefix_caching"] is False
+    assert "scheduling_policy" not in engine_arguments(options(extra={"scheduling_policy": None}))
+
+
+# ---------------------------------------------------------------- what the engine says
+
+
+def steps(load: EngineLoad, count: int, took_s: float, *, running: int = 4, begin_s: float = 0.0) -> float:
+    """So many steps, the first at `begin_s`; when the last one was."""
+    for step in range(count):
+        load.stepped(running=running, waiting=0, now_s=begin_s + step * took_s)
+    return begin_s + (count - 1) * took_s
+
+
+def test_the_step_time_follows_the_engine_and_leaves_idleness_out() -> None:
+    load = EngineLoad()
+    assert load.tokens_a_piece(0.04) == 1
+    last_s = steps(load, 50, 0.010)
+    assert load.step_s == pytest.approx(0.010)
+    assert load.tokens_a_piece(0.04) == 4
+    load.stepped(running=0, waiting=0, now_s=last_s + 0.010)
+    # Ten minutes later somebody speaks.
+    load.stepped(running=1, waiting=0, now_s=last_s + 600.0)
+    assert load.step_s == pytest.approx(0.010)
+    steps(load, 100, 0.100, begin_s=last_s + 600.0)
+    assert load.tokens_a_piece(0.04) == 1
+    load.stepped(running=4, waiting=2, now_s=last_s + 610.0)
+    assert (load.running, load.waiting) == (4, 2)
+
+
+def test_what_the_event_loop_sees_late_and_at_once_is_no_faster_engine() -> None:
+    load = EngineLoad()
+    last_s = steps(load, 100, 0.010)
+    # The loop was elsewhere for half a second, in which the engine made fifty steps.
+    steps(load, 50, 1e-5, begin_s=last_s + 0.5)
+    assert load.step_s == pytest.approx(0.010, rel=0.2)
+
+
+def test_a_piece_is_never_many_tokens_and_without_an_interval_always_one() -> None:
+    load = EngineLoad()
+    steps(load, 100, 0.001)
+    assert load.tokens_a_piece(0.04) == 12
+    assert load.tokens_a_piece(0) == 1
+
+
+def test_pieces_come_less_often_where_many_sequences_run() -> None:
+    load = EngineLoad()
+    steps(load, 100, 0.020, running=256)
+    assert load.tokens_a_piece(0.04) == 5  # 256 sequences every 0.1 s
+    steps(load, 100, 0.020, running=64, begin_s=2.0)
+    assert load.tokens_a_piece(0.04) == 2
+
+
+def test_the_stat_logger_takes_the_load_and_leaves_the_rest_to_vllm() -> None:
+    class Stats:
+        num_running_reqs, num_waiting_reqs = 3, 1
+
+    recorded: list[object] = []
+
+    class Prometheus:
+        def record(self, scheduler_stats: Any, iteration_stats: Any, **_: Any) -> None:
+            recorded.append((scheduler_stats, iteration_stats))
+
+    load, stats = EngineLoad(), Stats()
+    logger = load_logger(load, Prometheus)()
+    logger.record(stats, None, engine_idx=0)
+    logger.record(None, None, engine_idx=0)
+    assert recorded == [(stats, None), (None, None)]
+    assert (load.running, load.waiting) == (3, 1)

@@ -1,0 +1,160 @@
+"""Who is in a meeting and who reads what, against what a look at every member finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+
+from gateway.domain.log import Utterance
+from gateway.domain.sessions import Stability
+from gateway.meeting.members import Member
+from gateway.meeting.room import Meeting
+from gateway.protocol.limits import Limits
+from gateway.sessions.machine import Session
+from gateway.stores.memory_log import MemoryEventLog
+
+LANGUAGES = ("de", "en", "ja")
+ANNOUNCED = 2
+STABILITIES: tuple[Stability, ...] = ("live", "stable", "final")
+
+reading = st.fixed_dictionaries(
+    {
+        "reads": st.lists(st.sampled_from(LANGUAGES), unique=True).map(tuple),
+        "stability": st.sampled_from(STABILITIES),
+        "originals": st.booleans(),
+    }
+)
+
+
+def meeting() -> Meeting:
+    return Meeting("m", MemoryEventLog(max_publications=10, keep_s=60, max_bytes=10**6), private=False, snapshot=5)
+
+
+def a_member(of: Meeting, name: str, **fields: Any) -> Member:
+    fields = {"reads": (), "stability": "live", **fields}
+    state = Session(Limits())
+    return Member(
+        meeting=of, session=f"secret of {name}", participant=name, name=name, speaks=None, state=state, **fields
+    )
+
+
+def said(participant: str, lang: str) -> Utterance:
+    return Utterance("1", 1, "text", lang, participant, participant, final=False)
+
+
+class ComingAndGoing(RuleBasedStateMachine):
+    """What the meeting keeps is what its members say, after whatever they did."""
+
+    members = Bundle("members")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meeting = meeting()
+        self.here: list[Member] = []
+        self.announced: list[Member] = []
+        self.joined = 0
+
+    @rule(target=members, reading=reading, stopped=st.sets(st.sampled_from(LANGUAGES)))
+    def join(self, reading: dict[str, Any], stopped: set[str]) -> Member:
+        self.joined += 1
+        member = a_member(self.meeting, f"p{self.joined}", stopped=dict.fromkeys(stopped, 0), **reading)
+        self.meeting.join(member, ANNOUNCED)
+        self.here.append(member)
+        if len(self.announced) < ANNOUNCED:
+            self.announced.append(member)
+        return member
+
+    @rule(member=members, reading=reading, name=st.sampled_from(["Ana", "Bo"]))
+    def update(self, member: Member, reading: dict[str, Any], name: str) -> None:
+        self.meeting.update(member, name=name, speaks=None, **reading)
+
+    @rule(member=members)
+    def begin_anew(self, member: Member) -> None:
+        self.meeting.begin_anew(member, 1)
+
+    @rule(member=consumes(members))
+    def leave(self, member: Member) -> None:
+        for _ in range(2):  # the second time nothing happens
+            self.meeting.leave(member)
+        self.here.remove(member)
+        if member in self.announced:
+            self.announced.remove(member)
+
+    @invariant()
+    def members_are_those_who_are_here(self) -> None:
+        assert list(self.meeting.members) == self.here
+        assert len(self.meeting.members) == len(self.here)
+
+    @invariant()
+    def those_who_were_announced_are_shown(self) -> None:
+        for but in self.here:
+            shown = [participant.participant for participant in self.meeting.participants(but)]
+            assert shown == [member.participant for member in self.announced if member is not but]
+
+    @invariant()
+    def languages_are_those_that_are_read(self) -> None:
+        for but in (None, *self.here):
+            others = [member for member in self.here if member is not but]
+            assert sorted(self.meeting.languages(but)) == sorted({lang for m in others for lang in m.reads})
+        live = {lang for member in self.here if member.stability != "final" for lang in member.reads}
+        assert sorted(self.meeting.live_languages()) == sorted(live)
+
+    @invariant()
+    def readers_read_it_now_or_did_before(self) -> None:
+        for lang in LANGUAGES:
+            readers = {member for member in self.here if lang in member.reads or lang in member.stopped}
+            kept = self.meeting.members.readers(lang)
+            assert set(kept) == readers
+            assert len(kept) == len(readers)
+
+    @invariant()
+    def hearers_are_readers_speaker_and_who_asked(self) -> None:
+        for lang in LANGUAGES:
+            for speaker in ("nobody", *(member.participant for member in self.here)):
+                hearers = {
+                    member
+                    for member in self.here
+                    if lang in (*member.reads, *member.stopped)
+                    or member.originals
+                    or member.participant == speaker
+                }
+                kept = self.meeting.members.hearers(said(speaker, lang))
+                assert set(kept) == hearers
+                assert len(kept) == len(hearers)
+
+
+TestComingAndGoing = ComingAndGoing.TestCase
+TestComingAndGoing.settings = settings(max_examples=60, stateful_step_count=25)
+
+
+def test_who_leaves_while_readers_are_told_leaves_the_others_their_turn() -> None:
+    ours = meeting()
+    members = [a_member(ours, f"p{n}", reads=("ja",), originals=n % 2 == 0) for n in range(4)]
+    for member in members:
+        ours.join(member, ANNOUNCED)
+    for told in (ours.members, ours.members.readers("ja"), ours.members.hearers(said("p0", "ja"))):
+        seen = []
+        for member in told:
+            seen.append(member)
+            ours.leave(members[-1])
+            ours.join(a_member(ours, f"{len(seen)} more", reads=("ja",)), ANNOUNCED)
+        assert seen[:3] == members[:3]
+        assert members[-1] in seen
+        for member in list(ours.members)[3:]:
+            ours.leave(member)
+        ours.join(members[-1], ANNOUNCED)
+
+
+def test_languages_come_in_the_order_in_which_they_were_first_read() -> None:
+    ours = meeting()
+    first, second = a_member(ours, "a", reads=("ja", "en")), a_member(ours, "b", reads=("de", "ja"))
+    ours.join(first, ANNOUNCED)
+    ours.join(second, ANNOUNCED)
+    assert ours.languages() == ("ja", "en", "de")
+    ours.update(first, name="a", speaks=None, reads=("fr",), stability="final")
+    assert ours.languages() == ("ja", "de", "fr")
+    assert ours.live_languages() == ("ja", "de")
+    assert ours.languages(but=second) == ("fr",)

@@ -1,0 +1,232 @@
+"""What a lagging reader gets, and what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.meeting.outbox import Outbox
+from gateway.meeting.payload import Payload
+from gateway.protocol.codec import JSON, MSGPACK
+from gateway.protocol.messages import (
+    Caption,
+    Error,
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
+    Pong,
+    ServerMessage,
+    Timings,
+    TranslationDelta,
+    TranslationFinal,
+    UtteranceCancelled,
+)
+
+
+def delta(text: str, utterance: str = "u", lang: str = "ja", tentative: str = "") -> TranslationDelta:
+    return TranslationDelta("p", utterance, lang, 1, text, tentative)
+
+
+def final(text: str, utterance: str = "u", lang: str = "ja") -> TranslationFinal:
+    return TranslationFinal("p", utterance, "Ana", lang, 1, text, 1, Timings(0, 0, 0), 1)
+
+
+def caption(rev: int, utterance: str = "u", participant: str = "p", *, final: bool = False) -> Caption:
+    return Caption(participant, utterance, "Ana", "en", rev, f"revision {rev}", final)
+
+
+async def taken(outbox: Outbox) -> list[ServerMessage]:
+    return [payload.message for payload in await outbox.get()]
+
+
+async def test_messages_come_in_order() -> None:
+    outbox = Outbox(10_000)
+    outbox.put(Pong("1"))
+    outbox.put(delta("a"))
+    outbox.put(Pong("2"))
+    assert await taken(outbox) == [Pong("1"), delta("a"), Pong("2")]
+
+
+async def test_readers_who_lag_as_much_share_what_is_merged() -> None:
+    readers = [Outbox(10_000) for _ in range(3)]
+    sent = Payload(delta("a"))
+    for payload in (sent, Payload(delta("b")), Payload(delta("c", tentative="d"))):
+        for reader in readers:
+            reader.put_shared(payload)
+        if payload is sent:
+            await readers[2].get()
+    merged = [(await reader.get())[0] for reader in readers]
+    assert merged[0] is merged[1]
+    assert [payload.message for payload in merged] == [
+        delta("abc", tentative="d"),
+        delta("abc", tentative="d"),
+        delta("bc", tentative="d"),
+    ]
+
+
+async def test_unsent_deltas_of_one_translation_merge_in_place() -> None:
+    outbox = Outbox(10_000)
+    outbox.put(delta("a", tentative="x"))
+    outbox.put(delta("b", lang="de"))
+    outbox.put(delta("c", tentative="y"))
+    assert await taken(outbox) == [delta("ac", tentative="y"), delta("b", lang="de")]
+    outbox.put(delta("d"))
+    assert await taken(outbox) == [delta("d")]
+
+
+async def test_the_final_replaces_unsent_deltas() -> None:
+    outbox = Outbox(10_000)
+    outbox.put(delta("a"))
+    outbox.put(delta("b", utterance="v"))
+    outbox.put(final("abc"))
+    assert await taken(outbox) == [delta("b", utterance="v"), final("abc")]
+    assert outbox.bytes == 0
+
+
+async def test_a_newer_partial_and_the_final_replace_an_unsent_partial() -> None:
+    outbox = Outbox(10_000)
+    outbox.put(caption(1))
+    outbox.put(caption(1, utterance="v"))
+    outbox.put(caption(1, participant="q"))
+    outbox.put(caption(2))
+    outbox.put(caption(2, utterance="v", final=True))
+    assert await taken(outbox) == [
+        caption(1, participant="q"),
+        caption(2),
+        caption(2, utterance="v", final=True),
+    ]
+    assert outbox.bytes == 0
+
+
+async def test_what_is_given_up_leaves_nothing_unsent_but_the_news_of_it() -> None:
+    outbox = Outbox(10_000)
+    for message in (caption(1), delta("a"), delta("b", lang="de"), delta("c", utterance="v")):
+        outbox.put(message)
+    outbox.put(UtteranceCancelled("p", "u"))
+    outbox.put(delta("d"))
+    assert await taken(outbox) == [delta("c", utterance="v"), UtteranceCancelled("p", "u"), delta("d")]
+
+
+async def test_a_final_caption_is_never_replaced() -> None:
+    outbox = Outbox(10_000)
+    outbox.put(caption(1, final=True))
+    outbox.put(caption(1, final=True))
+    assert await taken(outbox) == [caption(1, final=True)] * 2
+
+
+async def test_only_the_newest_about_a_participant_waits() -> None:
+    outbox = Outbox(10_000)
+    outbox.put(ParticipantJoined("p", "Ana", None, []))
+    outbox.put(ParticipantUpdated("p", "Ana", "en", []))
+    outbox.put(ParticipantJoined("q", "Bo", None, []))
+    outbox.put(ParticipantLeft("p", "Ana", "en", []))
+    assert await taken(outbox) == [ParticipantJoined("q", "Bo", None, []), ParticipantLeft("p", "Ana", "en", [])]
+
+
+async def test_there_is_room_again_once_half_is_taken() -> None:
+    outbox = Outbox(100_000)
+    for n in range(300):
+        outbox.put(Pong(str(n)))
+    waiting = asyncio.ensure_future(outbox.room())
+    await outbox.get()
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    while outbox.bytes > 50_000:
+        await outbox.get()
+    await waiting
+    for n in range(300):
+        outbox.put(Pong(str(n)))
+    waiting = asyncio.ensure_future(outbox.room())
+    outbox.close()
+    await waiting
+
+
+async def test_a_shared_payload_is_encoded_once_per_encoding() -> None:
+    payload, boxes = Payload(Pong("x")), [Outbox(10_000), Outbox(10_000)]
+    for outbox in boxes:
+        outbox.put_shared(payload)
+    taken = [(await outbox.get())[0] for outbox in boxes]
+    frames = [each.frame(codec) for each in taken for codec in (JSON, MSGPACK)]
+    assert frames[0] is frames[2]
+    assert frames[1] is frames[3]
+    assert [JSON.decode_server(frames[0]), MSGPACK.decode_server(frames[1])] == [Pong("x"), Pong("x")]
+
+
+async def test_get_waits_for_a_put() -> None:
+    outbox = Outbox(10_000)
+    getting = asyncio.ensure_future(taken(outbox))
+    await asyncio.sleep(0)
+    assert not getting.done()
+    outbox.put(Pong())
+    assert await getting == [Pong()]
+
+
+async def test_close_hands_out_the_rest_and_then_ends() -> None:
+    outbox = Outbox(10_000)
+    outbox.put(Pong())
+    outbox.close()
+    outbox.put(Pong("late"))
+    assert await taken(outbox) == [Pong()]
+    assert await outbox.get() == []
+
+
+async def test_past_the_bound_it_overflows_once_and_holds_nothing() -> None:
+    overflows: list[bool] = []
+    outbox = Outbox(2_000, on_overflow=lambda: overflows.append(True))
+    for n in range(50):
+        outbox.put(Caption("p", f"u{n}", "Ana", "en", 1, "x" * 100, final=True))
+    assert overflows == [True]
+    assert (outbox.overflowed, outbox.bytes) == (True, 0)
+    assert await outbox.get() == []
+
+
+async def test_the_bound_holds_for_every_kind_of_message() -> None:
+    outbox = Outbox(100_000)
+    for n in range(10):
+        outbox.put(Error("unknown_type", "x" * 10_000, utterance=f"u{n}"))
+    assert outbox.overflowed
+
+
+_puts = st.lists(
+    st.one_of(
+        st.builds(delta, st.text(max_size=3), st.sampled_from("uv"), st.sampled_from(["ja", "de"])),
+        st.builds(final, st.text(max_size=3), st.sampled_from("uv"), st.sampled_from(["ja", "de"])),
+        st.builds(Pong, st.text(max_size=3)),
+        st.none(),  # the writer takes what is there
+    ),
+    max_size=40,
+)
+
+
+@given(_puts)
+def test_however_it_merges_a_reader_ends_up_with_the_same_text(puts: list[ServerMessage | None]) -> None:
+    async def play() -> None:
+        outbox = Outbox(10**9)
+        sent: list[ServerMessage] = []
+        for message in puts:
+            if message is None:
+                if outbox.bytes:
+                    sent += await taken(outbox)
+            else:
+                outbox.put(message)
+        outbox.close()
+        sent += await taken(outbox)
+        assert await outbox.get() == []
+        assert outbox.bytes == 0
+        assert shown(sent) == shown([message for message in puts if message is not None])
+        assert [m for m in sent if isinstance(m, Pong)] == [m for m in puts if isinstance(m, Pong)]
+
+    asyncio.run(play())
+
+
+def shown(messages: list[ServerMessage]) -> dict[tuple[str, str], str]:
+    texts: dict[tuple[str, str], str] = {}
+    for message in messages:
+        match message:
+            case TranslationDelta(utterance=utterance, lang=lang, committed=committed):
+                texts[utterance, lang] = texts.get((utterance, lang), "") + committed
+            case TranslationFinal(utterance=utterance, lang=lang, text=text):
+                texts[utterance, lang] = text
+    return texts

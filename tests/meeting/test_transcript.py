@@ -1,0 +1,372 @@
+"""From a log to a transcript, its cues and its files; the files are read by other people's parsers."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from webvtt import Caption, WebVTT
+
+from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
+from gateway.meeting.transcript import Cue, Transcript, cues, plain_text, subrip, transcript, webvtt
+
+BEGAN_MS = 1_767_607_200_000
+ANA, KENJI = "a1a1a1a1", "b2b2b2b2"
+NAMES = {ANA: "Ana", KENJI: "Kenji"}
+
+
+def said(
+    text: str,
+    *,
+    by: str = ANA,
+    id: str = "1",
+    lang: str = "en",
+    start_ms: int | None = None,
+    end_ms: int | None = None,
+    speaker: str | None = None,
+) -> Said:
+    name = NAMES[by] if speaker is None else speaker
+    return Said(Utterance(id, 1, text, lang, by, name, final=True, start_ms=start_ms, end_ms=end_ms))
+
+
+def translated(text: str, *, by: str = ANA, id: str = "1", lang: str = "ja") -> Translated:
+    return Translated(by, id, NAMES[by], lang, 1, text, Timings(0, 1, 2), tokens=3)
+
+
+def untranslated(*, by: str = ANA, id: str = "1", lang: str = "ja") -> Untranslated:
+    return Untranslated(by, id, NAMES[by], lang, 1, "engine_failed", "It failed.")
+
+
+def log(*events: LoggedEvent | tuple[int, LoggedEvent], first: int = 1) -> list[Publication]:
+    """Events, each with its time of arrival in milliseconds where that matters."""
+    timed = [event if isinstance(event, tuple) else (0, event) for event in events]
+    return [Publication(n, BEGAN_MS + at_ms, event) for n, (at_ms, event) in enumerate(timed, first)]
+
+
+def meeting(*events: LoggedEvent | tuple[int, LoggedEvent]) -> Transcript:
+    return transcript(log(*events))
+
+
+def spans(made: Transcript) -> list[tuple[int, int, str]]:
+    return [(cue.start_ms, cue.end_ms, cue.spoken.utterance.text) for cue in cues(made)]
+
+
+# ---------------------------------------------------------------- from the log
+
+
+def test_utterances_come_as_accepted_with_what_became_of_them() -> None:
+    made = meeting(
+        (5, said("Hello.", start_ms=10, end_ms=20)),
+        said("こんにちは。", by=KENJI, lang="ja"),
+        translated("Hi.", by=KENJI, lang="en"),
+        translated("やあ。"),
+        untranslated(lang="de"),
+    )
+    first, second = made.utterances
+    assert (first.utterance.text, first.utterance.start_ms, first.at_ms) == ("Hello.", 10, BEGAN_MS + 5)
+    assert (first.translations, first.failures) == ({"ja": "やあ。"}, {"de": "engine_failed"})
+    assert (second.translations, second.failures) == ({"en": "Hi."}, {})
+    assert [first.text_in(lang) for lang in ("en", "ja", "de", "fr")] == ["Hello.", "やあ。", None, None]
+
+
+def test_a_later_translation_replaces_a_failure_and_no_failure_a_translation() -> None:
+    (spoken,) = meeting(said("Hello."), untranslated(), translated("やあ。"), untranslated()).utterances
+    assert (spoken.translations, spoken.failures) == ({"ja": "やあ。"}, {})
+
+
+def test_what_was_trimmed_away_leaves_no_trace() -> None:
+    publications = log(translated("?", id="0"), untranslated(id="0"), said("Hello."), first=7)
+    (spoken,) = transcript(publications).utterances
+    assert (spoken.utterance.text, spoken.translations, spoken.failures) == ("Hello.", {}, {})
+
+
+def test_nothing_said() -> None:
+    made = transcript([])
+    assert (made.utterances, cues(made)) == ((), ())
+    assert (subrip(made), plain_text(made), webvtt(made)) == ("", "", "WEBVTT\n")
+
+
+# ---------------------------------------------------------------- when a cue is shown
+
+
+def test_clocks_that_agree_are_one_recording() -> None:
+    made = meeting(
+        (2_500, said("one", start_ms=400, end_ms=2_400)),
+        (6_400, said("two", by=KENJI, start_ms=2_900, end_ms=4_300)),
+        # Arrived late, and tells no more about the clock.
+        (60_000, said("three", id="2", start_ms=5_000, end_ms=7_000)),
+    )
+    assert spans(made) == [(400, 2_400, "one"), (2_900, 4_300, "two"), (5_000, 7_000, "three")]
+
+
+def test_clocks_that_disagree_are_mapped_to_the_time_of_arrival() -> None:
+    made = meeting(
+        (2_500, said("one", start_ms=400, end_ms=2_400)),
+        (6_401, said("two", by=KENJI, start_ms=2_900, end_ms=4_300)),
+        (9_000, said("three", id="2", start_ms=5_000, end_ms=7_000)),
+    )
+    # Ana's clock began at 100, Kenji's at 2101; the first cue begins at 500.
+    assert spans(made) == [(0, 2_000, "one"), (4_501, 5_901, "two"), (4_600, 6_600, "three")]
+
+
+def test_an_utterance_without_times_ends_when_it_arrived() -> None:
+    made = meeting(
+        (10_000, said("x" * 45)),
+        (20_000, said("y", by=KENJI, start_ms=1_000, end_ms=3_000)),
+        (30_000, said("z" * 1_000, id="2")),
+        (40_000, said("one word", id="3", start_ms=5)),
+    )
+    assert [span[:2] for span in spans(made)] == [
+        (0, 3_000),
+        (11_000, 13_000),
+        (16_000, 23_000),
+        (32_000, 33_000),
+    ]
+
+
+def test_many_at_once_keep_their_order() -> None:
+    texts = ["short", "x" * 90, "short too", "y" * 60]
+    made = meeting(*((0, said(text, id=str(n))) for n, text in enumerate(texts)))
+    assert [text for _, _, text in spans(made)] == texts
+
+
+def test_a_position_that_is_the_time_of_day_counts_as_none() -> None:
+    made = meeting((5_000, said("x" * 30, start_ms=BEGAN_MS, end_ms=BEGAN_MS + 5_000)))
+    assert spans(made) == [(0, 2_000, "x" * 30)]
+
+
+def test_speakers_may_talk_at_once_but_nobody_with_themselves() -> None:
+    made = meeting(
+        (9_000, said("one", start_ms=0, end_ms=5_000)),
+        (9_000, said("two", id="2", start_ms=3_000, end_ms=9_000)),
+        (9_000, said("between", by=KENJI, start_ms=1_000, end_ms=8_000)),
+    )
+    assert spans(made) == [(0, 3_000, "one"), (1_000, 8_000, "between"), (3_000, 9_000, "two")]
+
+
+def test_cues_are_by_start_not_by_acceptance() -> None:
+    made = meeting(
+        (9_000, said("later", start_ms=5_000, end_ms=6_000)),
+        (9_000, said("earlier", id="2", start_ms=1_000, end_ms=2_000)),
+    )
+    assert [text for _, _, text in spans(made)] == ["earlier", "later"]
+
+
+def test_every_cue_has_its_shortest_time() -> None:
+    made = meeting(
+        said("one", start_ms=1_000, end_ms=1_000),
+        said("two", id="2", start_ms=1_000, end_ms=1_000),
+        said("three", id="3", start_ms=1_100, end_ms=1_200),
+    )
+    assert spans(made) == [(1_000, 1_300, "one"), (1_300, 1_600, "two"), (1_600, 1_900, "three")]
+
+
+# ---------------------------------------------------------------- files
+
+STANDUP = meeting(
+    (2_500, said("Let us move\nthe launch.", start_ms=400, end_ms=2_400)),
+    (4_400, said("金曜日なら大丈夫です。", by=KENJI, lang="ja", start_ms=2_900, end_ms=4_300)),
+    (4_500, translated("打ち上げを延期しましょう。")),
+    (3_665_100, said("Fine & <good>.", id="2", start_ms=3_663_000, end_ms=3_665_000)),
+    untranslated(id="2"),
+)
+
+
+def test_subrip() -> None:
+    assert subrip(STANDUP) == (
+        "1\n00:00:00,400 --> 00:00:02,400\nAna: Let us move the launch.\n\n"
+        "2\n00:00:02,900 --> 00:00:04,300\nKenji: 金曜日なら大丈夫です。\n\n"
+        "3\n01:01:03,000 --> 01:01:05,000\nAna: Fine & <good>.\n"
+    )
+
+
+def test_subrip_side_by_side_leaves_out_what_is_missing() -> None:
+    assert subrip(STANDUP, ["ja", "en"]) == (
+        "1\n00:00:00,400 --> 00:00:02,400\nAna: 打ち上げを延期しましょう。\nLet us move the launch.\n\n"
+        "2\n00:00:02,900 --> 00:00:04,300\nKenji: 金曜日なら大丈夫です。\n\n"
+        "3\n01:01:03,000 --> 01:01:05,000\nAna: Fine & <good>.\n"
+    )
+    assert subrip(STANDUP, ["fr"]) == ""
+    # Numbered without gap.
+    assert re.findall(r"^\d+$", subrip(STANDUP, ["en"]), re.MULTILINE) == ["1", "2"]
+
+
+def test_webvtt() -> None:
+    assert webvtt(STANDUP, ["en"], note="Meeting standup --> en") == (
+        "WEBVTT\n\nNOTE Meeting standup → en\n\n"
+        "00:00:00.400 --> 00:00:02.400\n<v Ana>Let us move the launch.\n\n"
+        "01:01:03.000 --> 01:01:05.000\n<v Ana>Fine &amp; &lt;good&gt;.\n"
+    )
+    assert webvtt(STANDUP, ["fr"]) == "WEBVTT\n"
+
+
+def test_plain_text() -> None:
+    assert plain_text(STANDUP, ["ja"]) == (
+        "[00:00:00] Ana: 打ち上げを延期しましょう。\n"
+        "[00:00:02] Kenji: 金曜日なら大丈夫です。\n"
+        "[01:01:03] Ana: […]\n"
+    )
+    assert plain_text(STANDUP, ["ja", "en"]) == (
+        "[00:00:00] Ana\n  [ja] 打ち上げを延期しましょう。\n  [en] Let us move the launch.\n\n"
+        "[00:00:02] Kenji\n  [ja] 金曜日なら大丈夫です。\n  [en] […]\n\n"
+        "[01:01:03] Ana\n  [ja] […]\n  [en] Fine & <good>.\n\n"
+    )
+
+
+def test_a_speaker_without_a_name() -> None:
+    made = meeting(said("Hello.", speaker=" \n "), translated("やあ。"))
+    assert "\nHello.\n" in subrip(made)
+    assert "\nHello.\n" in webvtt(made)
+    assert plain_text(made) == "[00:00:00] Hello.\n"
+    assert plain_text(made, ["en", "ja"]) == "[00:00:00]\n  [en] Hello.\n  [ja] やあ。\n\n"
+
+
+def test_a_name_is_no_markup() -> None:
+    made = meeting(said("Hello.", speaker="A<b>\n\nna > &amp; --> Co"))
+    assert "<v A b  na   &amp;amp; --  Co>Hello." in webvtt(made)
+    assert "A<b> na > &amp; → Co: Hello." in subrip(made)
+    assert "<v Ana>Hello." in webvtt(meeting(said("Hello.", speaker="Ana --")))
+
+
+def test_an_empty_translation_is_no_line() -> None:
+    made = meeting(said("Hello."), translated(" \n "))
+    assert subrip(made, ["ja"]) == ""
+    assert plain_text(made, ["ja"]) == "[00:00:00] Ana: […]\n"
+
+
+def test_a_text_cannot_end_its_cue() -> None:
+    attack = (
+        "a\r\n\r\n2\n00:00:00,000 --> 00:00:09,000\u2028\n\x0b\n\nNOTE\x85x\n00:00.000 --> 00:09.000\x00 --\u2029>"
+    )
+    made = meeting(said(attack), translated("00:00:00,000 --> 00:00:09,000"), said("after", id="2"))
+    assert len(captions(subrip(made, ["en", "ja"]), "srt")) == 2
+    assert len(captions(webvtt(made, ["en", "ja"]), "vtt")) == 2
+    assert len(plain_text(made).splitlines()) == 2
+
+
+# ---------------------------------------------------------------- whatever is said, whenever
+
+
+def captions(file: str, format: str) -> list[Caption]:
+    """What a parser finds in a file; none of it may be malformed."""
+    if not file:  # no WebVTT, and a SubRip file without cues
+        assert format == "srt"
+        return []
+    return list(WebVTT.from_buffer(io.StringIO(file), format, strict=format == "vtt").captions)
+
+
+def times(captions: list[Caption]) -> list[tuple[int, int]]:
+    return [(caption.start_time.in_milliseconds(), caption.end_time.in_milliseconds()) for caption in captions]
+
+
+def visible(text: str) -> str:
+    """The text without what its line breaks became, and with SubRip's other arrow."""
+    return re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", re.sub("-[ -] *>", "→", text)).strip()
+
+
+PIECES = [
+    *("\n", "\r\n", "\n\n", "-->", " - -> ", "--", "<b>", "</v>", "&amp;", "&", "1\n", "WEBVTT", "NOTE x"),
+    *("🙂", "👩‍👩‍👧", "שלום", "مرحبا", "字幕"),
+    *("00:00:01,000 --> 00:00:02,000\n", "00:01.000 --> 00:02.000\n"),
+]
+TEXTS = st.lists(
+    st.one_of(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), st.sampled_from(PIECES)), max_size=6
+).map("".join)
+POSITIONS = st.one_of(st.none(), st.integers(0, 20_000), st.integers(0, 2**63))
+
+
+@st.composite
+def meetings(draw: st.DrawFn) -> Transcript:
+    events: list[tuple[int, LoggedEvent]] = []
+    at_ms = 0
+    for n in range(draw(st.integers(0, 8))):
+        at_ms += draw(st.integers(0, 20_000))
+        by = draw(st.sampled_from([ANA, KENJI]))
+        lang = draw(st.sampled_from(["en", "ja"]))
+        times = sorted(draw(st.tuples(POSITIONS, POSITIONS)), key=lambda time: time or 0)
+        utterance = said(
+            draw(TEXTS),
+            by=by,
+            id=str(n),
+            lang=lang,
+            start_ms=times[0],
+            end_ms=times[1],
+            speaker=draw(st.one_of(st.just(NAMES[by]), TEXTS)),
+        )
+        events.append((at_ms, utterance))
+        if draw(st.booleans()):
+            other = "ja" if lang == "en" else "en"
+            events.append((at_ms, translated(draw(TEXTS), by=by, id=str(n), lang=other)))
+    return meeting(*events)
+
+
+LANGUAGES = st.sampled_from([[], ["en"], ["ja"], ["en", "ja"], ["ja", "fr", "en"]])
+
+
+def expected(made: Transcript, languages: list[str]) -> list[tuple[Cue, list[str]]]:
+    """The cues that have a line, and their lines, as far as one sees them."""
+    found = []
+    for cue in cues(made):
+        texts = [cue.spoken.text_in(lang) for lang in languages or [cue.spoken.utterance.lang]]
+        lines = [seen for text in texts if text is not None and (seen := visible(text))]
+        if lines:
+            found.append((cue, lines))
+    return found
+
+
+@given(meetings())
+def test_cues_are_in_order_and_never_empty(made: Transcript) -> None:
+    shown = cues(made)
+    assert sorted(cue.spoken.utterance.key for cue in shown) == sorted(u.utterance.key for u in made.utterances)
+    assert all(cue.start_ms >= 0 and cue.end_ms >= cue.start_ms + 300 for cue in shown)
+    assert all(a.start_ms <= b.start_ms for a, b in pairwise(shown))
+    for participant in (ANA, KENJI):
+        own = [cue for cue in shown if cue.spoken.utterance.participant == participant]
+        assert all(a.end_ms <= b.start_ms for a, b in pairwise(own))
+
+
+@given(meetings(), LANGUAGES)
+@example(meeting(said("1\n00:00:01,000 --> 00:00:02,000\nx", speaker="")), [])
+def test_any_subrip_file_is_read_as_it_was_meant(made: Transcript, languages: list[str]) -> None:
+    file = subrip(made, languages)
+    read, meant = captions(file, "srt"), expected(made, languages)
+    assert times(read) == [(cue.start_ms, cue.end_ms) for cue, _ in meant]
+    assert [block.split("\n")[0] for block in file.split("\n\n") if block] == [
+        str(n + 1) for n in range(len(meant))
+    ]
+    for caption, (cue, lines) in zip(read, meant, strict=True):
+        name = visible(cue.spoken.utterance.speaker)
+        assert visible(caption.raw_text) == visible(f"{name}: {' '.join(lines)}" if name else " ".join(lines))
+        assert len(caption.lines) == len(lines)
+
+
+@given(meetings(), LANGUAGES, TEXTS)
+@example(meeting(said("x", speaker="--")), [], "")
+def test_any_webvtt_file_is_read_as_it_was_meant(made: Transcript, languages: list[str], note: str) -> None:
+    read, meant = captions(webvtt(made, languages, note=note), "vtt"), expected(made, languages)
+    assert times(read) == [(cue.start_ms, cue.end_ms) for cue, _ in meant]
+    for caption, (cue, lines) in zip(read, meant, strict=True):
+        assert visible(html.unescape(caption.text)) == visible(" ".join(lines))
+        assert len(caption.lines) == len(lines)
+        name = visible(re.sub("[<>]", " ", cue.spoken.utterance.speaker)).rstrip("- ")
+        assert visible(html.unescape(caption.voice or "")) == name
+
+
+@given(meetings(), LANGUAGES)
+def test_any_plain_text_has_a_line_for_every_text(made: Transcript, languages: list[str]) -> None:
+    lines = plain_text(made, languages).splitlines()
+    several = len(languages) > 1
+    assert len(lines) == len(made.utterances) * (len(languages) + 2 if several else 1)
+    heads = lines[:: len(languages) + 2] if several else lines
+    assert all(re.match(r"\[\d{2,}:[0-5]\d:[0-5]\d\]", line) for line in heads)
+
+
+@pytest.mark.parametrize("text", ["a\ud800b", "\udfff"])
+def test_half_a_character_is_no_reason_to_fail(text: str) -> None:
+    for file in (subrip(meeting(said(text))), webvtt(meeting(said(text))), plain_text(meeting(said(text)))):
+        assert file.encode()

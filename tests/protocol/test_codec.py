@@ -1,0 +1,180 @@
+"""Frames in, messages or documented errors out; both encodings carry the same messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.domain.errors import GatewayError, InvalidMessage, MessageTooLarge, UnknownType
+from gateway.protocol.codec import CODECS, JSON, MSGPACK, Codec, negotiate
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    Ping,
+    Resume,
+    SessionStarted,
+    TranslationDelta,
+    UtteranceFinal,
+    client_messages,
+    server_messages,
+)
+
+BOTH = pytest.mark.parametrize("codec", CODECS.values(), ids=["json", "msgpack"])
+MAX = 10_000
+
+
+def raw(codec: Codec, value: object) -> str | bytes:
+    data = msgspec.msgpack.encode(value) if codec.binary else msgspec.json.encode(value)
+    return data if codec.binary else data.decode()
+
+
+def refusal(codec: Codec, frame: str | bytes) -> GatewayError:
+    with pytest.raises(GatewayError) as caught:
+        codec.decode(frame, max_bytes=MAX)
+    return caught.value
+
+
+@BOTH
+def test_a_message_survives_the_round_trip(codec: Codec) -> None:
+    message = UtteranceFinal(id="ü", rev=2, text="日本語 🙂", lang="ja", start_ms=1)
+    frame = codec.encode(message)
+    assert isinstance(frame, bytes) == codec.binary
+    assert codec.decode(frame, max_bytes=MAX) == message
+
+
+@BOTH
+def test_a_server_message_survives_the_round_trip(codec: Codec) -> None:
+    message = TranslationDelta("p", "u", "ja", 1, "やあ", "!")
+    assert codec.decode_server(codec.encode(message)) == message
+
+
+@BOTH
+def test_a_client_can_tell_a_newer_gateways_message_from_nonsense(codec: Codec) -> None:
+    with pytest.raises(UnknownType):
+        codec.decode_server(raw(codec, {"type": "poll.opened", "question": "Lunch?"}))
+    with pytest.raises(InvalidMessage):
+        codec.decode_server(raw(codec, {"type": "pong", "nonce": 3}))
+
+
+@BOTH
+def test_unknown_fields_are_ignored(codec: Codec) -> None:
+    frame = raw(codec, {"type": "ping", "nonce": "x", "new": {"deep": [1]}})
+    assert codec.decode(frame, max_bytes=MAX) == Ping(nonce="x")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("value", "cls", "field", "utterance"),
+    [
+        ({"type": "dance", "id": "u"}, UnknownType, "type", "u"),
+        ({"type": 7}, InvalidMessage, "type", None),
+        ({"id": "u"}, InvalidMessage, "type", "u"),
+        ({"type": "utterance.final", "id": "u", "rev": "1", "text": "x"}, InvalidMessage, "rev", "u"),
+        ({"type": "utterance.final", "id": "u", "rev": -1, "text": "x"}, InvalidMessage, "rev", "u"),
+        ({"type": "utterance.final", "id": "u", "rev": 1}, InvalidMessage, "text", "u"),
+        ({"type": "session.start", "reads": ["en", 3]}, InvalidMessage, "reads[...]", None),
+        ({"type": "session.start", "reads": [], "formality": "rude"}, InvalidMessage, "formality", None),
+        ([1, 2], InvalidMessage, None, None),
+        ("text", InvalidMessage, None, None),
+        (None, InvalidMessage, None, None),
+    ],
+)
+def test_what_is_wrong_is_named(
+    codec: Codec, value: object, cls: type[GatewayError], field: str | None, utterance: str | None
+) -> None:
+    error = refusal(codec, raw(codec, value))
+    assert type(error) is cls
+    if field is not None and "..." in field:
+        field = error.field  # msgspec does not tell the index
+    assert (error.field, error.utterance) == (field, utterance)
+
+
+@pytest.mark.parametrize("frame", ["", "{", "nul", '{"type":"ping"} x', "\ud800", "[" * 5000])
+def test_what_is_no_json_is_refused(frame: str) -> None:
+    assert refusal(JSON, frame).code == "invalid_message"
+
+
+@pytest.mark.parametrize("frame", [b"", b"\xc1", b"\x81", b"\x91" * 5000, b"\xff"])
+def test_what_is_no_msgpack_is_refused(frame: bytes) -> None:
+    assert refusal(MSGPACK, frame).code == "invalid_message"
+
+
+def test_the_wrong_kind_of_frame_is_refused() -> None:
+    assert "text frames" in refusal(JSON, b"{}").message
+    assert "binary frames" in refusal(MSGPACK, "{}").message
+
+
+@BOTH
+def test_an_error_echoes_no_more_than_a_name(codec: Codec) -> None:
+    for value in ({"type": "x" * 5_000, "id": "y" * 4_000}, {"type": "session.start", "reads": {"z" * 5_000: 1}}):
+        error = refusal(codec, raw(codec, value))
+        assert len(f"{error.message}{error.field}{error.utterance}") < 400
+
+
+@BOTH
+def test_length_counts_bytes(codec: Codec) -> None:
+    frame = codec.encode(UtteranceFinal(id="u", rev=1, text="日" * 3_400))
+    assert isinstance(refusal(codec, frame), MessageTooLarge)
+
+
+@given(st.text(max_size=200))
+def test_any_text_gives_a_message_or_a_documented_error(frame: str) -> None:
+    try:
+        JSON.decode(frame, max_bytes=MAX)
+    except GatewayError as error:
+        assert error.code in {"invalid_message", "unknown_type"}
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_message_or_a_documented_error(frame: bytes) -> None:
+    try:
+        MSGPACK.decode(frame, max_bytes=MAX)
+    except GatewayError as error:
+        assert error.code in {"invalid_message", "unknown_type"}
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+_fields = st.sampled_from(sorted({field for cls in client_messages() for field in cls.__struct_fields__}))
+_types = st.sampled_from([cls.__struct_config__.tag for cls in client_messages()])
+
+
+@given(_types, st.dictionaries(_fields, _json, max_size=6))
+def test_any_fields_of_a_known_type_give_a_message_or_an_error(tag: Any, fields: dict[str, Any]) -> None:
+    frame = msgspec.json.encode({"type": tag, **fields}).decode()
+    try:
+        JSON.decode(frame, max_bytes=MAX)
+    except GatewayError as error:
+        assert error.code in {"invalid_message", "message_too_large"}
+        assert error.message
+
+
+def test_every_message_has_its_own_type() -> None:
+    tags = [cls.__struct_config__.tag for cls in (*client_messages(), *server_messages())]
+    assert len(set(tags)) == len(tags)
+
+
+class TestNegotiation:
+    def test_without_an_offer_it_is_json(self) -> None:
+        assert negotiate([]) == (JSON, None)
+
+    def test_the_first_known_offer_wins(self) -> None:
+        offer = ["chat", "translation.v1.msgpack", "translation.v1.json"]
+        assert negotiate(offer) == (MSGPACK, "translation.v1.msgpack")
+
+    def test_only_unknown_offers_are_refused_with_the_known_ones(self) -> None:
+        with pytest.raises(InvalidMessage, match=r"translation\.v1\.json"):
+            negotiate(["chat"])
+
+
+def test_what_a_program_prints_of_a_session_does_not_let_others_take_it_over() -> None:
+    started = SessionStarted("secret", "p", "m", "e", 0, None, ["en"], [], [], Limits())
+    for shown in (repr(started), repr(Resume("secret", "e", 7))):
+        assert "secret" not in shown
+        assert "e" in shown

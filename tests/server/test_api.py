@@ -1,0 +1,643 @@
+"""The HTTP endpoints on a real socket, with the simulated engine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import ssl
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from prometheus_client import REGISTRY
+
+from gateway import metrics
+from gateway.config import EngineSettings, Settings
+from gateway.domain.engine import EngineProfile, EngineState, TokenEvent, TranslationRequest
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from gateway.protocol.limits import Limits
+from gateway.server import api
+from gateway.translation.scheduler import Ticket
+from tests.gateways import SCRIPT, Running, running
+
+FROM_TO = {"source_lang": "en", "target_lang": "ja"}
+STREAMED = {"Accept": "text/event-stream"}
+# There is no TLS here. Left to itself, each client reads all certificates of the system first.
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@contextlib.asynccontextmanager
+async def serving(**options: Any) -> AsyncIterator[tuple[Running, httpx.AsyncClient]]:
+    async with (
+        running(**options) as gateway,
+        httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{gateway.port}",
+            timeout=None,  # noqa: S113
+            verify=NO_TLS,
+        ) as client,
+    ):
+        yield gateway, client
+
+
+async def translate(client: httpx.AsyncClient, body: Any, **headers: str) -> httpx.Response:
+    return await client.post("/v1/translate", json=body, headers=headers)
+
+
+def events(text: str) -> list[tuple[str, Any]]:
+    """(event, data) of a stream; comments left out."""
+    found = []
+    for block in text.removesuffix("\n\n").split("\n\n"):
+        if not block.startswith(":"):
+            name, data = block.split("\n")
+            found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+def check_problem(response: httpx.Response, status: int, code: str, field: str | None = None) -> dict[str, Any]:
+    problem: dict[str, Any] = response.json()
+    assert response.headers["content-type"] == "application/problem+json"
+    assert (response.status_code, problem["status"], problem["code"]) == (status, status, code), problem
+    assert problem["field"] == field
+    assert problem["title"]
+    assert problem["detail"]
+    return problem
+
+
+async def until_idle(gateway: Running) -> None:
+    """Until nothing waits or runs, neither here nor in the engine; the suite's timeout is the bound."""
+    scheduler, engine = gateway.gateway.scheduler, gateway.gateway.engine
+    while scheduler.running or scheduler.waiting or engine.capacity().running:
+        await asyncio.sleep(0.005)
+
+
+# ---------------------------------------------------------------- translations
+
+
+async def test_one_text() -> None:
+    async with serving() as (_, client):
+        response = await translate(client, {**FROM_TO, "text": "good morning", "later": "unknown fields are fine"})
+    assert response.status_code == 200
+    assert response.headers["cache-control"] == "no-store"
+    answer = response.json()
+    timings = answer.pop("timings")
+    assert 0 <= timings["queue_ms"] <= timings["first_token_ms"] <= timings["total_ms"]
+    assert timings["total_ms"] > 0
+    assert answer == {
+        "translation": "[ja] good morning",
+        "source_lang": "en",
+        "target_lang": "ja",
+        "tokens": 3,
+        "truncated": False,
+        "warnings": [],
+    }
+
+
+async def test_several_texts_keep_their_order_whichever_ends_first() -> None:
+    texts = ["LONG text first", *(f"text {n}" for n in range(30))]
+    async with serving() as (_, client):
+        answer = (await translate(client, {**FROM_TO, "texts": texts})).json()
+    assert [item["translation"] for item in answer["translations"]] == [
+        " ".join(["[ja] LONG text first"] * 100),
+        *(f"[ja] {text}" for text in texts[1:]),
+    ]
+    assert {*answer} == {"translations", "source_lang", "target_lang", "warnings"}
+    assert {*answer["translations"][0]} == {"translation", "tokens", "truncated", "timings"}
+
+
+async def test_languages_are_normalised() -> None:
+    async with serving() as (_, client):
+        body = {"text": "hi", "source_lang": "en-US", "target_lang": "ja_JP"}
+        answer = (await translate(client, body)).json()
+    assert (answer["source_lang"], answer["target_lang"]) == ("en", "ja")
+
+
+async def test_an_option_the_model_does_not_take_is_a_warning() -> None:
+    body = {**FROM_TO, "text": "hi", "context": "we met", "formality": "formal", "glossary": {"hi": "yo"}}
+    async with serving(script=Script(options=frozenset({"context"}))) as (_, client):
+        answer = (await translate(client, body)).json()
+        streamed = events((await translate(client, body, **STREAMED)).text)
+    assert [(w["code"], w["field"]) for w in answer["warnings"]] == [
+        ("unsupported_option", "glossary"),
+        ("unsupported_option", "formality"),
+    ]
+    assert streamed[-1] == ("done", {**FROM_TO, "warnings": answer["warnings"]})
+
+
+class SpacedEngine(SimulatedEngine):
+    """Begins every translation with what some tokenizers begin with."""
+
+    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        yield TokenEvent(text="", tokens=1)
+        yield TokenEvent(text=" ", tokens=1)
+        async for event in super().generate(request):
+            yield event
+
+
+async def test_leading_space_is_no_part_of_a_translation() -> None:
+    async with serving(engine=SpacedEngine(SCRIPT)) as (_, client):
+        body = {**FROM_TO, "text": "hi"}
+        assert (await translate(client, body)).json()["translation"] == "[ja] hi"
+        streamed = events((await translate(client, body, **STREAMED)).text)
+    assert streamed[0] == ("translation.delta", {"index": 0, "committed": "[ja]"})
+
+
+async def test_a_call_takes_turns_as_its_address_with_unique_ids() -> None:
+    admitted: list[tuple[str, Sequence[TranslationRequest]]] = []
+    async with serving() as (gateway, client):
+        admit = gateway.gateway.scheduler.admit
+
+        def recorded(queue: str, requests: Sequence[TranslationRequest]) -> list[Ticket]:
+            admitted.append((queue, requests))
+            return admit(queue, requests)
+
+        gateway.gateway.scheduler.admit = recorded  # type: ignore[method-assign]
+        await translate(client, {**FROM_TO, "texts": ["a", "b"]})
+        await translate(client, {**FROM_TO, "text": "a"})
+    assert [queue for queue, _ in admitted] == ["http:127.0.0.1"] * 2
+    ids = [request.id for _, requests in admitted for request in requests]
+    assert len(set(ids)) == 3
+    assert all(name.startswith("http-") for name in ids)
+
+
+# ---------------------------------------------------------------- streams
+
+
+async def test_a_stream_shows_tokens_as_they_come_and_ends_with_done() -> None:
+    async with serving() as (_, client):
+        response = await translate(client, {**FROM_TO, "texts": ["one two", "line\nbreak\r\n «…»"]}, **STREAMED)
+    assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["x-accel-buffering"] == "no"
+    received = events(response.text)
+    assert received[-1] == ("done", {**FROM_TO, "warnings": []})
+    for index, expected in enumerate(["[ja] one two", "[ja] line break «…»"]):
+        mine = [(name, data) for name, data in received[:-1] if data["index"] == index]
+        *deltas, (last, final) = mine
+        assert {name for name, _ in deltas} == {"translation.delta"}
+        assert "".join(data["committed"] for _, data in deltas) == expected
+        assert last == "translation.final"
+        assert final["translation"] == expected
+        assert {*final} == {"index", "translation", "tokens", "truncated", "timings"}
+    assert sum(name == "translation.delta" for name, _ in received) > 2
+
+
+async def test_a_text_that_fails_in_a_stream_harms_no_other() -> None:
+    async with serving() as (_, client):
+        received = events((await translate(client, {**FROM_TO, "texts": ["FAIL it", "fine"]}, **STREAMED)).text)
+    ends = {data["index"]: (name, data) for name, data in received[:-1] if name != "translation.delta"}
+    assert ends[0] == (
+        "translation.failed",
+        {"index": 0, "code": "engine_failed", "message": "The script says that this text fails."},
+    )
+    assert ends[1][1]["translation"] == "[ja] fine"
+    assert received[-1][0] == "done"
+
+
+async def test_what_is_refused_before_the_stream_is_a_problem() -> None:
+    async with serving() as (_, client):
+        check_problem(await translate(client, {**FROM_TO, "text": " "}, **STREAMED), 422, "invalid_value", "text")
+
+
+@pytest.mark.parametrize(
+    ("accept", "streamed"),
+    [
+        ("*/*", False),
+        ("application/json", False),
+        ("text/event-stream", True),
+        ("Text/Event-Stream; q=0.5", True),
+        ("application/json, text/event-stream", True),
+        ("application/json, text/event-stream;q=0.9", False),
+        ("text/event-stream;q=0", False),
+        ("text/event-stream;q=much", True),
+        ("application/json;q=0.1, text/event-stream;level=1;q=0.2", True),
+    ],
+)
+async def test_who_asks_for_a_stream_gets_one(accept: str, streamed: bool) -> None:
+    async with serving() as (_, client):
+        response = await translate(client, {**FROM_TO, "text": "hi"}, Accept=accept)
+    assert response.headers["content-type"].startswith("text/event-stream") is streamed
+
+
+# ---------------------------------------------------------------- clients that leave
+
+
+@pytest.mark.parametrize("abrupt", [False, True], ids=["close", "abort"])
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+async def test_a_client_that_leaves_ends_its_generations_in_the_engine(accept: str, abrupt: bool) -> None:
+    body = json.dumps({**FROM_TO, "texts": ["STALL for ever", "LONG text"] * 15}).encode()
+    head = (
+        f"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Accept: {accept}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    async with running() as gateway:
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        writer.write(head.encode() + body)
+        if accept == "text/event-stream":
+            await reader.readuntil(b"translation.delta")
+        while not gateway.gateway.engine.capacity().running:
+            await asyncio.sleep(0.005)
+        assert gateway.gateway.scheduler.waiting > 0
+        if abrupt:
+            writer.transport.abort()
+        else:
+            writer.close()
+        await until_idle(gateway)
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}", verify=NO_TLS) as client:
+            assert (await translate(client, {**FROM_TO, "text": "after"})).status_code == 200
+
+
+async def test_a_client_that_leaves_within_the_body_is_not_an_error() -> None:
+    async with running() as gateway:
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        writer.write(
+            b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 100\r\n\r\n{"
+        )
+        await writer.drain()
+        writer.write_eof()
+        assert await reader.read() == b""
+        writer.close()
+        await writer.wait_closed()
+
+
+@pytest.mark.parametrize("accept", [b"application/json", b"text/event-stream"])
+async def test_a_call_cancelled_before_its_first_step_leaves_nothing_behind(accept: bytes) -> None:
+    async with running() as gateway:
+        scheduler = gateway.gateway.scheduler
+        admit = scheduler.admit
+
+        def admit_and_cancel(queue: str, requests: Sequence[TranslationRequest]) -> list[Ticket]:
+            calling.cancel()  # arrives at the call's next suspension
+            return admit(queue, requests)
+
+        scheduler.admit = admit_and_cancel  # type: ignore[method-assign]
+        body = json.dumps({**FROM_TO, "texts": ["STALL for ever"] * 40}).encode()
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/v1/translate",
+            "query_string": b"",
+            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"accept", accept)],
+        }
+
+        bodies = [body]
+
+        async def receive() -> dict[str, Any]:
+            if not bodies:
+                await asyncio.Event().wait()
+            return {"type": "http.request", "body": bodies.pop(), "more_body": False}
+
+        async def send(_message: Any) -> None:
+            await asyncio.sleep(0)  # as a socket may: the cancellation arrives here, before any text is begun
+
+        calling = asyncio.ensure_future(gateway.gateway.app(scope, receive, send))
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        assert (scheduler.running, scheduler.waiting) == (0, 0)
+        await until_idle(gateway)
+
+
+async def test_a_failed_text_ends_the_others_of_its_call() -> None:
+    async with serving() as (gateway, client):
+        response = await translate(client, {**FROM_TO, "texts": ["STALL a", "STALL b", "FAIL c", "STALL d"]})
+        check_problem(response, 502, "engine_failed", "texts[2]")
+        await until_idle(gateway)
+        check_problem(await translate(client, {**FROM_TO, "text": "FAIL"}), 502, "engine_failed", "text")
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "field"),
+    [
+        (FROM_TO, 400, "invalid_message", "text"),
+        ({**FROM_TO, "text": "a", "texts": ["b"]}, 400, "invalid_message", "text"),
+        ({**FROM_TO, "text": None}, 400, "invalid_message", "text"),
+        ({**FROM_TO, "text": 1}, 400, "invalid_message", "text"),
+        ({**FROM_TO, "texts": ["a", 1]}, 400, "invalid_message", "texts[1]"),
+        ({"text": "a", "source_lang": "en"}, 400, "invalid_message", "target_lang"),
+        ({**FROM_TO, "text": "a", "formality": "rude"}, 400, "invalid_message", "formality"),
+        ([], 400, "invalid_message", None),
+        ({**FROM_TO, "texts": []}, 422, "invalid_value", "texts"),
+        ({**FROM_TO, "texts": ["a", "\n"]}, 422, "invalid_value", "texts[1]"),
+        ({"text": "a", "source_lang": "en", "target_lang": "en-GB"}, 422, "invalid_value", "target_lang"),
+        ({**FROM_TO, "text": "a", "glossary": {"a": " "}}, 422, "invalid_value", "glossary"),
+        (
+            {"text": "a", "source_lang": "tlh", "target_lang": "en"},
+            422,
+            "unsupported_language",
+            "source_lang",
+        ),
+        ({"text": "a", "source_lang": "en", "target_lang": ""}, 422, "unsupported_language", "target_lang"),
+        ({**FROM_TO, "text": "a" * 21}, 422, "limit_exceeded", "text"),
+        ({**FROM_TO, "texts": ["a", "a" * 21]}, 422, "limit_exceeded", "texts[1]"),
+        ({**FROM_TO, "texts": ["a"] * 65}, 422, "limit_exceeded", "texts"),
+        ({**FROM_TO, "text": "a", "context": "c" * 31}, 422, "limit_exceeded", "context"),
+        (
+            {**FROM_TO, "text": "a", "glossary": {"a": "b", "c": "d", "e": "f"}},
+            422,
+            "limit_exceeded",
+            "glossary",
+        ),
+        ({**FROM_TO, "text": "a", "glossary": {"a": "b" * 11}}, 422, "limit_exceeded", "glossary"),
+    ],
+)
+async def test_what_cannot_be_used_is_named(body: Any, status: int, code: str, field: str | None) -> None:
+    limits = Limits(text_chars=20, context_chars=30, glossary_terms=2, term_chars=10)
+    async with serving(settings=Settings(limits=limits)) as (_, client):
+        problem = check_problem(await translate(client, body), status, code, field)
+        meaning = (await client.get(problem["type"])).json()
+    assert (meaning["code"], meaning["status"], meaning["retryable"]) == (code, status, problem["retryable"])
+
+
+async def test_what_is_exactly_at_the_limits_is_taken() -> None:
+    limits = Limits(text_chars=5, context_chars=6, glossary_terms=1, term_chars=4)
+    body = {**FROM_TO, "texts": ["a" * 5] * 64, "context": "c" * 6, "glossary": {"t" * 4: "u" * 4}}
+    async with serving(settings=Settings(limits=limits)) as (_, client):
+        assert (await translate(client, body)).status_code == 200
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"text": "\xff"}', b"[" * 100_000])
+async def test_a_body_that_is_not_json(content: bytes) -> None:
+    async with serving() as (_, client):
+        headers = {"Content-Type": "application/json; charset=utf-8"}
+        response = await client.post("/v1/translate", content=content, headers=headers)
+    check_problem(response, 400, "invalid_message")
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["declared", "chunked"])
+async def test_a_body_too_large_is_not_read_to_its_end(chunked: bool) -> None:
+    content = b" " * (api.BODY_BYTES + 1)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for start in range(0, len(content), 65_536):
+            yield content[start : start + 65_536]
+
+    async with serving() as (_, client):
+        headers = {"Content-Type": "application/json"}
+        response = await client.post("/v1/translate", content=chunks() if chunked else content, headers=headers)
+        check_problem(response, 413, "message_too_large")
+        fits = json.dumps({**FROM_TO, "text": "hi"}).encode().rjust(api.BODY_BYTES)
+        response = await client.post("/v1/translate", content=fits, headers=headers)
+        assert response.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+    ],
+)
+async def test_a_body_that_is_not_sent_as_json(headers: dict[str, str]) -> None:
+    async with serving() as (_, client):
+        content = json.dumps({**FROM_TO, "text": "hi"})
+        response = await client.post("/v1/translate", content=content.encode(), headers=headers)
+    assert check_problem(response, 415, "unsupported_media_type")["type"] == "about:blank"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code", "header"),
+    [
+        ("GET", "/v1/nothing", 404, "not_found", None),
+        ("POST", "/v1/translate/", 404, "not_found", None),
+        ("GET", "/v1/", 404, "not_found", None),
+        ("GET", "/errors/nothing", 404, "not_found", None),
+        ("GET", "/v1/translate", 405, "method_not_allowed", ("allow", "POST")),
+        ("DELETE", "/v1/languages", 405, "method_not_allowed", ("allow", "GET, HEAD")),
+        ("POST", "/readyz", 405, "method_not_allowed", ("allow", "GET, HEAD")),
+        ("GET", "/v1/stream", 426, "upgrade_required", ("upgrade", "websocket")),
+    ],
+)
+async def test_addresses_and_methods(
+    method: str, path: str, status: int, code: str, header: tuple[str, str] | None
+) -> None:
+    async with serving() as (_, client):
+        response = await client.request(method, path)
+    check_problem(response, status, code)
+    if header is not None:
+        assert response.headers[header[0]] == header[1]
+
+
+async def test_a_full_queue_refuses_the_whole_call_and_says_when_to_retry() -> None:
+    script = Script(max_running=1, rules=(Rule("STALL", stall_after=0),))
+    async with serving(settings=Settings(max_waiting=4), script=script) as (gateway, client):
+        # One place in the engine, two of lookahead, two to wait.
+        response = await translate(client, {**FROM_TO, "texts": ["STALL"] * 6})
+        problem = check_problem(response, 503, "overloaded")
+        assert (problem["retryable"], problem["retry_after_ms"]) == (True, 1_000)
+        assert response.headers["retry-after"] == "1"
+        assert (gateway.gateway.scheduler.running, gateway.gateway.scheduler.waiting) == (0, 0)
+        assert (await translate(client, {**FROM_TO, "texts": ["fine"] * 5})).status_code == 200
+
+
+class BrokenEngine(SimulatedEngine):
+    """Has a bug."""
+
+    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        if "bug" in request.text:
+            raise ZeroDivisionError
+        async for event in super().generate(request):
+            yield event
+
+
+async def test_a_bug_in_the_engine_is_the_failure_of_one_text() -> None:
+    async with serving(engine=BrokenEngine(SCRIPT)) as (_, client):
+        check_problem(
+            await translate(client, {**FROM_TO, "texts": ["a", "bug"]}), 502, "engine_failed", "texts[1]"
+        )
+        received = events((await translate(client, {**FROM_TO, "texts": ["a", "bug"]}, **STREAMED)).text)
+    assert {name for name, _ in received} == {
+        "translation.delta",
+        "translation.final",
+        "translation.failed",
+        "done",
+    }
+
+
+async def test_a_bug_in_the_gateway_is_a_problem_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(names: list[str]) -> bytes:
+        raise ZeroDivisionError("secret")
+
+    async with serving() as (_, client):
+        monkeypatch.setattr(metrics, "exposition", broken)
+        response = await client.get("/metrics")
+    check_problem(response, 500, "internal")
+    assert "secret" not in response.text
+
+
+async def test_errors_and_outcomes_are_counted() -> None:
+    def errors(code: str) -> float:
+        return REGISTRY.get_sample_value("gateway_errors_total", {"code": code}) or 0.0
+
+    def outcomes(outcome: str) -> float:
+        labels = {"outcome": outcome, "lang": "de"}
+        return REGISTRY.get_sample_value("gateway_translations_total", labels) or 0.0
+
+    codes = ("engine_failed", "not_found", "invalid_value")
+    before = [errors(code) for code in codes]
+    ended = [outcomes(outcome) for outcome in ("final", "engine_failed", "cancelled")]
+    to_german = {"source_lang": "en", "target_lang": "de"}
+    async with serving() as (_, client):
+        await translate(client, {**to_german, "texts": ["FAIL", "fine"]}, **STREAMED)
+        await translate(client, {**to_german, "texts": ["FAIL", "STALL"]})
+        await translate(client, {**to_german, "text": " "})
+        await client.get("/v1/nothing")
+        page = (await client.get("/metrics")).text
+    assert [errors(code) - was for code, was in zip(codes, before, strict=True)] == [2, 1, 1]
+    now = [outcomes(outcome) for outcome in ("final", "engine_failed", "cancelled")]
+    assert [new - old for new, old in zip(now, ended, strict=True)] == [1, 2, 1]
+    assert 'gateway_errors_total{code="not_found"}' in page
+
+
+async def test_some_metrics_can_be_asked_for_by_name() -> None:
+    async with serving() as (_, client):
+        response = await client.get("/metrics?name[]=gateway_sessions&name[]=gateway_tokens_total&name[]=nothing")
+    samples = {line.split()[0] for line in response.text.splitlines() if not line.startswith("#")}
+    assert samples == {"gateway_sessions", "gateway_tokens_total"}
+
+
+async def test_pages_of_metrics_are_written_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on, together = threading.Event(), threading.Event(), []
+
+    def slow(names: list[str]) -> bytes:
+        together.append(names)
+        begun.set()
+        assert go_on.wait(10)
+        return b""
+
+    async with serving() as (_, client):
+        monkeypatch.setattr(metrics, "exposition", slow)
+        asked = [asyncio.create_task(client.get(f"/metrics?name[]={number}")) for number in range(3)]
+        await asyncio.to_thread(begun.wait, 10)
+        # Answered behind all three on the one event loop: by then each of them has been taken up.
+        await client.get("/healthz")
+        assert len(together) == 1
+        go_on.set()
+        assert [response.status_code for response in await asyncio.gather(*asked)] == [200] * 3
+
+
+# ---------------------------------------------------------------- health, readiness, languages
+
+
+class UnknownEngine(SimulatedEngine):
+    """Does not know what its model can do before it is loaded."""
+
+    def profile(self) -> EngineProfile:
+        self._check()
+        return super().profile()
+
+
+async def test_while_the_engine_loads() -> None:
+    async with serving(engine=UnknownEngine(Script(load_s=3_600))) as (_, client):
+        assert (await client.get("/healthz")).json() == {"status": "alive"}
+        ready = await client.get("/readyz")
+        assert (ready.status_code, ready.json()["status"]) == (503, "starting")
+        assert "loading" in ready.json()["reason"]
+        for response in (
+            await translate(client, {**FROM_TO, "text": "hi"}),
+            await client.get("/v1/languages"),
+        ):
+            problem = check_problem(response, 503, "engine_unavailable")
+            assert problem["retryable"]
+            assert int(response.headers["retry-after"]) * 1_000 == problem["retry_after_ms"]
+
+
+async def test_when_the_engine_is_ready_has_died_or_was_stopped() -> None:
+    settings = Settings(engine=EngineSettings(max_restarts=1, restart_backoff_s=3_600))
+    async with serving(settings=settings) as (gateway, client):
+        ready = await client.get("/readyz")
+        assert (ready.status_code, ready.json()) == (
+            200,
+            {"status": "ready", "reason": "", "running": 0, "waiting": 0},
+        )
+        gateway.kill_engine("out of memory")
+        ready = await client.get("/readyz")
+        assert (ready.status_code, ready.json()["status"]) == (200, "restarting")
+        assert "is being started again" in ready.json()["reason"]
+        await gateway.gateway.engine.stop()
+        assert (await client.get("/readyz")).json()["status"] == "draining"
+        assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_when_the_engine_died_too_often() -> None:
+    async with serving(settings=Settings(engine=EngineSettings(max_restarts=0))) as (gateway, client):
+        gateway.kill_engine("out of memory")
+        while gateway.gateway.engine.health().state is not EngineState.FAILED:
+            await asyncio.sleep(0.005)
+        ready = await client.get("/readyz")
+        assert (ready.status_code, ready.json()["status"]) == (503, "failed")
+        assert "in a row" in ready.json()["reason"]
+
+
+async def test_a_text_that_is_not_done_in_time_is_named() -> None:
+    async with serving(settings=Settings(utterance_deadline_s=1)) as (_, client):
+        check_problem(
+            await translate(client, {**FROM_TO, "texts": ["a", "STALL"]}), 504, "deadline_exceeded", "texts[1]"
+        )
+        check_problem(await translate(client, {**FROM_TO, "text": "STALL"}), 504, "deadline_exceeded", "text")
+
+
+async def test_a_draining_gateway_finishes_what_it_took_and_takes_no_more() -> None:
+    async with serving() as (gateway, client):
+        taken = asyncio.ensure_future(translate(client, {**FROM_TO, "text": "SLOW text"}))
+        while not gateway.gateway.scheduler.running:
+            await asyncio.sleep(0.005)
+        draining = asyncio.ensure_future(gateway.gateway.drain())
+        while not gateway.gateway.scheduler.draining:
+            await asyncio.sleep(0.005)
+        ready = await client.get("/readyz")
+        assert (ready.status_code, ready.json()["status"]) == (503, "draining")
+        response = await translate(client, {**FROM_TO, "text": "late"})
+        check_problem(response, 503, "draining")
+        assert response.headers["retry-after"] == "1"
+        assert (await taken).json()["translation"] == "[ja] SLOW text"
+        await draining
+
+
+async def test_languages() -> None:
+    script = Script(languages=("en", "zh-hant", "xx"), options=frozenset({"glossary", "context"}))
+    async with serving(script=script) as (_, client):
+        assert (await client.get("/v1/languages")).json() == {
+            "languages": [
+                {"tag": "en", "name": "English"},
+                {"tag": "zh-hant", "name": "Traditional Chinese"},
+                {"tag": "xx", "name": "xx"},
+            ],
+            "options": ["context", "glossary"],
+            "model": "simulated",
+            "family": "simulated",
+            "limits": msgspec.to_builtins(Limits()),
+        }
+
+
+@pytest.mark.parametrize(
+    ("path", "media_type"),
+    [
+        ("/healthz", "application/json"),
+        ("/readyz", "application/json"),
+        ("/v1/languages", "application/json"),
+        ("/metrics", "text/plain"),
+        ("/openapi.json", "application/json"),
+        ("/asyncapi.json", "application/json"),
+        ("/errors/overloaded", "application/json"),
+    ],
+)
+async def test_head_goes_with_get(path: str, media_type: str) -> None:
+    async with serving() as (_, client):
+        got = await client.get(path)
+        head = await client.head(path)
+    assert (got.status_code, head.status_code) == (200, 200)
+    assert got.headers["content-type"].startswith(media_type)
+    assert got.content
+    assert head.content == b""
+    assert head.headers["content-type"] == got.headers["content-type"]

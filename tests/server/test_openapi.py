@@ -1,0 +1,320 @@
+"""`/asyncapi.json` and `/openapi.json`: they say all there is, and what they say is true."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import httpx
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator
+from starlette.routing import Route
+
+from gateway.domain.engine import EngineProfile
+from gateway.domain.errors import CloseCode, error_classes
+from gateway.engines.simulated import SimulatedEngine
+from gateway.protocol.asyncapi import CLOSE_CODES, asyncapi
+from gateway.protocol.codec import CODECS, JSON
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    ClientMessage,
+    ServerMessage,
+    SessionStart,
+    TranslationFinal,
+    UtteranceFinal,
+    client_messages,
+    server_messages,
+)
+from gateway.server import api
+from gateway.server.bodies import (
+    HTTP_ERRORS,
+    HTTP_STATUSES,
+    QR_ERRORS,
+    TRANSCRIPT_ERRORS,
+    TRANSCRIPT_MEDIA_TYPES,
+    TRANSLATE_ERRORS,
+    decode_body,
+    plan,
+)
+from gateway.server.openapi import openapi
+from gateway.stores.memory_log import MemoryEventLog
+from gateway.translation.scheduler import Scheduler
+from tests.gateways import running
+
+ASYNCAPI = asyncapi()
+OPENAPI = openapi(limits=Limits(), batch_texts=64, body_bytes=1_000)
+DOCUMENTS = [ASYNCAPI, OPENAPI]
+MESSAGES = [*client_messages(), *server_messages()]
+TRANSCRIPT = "/v1/meetings/{meeting}/transcript.{format}"
+
+
+def nodes(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object of a document."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from nodes(inner)
+
+
+def resolve(document: Any, ref: str) -> Any:
+    for step in ref.removeprefix("#/").split("/"):
+        document = document[step.replace("~1", "/").replace("~0", "~")]
+    return document
+
+
+def validator(document: Any, ref: str) -> Draft202012Validator:
+    # The references are relative to the whole document.
+    return Draft202012Validator({**document, "$ref": ref})
+
+
+def tag(cls: type[msgspec.Struct]) -> str:
+    return str(cls.__struct_config__.tag)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=["asyncapi", "openapi"])
+def test_a_document_is_plain_json_whose_references_resolve(document: Any) -> None:
+    assert json.loads(msgspec.json.encode(document)) == json.loads(json.dumps(document))
+    refs = [node["$ref"] for node in nodes(document) if "$ref" in node]
+    assert refs
+    for ref in refs:
+        assert resolve(document, ref) is not None
+    for schema in document["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+        assert schema["description"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=["asyncapi", "openapi"])
+def test_every_schema_of_a_document_is_used(document: Any) -> None:
+    refs = {node["$ref"] for node in nodes(document) if "$ref" in node}
+    assert {f"#/components/schemas/{name}" for name in document["components"]["schemas"]} <= refs
+
+
+# ---------------------------------------------------------------- AsyncAPI
+
+
+def test_the_unions_and_the_lists_of_messages_agree() -> None:
+    assert set(get_args(ClientMessage)) == set(client_messages())
+    assert set(get_args(ServerMessage)) == set(server_messages())
+
+
+def test_every_message_goes_its_way_with_its_docstring() -> None:
+    def sent_by(operation: str) -> list[str]:
+        refs = [message["$ref"] for message in ASYNCAPI["operations"][operation]["messages"]]
+        # Through the channel to the component, as the specification asks.
+        return [resolve(ASYNCAPI, resolve(ASYNCAPI, ref)["$ref"])["name"] for ref in refs]
+
+    assert sent_by("fromClient") == [tag(cls) for cls in client_messages()]
+    assert sent_by("toClient") == [tag(cls) for cls in server_messages()]
+    assert ASYNCAPI["operations"]["fromClient"]["action"] == "receive"
+    assert ASYNCAPI["operations"]["toClient"]["action"] == "send"
+    for cls in MESSAGES:
+        summary = ASYNCAPI["components"]["messages"][tag(cls)]["summary"]
+        assert cls.__doc__ is not None
+        assert summary.split() == cls.__doc__.split()
+
+
+@pytest.mark.parametrize("cls", MESSAGES, ids=tag)
+def test_every_field_is_described_under_its_name(cls: type[msgspec.Struct]) -> None:
+    payload = ASYNCAPI["components"]["messages"][tag(cls)]["payload"]["$ref"]
+    schema = resolve(ASYNCAPI, payload)
+    assert set(schema["properties"]) == {"type", *cls.__struct_encode_fields__}
+    assert schema["properties"]["type"]["enum"] == [tag(cls)]
+    required = {"type", *(f.encode_name for f in msgspec.structs.fields(cls) if f.required)}
+    assert set(schema["required"]) == required
+
+
+def example(schema: Any, *, full: bool) -> Any:
+    """A value that a schema allows: with every property, or with the required ones alone."""
+    if "$ref" in schema:
+        return example(resolve(ASYNCAPI, schema["$ref"]), full=full)
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "anyOf" in schema:
+        return example(schema["anyOf"][0 if full else -1], full=full)
+    match schema["type"]:
+        case "object":
+            properties = schema.get("properties", {})
+            made = {
+                name: example(inner, full=full)
+                for name, inner in properties.items()
+                if full or name in schema["required"]
+            }
+            if extra := schema.get("additionalProperties"):
+                made["en"] = example(extra, full=full)
+            return made
+        case "array":
+            return [example(schema["items"], full=full)]
+        case "integer":
+            return schema.get("minimum", 7)
+        case kind:
+            return {"string": "ja", "number": 1.5, "boolean": True, "null": None}[kind]
+
+
+@pytest.mark.parametrize("full", [True, False], ids=["full", "least"])
+@pytest.mark.parametrize("cls", MESSAGES, ids=tag)
+def test_what_the_schema_allows_decodes_and_what_is_encoded_fits_the_schema(
+    cls: type[msgspec.Struct], full: bool
+) -> None:
+    ref = ASYNCAPI["components"]["messages"][tag(cls)]["payload"]["$ref"]
+    payload = example({"$ref": ref}, full=full)
+    check = validator(ASYNCAPI, ref)
+    check.validate(payload)
+    frame = json.dumps(payload)
+    message = JSON.decode(frame, max_bytes=10_000) if cls in client_messages() else JSON.decode_server(frame)
+    assert type(message) is cls
+    encoded = json.loads(JSON.encode(message))
+    check.validate(encoded)
+    for name, value in payload.items():
+        assert value == {} or encoded[name] == value
+    assert not check.is_valid({**payload, "type": "something.else"})
+
+
+def test_errors_closes_and_subprotocols_are_all_there() -> None:
+    listed = {item["code"]: item for item in ASYNCAPI["x-error-codes"]}
+    assert len(listed) == len(ASYNCAPI["x-error-codes"])
+    assert set(listed) == {cls.code for cls in error_classes()}
+    for cls in error_classes():
+        if not cls.__subclasses__():
+            assert cls.__doc__ is not None
+            assert listed[cls.code]["meaning"] == " ".join(cls.__doc__.split())
+            assert listed[cls.code]["retryable"] is cls.retryable
+    channel = ASYNCAPI["channels"]["stream"]
+    assert {close["code"] for close in channel["x-close-codes"]} == set(CloseCode) == set(CLOSE_CODES)
+    headers = channel["bindings"]["ws"]["headers"]["properties"]
+    assert headers["Sec-WebSocket-Protocol"]["enum"] == list(CODECS)
+    assert channel["address"] == "/v1/stream"
+
+
+# ---------------------------------------------------------------- OpenAPI
+
+
+def test_every_route_is_documented_and_no_other() -> None:
+    engine = SimulatedEngine()
+    scheduler = Scheduler(engine, max_waiting=1)
+    routes = api.routes(scheduler=scheduler, engine=engine, limits=Limits(), log=MemoryEventLog())
+    served = {route.path for route in routes if isinstance(route, Route)}
+    assert served - {"/v1/stream", "/v1/{rest:path}"} == set(OPENAPI["paths"])
+
+
+def test_the_limits_of_this_gateway_are_in_the_schema() -> None:
+    limits = Limits(text_chars=3, context_chars=4, glossary_terms=1, term_chars=2)
+    document = openapi(limits=limits, batch_texts=2, body_bytes=77)
+    assert "77 bytes" in document["paths"]["/v1/translate"]["post"]["description"]
+    check = validator(document, "#/components/schemas/TranslateBody")
+    base = {"source_lang": "en", "target_lang": "ja"}
+    for fits in (
+        {"text": "abc"},
+        {"texts": ["abc", "abc"], "context": "abcd", "glossary": {"ab": "cd"}, "formality": "formal"},
+        {"text": "a", "context": None, "glossary": None, "formality": None},
+    ):
+        check.validate({**base, **fits})
+        decode_body(json.dumps({**base, **fits}).encode())
+    refused: list[dict[str, Any]] = [
+        {},
+        {"text": "a", "texts": ["a"]},
+        {"text": "abcd"},
+        {"text": ""},
+        {"texts": []},
+        {"texts": ["abcd"]},
+        {"texts": ["a", "b", "c"]},
+        {"text": "a", "context": "abcde"},
+        {"text": "a", "glossary": {"a": "b", "c": "d"}},
+        {"text": "a", "glossary": {"abc": "d"}},
+        {"text": "a", "glossary": {"a": "bcd"}},
+        {"text": "a", "formality": "rude"},
+    ]
+    for wrong in refused:
+        assert not check.is_valid({**base, **wrong}), wrong
+
+
+def test_the_examples_can_be_sent() -> None:
+    content = OPENAPI["paths"]["/v1/translate"]["post"]["requestBody"]["content"]["application/json"]
+    check = validator(OPENAPI, content["schema"]["$ref"])
+    profile = EngineProfile("m", "f", languages=("en", "de", "ja"))
+    for item in content["examples"].values():
+        check.validate(item["value"])
+        body = decode_body(json.dumps(item["value"]).encode())
+        requests, _ = plan(body, id_prefix="x", profile=profile, limits=Limits(), batch_texts=64)
+        assert requests
+
+
+async def test_real_answers_fit_their_schemas() -> None:
+    base = {"source_lang": "en", "target_lang": "ja"}
+    calls: list[tuple[str, str, dict[str, Any] | None, dict[str, str]]] = [
+        ("post", "/v1/translate", {**base, "text": "hi", "formality": "formal"}, {}),
+        ("post", "/v1/translate", {**base, "texts": ["hi", "ho"]}, {}),
+        ("post", "/v1/translate", {**base, "text": 1}, {}),
+        ("post", "/v1/translate", {**base, "text": ""}, {}),
+        ("post", "/v1/translate", {**base, "text": "FAIL"}, {}),
+        ("post", "/v1/translate", {**base, "texts": ["FAIL", "fine"]}, {"Accept": "text/event-stream"}),
+        *(("get", path, None, {}) for path in OPENAPI["paths"] if path not in ("/v1/translate", TRANSCRIPT)),
+        ("get", "/errors/overloaded", None, {}),
+        ("get", "/qr.svg?link=https://example.org/", None, {}),
+        *(
+            ("get", f"/v1/meetings/{meeting}/transcript.{format}?lang=ja,de", None, {})
+            for meeting in ("standup", "nobody-came")
+            for format in TRANSCRIPT_MEDIA_TYPES
+        ),
+    ]
+    seen = set()
+    async with running() as gateway, httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client:
+        async with gateway.peer() as peer:
+            await peer.send(SessionStart(reads=["ja"], speaks="en", meeting="standup", name="Ana"))
+            await peer.send(UtteranceFinal("1", 1, "hi"))
+            await peer.until(TranslationFinal)
+        for method, path, body, headers in calls:
+            response = await client.request(method, path, json=body, headers=headers)
+            address = re.sub("(?<=^/errors/).*", "{code}", path)
+            address = TRANSCRIPT if address.startswith("/v1/meetings/") else address.partition("?")[0]
+            documented = OPENAPI["paths"][address][method]
+            content = documented["responses"][str(response.status_code)]["content"]
+            media_type = response.headers["content-type"].partition(";")[0]
+            seen.add((response.status_code, media_type))
+            schema = content[media_type].get("schema")
+            if media_type == "text/event-stream":
+                for block in response.text.removesuffix("\n\n").split("\n\n"):
+                    name, data = block.split("\n")
+                    ref = content[media_type]["x-events"][name.removeprefix("event: ")]["$ref"]
+                    validator(OPENAPI, ref).validate(json.loads(data.removeprefix("data: ")))
+            elif "json" in media_type and schema is not None:
+                Draft202012Validator({**OPENAPI, **schema}).validate(response.json())
+    assert seen == {
+        (200, "application/json"),
+        (200, "text/event-stream"),
+        (200, "text/plain"),
+        (200, "text/vtt"),
+        (200, "application/x-subrip"),
+        (200, "image/svg+xml"),
+        (400, "application/problem+json"),
+        (404, "application/problem+json"),
+        (422, "application/problem+json"),
+        (502, "application/problem+json"),
+    }
+
+
+def test_every_error_code_of_http_is_listed() -> None:
+    listed = {item["code"]: item["status"] for item in OPENAPI["x-error-codes"]}
+    assert listed.items() >= {cls.code: cls.http_status for cls in HTTP_ERRORS}.items()
+    assert sorted(listed.values()) == sorted([*(cls.http_status for cls in HTTP_ERRORS), *HTTP_STATUSES])
+    for operation, errors, of_http in (
+        (OPENAPI["paths"]["/v1/translate"]["post"], TRANSLATE_ERRORS, {415}),
+        (OPENAPI["paths"][TRANSCRIPT]["get"], TRANSCRIPT_ERRORS, {404}),
+        (OPENAPI["paths"]["/qr.svg"]["get"], QR_ERRORS, set[int]()),
+    ):
+        described = operation["responses"]
+        assert {int(status) for status in described} == {200, *of_http, *(cls.http_status for cls in errors)}
+        for cls in errors:
+            assert f"`{cls.code}`" in described[str(cls.http_status)]["description"]
+
+
+async def test_the_documents_are_served_with_the_limits_in_force() -> None:
+    async with running() as gateway, httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client:
+        assert (await client.get("/asyncapi.json")).json() == json.loads(json.dumps(ASYNCAPI))
+        limits = gateway.gateway.settings.limits
+        expected = openapi(limits=limits, batch_texts=64, body_bytes=api.BODY_BYTES)
+        assert (await client.get("/openapi.json")).json() == json.loads(json.dumps(expected))

@@ -1,0 +1,358 @@
+"""Transcripts over HTTP: which meeting, which languages, which format; and a log that changes while it is read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from gateway.domain.engine import EngineProfile, TokenEvent, TranslationRequest
+from gateway.domain.errors import EngineUnavailable, LogUnavailable
+from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Translated, Untranslated, Utterance
+from gateway.domain.ports import Engine, EventLog
+from gateway.engines.simulated import Script, SimulatedEngine
+from gateway.protocol.limits import Limits
+from gateway.server import api
+from gateway.stores.memory_log import MemoryEventLog
+from gateway.translation.scheduler import Scheduler
+from tests.gateways import running
+
+FORMATS = {
+    "json": "application/json",
+    "txt": "text/plain; charset=utf-8",
+    "srt": "application/x-subrip",
+    "vtt": "text/vtt; charset=utf-8",
+}
+BEGAN_S = 1_767_607_200.0
+
+
+def said(n: int, text: str, lang: str = "en", participant: str = "a1a1a1a1", **times: Any) -> Said:
+    name = {"a1a1a1a1": "Ana", "b2b2b2b2": "Kenji"}[participant]
+    return Said(Utterance(str(n), 1, text, lang, participant, name, final=True, **times))
+
+
+def translated(n: int, text: str, lang: str = "ja") -> Translated:
+    return Translated("a1a1a1a1", str(n), "Ana", lang, 1, text, Timings(0, 1, 2), tokens=2)
+
+
+STANDUP: tuple[LoggedEvent, ...] = (
+    said(1, "Good morning.", start_ms=400, end_ms=1_400),
+    translated(1, "おはよう。"),
+    said(2, "金曜日。", "ja", "b2b2b2b2"),
+    Untranslated("a1a1a1a1", "1", "Ana", "de", 1, "engine_failed", "It failed."),
+)
+
+
+async def log_of(*events: LoggedEvent, meeting: str = "standup", **bounds: Any) -> MemoryEventLog:
+    """A log in which a second passes before each event."""
+    seconds = iter(range(1_000_000))
+    log = MemoryEventLog(wall_clock=lambda: BEGAN_S + next(seconds), **bounds)
+    for event in events:
+        await log.append(meeting, event)
+    return log
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    log: EventLog, engine: Engine | None = None, limits: Limits | None = None
+) -> AsyncIterator[httpx.AsyncClient]:
+    if engine is None:
+        engine = SimulatedEngine(Script(languages=("en", "ja", "de", "zh-hant")))
+        await engine.start()
+    scheduler = Scheduler(engine, max_waiting=1)
+    routes = api.routes(scheduler=scheduler, engine=engine, limits=limits or Limits(), log=log)
+    transport = httpx.ASGITransport(Starlette(routes=routes))
+    async with httpx.AsyncClient(transport=transport, base_url="http://gateway/v1/meetings") as client:
+        yield client
+
+
+def check_problem(response: httpx.Response, status: int, code: str, field: str | None = None) -> dict[str, Any]:
+    problem: dict[str, Any] = response.json()
+    assert response.headers["content-type"] == "application/problem+json"
+    assert (response.status_code, problem["status"], problem["code"]) == (status, status, code), problem
+    assert problem["field"] == field
+    return problem
+
+
+# ---------------------------------------------------------------- what is asked for
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_file_says_what_it_is(format: str) -> None:
+    async with serving(await log_of(*STANDUP)) as client:
+        response = await client.get(f"/standup/transcript.{format}")
+        in_two = await client.get(f"/standup/transcript.{format}?lang=ja,zh-TW")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == FORMATS[format]
+    assert response.headers["content-disposition"] == f'inline; filename="standup.{format}"'
+    assert in_two.headers["content-disposition"] == f'inline; filename="standup.ja-zh-hant.{format}"'
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert "Good morning." in response.content.decode()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_head_goes_with_get(format: str) -> None:
+    async with (
+        running() as gateway,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}/v1/meetings/standup") as client,
+    ):
+        await gateway.gateway.log.append("standup", STANDUP[0])
+        got = await client.get(f"/transcript.{format}")
+        head = await client.head(f"/transcript.{format}")
+    assert (got.status_code, head.status_code, head.content) == (200, 200, b"")
+    assert "Good morning." in got.text
+    for name in ("content-type", "content-length", "content-disposition"):
+        assert head.headers[name] == got.headers[name]
+
+
+async def test_json_has_everything_by_language() -> None:
+    async with serving(await log_of(*STANDUP)) as client:
+        answer = (await client.get("/standup/transcript.json", params={"lang": "ja, de,en_US"})).json()
+    assert len(answer.pop("epoch")) > 0
+    assert answer == {
+        "meeting": "standup",
+        "from_offset": 1,
+        "to_offset": 4,
+        "complete": True,
+        "languages": ["ja", "de", "en"],
+        "utterances": [
+            {
+                "participant": "a1a1a1a1",
+                "utterance": "1",
+                "speaker": "Ana",
+                "lang": "en",
+                "rev": 1,
+                "text": "Good morning.",
+                "at_ms": BEGAN_S * 1_000,
+                "start_ms": 400,
+                "end_ms": 1_400,
+                "translations": {
+                    "ja": {"status": "translated", "text": "おはよう。", "code": None},
+                    "de": {"status": "failed", "text": None, "code": "engine_failed"},
+                    "en": {"status": "original", "text": "Good morning.", "code": None},
+                },
+            },
+            {
+                "participant": "b2b2b2b2",
+                "utterance": "2",
+                "speaker": "Kenji",
+                "lang": "ja",
+                "rev": 1,
+                "text": "金曜日。",
+                "at_ms": BEGAN_S * 1_000 + 2_000,
+                "start_ms": None,
+                "end_ms": None,
+                "translations": {
+                    "ja": {"status": "original", "text": "金曜日。", "code": None},
+                    "de": {"status": "missing", "text": None, "code": None},
+                    "en": {"status": "missing", "text": None, "code": None},
+                },
+            },
+        ],
+    }
+
+
+async def test_without_a_language_everything_is_as_it_was_said() -> None:
+    async with serving(await log_of(*STANDUP)) as client:
+        text = (await client.get("/standup/transcript.txt")).text
+        answer = (await client.get("/standup/transcript.json")).json()
+    assert text == "[00:00:00] Ana: Good morning.\n[00:00:02] Kenji: 金曜日。\n"
+    # For programs, everything that is kept.
+    assert answer["languages"] == ["de", "ja"]
+    for utterance in answer["utterances"]:
+        assert utterance["translations"].keys() == {"de", "ja"}
+
+
+async def test_a_note_in_webvtt_names_meeting_and_languages() -> None:
+    async with serving(await log_of(*STANDUP)) as client:
+        as_said = (await client.get("/standup/transcript.vtt")).text
+        in_two = (await client.get("/standup/transcript.vtt?lang=ja&lang=en")).text
+    assert as_said.startswith("WEBVTT\n\nNOTE Meeting standup, as it was said\n\n")
+    assert in_two.startswith("WEBVTT\n\nNOTE Meeting standup, ja, en\n\n")
+
+
+@pytest.mark.parametrize(
+    ("lang", "code"),
+    [
+        ("", "invalid_value"),
+        ("ja,", "invalid_value"),
+        ("ja;q=1", "invalid_value"),
+        ('ja"\r\nX: y', "invalid_value"),
+        ("日本語", "invalid_value"),
+        ("a" * 9, "invalid_value"),
+        ("*", "invalid_value"),
+        ("tlh", "unsupported_language"),
+        ("en,fr", "unsupported_language"),
+        ("en,ja,de,zh-hant", "limit_exceeded"),
+    ],
+)
+async def test_what_is_no_language_is_refused(lang: str, code: str) -> None:
+    async with serving(await log_of(*STANDUP), limits=Limits(languages=3)) as client:
+        response = await client.get("/standup/transcript.txt", params={"lang": lang})
+        check_problem(response, 422, code, "lang")
+        # Each counts once.
+        assert (await client.get("/standup/transcript.txt?lang=en,EN,en-GB,ja,de")).status_code == 200
+
+
+class LoadingEngine(SimulatedEngine):
+    """Does not know what its model can do."""
+
+    def profile(self) -> EngineProfile:
+        raise EngineUnavailable("The engine is loading.", retry_after_ms=2_000)
+
+    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        raise NotImplementedError
+        yield
+
+
+async def test_while_the_engine_loads_any_language_may_be_asked_for() -> None:
+    async with serving(await log_of(*STANDUP), engine=LoadingEngine()) as client:
+        text = (await client.get("/standup/transcript.txt?lang=tlh")).text
+    assert text == "[00:00:00] Ana: […]\n[00:00:02] Kenji: […]\n"
+
+
+# ---------------------------------------------------------------- which meeting
+
+
+@pytest.mark.parametrize("meeting", ["retro", "...", "a b", "a%00b", "a%22b", "%E4%BC%9A", "STANDUP"])
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_meeting_that_is_not_kept(meeting: str, format: str) -> None:
+    async with serving(await log_of(*STANDUP)) as client:
+        problem = check_problem(await client.get(f"/{meeting}/transcript.{format}"), 404, "unknown_meeting")
+    assert problem["type"] == "/errors/unknown_meeting"
+
+
+@pytest.mark.parametrize("meeting", ["a b", "..."])
+async def test_what_could_be_no_id_is_not_looked_up(meeting: str) -> None:
+    async with serving(await log_of(*STANDUP, meeting=meeting)) as client:
+        check_problem(await client.get(f"/{meeting}/transcript.txt"), 404, "unknown_meeting")
+
+
+async def test_a_meeting_whose_log_has_expired() -> None:
+    async with serving(await log_of(*STANDUP, keep_s=5)) as client:
+        for _ in range(2):  # a second passes with each
+            assert (await client.get("/standup/transcript.txt")).status_code == 200
+        for _ in range(5):
+            response = await client.get("/standup/transcript.txt")
+        check_problem(response, 404, "unknown_meeting")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_meeting_in_which_nothing_was_said(format: str) -> None:
+    log = await log_of()
+    async with log.subscribe("standup", lambda _: None), serving(log) as client:
+        response = await client.get(f"/standup/transcript.{format}")
+    assert response.status_code == 200
+    if format == "json":
+        assert response.json() | {"epoch": ""} == {
+            "meeting": "standup",
+            "epoch": "",
+            "from_offset": 1,
+            "to_offset": 0,
+            "complete": True,
+            "languages": [],
+            "utterances": [],
+        }
+    elif format == "vtt":
+        assert response.text == "WEBVTT\n\nNOTE Meeting standup, as it was said\n"
+    else:
+        assert response.content == b""
+
+
+@pytest.mark.parametrize(
+    "path", ["transcript.pdf", "transcript.", "transcript.JSON", "transcript.json/", "transcript"]
+)
+async def test_an_address_that_is_no_transcript(path: str) -> None:
+    async with serving(await log_of(*STANDUP)) as client:
+        check_problem(await client.get(f"/standup/{path}"), 404, "not_found")
+
+
+async def test_another_method() -> None:
+    async with serving(await log_of(*STANDUP)) as client:
+        response = await client.post("/standup/transcript.json")
+    check_problem(response, 405, "method_not_allowed")
+    assert response.headers["allow"] == "GET, HEAD"
+
+
+# ---------------------------------------------------------------- the log while it is read
+
+
+async def test_a_long_meeting_is_read_to_its_end() -> None:
+    log = await log_of(*(said(n, f"text {n}") for n in range(1_234)))
+    async with serving(log) as client:
+        answer = (await client.get("/standup/transcript.json")).json()
+    assert [utterance["text"] for utterance in answer["utterances"]] == [f"text {n}" for n in range(1_234)]
+    assert (answer["from_offset"], answer["to_offset"]) == (1, 1_234)
+
+
+async def test_a_trimmed_meeting_says_so() -> None:
+    log = await log_of(*STANDUP, max_publications=3)
+    async with serving(log) as client:
+        answer = (await client.get("/standup/transcript.json?lang=ja")).json()
+    assert (answer["from_offset"], answer["to_offset"], answer["complete"]) == (2, 4, False)
+    assert [utterance["text"] for utterance in answer["utterances"]] == ["金曜日。"]
+
+
+class ScriptedLog(MemoryEventLog):
+    """Gives these pages, one for each reading."""
+
+    def __init__(self, *pages: Page) -> None:
+        super().__init__()
+        self._pages = iter(pages)
+        self.asked: list[int] = []
+
+    async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
+        self.asked.append(after)
+        return next(self._pages)
+
+
+def page(first: int, last: int, *offsets: int, epoch: str = "e1") -> Page:
+    held = (Publication(n, n, said(n, f"text {n}")) for n in offsets)
+    return Page(epoch, first, last, tuple(held))
+
+
+async def read_of(*pages: Page) -> tuple[Any, list[int]]:
+    log = ScriptedLog(*pages)
+    async with serving(log) as client:
+        return (await client.get("/standup/transcript.json")).json(), log.asked
+
+
+async def test_what_comes_while_it_is_read_does_not_keep_it_reading() -> None:
+    answer, asked = await read_of(page(1, 4, 1, 2), page(1, 9, 3, 4, 5))
+    assert asked == [0, 2]
+    assert (answer["from_offset"], answer["to_offset"]) == (1, 5)
+    assert len(answer["utterances"]) == 5
+
+
+async def test_what_is_trimmed_while_it_is_read_leaves_no_gap() -> None:
+    answer, asked = await read_of(page(1, 4, 1, 2), page(4, 6, 4, 5))
+    assert asked == [0, 2]
+    assert [utterance["text"] for utterance in answer["utterances"]] == ["text 4", "text 5"]
+    assert (answer["from_offset"], answer["to_offset"], answer["complete"]) == (4, 5, False)
+    answer, _ = await read_of(page(1, 4, 1, 2), page(8, 7))
+    assert (answer["from_offset"], answer["to_offset"], answer["complete"]) == (8, 7, False)
+    assert answer["utterances"] == []
+
+
+async def test_a_log_begun_anew_while_it_is_read_is_to_be_asked_again() -> None:
+    answer, _ = await read_of(page(1, 4, 1, 2), page(1, 3, 3, epoch="e2"))
+    assert (answer["code"], answer["retryable"], answer["retry_after_ms"]) == ("log_unavailable", True, 1_000)
+
+
+class BrokenLog(MemoryEventLog):
+    """Cannot be reached."""
+
+    async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
+        raise LogUnavailable("The log does not answer.", retry_after_ms=3_000)
+
+
+async def test_a_log_that_does_not_answer() -> None:
+    async with serving(BrokenLog()) as client:
+        response = await client.get("/standup/transcript.json")
+    check_problem(response, 503, "log_unavailable")
+    assert response.headers["retry-after"] == "3"

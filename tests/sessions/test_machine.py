@@ -1,0 +1,520 @@
+"""The session's state table: transcripts of what a client sends and what must come of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.domain.engine import EngineProfile
+from gateway.domain.errors import CloseCode, InvalidMessage, error_classes
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    Error,
+    Ping,
+    Pong,
+    Resume,
+    SessionEnd,
+    SessionStart,
+    SessionUpdate,
+    SessionUpdated,
+    UtteranceCancel,
+    UtteranceFinal,
+    UtterancePartial,
+)
+from gateway.protocol.rate_limit import TokenBucket
+from gateway.sessions.machine import (
+    Accept,
+    Acknowledge,
+    Cancel,
+    Close,
+    Effect,
+    Join,
+    Reply,
+    Session,
+    Show,
+    State,
+    Update,
+)
+
+PROFILE = EngineProfile(model="m", family="f", languages=("en", "ja", "de"))
+ALL_OPTIONS = EngineProfile(
+    model="m",
+    family="f",
+    languages=("en", "ja", "de"),
+    options=frozenset({"glossary", "context", "formality"}),
+)
+LIMITS = Limits(text_chars=50, utterances_in_flight=3, languages=2, messages_per_s=10, messages_burst=1000)
+
+
+class Talk:
+    """A session and the clock of its client."""
+
+    def __init__(self, limits: Limits = LIMITS, profile: EngineProfile | None = PROFILE) -> None:
+        self.session = Session(limits)
+        self.profile = profile
+        self.now_s = 0.0
+
+    def send(self, message: Any) -> list[Effect]:
+        return self.session.receive(message, self.now_s, self.profile)
+
+    def started(self, **fields: Any) -> Talk:
+        effects = self.send(SessionStart(**{"reads": ["ja"], "speaks": "en", **fields}))
+        assert isinstance(effects[0], Join), effects
+        return self
+
+
+def error_of(effects: list[Effect]) -> Error:
+    (effect,) = effects
+    assert isinstance(effect, Reply)
+    assert isinstance(effect.message, Error)
+    return effect.message
+
+
+def final(utterance_id: str = "u1", text: str = "hello", rev: int = 1, **fields: Any) -> UtteranceFinal:
+    return UtteranceFinal(id=utterance_id, rev=rev, text=text, **fields)
+
+
+class TestBeforeTheStart:
+    @pytest.mark.parametrize(
+        "message", [Ping(), final(), SessionUpdate(), UtteranceCancel(id="u"), UtterancePartial("u", 1, "x")]
+    )
+    def test_anything_else_first_is_an_error_and_the_session_lives_on(self, message: Any) -> None:
+        talk = Talk()
+        assert error_of(talk.send(message)).code == "session_not_started"
+        talk.started()
+
+    def test_start_joins_with_normalised_languages(self) -> None:
+        talk = Talk()
+        assert talk.send(SessionStart(reads=["ja-JP", "de", "ja"], speaks="en-US", name="Ana")) == [
+            Join(None, "Ana", "en", ("ja", "de"))
+        ]
+        assert talk.session.speaks == "en"
+
+    def test_a_bad_start_can_be_mended(self) -> None:
+        talk = Talk()
+        error = error_of(talk.send(SessionStart(reads=["ja", "tlh"])))
+        assert (error.code, error.field) == ("unsupported_language", "reads[1]")
+        assert "en, ja, de" in error.message
+        talk.started()
+
+    def test_a_named_meeting_is_joined_by_its_name(self) -> None:
+        (join,) = Talk().send(SessionStart(reads=["ja"], meeting="weekly-42_b.~"))
+        assert isinstance(join, Join)
+        assert join.meeting == "weekly-42_b.~"
+
+    @pytest.mark.parametrize(
+        ("meeting", "code"),
+        [
+            *((text, "invalid_value") for text in ("", "..", "a/b", "a b", "wöchentlich", "a\n")),
+            ("x" * 65, "limit_exceeded"),
+        ],
+    )
+    def test_a_meeting_that_is_no_part_of_an_address_is_refused(self, meeting: str, code: str) -> None:
+        error = error_of(Talk().send(SessionStart(reads=["ja"], meeting=meeting)))
+        assert (error.code, error.field) == (code, "meeting")
+
+    def test_what_is_to_be_resumed_is_passed_on_and_bounded(self) -> None:
+        resume = Resume("s" * 32, "epoch", 7)
+        (join,) = Talk().send(SessionStart(reads=["ja"], resume=resume))
+        assert isinstance(join, Join)
+        assert join.resume == resume
+        error = error_of(Talk().send(SessionStart(reads=["ja"], resume=Resume("s" * 65, "epoch", 7))))
+        assert (error.code, error.field) == ("limit_exceeded", "resume.session")
+
+    def test_a_start_that_could_not_be_carried_out_may_be_sent_again(self) -> None:
+        talk = Talk().started()
+        talk.session.not_joined()
+        assert error_of(talk.send(Ping())).code == "session_not_started"
+        talk.started()
+
+    def test_while_the_engine_loads_the_client_is_told_to_retry(self) -> None:
+        talk = Talk(profile=None)
+        error = error_of(talk.send(SessionStart(reads=["ja"])))
+        assert (error.code, error.retryable) == ("engine_unavailable", True)
+        assert error.retry_after_ms
+        talk.profile = PROFILE
+        talk.started()
+
+    def test_end_before_start_closes(self) -> None:
+        assert Talk().send(SessionEnd()) == [Close(CloseCode.NORMAL)]
+
+
+class TestUtterances:
+    def test_a_final_is_accepted_with_the_session_language(self) -> None:
+        (effect,) = Talk().started(name="Ana").send(final(start_ms=5, end_ms=9))
+        assert isinstance(effect, Accept)
+        utterance = effect.utterance
+        assert (utterance.id, utterance.lang, utterance.speaker) == ("u1", "en", "Ana")
+        assert (utterance.start_ms, utterance.end_ms, utterance.final) == (5, 9, True)
+
+    def test_the_utterance_language_wins(self) -> None:
+        (effect,) = Talk().started().send(final(lang="de-AT"))
+        assert isinstance(effect, Accept)
+        assert effect.utterance.lang == "de"
+
+    def test_a_partial_is_shown(self) -> None:
+        (effect,) = Talk().started(name="Ana").send(UtterancePartial("u1", 1, "hel"))
+        assert isinstance(effect, Show)
+        shown = effect.utterance
+        assert (shown.id, shown.speaker, shown.lang, shown.rev) == ("u1", "Ana", "en", 1)
+        assert (shown.text, shown.final) == ("hel", False)
+
+    @pytest.mark.parametrize(
+        ("message", "code", "field"),
+        [
+            (final(text="x" * 51), "limit_exceeded", "text"),
+            (final(text="  \n"), "invalid_value", "text"),
+            (final(utterance_id=""), "invalid_value", "id"),
+            (final(utterance_id="i" * 65), "limit_exceeded", "id"),
+            (final(lang="xx"), "unsupported_language", "lang"),
+            (final(start_ms=9, end_ms=5), "invalid_value", "end_ms"),
+            (UtteranceCancel(id="never"), "unknown_utterance", "id"),
+            (Ping(nonce="n" * 65), "limit_exceeded", "nonce"),
+            (SessionStart(reads=[]), "session_already_started", None),
+            (SessionUpdate(reads=["en", "ja", "de"]), "limit_exceeded", "reads"),
+        ],
+    )
+    def test_bad_values_name_the_field(self, message: Any, code: str, field: str | None) -> None:
+        error = error_of(Talk().started().send(message))
+        assert (error.code, error.field) == (code, field)
+
+    def test_an_error_names_the_utterance(self) -> None:
+        assert error_of(Talk().started().send(final(text=""))).utterance == "u1"
+
+    def test_without_any_language_the_final_is_refused(self) -> None:
+        assert error_of(Talk().started(speaks=None).send(final())).field == "lang"
+
+    def test_a_resent_final_is_acknowledged_and_not_translated_again(self) -> None:
+        talk = Talk().started()
+        talk.send(final(rev=3))
+        assert talk.send(final(rev=3)) == [Acknowledge("u1", 3)]
+        talk.session.settled("u1")
+        assert talk.send(final(rev=3)) == [Acknowledge("u1", 3)]
+
+    def test_another_text_under_the_same_id_is_refused(self) -> None:
+        talk = Talk().started()
+        talk.send(final())
+        assert error_of(talk.send(final(text="other", rev=2))).code == "utterance_finished"
+
+    def test_old_revisions_are_dropped(self) -> None:
+        talk = Talk().started()
+        talk.send(UtterancePartial("u1", 2, "hel"))
+        assert error_of(talk.send(UtterancePartial("u1", 2, "he"))).code == "stale_revision"
+        assert error_of(talk.send(final(rev=1))).code == "stale_revision"
+        assert isinstance(talk.send(final(rev=2))[0], Accept)
+        assert error_of(talk.send(UtterancePartial("u1", 9, "late"))).code == "stale_revision"
+
+    def test_the_number_in_flight_is_bounded_until_one_settles(self) -> None:
+        talk = Talk().started()
+        for n in range(3):
+            assert isinstance(talk.send(final(f"u{n}"))[0], Accept)
+        error = error_of(talk.send(final("u3")))
+        assert (error.code, error.retryable, error.utterance) == ("too_many_in_flight", True, "u3")
+        assert talk.session.settled("u0") == []
+        assert isinstance(talk.send(final("u3"))[0], Accept)
+
+    def test_a_refused_utterance_may_be_sent_again(self) -> None:
+        talk = Talk().started()
+        (accept,) = talk.send(final())
+        assert isinstance(accept, Accept)
+        assert talk.session.refused(accept) == []
+        assert talk.session.in_flight == 0
+        assert talk.send(final()) == [accept]
+
+    def test_cancel_asks_for_the_cancellation_of_what_is_in_flight(self) -> None:
+        talk = Talk().started()
+        talk.send(final())
+        assert talk.send(UtteranceCancel(id="u1")) == [Cancel("u1")]
+
+    def test_memory_of_finals_is_bounded(self) -> None:
+        talk = Talk(Limits(messages_burst=10**6)).started()
+        for n in range(1_001):
+            talk.send(final(f"u{n}"))
+            talk.session.settled(f"u{n}")
+        assert isinstance(talk.send(final("u0"))[0], Accept)  # forgotten
+        assert isinstance(talk.send(final("u1000"))[0], Acknowledge)
+
+    def test_what_is_in_flight_is_never_forgotten(self) -> None:
+        talk = Talk(Limits(messages_burst=10**6)).started()
+        talk.send(final("u1"))
+        for n in range(1_001):
+            talk.send(UtterancePartial(f"p{n}", 1, "x"))
+        assert isinstance(talk.send(final("u1"))[0], Acknowledge)
+
+    def test_an_utterance_whose_translation_failed_may_be_sent_again(self) -> None:
+        talk = Talk().started()
+        talk.send(final())
+        assert talk.session.settled("u1", failed=True) == []
+        assert error_of(talk.send(final(text="another text"))).code == "utterance_finished"
+        (accept,) = talk.send(final())
+        assert isinstance(accept, Accept)
+        assert accept.again, "what is in the log already is not logged once more"
+        assert talk.send(final()) == [Acknowledge("u1", 1)]
+        assert talk.session.settled("u1") == []
+        assert talk.send(final()) == [Acknowledge("u1", 1)]
+
+    def test_a_refused_second_attempt_is_still_a_second_attempt(self) -> None:
+        talk = Talk().started()
+        talk.send(final())
+        talk.session.settled("u1", failed=True)
+        (accept,) = talk.send(final())
+        assert isinstance(accept, Accept)
+        talk.session.refused(accept)
+        assert talk.send(final()) == [accept]
+
+
+class TestResuming:
+    def resumed(self, earlier: Talk) -> Talk:
+        talk = Talk().started()
+        talk.session.inherit(earlier.session)
+        return talk
+
+    def test_what_was_accepted_is_recognised(self) -> None:
+        earlier = Talk().started()
+        earlier.send(final("u1"))
+        earlier.session.disconnected()
+        talk = self.resumed(earlier)
+        assert talk.send(final("u1")) == [Acknowledge("u1", 1)]
+        assert talk.session.in_flight == 1
+        assert talk.session.settled("u1") == []
+        assert talk.session.in_flight == 0
+
+    def test_what_was_never_received_is_new(self) -> None:
+        earlier = Talk().started()
+        earlier.send(final("u1"))
+        assert isinstance(self.resumed(earlier).send(final("u2"))[0], Accept)
+
+    def test_what_another_process_logged_is_recognised(self) -> None:
+        (accept,) = Talk().started().send(final("u1", "said before"))
+        assert isinstance(accept, Accept)
+        talk = Talk().started()
+        talk.session.recall(accept.utterance, failed=False, in_flight=True)
+        assert talk.session.in_flight == 1
+        assert talk.send(final("u1", "said before")) == [Acknowledge("u1", 1)]
+        assert error_of(talk.send(final("u1", "never said"))).code == "utterance_finished"
+
+    def test_what_failed_in_another_process_may_be_sent_again(self) -> None:
+        (accept,) = Talk().started().send(final("u1"))
+        assert isinstance(accept, Accept)
+        talk = Talk().started()
+        talk.session.recall(accept.utterance, failed=True, in_flight=False)
+        (again,) = talk.send(final("u1"))
+        assert isinstance(again, Accept)
+        assert again.again
+
+    def test_an_update_that_could_not_be_carried_out_changes_nothing(self) -> None:
+        talk = Talk().started()
+        talk.send(SessionUpdate(reads=["de"]))
+        talk.session.not_updated(Update("en", ("ja",)))
+        assert (talk.session.speaks, talk.session.reads) == ("en", ("ja",))
+
+
+class TestOptions:
+    def test_options_reach_the_utterance(self) -> None:
+        talk = Talk(profile=ALL_OPTIONS).started(
+            glossary={"ja": {"launch": "ローンチ"}}, context="A weekly call.", formality="formal"
+        )
+        talk.send(final("u1", "first"))
+        (effect,) = talk.send(final("u2", "second"))
+        assert isinstance(effect, Accept)
+        options = effect.utterance.options_for("ja")
+        assert options.glossary == (("launch", "ローンチ"),)
+        assert options.context == ("A weekly call.", "first")
+        assert options.formality == "formal"
+        assert effect.utterance.options_for("de").glossary == ()
+
+    def test_what_the_model_cannot_take_is_said_and_the_session_goes_on(self) -> None:
+        effects = Talk().send(SessionStart(reads=["ja"], context="Weekly.", formality="informal"))
+        assert isinstance(effects[0], Join)
+        assert [error_of([effect]).field for effect in effects[1:]] == ["context", "formality"]
+        assert {error_of([effect]).code for effect in effects[1:]} == {"unsupported_option"}
+
+    def test_context_is_dropped_in_blocks(self) -> None:
+        talk = Talk(Limits(utterances_in_flight=100), ALL_OPTIONS).started()
+        lengths = []
+        for n in range(12):
+            (effect,) = talk.send(final(f"u{n}", f"text {n}"))
+            assert isinstance(effect, Accept)
+            lengths.append(len(effect.utterance.context))
+        assert lengths == [0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7]
+
+    def test_a_refused_utterance_costs_no_context(self) -> None:
+        talk = Talk(Limits(utterances_in_flight=100), ALL_OPTIONS).started()
+        for n in range(7):
+            talk.send(final(f"u{n}", f"text {n}"))
+        (refused,) = talk.send(final("refused", "refused"))
+        assert isinstance(refused, Accept)
+        talk.session.refused(refused)
+        (effect,) = talk.send(final("next", "next"))
+        assert isinstance(effect, Accept)
+        assert effect.utterance.context == tuple(f"text {n}" for n in range(7))
+
+    def test_update_holds_from_the_next_utterance(self) -> None:
+        talk = Talk(profile=ALL_OPTIONS).started()
+        assert talk.send(SessionUpdate(reads=["de"], speaks="ja", formality="informal")) == [
+            Update("ja", ("de",)),
+            Reply(SessionUpdated(["de"], "ja", "live")),
+        ]
+        (effect,) = talk.send(final())
+        assert isinstance(effect, Accept)
+        assert (effect.utterance.lang, effect.utterance.formality) == ("ja", "informal")
+        assert talk.session.reads == ("de",)
+
+    def test_a_bad_update_changes_nothing(self) -> None:
+        talk = Talk().started()
+        assert error_of(talk.send(SessionUpdate(speaks="de", reads=["xx"]))).field == "reads[0]"
+        assert (talk.session.speaks, talk.session.reads) == ("en", ("ja",))
+
+    @pytest.mark.parametrize(
+        ("glossary", "field"),
+        [
+            ({"xx": {"a": "b"}}, "glossary.xx"),
+            ({"ja": {" ": "b"}}, "glossary.ja"),
+            ({"ja": {"a" * 81: "b"}}, "glossary.ja"),
+            ({"ja": {f"t{n}": "b" for n in range(201)}}, "glossary"),
+        ],
+    )
+    def test_a_bad_glossary_names_the_field(self, glossary: dict[str, dict[str, str]], field: str) -> None:
+        assert error_of(Talk().started().send(SessionUpdate(glossary=glossary))).field == field
+
+
+class TestTheEnd:
+    def test_end_with_nothing_in_flight_closes(self) -> None:
+        talk = Talk().started()
+        assert talk.send(SessionEnd()) == [Close(CloseCode.NORMAL)]
+        assert talk.session.state is State.CLOSED
+        assert talk.send(Ping()) == []
+
+    def test_end_waits_for_what_is_in_flight(self) -> None:
+        talk = Talk().started()
+        talk.send(final("u1"))
+        talk.send(final("u2"))
+        assert talk.send(SessionEnd()) == []
+        assert error_of(talk.send(final("u3"))).code == "session_ending"
+        assert talk.send(Ping(nonce="x")) == [Reply(Pong(nonce="x"))]
+        assert talk.send(UtteranceCancel(id="u2")) == [Cancel("u2")]
+        assert talk.session.settled("u1") == []
+        assert talk.session.settled("u2") == [Close(CloseCode.NORMAL)]
+
+    def test_after_a_disconnect_nothing_happens(self) -> None:
+        talk = Talk().started()
+        talk.send(final())
+        talk.session.disconnected()
+        assert talk.session.settled("u1") == []
+        assert talk.send(Ping()) == []
+
+
+class TestRate:
+    def test_the_burst_passes_and_the_next_waits(self) -> None:
+        talk = Talk(Limits(messages_per_s=10, messages_burst=3)).started()
+        assert [type(e) for _ in range(2) for e in talk.send(Ping())] == [Reply, Reply]
+        error = error_of(talk.send(Ping()))
+        assert (error.code, error.retry_after_ms) == ("rate_limited", 100)
+        talk.now_s += 0.1
+        assert talk.send(Ping()) == [Reply(Pong())]
+
+    def test_an_update_counts_as_ten(self) -> None:
+        talk = Talk(Limits(messages_per_s=10, messages_burst=12)).started()
+        assert isinstance(talk.send(SessionUpdate())[0], Update)
+        assert error_of(talk.send(SessionUpdate())).retry_after_ms == 900
+        assert talk.send(Ping()) == [Reply(Pong())]
+
+    def test_frames_that_are_no_messages_count_as_well(self) -> None:
+        talk = Talk(Limits(messages_per_s=10, messages_burst=2)).started()
+        nonsense = InvalidMessage("no message")
+        assert error_of(talk.session.unreadable(nonsense, 0.0)).code == "invalid_message"
+        assert error_of(talk.session.unreadable(nonsense, 0.0)).code == "rate_limited"
+        talk.session.disconnected()
+        assert talk.session.unreadable(nonsense, 0.0) == []
+
+    @given(st.lists(st.floats(0, 2), max_size=60))
+    def test_never_more_than_burst_plus_rate_times_time(self, gaps: list[float]) -> None:
+        bucket, now_s, admitted = TokenBucket(rate=5, burst=4), 0.0, 0
+        for gap in gaps:
+            now_s += gap
+            admitted += bucket.take(now_s) == 0
+            assert admitted <= 4 + 5 * now_s + 1e-6
+
+
+# ------------------------------------------------------------ any sequence of messages
+
+_text = st.text(max_size=60)
+_lang = st.sampled_from(["en", "ja", "de", "fr", "xx", "en-US", ""])
+_id = st.sampled_from(["a", "b", "c", "d", "", "x" * 70])
+_options: dict[str, Any] = {
+    "glossary": st.none() | st.dictionaries(_lang, st.dictionaries(_text, _text, max_size=3), max_size=2),
+    "context": st.none() | _text,
+    "formality": st.none() | st.sampled_from(["formal", "informal"]),
+}
+_utterance: dict[str, Any] = {
+    "id": _id,
+    "rev": st.integers(0, 5),
+    "text": _text,
+    "lang": st.none() | _lang,
+    "start_ms": st.none() | st.integers(0, 99),
+    "end_ms": st.none() | st.integers(0, 99),
+}
+_messages = st.one_of(
+    st.builds(
+        SessionStart,
+        reads=st.lists(_lang, max_size=3),
+        speaks=st.none() | _lang,
+        name=st.none() | _text,
+        meeting=st.none() | _text,
+        **_options,
+    ),
+    st.builds(SessionUpdate, reads=st.none() | st.lists(_lang, max_size=3), speaks=st.none() | _lang, **_options),
+    st.builds(UtterancePartial, **_utterance),
+    st.builds(UtteranceFinal, **_utterance),
+    st.builds(UtteranceCancel, id=_id),
+    st.builds(Ping, nonce=_text),
+    st.builds(SessionEnd),
+)
+_steps = st.lists(
+    st.tuples(_messages, st.sampled_from(["settle", "refuse", "nothing"]), st.floats(0, 0.2)), max_size=40
+)
+_CODES = {cls.code for cls in error_classes()}
+
+
+@settings(max_examples=300)
+@given(_steps, st.booleans())
+def test_any_sequence_gives_documented_errors_or_a_legal_transcript(
+    steps: list[tuple[Any, str, float]], options: bool
+) -> None:
+    talk = Talk(profile=ALL_OPTIONS if options else PROFILE)
+    accepted: list[str] = []
+    joined = closed = False
+    for message, outcome, gap_s in [(SessionStart(reads=["ja"], speaks="en"), "nothing", 0.0), *steps]:
+        talk.now_s += gap_s
+        effects = talk.send(message)
+        if accepted and outcome == "settle":
+            effects += talk.session.settled(accepted.pop())
+        for effect in effects:
+            assert not closed, "nothing follows a close"
+            match effect:
+                case Join():
+                    assert not joined
+                    joined = True
+                case Accept(utterance=utterance) as accept:
+                    assert joined
+                    assert utterance.lang in PROFILE.languages
+                    assert utterance.text.strip()
+                    if outcome == "refuse":
+                        assert talk.session.refused(accept) == []
+                    else:
+                        accepted.append(utterance.id)
+                case Acknowledge() | Cancel() | Show() | Update():
+                    assert joined
+                case Reply(message=reply):
+                    if isinstance(reply, Error):
+                        assert reply.code in _CODES
+                        assert reply.message
+                        assert reply.retry_after_ms is None or reply.retryable
+                case Close(code=code):
+                    assert code is CloseCode.NORMAL
+                    closed = True
+        assert talk.session.in_flight <= LIMITS.utterances_in_flight
+        assert talk.session.in_flight == len(accepted)

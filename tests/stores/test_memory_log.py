@@ -1,0 +1,591 @@
+"""What the memory adapter promises beyond the contract: bounds over all meetings, forgetting, handing over."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import tracemalloc
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Translated, Untranslated, Utterance
+from gateway.domain.sessions import KeptMeeting
+from gateway.stores import memory_log
+from gateway.stores.memory_log import MEETING_BYTES, MEETING_SHARE, MemoryEventLog, publication_bytes
+
+
+class Clock:
+    """Unix time that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def said(text: str, *, languages: tuple[str, ...] = (), **more: object) -> Said:
+    values = {"id": "1", "rev": 1, "lang": "en", "participant": "0a1b2c3d", "speaker": "Ana", "final": True}
+    return Said(msgspec.convert({**values, "text": text, **more}, Utterance), languages)
+
+
+SIZE = publication_bytes(Publication(1, 0, said("1")))
+"""Of any publication whose text has one character."""
+
+
+def size(chars: int) -> int:
+    """Of a publication whose text has so many characters."""
+    return publication_bytes(Publication(1, 0, said("x" * chars)))
+
+
+def room_for(publications: int, meetings: int) -> int:
+    return SIZE * publications + MEETING_BYTES * meetings
+
+
+def texts(page: Page) -> list[str]:
+    return [each.event.utterance.text for each in page.publications if isinstance(each.event, Said)]
+
+
+def nothing(publication: Publication) -> None:
+    pass
+
+
+@pytest.fixture
+def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A meeting may take all there is, so that two of them are enough to see who loses what."""
+    monkeypatch.setattr(memory_log, "MEETING_SHARE", 1)
+
+
+# Bytes of one meeting
+
+
+@pytest.mark.parametrize("heard", [False, True])
+async def test_a_meeting_that_floods_costs_no_other_meeting_a_publication(heard: bool) -> None:
+    log = MemoryEventLog(max_bytes=MEETING_SHARE * room_for(4, meetings=1))
+    quiet = [f"quiet {n}" for n in range(MEETING_SHARE - 1)]
+    for meeting in quiet:
+        for text in ("1", "2", "3", "4"):
+            await log.append(meeting, said(text))
+    async with AsyncExitStack() as subscriptions:
+        if heard:
+            await subscriptions.enter_async_context(log.subscribe("flood", nothing))
+        for n in range(200):
+            publication = await log.append("flood", said("x" * (1 + 37 * n % 700)))
+            page = await log.read("flood", after=0)
+            assert page.publications[-1] == publication
+            assert sum(map(publication_bytes, page.publications)) + MEETING_BYTES <= room_for(4, meetings=1)
+            for meeting in quiet:
+                assert texts(await log.read(meeting, after=0)) == ["1", "2", "3", "4"]
+
+
+async def test_a_meeting_past_its_share_loses_its_own_oldest_publications() -> None:
+    log = MemoryEventLog(max_bytes=MEETING_SHARE * room_for(3, meetings=1))
+    for text in ("1", "2", "3"):
+        await log.append("standup", said(text))
+    assert texts(await log.read("standup", after=0)) == ["1", "2", "3"], "exactly its share"
+    await log.append("standup", said("4"))
+    page = await log.read("standup", after=0)
+    assert (page.first, page.last, texts(page)) == (2, 4, ["2", "3", "4"])
+    long = "x" * (1 + SIZE // 2)  # as much as three of the others
+    await log.append("standup", said(long))
+    assert texts(await log.read("standup", after=0)) == [long]
+    for text in ("6", "7"):
+        await log.append("standup", said(text))
+    assert texts(await log.read("standup", after=0)) == ["6", "7"]
+    assert log.bytes == room_for(2, meetings=1)
+
+
+async def test_one_byte_less_is_one_publication_less() -> None:
+    for max_bytes, held in ((MEETING_SHARE * room_for(3, 1), 3), (MEETING_SHARE * room_for(3, 1) - 1, 2)):
+        log = MemoryEventLog(max_bytes=max_bytes)
+        for _ in range(10):
+            await log.append("standup", said("x"))
+        assert log.publications == held
+
+
+async def test_a_publication_that_is_larger_than_the_share_is_held_until_the_next() -> None:
+    log = MemoryEventLog(max_bytes=MEETING_SHARE * room_for(3, meetings=1))
+    long = "x" * (2 * SIZE)
+    await log.append("retro", said("1"))
+    await log.append("standup", said("1"))
+    await log.append("standup", said(long))
+    assert texts(await log.read("standup", after=0)) == [long]
+    await log.append("retro", said("2"))
+    assert texts(await log.read("standup", after=0)) == [long], "nothing was appended to it"
+    await log.append("standup", said("2"))
+    assert texts(await log.read("standup", after=0)) == ["2"]
+    assert texts(await log.read("retro", after=0)) == ["1", "2"]
+
+
+# Bytes of all meetings
+
+
+@pytest.mark.usefixtures("without_shares")
+async def test_the_quietest_meeting_loses_its_oldest_publications_first() -> None:
+    log = MemoryEventLog(max_bytes=room_for(5, meetings=2))
+    for meeting, text in (("retro", "1"), ("retro", "2"), ("standup", "1"), ("retro", "3"), ("standup", "2")):
+        await log.append(meeting, said(text))
+    await log.append("standup", said("3"))
+    assert texts(await log.read("retro", after=0)) == ["2", "3"]
+    await log.append("retro", said("4"))
+    assert texts(await log.read("standup", after=0)) == ["2", "3"]
+    assert texts(await log.read("retro", after=0)) == ["2", "3", "4"]
+    assert (await log.read("standup", after=0)).first == 2
+    assert log.bytes == room_for(5, meetings=2)
+
+
+@pytest.mark.usefixtures("without_shares")
+async def test_a_meeting_with_subscribers_loses_something_only_when_nothing_else_is_left() -> None:
+    log = MemoryEventLog(max_bytes=room_for(4, meetings=2))
+    async with log.subscribe("heard", nothing):
+        for text in ("1", "2"):
+            await log.append("heard", said(text))
+        for text in ("1", "2", "3", "4"):
+            await log.append("unheard", said(text))
+        assert texts(await log.read("heard", after=0)) == ["1", "2"]
+        assert texts(await log.read("unheard", after=0)) == ["3", "4"]
+        for text in ("3", "4"):
+            await log.append("heard", said(text))
+        assert texts(await log.read("heard", after=0)) == ["1", "2", "3", "4"]
+        assert await log.read("unheard", after=0) == Page("", first=1, last=0)
+        assert log.meetings == 1
+        for _ in range(20):
+            await log.append("heard", said("x"))
+        page = await log.read("heard", after=0)
+        assert page.last == 24
+        assert room_for(len(page.publications), 1) <= room_for(4, 2) < room_for(len(page.publications) + 1, 1)
+    for text in ("1", "2", "3"):
+        await log.append("unheard", said(text))
+    assert texts(await log.read("heard", after=0)) == ["x"], "nobody is subscribed any more"
+    assert texts(await log.read("unheard", after=0)) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("before", range(0, 100, 3))
+async def test_meetings_are_given_up_in_order_however_much_went_on_before(before: int) -> None:
+    names = [f"{n}" for n in range(10)]
+    log = MemoryEventLog(max_publications=1, max_bytes=room_for(10, meetings=10))
+    for n in range(before):
+        await log.append(names[n % 10], said("x"))
+    for name in reversed(names):
+        await log.append(name, said("x"))
+    for n in range(1, 10):
+        await log.append(f"new {n}", said("x"))
+        assert {kept.meeting for kept in log.dump()} == {*names[: 10 - n], *(f"new {m}" for m in range(1, n + 1))}
+
+
+async def test_what_was_just_appended_is_there_even_if_it_is_too_much_alone() -> None:
+    log = MemoryEventLog(max_bytes=10)
+    async with log.subscribe("heard", nothing):
+        await log.append("heard", said("1"))
+        assert texts(await log.read("heard", after=0)) == ["1"]
+        await log.append("unheard", said("1"))
+        assert texts(await log.read("unheard", after=0)) == ["1"]
+        page = await log.read("heard", after=0)
+        assert (page.first, page.last) == (2, 1)
+        await log.append("heard", said("2"))
+        assert texts(await log.read("heard", after=0)) == ["2"]
+        assert (log.meetings, log.publications) == (1, 1)
+
+
+def test_the_widest_characters_are_counted_in_full() -> None:
+    text = "🎤" * 10_000
+    assert publication_bytes(Publication(1, 0, said(text))) > sys.getsizeof(text)
+    assert publication_bytes(Publication(1, 0, said("x", context=[text]))) > sys.getsizeof(text)
+    assert publication_bytes(Publication(1, 0, said("x", glossary=[["ja", [["x", text]]]]))) > sys.getsizeof(text)
+    assert publication_bytes(Publication(1, 0, said("x", languages=(text,)))) > sys.getsizeof(text)
+
+
+def costly(kind: str, n: int) -> LoggedEvent:
+    """No two have a string or a number in common."""
+    unique = [f"{place}{n:06x}" for place in range(30)]
+    participant, utterance, speaker, lang, text, more = unique[:6]
+    rev = n + 1_000
+    who: dict[str, Any] = {
+        "participant": participant,
+        "id": utterance,
+        "speaker": speaker,
+        "lang": lang,
+        "rev": rev,
+    }
+    match kind:
+        case "said":
+            return said(text, **who, start_ms=n * 1_000 + 500, end_ms=n * 1_001 + 999)
+        case "said with everything":
+            glossary = [[unique[place], [[unique[place + 5], f"語{n}"]]] for place in range(5, 10)]
+            return said(text, **who, context=unique[15:20], glossary=glossary, languages=tuple(unique[20:]))
+        case "translated":
+            timings = Timings(n / 7, n / 3, n / 2)
+            return Translated(
+                participant, utterance, speaker, lang, rev, f"🎤{n}", timings, n + 300, said=n + 2_000
+            )
+        case _:
+            return Untranslated(participant, utterance, speaker, lang, rev, text, more, said=n + 2_000)
+
+
+@pytest.mark.parametrize("meetings", [1, 200, 1_500])
+@pytest.mark.parametrize("kind", ["said", "said with everything", "translated", "untranslated"])
+def test_the_estimate_is_not_below_what_python_takes(kind: str, meetings: int) -> None:
+    log = MemoryEventLog()
+
+    async def fill() -> None:
+        for n in range(1_500):
+            await log.append(f"a meeting with a rather long name {n % meetings}", costly(kind, n))
+
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        asyncio.run(fill())
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert log.publications == 1_500
+    assert after - before < log.bytes
+
+
+# Forgetting
+
+
+async def test_sweeping_drops_what_expired_and_says_how_much() -> None:
+    clock = Clock()
+    log = MemoryEventLog(keep_s=60.0, wall_clock=clock)
+    async with log.subscribe("heard", nothing):
+        for meeting in ("heard", "over", "over", "running"):
+            await log.append(meeting, said("1"))
+        clock.now += 30.0
+        await log.append("running", said("2"))
+        assert log.sweep() == 0
+        clock.now += 31.0
+        assert log.sweep() == 4
+        assert (log.meetings, log.publications, log.bytes) == (2, 1, room_for(1, meetings=1))
+        assert (await log.read("heard", after=0)).last == 1
+        assert texts(await log.read("running", after=0)) == ["2"]
+    assert log.meetings == 1
+
+
+async def test_a_meeting_in_which_nothing_was_said_goes_with_its_last_subscriber() -> None:
+    log = MemoryEventLog()
+    async with log.subscribe("standup", nothing) as first:
+        async with log.subscribe("standup", nothing) as second:
+            assert second.epoch == first.epoch
+        assert log.meetings == 1
+    assert log.meetings == 0
+    async with log.subscribe("standup", nothing) as again:
+        assert again.epoch != first.epoch
+
+
+async def test_reading_an_unknown_meeting_leaves_nothing_behind() -> None:
+    log = MemoryEventLog()
+    await log.read("nobody", after=0)
+    assert (log.meetings, log.publications, log.bytes) == (0, 0, 0)
+
+
+async def test_a_clock_that_is_put_back_does_not_put_publications_out_of_order() -> None:
+    clock = Clock()
+    log = MemoryEventLog(wall_clock=clock)
+    first = await log.append("standup", said("1"))
+    clock.now -= 3_600.0
+    second = await log.append("standup", said("2"))
+    assert second.at_ms == first.at_ms
+
+
+# Subscribers
+
+
+async def test_unsubscribing_twice_is_like_once() -> None:
+    log = MemoryEventLog()
+    seen: list[Publication] = []
+    subscription = log.subscribe("standup", seen.append)
+    await subscription.__aenter__()
+    await log.append("standup", said("1"))
+    await subscription.__aexit__(None, None, None)
+    await subscription.__aexit__(None, None, None)
+    await log.append("standup", said("2"))
+    assert [publication.offset for publication in seen] == [1]
+
+
+async def test_a_subscriber_that_another_one_ended_during_delivery_gets_nothing_more() -> None:
+    log = MemoryEventLog()
+    seen: list[Publication] = []
+    second = AsyncExitStack()
+
+    def end_the_second(publication: Publication) -> None:
+        ending = second.aclose()
+        with pytest.raises(StopIteration):
+            ending.send(None)  # it does not suspend
+
+    async with log.subscribe("standup", end_the_second):
+        await second.enter_async_context(log.subscribe("standup", seen.append))
+        await log.append("standup", said("1"))
+        await log.append("standup", said("2"))
+    assert seen == []
+
+
+async def test_a_subscriber_that_raises_harms_nobody_and_its_words_are_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = MemoryEventLog()
+    seen: list[Publication] = []
+
+    def broken(publication: Publication) -> None:
+        raise ValueError(f"cannot take {publication}")
+
+    async with log.subscribe("standup", broken), log.subscribe("standup", seen.append):
+        with caplog.at_level(logging.DEBUG):
+            assert (await log.append("standup", said("a secret"))).offset == 1
+    assert len(seen) == 1
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert "ValueError" in caplog.text
+    assert "test_memory_event_log.py" in caplog.text
+    assert "offset 1" in caplog.text
+    assert "secret" not in caplog.text
+
+
+# Handing over
+
+
+async def test_the_next_process_goes_on_where_this_one_was() -> None:
+    clock = Clock()
+    log = MemoryEventLog(wall_clock=clock)
+    seen: list[Publication] = []
+    async with log.subscribe("silent", nothing) as silent:
+        for text in ("1", "2", "3"):
+            await log.append("standup", said(text))
+        dumped = log.dump()
+    before = await log.read("standup", after=0)
+
+    log = MemoryEventLog(wall_clock=clock)
+    log.restore(dumped)
+    assert await log.read("standup", after=0) == before
+    assert (log.meetings, log.publications, log.bytes) == (2, 3, room_for(3, meetings=1))
+    async with log.subscribe("silent", seen.append) as again, log.subscribe("standup", seen.append) as page:
+        assert again == silent
+        assert (page.epoch, page.first, page.last) == (before.epoch, 1, 3)
+        assert (await log.append("standup", said("4"))).offset == 4
+        assert (await log.append("silent", said("1"))).offset == 1
+    assert [publication.offset for publication in seen] == [4, 1]
+    assert {kept.meeting: kept.last for kept in log.dump()} == {"standup": 4, "silent": 1}
+
+
+async def test_what_expired_between_the_processes_is_not_taken_over_but_the_position_is() -> None:
+    clock = Clock()
+    log = MemoryEventLog(keep_s=60.0, wall_clock=clock)
+    await log.append("over", said("1"))
+    await log.append("running", said("1"))
+    clock.now += 30.0
+    await log.append("running", said("2"))
+    dumped = log.dump()
+    clock.now += 31.0
+    log = MemoryEventLog(keep_s=60.0, wall_clock=clock)
+    log.restore(dumped)
+    assert {(kept.meeting, kept.first, kept.last) for kept in log.dump()} == {("over", 2, 1), ("running", 2, 2)}
+    assert {kept.epoch for kept in log.dump()} == {kept.epoch for kept in dumped}
+    assert (await log.read("over", after=0)).last == 1
+    assert texts(await log.read("running", after=0)) == ["2"]
+    assert log.publications == 1
+    assert log.sweep() == 0
+    assert log.meetings == 1, "nobody came back to the other"
+
+
+async def test_a_meeting_that_flooded_is_taken_over_within_its_share() -> None:
+    clock = Clock()
+    log = MemoryEventLog(wall_clock=clock)
+    for text in ("1", "2", "3"):
+        await log.append("standup", said(text))
+    clock.now += 1.0
+    for _ in range(100):
+        await log.append("flood", said("x"))
+    flooded = await log.read("flood", after=0)
+    dumped = log.dump()
+    log = MemoryEventLog(max_bytes=MEETING_SHARE * room_for(3, meetings=1), wall_clock=clock)
+    log.restore(dumped)
+    page = await log.read("flood", after=0)
+    assert (page.epoch, page.first, page.last) == (flooded.epoch, 98, 100)
+    assert texts(await log.read("standup", after=0)) == ["1", "2", "3"]
+    assert log.bytes == room_for(6, meetings=2)
+
+
+@pytest.mark.usefixtures("without_shares")
+async def test_a_log_with_narrower_bounds_takes_over_the_newest() -> None:
+    clock = Clock()
+    log = MemoryEventLog(wall_clock=clock)
+    for text in ("1", "2", "3"):
+        for meeting in ("retro", "standup"):
+            clock.now += 1.0
+            await log.append(meeting, said(text))
+    dumped = tuple(reversed(log.dump()))
+    log = MemoryEventLog(max_publications=2, max_bytes=room_for(3, meetings=2), wall_clock=clock)
+    log.restore(dumped)
+    assert texts(await log.read("retro", after=0)) == ["3"]
+    assert texts(await log.read("standup", after=0)) == ["2", "3"]
+    assert (log.publications, log.bytes) == (3, room_for(3, meetings=2))
+    assert (await log.append("retro", said("4"))).offset == 4
+
+
+async def test_an_empty_dump_is_no_trouble() -> None:
+    log = MemoryEventLog()
+    assert log.dump() == ()
+    log.restore(())
+    assert log.meetings == 0
+
+
+async def test_a_log_in_use_cannot_be_restored() -> None:
+    log = MemoryEventLog()
+    await log.append("standup", said("1"))
+    with pytest.raises(RuntimeError):
+        log.restore(log.dump())
+    assert log.publications == 1
+
+
+# All bounds together, against a model that looks at everything every time
+
+
+@dataclass
+class Model:
+    """One meeting as it must be."""
+
+    first: int = 1
+    last: int = 0
+    newest: int = 0
+    subscribers: int = 0
+    times: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+
+    def bytes(self) -> int:
+        return sum(self.sizes) + (MEETING_BYTES if self.sizes else 0)
+
+
+class Models:
+    def __init__(self, max_publications: int, keep_ms: int, room: int) -> None:
+        self.meetings: dict[str, Model] = {}
+        self._bounds = max_publications, keep_ms, room
+        self._appended = 0
+
+    def bytes(self) -> int:
+        return sum(each.bytes() for each in self.meetings.values())
+
+    def append(self, name: str, chars: int, now_ms: int) -> None:
+        max_publications, _, room = self._bounds
+        self.expire(name, now_ms)
+        model = self.meetings.setdefault(name, Model())
+        model.last += 1
+        self._appended += 1
+        model.newest = self._appended
+        model.times.append(now_ms)
+        model.sizes.append(size(chars))
+        while len(model.times) > max_publications:
+            self._trim(model)
+        while len(model.times) > 1 and MEETING_SHARE * model.bytes() > room:
+            self._trim(model)
+        while self.bytes() > room:
+            droppable = [each for each in self.meetings.values() if len(each.times) > (each is model)]
+            if not droppable:
+                break
+            self._trim(min(droppable, key=lambda each: (each.subscribers > 0, each.newest)))
+        self.forget()
+
+    def expire(self, name: str, now_ms: int) -> None:
+        model = self.meetings.get(name, Model())
+        while model.times and model.times[0] < now_ms - self._bounds[1]:
+            self._trim(model)
+        self.forget()
+
+    def forget(self) -> None:
+        self.meetings = {n: each for n, each in self.meetings.items() if each.times or each.subscribers}
+
+    def _trim(self, model: Model) -> None:
+        del model.times[0], model.sizes[0]
+        model.first += 1
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("append"), st.sampled_from("abcde"), st.sampled_from([1, 300, 3_000])),
+    st.tuples(st.sampled_from(["subscribe", "leave", "read"]), st.sampled_from("abcde"), st.just(0)),
+    st.tuples(st.sampled_from(["wait", "sweep"]), st.just(""), st.just(0)),
+)
+"""(what, in which meeting, characters)"""
+
+
+@settings(deadline=None, max_examples=300)
+@given(steps=st.lists(STEPS, max_size=120), room=st.integers(0, 50))
+def test_it_holds_what_the_bounds_say_whatever_happened(steps: list[tuple[str, str, int]], room: int) -> None:
+    """Some publications are larger than a share, so that five meetings can be too much for the log."""
+    clock = Clock()
+    max_bytes = room_for(room, meetings=8)
+    log = MemoryEventLog(max_publications=4, keep_s=3.0, max_bytes=max_bytes, wall_clock=clock)
+    models = Models(max_publications=4, keep_ms=3_000, room=max_bytes)
+
+    async def take_steps() -> None:
+        async with AsyncExitStack() as stack:
+            subscribed: dict[str, list[AsyncExitStack]] = {name: [] for name in "abcde"}
+            for step, name, chars in steps:
+                match step:
+                    case "append":
+                        models.append(name, chars, int(clock.now * 1_000))
+                        publication = await log.append(name, said("x" * chars))
+                        assert publication.offset == models.meetings[name].last
+                    case "subscribe":
+                        models.expire(name, int(clock.now * 1_000))
+                        models.meetings.setdefault(name, Model()).subscribers += 1
+                        subscribed[name].append(await stack.enter_async_context(AsyncExitStack()))
+                        page = await subscribed[name][-1].enter_async_context(log.subscribe(name, nothing))
+                        assert page.last == models.meetings[name].last
+                    case "leave" if subscribed[name]:
+                        models.meetings[name].subscribers -= 1
+                        models.forget()
+                        await subscribed[name].pop().aclose()
+                    case "read":
+                        models.expire(name, int(clock.now * 1_000))
+                        model = models.meetings.get(name, Model())
+                        page = await log.read(name, after=0)
+                        held = [publication.offset for publication in page.publications]
+                        assert (page.first, page.last, held) == (
+                            model.first,
+                            model.last,
+                            [*range(model.first, model.last + 1)],
+                        )
+                    case "wait":
+                        clock.now += 1.0
+                    case "sweep":
+                        for each in "abcde":
+                            models.expire(each, int(clock.now * 1_000))
+                        log.sweep()
+                held_by_models = {n: (each.first, each.last) for n, each in models.meetings.items()}
+                assert {kept.meeting: (kept.first, kept.last) for kept in log.dump()} == held_by_models
+                assert log.bytes == models.bytes()
+                assert log.meetings == len(models.meetings)
+                assert log.publications == sum(len(each.times) for each in models.meetings.values())
+
+    asyncio.run(take_steps())
+
+
+async def test_meetings_that_come_and_go_leave_nothing_behind() -> None:
+    log = MemoryEventLog(max_publications=2)
+    for n in range(1_000):
+        async with log.subscribe(f"private {n}", nothing):
+            pass
+        await log.append("standup", said("1"))
+    tracked = sum(len(value) for value in vars(log).values() if isinstance(value, list | dict | set))
+    assert tracked < 200
+
+
+def test_a_kept_meeting_whose_offsets_do_not_fit_is_refused() -> None:
+    one, two, four = (Publication(offset, 0, said("x")) for offset in (1, 2, 4))
+    wrong = [
+        (1, 2, (one,)),
+        (2, 3, (one, two)),
+        (1, 3, (one, two, four)),
+        (0, -1, ()),
+        (5, 3, ()),
+        (1, 10**15, ()),
+    ]
+    for first, last, publications in wrong:
+        with pytest.raises(ValueError, match="publications"):
+            KeptMeeting("standup", "0a1b2c3d", first, last, publications)
+    assert KeptMeeting("standup", "0a1b2c3d", 3, 2, ()).last == 2

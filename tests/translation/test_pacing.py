@@ -1,0 +1,77 @@
+"""What of a growing translation is shown, and when."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.translation.pacing import Showing
+
+
+class Clock:
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+async def test_the_first_text_is_shown_at_once_and_after_a_pause_the_next() -> None:
+    clock, seen = Clock(), list[str]()
+    showing = Showing(seen.append, shown="", interval_s=5.0, clock=clock)
+    showing.grow("Gu")
+    assert seen == ["Gu"]
+    clock.now_s += 5.0
+    showing.grow("Guten")
+    assert seen == ["Gu", "ten"]
+
+
+async def test_what_was_held_back_is_shown_although_nothing_more_comes() -> None:
+    seen = list[str]()
+    showing = Showing(seen.append, shown="", interval_s=0.01, clock=asyncio.get_running_loop().time)
+    showing.grow("Gu")
+    showing.grow("Guten")
+    showing.grow("Guten Tag")
+    assert seen == ["Gu"]
+    while len(seen) < 2:
+        await asyncio.sleep(0.001)
+    assert seen == ["Gu", "ten Tag"]
+
+
+async def test_nothing_is_shown_once_stopped() -> None:
+    seen = list[str]()
+    showing = Showing(seen.append, shown="", interval_s=0.001, clock=asyncio.get_running_loop().time)
+    showing.grow("Gu")
+    showing.grow("Guten")
+    showing.stop()
+    await asyncio.sleep(0.01)
+    assert seen == ["Gu"]
+
+
+async def test_another_attempt_goes_on_from_what_was_shown_where_it_agrees() -> None:
+    seen = list[str]()
+    agrees = Showing(seen.append, shown="Guten", interval_s=0.0, clock=Clock())
+    for text in ("G", "Guten", "Guten Tag"):
+        agrees.grow(text)
+    agrees.end()
+    assert seen == [" Tag"]
+    other = Showing(seen.append, shown="Guten", interval_s=0.0, clock=Clock())
+    other.grow("Hallo zusammen")
+    other.end()
+    assert seen == [" Tag"]
+
+
+@given(st.lists(st.text(alphabet="ab ", min_size=1), max_size=12), st.sampled_from((0.0, 60.0)))
+def test_however_it_comes_all_of_it_is_shown_once(pieces: list[str], interval_s: float) -> None:
+    async def play() -> list[str]:
+        seen = list[str]()
+        showing = Showing(seen.append, shown="", interval_s=interval_s, clock=Clock())
+        text = ""
+        for piece in pieces:
+            text += piece
+            showing.grow(text)
+        showing.end()
+        return seen
+
+    assert "".join(asyncio.run(play())) == "".join(pieces)

@@ -1,0 +1,780 @@
+"""Live partials in the core: one generation in flight, the newest wins, finals go first, what readers see."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from gateway.domain.engine import (
+    EngineCapacity,
+    EngineHealth,
+    EngineProfile,
+    EngineState,
+    FinishReason,
+    TokenEvent,
+    TranslationRequest,
+)
+from gateway.domain.errors import EngineUnavailable
+from gateway.domain.log import LoggedEvent, Publication, Utterance
+from gateway.domain.sessions import Stability
+from gateway.meeting.feed import Feed
+from gateway.meeting.members import Member
+from gateway.meeting.outbox import Outbox
+from gateway.meeting.payload import Payload
+from gateway.meeting.room import Meeting
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    Caption,
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
+    TranslationDelta,
+    TranslationFinal,
+)
+from gateway.sessions.machine import Session
+from gateway.stores.memory_log import MemoryEventLog
+from gateway.translation.finals import Publisher
+from gateway.translation.partials import Interpreter
+from gateway.translation.scheduler import Scheduler
+
+
+class HandEngine:
+    """An engine that ends a generation when the test says with what; the newest generation is `requests[-1]`."""
+
+    def __init__(self, max_running: int = 4) -> None:
+        self.state = EngineState.READY
+        self.requests: list[TranslationRequest] = []
+        self.running: dict[str, asyncio.Future[TokenEvent]] = {}
+        self.most_running = 0
+        self.keeps_prefixes = True
+        self._max_running = max_running
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        self.requests.append(request)
+        self.running[request.id] = answer = asyncio.get_running_loop().create_future()
+        self.most_running = max(self.most_running, len(self.running))
+        try:
+            begun = request.prefix if self.keeps_prefixes else ""
+            yield TokenEvent(begun, tokens=1)
+            event = await answer
+            yield replace(event, text=event.text.removeprefix(begun))
+        finally:
+            del self.running[request.id]
+
+    def says(self, text: str, finish: FinishReason = FinishReason.STOP, request: int = -1) -> None:
+        """What the whole translation is."""
+        self.running[self.requests[request].id].set_result(TokenEvent(text, tokens=2, finish=finish))
+
+    def pending(self) -> list[TranslationRequest]:
+        """Those that wait for their answer."""
+        return [r for r in self.requests if r.id in self.running and not self.running[r.id].done()]
+
+    def end(self, request: TranslationRequest, text: str, finish: FinishReason = FinishReason.STOP) -> None:
+        self.running[request.id].set_result(TokenEvent(text, tokens=2, finish=finish))
+
+    def dies(self) -> None:
+        for answer in self.running.values():
+            answer.set_exception(EngineUnavailable("The engine died."))
+
+    def health(self) -> EngineHealth:
+        return EngineHealth(self.state)
+
+    def capacity(self) -> EngineCapacity:
+        return EngineCapacity(self._max_running, len(self.running), 0)
+
+    def profile(self) -> EngineProfile:
+        return EngineProfile("hand", "hand", ("en", "de", "fr"))
+
+    async def metrics(self, _names: Sequence[str] = ()) -> bytes:
+        return b""
+
+
+class Unmerged(Outbox):
+    """Hands out every message as it was put: here nothing lags."""
+
+    def __init__(self) -> None:
+        super().__init__(10**6)
+        self.put_so_far: list[Any] = []
+
+    def put_shared(self, payload: Payload) -> None:
+        self.put_so_far.append(payload.message)
+
+
+class Screen:
+    """What a reader sees: per language the committed and the tentative text, and finals."""
+
+    def __init__(self, member: Member, outbox: Unmerged) -> None:
+        self.member = member
+        self._outbox = outbox
+        self.messages: list[Any] = []
+        self.committed: dict[str, str] = {}
+        self.tentative: dict[str, str] = {}
+        self._committed: dict[str, str] = {}
+
+    def committed_of(self, utterance: str) -> str:
+        return self._committed.get(utterance, "")
+
+    def look(self) -> list[Any]:
+        """Take in what has come; what is new."""
+        new, self._outbox.put_so_far = self._outbox.put_so_far, []
+        new = [m for m in new if not isinstance(m, ParticipantJoined | ParticipantLeft | ParticipantUpdated)]
+        for message in new:
+            match message:
+                case TranslationDelta(lang=lang):
+                    self.committed[lang] = self.committed.get(lang, "") + message.committed
+                    shown = self.committed_of(message.utterance) + message.committed
+                    self._committed[message.utterance] = shown
+                    self.tentative[lang] = message.tentative
+        self.messages += new
+        return new
+
+
+class Room:
+    """A meeting with a speaker, the core around it, and an engine in the test's hand."""
+
+    def __init__(self, engine: HandEngine) -> None:
+        self.engine = engine
+        self.scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
+        self.interpreter = Interpreter(self.scheduler, pace_s=0.0)
+        self.publisher = Publisher(self.scheduler)
+        log = MemoryEventLog(max_publications=100, keep_s=600, max_bytes=10**7)
+        self.meeting = Meeting("m", log, private=False, snapshot=10)
+        self.settled: list[bool] = []
+
+    async def reader(
+        self, stability: Stability = "live", lang: str = "de", participant: str | None = None
+    ) -> Screen:
+        name = participant or f"{stability}-{lang}-{len(self.meeting.members)}"
+        member = Member(
+            meeting=self.meeting,
+            session=name,
+            participant=name,
+            name=name,
+            speaks=None,
+            reads=(lang,),
+            stability=stability,
+            state=Session(Limits()),
+        )
+        outbox = Unmerged()
+        member.feed = Feed(outbox, self.meeting.offset, participant=name, wants=member.wants)
+        member.since = self.meeting.offset + 1
+        self.meeting.join(member, 100)
+        await self.meeting.stream_to(member, member.feed)
+        return Screen(member, outbox)
+
+    def hear(self, text: str, rev: int = 1, utterance: str = "u", participant: str = "ana") -> None:
+        self.interpreter.hear(self.meeting, said(text, rev, utterance, participant, final=False))
+
+    async def final(self, text: str, rev: int = 99, utterance: str = "u") -> None:
+        whole = said(text, rev, utterance, "ana", final=True)
+        await self.publisher.accept(self.meeting, whole, self.settled.append, lambda: None)
+
+
+def said(text: str, rev: int, utterance: str, participant: str, *, final: bool) -> Utterance:
+    return Utterance(utterance, rev, text, "en", participant, "Ana", final)
+
+
+@contextlib.asynccontextmanager
+async def room(max_running: int = 4) -> AsyncIterator[Room]:
+    made = Room(HandEngine(max_running))
+    await made.meeting.open()
+    async with made.publisher, made.interpreter:
+        yield made
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """The suite's timeout is the bound."""
+    while not condition():
+        await asyncio.sleep(0)
+
+
+async def idle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def spoken(room: Room, series: Sequence[tuple[str, str]]) -> None:
+    """Revisions with their translations, one after the other."""
+    for rev, (text, translation) in enumerate(series, 1):
+        count = len(room.engine.requests)
+        room.hear(text, rev)
+        await until(lambda: len(room.engine.requests) > count)  # noqa: B023 -- awaited in the loop
+        room.engine.says(translation)
+        await until(lambda: not room.engine.running)
+        await idle()
+
+
+SERIES = [
+    ("we will", "Wir"),
+    ("we will meet", "Wir treffen"),
+    ("we will meet on", "Wir treffen uns"),
+    ("we will meet on friday", "Wir treffen uns am Freitag"),
+]
+
+
+# ---------------------------------------------------------------- what readers see
+
+
+async def test_one_generation_serves_live_stable_and_final_readers() -> None:
+    async with room() as r:
+        live, stable, final = await r.reader("live"), await r.reader("stable"), await r.reader("final")
+        await spoken(r, SERIES)
+        assert len(r.engine.requests) == len(SERIES)
+        for screen in (live, stable, final):
+            screen.look()
+        assert (live.committed["de"], live.tentative["de"]) == ("Wir treffen", " uns")
+        assert stable.committed["de"] == "Wir treffen"
+        assert not any(m.tentative for m in stable.messages if isinstance(m, TranslationDelta))
+        assert final.messages == []
+
+
+async def test_the_final_goes_on_from_what_readers_saw_and_comes_once() -> None:
+    async with room() as r:
+        live, final = await r.reader("live"), await r.reader("final")
+        await spoken(r, SERIES)
+        await r.final("We will meet on Friday.")
+        await until(lambda: r.engine.running)
+        request = r.engine.requests[-1]
+        assert (request.final, request.priority, request.prefix, request.draft) == (
+            True,
+            0,
+            "Wir treffen",
+            " uns am Freitag",
+        )
+        assert request.tolerance is not None
+        r.engine.says("Wir treffen uns am Freitag.")
+        await r.publisher.quiet()
+        messages = live.look()
+        assert live.committed["de"] == "Wir treffen uns am Freitag."
+        assert live.tentative["de"] == ""
+        assert [m.text for m in messages if isinstance(m, TranslationFinal)] == ["Wir treffen uns am Freitag."]
+        assert [type(m) for m in final.look()] == [TranslationFinal]
+        assert r.settled == [False]
+
+
+async def test_a_final_that_drops_what_readers_saw_shows_nothing_before_it_replaces_it() -> None:
+    async with room() as r:
+        live = await r.reader("live")
+        await spoken(r, SERIES)
+        live.look()
+        r.engine.keeps_prefixes = False
+        await r.final("No, we meet today.")
+        await until(lambda: r.engine.running)
+        r.engine.says("Nein, heute.")
+        await r.publisher.quiet()
+        messages = live.look()
+        assert [type(m) for m in messages] == [TranslationFinal]
+
+
+async def test_who_comes_in_mid_utterance_sees_all_that_was_shown() -> None:
+    async with room() as r:
+        await r.reader("live")
+        await spoken(r, SERIES)
+        live, stable, final = await r.reader("live"), await r.reader("stable"), await r.reader("final")
+        for screen in (live, stable, final):
+            screen.look()
+        assert (live.committed, live.tentative) == ({"de": "Wir treffen"}, {"de": " uns"})
+        assert (stable.committed, stable.tentative) == ({"de": "Wir treffen"}, {"de": ""})
+        assert final.messages == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "committed", "tentative"),
+    [
+        ("live", "stable", "Wir treffen", ""),
+        ("stable", "live", "Wir treffen", " uns"),
+        ("final", "live", "Wir treffen", " uns"),
+        ("final", "stable", "Wir treffen", ""),
+    ],
+)
+async def test_another_stability_shows_what_it_would_have_shown(
+    before: Stability, after: Stability, committed: str, tentative: str
+) -> None:
+    async with room() as r:
+        await r.reader("live")
+        reader = await r.reader(before)
+        await spoken(r, SERIES)
+        r.meeting.update(reader.member, name="x", speaks=None, reads=("de",), stability=after)
+        reader.look()
+        assert reader.committed["de"] == committed
+        assert reader.tentative["de"] == tentative
+
+
+async def test_nobody_who_reads_whole_sentences_only_costs_a_generation() -> None:
+    async with room() as r:
+        final = await r.reader("final")
+        await r.reader("live", "fr")
+        r.hear("we will")
+        await until(lambda: r.engine.requests)
+        await idle()
+        assert [request.target for request in r.engine.requests] == ["fr"]
+        assert final.look() == []
+
+
+async def test_captions_go_on_without_readers_of_another_language() -> None:
+    async with room() as r:
+        reader = await r.reader("live", "en")
+        r.hear("we will")
+        await idle()
+        assert [type(m) for m in reader.look()] == [Caption]
+        assert r.engine.requests == []
+
+
+# ---------------------------------------------------------------- one generation in flight
+
+
+async def test_a_newer_revision_ends_the_generation_of_the_older_in_the_engine() -> None:
+    async with room() as r:
+        await r.reader("live")
+        r.hear("we", 1)
+        await until(lambda: r.engine.running)
+        r.hear("we will", 2)
+        r.hear("we will meet", 3)
+        await until(lambda: len(r.engine.requests) == 2)
+        await idle()
+        assert [request.text for request in r.engine.requests] == ["we", "we will meet"]
+        assert list(r.engine.running) == [r.engine.requests[-1].id]
+        assert r.engine.most_running == 1
+
+
+async def test_while_it_waits_the_newest_revision_takes_the_place_of_the_older() -> None:
+    async with room(max_running=1) as r:
+        await r.reader("live")
+        r.hear("busy", utterance="other")
+        await until(lambda: r.engine.running)
+        for rev, text in enumerate(("we", "we will", "we will meet"), 1):
+            r.hear(text, rev)
+            await idle()
+        assert r.scheduler.waiting == 1
+        r.engine.says("beschäftigt")
+        await until(lambda: len(r.engine.requests) == 2)
+        assert r.engine.requests[-1].text == "we will meet"
+
+
+async def test_the_newest_revision_waits_until_a_reader_can_have_read_the_last() -> None:
+    async with room() as r:
+        await r.reader("live")
+        r.interpreter = Interpreter(r.scheduler, pace_s=0.05)
+        async with r.interpreter:
+            await spoken(r, SERIES[:1])
+            began_s = asyncio.get_running_loop().time()
+            for rev, text in enumerate(("we will", "we will meet", "we will meet on"), 2):
+                r.hear(text, rev)
+                await idle()
+            assert len(r.engine.requests) == 1
+            await until(lambda: len(r.engine.requests) == 2)
+            assert r.engine.requests[-1].text == "we will meet on"
+            assert asyncio.get_running_loop().time() > began_s
+
+
+async def test_a_full_event_loop_has_only_finals_translated_until_it_has_time_again() -> None:
+    async with room() as r:
+        live = await r.reader("live")
+        captions = await r.reader("live", "en")
+        lag_s = 10.0
+        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        async with r.interpreter:
+            r.hear("we will")
+            r.hear("never mind", utterance="other")
+            await idle()
+            assert r.engine.requests == []
+            assert [m.text for m in captions.look() if isinstance(m, Caption)] == ["we will", "never mind"]
+            await r.final("Never mind.", utterance="other")
+            await until(lambda: r.engine.requests)
+            r.engine.says("Macht nichts.")
+            await r.publisher.quiet()
+            assert [m.text for m in live.look() if isinstance(m, TranslationFinal)] == ["Macht nichts."]
+            assert len(r.engine.requests) == 1
+            lag_s = 0.0
+            await until(lambda: len(r.engine.requests) == 2)
+            assert r.engine.requests[-1].text == "we will"
+
+
+async def test_each_millisecond_of_lateness_delays_by_a_tenth_of_a_second_up_to_five(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s, lag_s = 100.0, 0.014
+    monkeypatch.setattr("gateway.translation.partials.time", SimpleNamespace(monotonic=lambda: now_s))
+    monkeypatch.setattr("gateway.translation.partials._LOOK_S", 0.001)
+    async with room() as r:
+        await r.reader("live")
+        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        async with r.interpreter:
+            for wait_s in (1.0, 5.0):
+                count = len(r.engine.requests)
+                r.hear(f"wait {wait_s}", utterance=str(wait_s))
+                now_s += wait_s - 0.01
+                await asyncio.sleep(0.01)
+                await idle()
+                assert len(r.engine.requests) == count
+                now_s += 0.02
+                await until(lambda: len(r.engine.requests) > count)  # noqa: B023 -- awaited in the loop
+                lag_s = 60.0
+
+
+async def test_a_full_event_loop_ends_no_generation_that_none_may_follow() -> None:
+    async with room() as r:
+        await r.reader("live")
+        lag_s = 0.0
+        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        async with r.interpreter:
+            r.hear("we will")
+            await until(lambda: r.engine.running)
+            r.hear("we will meet", 2)
+            lag_s = 10.0
+            await idle()
+            assert [request.text for request in r.engine.pending()] == ["we will"]
+            lag_s = 0.0
+            await until(lambda: len(r.engine.requests) == 2)
+            assert [request.text for request in r.engine.pending()] == ["we will meet"]
+
+
+async def test_a_generation_begun_by_a_full_event_loop_is_superseded_once_it_has_time() -> None:
+    async with room() as r:
+        await r.reader("live")
+        lag_s = 0.0
+        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        async with r.interpreter:
+            r.hear("we will")
+            await until(lambda: r.engine.running)
+            lag_s = 10.0
+            r.hear("we will meet", 2)
+            lag_s = 0.0
+            await until(lambda: len(r.engine.requests) == 2)
+            assert [request.text for request in r.engine.pending()] == ["we will meet"]
+
+
+async def test_the_lateness_of_a_shared_machine_changes_nothing() -> None:
+    async with room() as r:
+        await r.reader("live")
+        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: 0.003)
+        async with r.interpreter:
+            r.hear("we will")
+            await idle()
+            assert [request.text for request in r.engine.requests] == ["we will"]
+
+
+async def test_the_same_words_again_are_not_translated_again() -> None:
+    async with room() as r:
+        await r.reader("live")
+        await spoken(r, SERIES[:1])
+        r.hear("we will", 2)
+        await idle()
+        assert len(r.engine.requests) == 1
+        r.hear("we will meet", 3)
+        await until(lambda: len(r.engine.requests) == 2)
+        r.hear("we will meet", 4)
+        await idle()
+        assert len(r.engine.requests) == 2
+        assert len(r.engine.running) == 1
+
+
+async def test_what_was_generated_of_a_superseded_revision_is_the_next_draft() -> None:
+    async with room() as r:
+        await r.reader("live")
+        await spoken(r, SERIES[:2])
+        assert r.engine.requests[-1].draft == "Wir"
+        r.hear("we will meet on", 3)
+        await until(lambda: len(r.engine.requests) == 3)
+        request = r.engine.requests[-1]
+        assert (request.prefix, request.draft, request.final, request.priority) == ("", "Wir treffen", False, 1)
+
+
+async def test_a_rejected_revision_leaves_what_is_shown() -> None:
+    async with room() as r:
+        live = await r.reader("live")
+        await spoken(r, SERIES)
+        live.look()
+        r.hear("they met", 9)
+        await until(lambda: r.engine.running)
+        r.engine.running[r.engine.requests[-1].id].set_result(
+            TokenEvent("", tokens=1, finish=FinishReason.REJECTED)
+        )
+        await until(lambda: not r.engine.running)
+        await idle()
+        assert live.look() == []
+
+
+async def test_the_final_ends_the_generation_of_the_partial() -> None:
+    async with room() as r:
+        live = await r.reader("live")
+        await spoken(r, SERIES)
+        r.hear("we will meet on friday at", 9)
+        await until(lambda: r.engine.running)
+        await r.final("We will meet on Friday.")
+        await until(lambda: r.engine.requests[-1].final and len(r.engine.running) == 1)
+        r.engine.says("Wir treffen uns am Freitag.")
+        await r.publisher.quiet()
+        live.look()
+        assert live.committed["de"] == "Wir treffen uns am Freitag."
+        assert list(r.meeting.live) == []
+
+
+async def test_a_generation_that_ends_as_the_final_comes_shows_nothing_more() -> None:
+    async with room() as r:
+        live = await r.reader("live")
+        await spoken(r, SERIES)
+        r.hear("we will meet on friday at noon today", 9)
+        await until(lambda: r.engine.running)
+        r.engine.says("Wir treffen uns am Freitag um zwölf")
+        await r.final("We will meet on Friday.")
+        await until(lambda: r.engine.requests[-1].final and r.engine.running)
+        live.look()
+        assert r.engine.requests[-1].prefix == live.committed["de"]
+        r.engine.says("Wir treffen uns am Freitag.")
+        await r.publisher.quiet()
+        live.look()
+        assert live.committed["de"] == "Wir treffen uns am Freitag."
+
+
+async def test_while_the_final_is_written_to_the_log_nothing_more_is_shown() -> None:
+    async with room() as r:
+        live = await r.reader("live")
+        await spoken(r, SERIES)
+        r.hear("we will meet on friday at noon today", 9)
+        await until(lambda: r.engine.running)
+        (partial,) = r.engine.pending()
+        append, written = r.meeting.log.append, asyncio.Event()
+
+        async def slow_append(meeting: str, event: LoggedEvent) -> Publication:
+            await written.wait()
+            return await append(meeting, event)
+
+        r.meeting.log.append = slow_append  # type: ignore[method-assign]
+        accepting = asyncio.create_task(r.final("We will meet on Friday."))
+        await asyncio.sleep(0)
+        r.engine.end(partial, "Wir treffen uns am Freitag um zwölf")
+        await idle()
+        written.set()
+        await accepting
+        await until(lambda: any(request.final for request in r.engine.pending()))
+        live.look()
+        assert r.engine.requests[-1].prefix == live.committed["de"] == "Wir treffen"
+        r.engine.says("Wir treffen uns am Freitag.")
+        await r.publisher.quiet()
+        live.look()
+        assert live.committed["de"] == "Wir treffen uns am Freitag."
+
+
+# ---------------------------------------------------------------- finals go first
+
+
+async def test_finals_take_the_places_of_partials_which_go_on_afterwards() -> None:
+    async with room(max_running=2) as r:
+        live = await r.reader("live")
+        r.hear("we", utterance="partial")
+        await until(lambda: r.engine.running)
+        await r.final("One.", utterance="1")
+        await r.final("Two.", utterance="2")
+        await until(lambda: len(r.engine.requests) >= 3)
+        await until(lambda: all(request_id.startswith("translation") for request_id in r.engine.running))
+        assert len(r.engine.running) == 2
+        assert r.scheduler.waiting == 1
+        r.engine.says("Eins.", request=1)
+        await until(lambda: len(r.engine.requests) == 4)
+        assert (r.engine.requests[-1].text, r.engine.requests[-1].final) == ("we", False)
+        r.engine.says("Wir")
+        r.engine.says("Zwei.", request=2)
+        await r.publisher.quiet()
+        live.look()
+        assert [m.text for m in live.messages if isinstance(m, TranslationFinal)] == ["Eins.", "Zwei."]
+
+
+async def test_partials_take_half_of_the_engine_at_most() -> None:
+    async with room(max_running=4) as r:
+        await r.reader("live")
+        for number in range(3):
+            r.hear("we", utterance=str(number))
+        await until(lambda: len(r.engine.running) == 2)
+        await idle()
+        assert (len(r.engine.running), r.scheduler.waiting) == (2, 1)
+        await r.final("One.", utterance="x")
+        await until(lambda: len(r.engine.running) == 3)
+
+
+# ---------------------------------------------------------------- ends
+
+
+async def test_an_engine_that_dies_leaves_the_utterance_to_its_final() -> None:
+    async with room() as r:
+        await r.reader("live")
+        r.hear("we", 1)
+        await until(lambda: r.engine.running)
+        r.engine.dies()
+        await until(lambda: not r.engine.running)
+        await idle()
+        r.hear("we will", 2)
+        await idle()
+        assert len(r.engine.requests) == 1
+        await r.final("We will.")
+        await until(lambda: r.engine.running)
+        r.engine.says("Wir werden.")
+        await r.publisher.quiet()
+
+
+async def test_who_leaves_takes_what_they_were_saying_along() -> None:
+    async with room() as r:
+        ana = await r.reader("live", participant="ana")
+        await r.reader("live")
+        r.hear("we", 1)
+        await until(lambda: r.engine.running)
+        r.meeting.leave(ana.member)
+        await until(lambda: not r.engine.running)
+        assert list(r.meeting.live) == []
+
+
+async def test_what_is_taken_up_after_an_absence_is_left_to_its_final_which_goes_on_from_it() -> None:
+    async with room() as r:
+        live = await r.reader("live")
+        await spoken(r, SERIES)
+        r.meeting.live.close_all("ana")
+        live.look()
+        count = len(r.engine.requests)
+        r.hear("we will meet on friday at noon", 9)
+        await idle()
+        assert len(r.engine.requests) == count
+        newcomer = await r.reader("stable")
+        await r.final("We will meet on Friday.")
+        await until(lambda: r.engine.running)
+        assert r.engine.requests[-1].prefix == "Wir treffen"
+        r.engine.says("Wir treffen uns am Freitag.")
+        await r.publisher.quiet()
+        for screen in (live, newcomer):
+            screen.look()
+            assert screen.committed["de"] == "Wir treffen uns am Freitag."
+        assert r.meeting.live.get(("ana", "u")) is None
+
+
+async def test_the_fourth_open_utterance_of_a_speaker_ends_the_first() -> None:
+    async with room(max_running=32) as r:
+        await r.reader("live")
+        for number in range(4):
+            r.hear("we", utterance=str(number))
+        await until(lambda: len(r.engine.running) == 3)
+        assert {live.utterance.id for live in r.meeting.live} == set("123")
+        r.hear("we will", 2, utterance="0")
+        await idle()
+        assert r.meeting.live.is_closed(("ana", "0"))
+        assert "we will" not in [request.text for request in r.engine.requests]
+
+
+async def test_an_engine_slower_than_the_recogniser_still_shows_something() -> None:
+    async with room() as r:
+        live = await r.reader("live")
+        words = "we will all meet again on friday at noon".split()  # noqa: SIM905
+        for count in range(1, len(words) + 1):
+            r.hear(" ".join(words[:count]), count)
+            await idle()
+            if count % 3 == 0 and (pending := r.engine.pending()):
+                r.engine.end(
+                    pending[-1], " ".join(["Wir", "werden", "uns", "alle", "wieder", "treffen"][: count - 2])
+                )
+                await idle()
+        live.look()
+        assert live.committed.get("de", "") + live.tentative.get("de", "")
+
+
+async def test_finals_that_wait_inside_the_engine_take_the_places_of_partials_too() -> None:
+    async with room(max_running=2) as r:
+        r.scheduler._lookahead = 2
+        await r.reader("live")
+        r.hear("we", utterance="partial")
+        await until(lambda: r.engine.running)
+        for number in range(2):
+            await r.final("One.", utterance=str(number))
+        await until(lambda: len(r.engine.running) == 2)
+        await until(lambda: all(request.final for request in r.engine.pending()))
+
+
+async def test_a_language_that_is_spoken_after_all_is_translated_no_further() -> None:
+    async with room() as r:
+        await r.reader("live")
+        r.hear("we will", 1)
+        await until(lambda: r.engine.running)
+        german = Utterance("u", 2, "wir", "de", "ana", "Ana", False)
+        r.interpreter.hear(r.meeting, german)
+        await until(lambda: not r.engine.running)
+
+
+async def test_leaving_the_interpreter_ends_every_generation() -> None:
+    async with room() as r:
+        await r.reader("live")
+        r.hear("we")
+        await until(lambda: r.engine.running)
+    assert r.engine.running == {}
+    assert (r.scheduler.running, r.scheduler.waiting) == (0, 0)
+
+
+# ---------------------------------------------------------------- any order
+
+
+WORDS = st.sampled_from(["we", "will", "meet", "on", "friday", "not", "5", "5,500"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("hear"), st.lists(WORDS, min_size=1, max_size=8)),
+        st.tuples(st.just("answer"), st.lists(WORDS, max_size=8)),
+        st.tuples(st.sampled_from(["reject", "idle", "join", "busy"]), st.just([])),
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS, st.lists(WORDS, min_size=1, max_size=8))
+@settings(max_examples=150)
+def test_committed_text_only_grows_until_the_final_which_comes_once(
+    steps: list[tuple[str, list[str]]], last: list[str]
+) -> None:
+    asyncio.run(_play(steps, " ".join(last)))
+
+
+async def _play(steps: list[tuple[str, list[str]]], last: str) -> None:
+    """Revisions, outcomes, newcomers and finals of others in any order; then the final."""
+    async with room(max_running=2) as r:
+        live, stable, final = await r.reader("live"), await r.reader("stable"), await r.reader("final")
+        screens = [live, stable]
+        for number, (step, words) in enumerate(steps):
+            match step:
+                case "hear":
+                    r.hear(" ".join(words), number + 1)
+                case "answer":
+                    for request in r.engine.pending():
+                        r.engine.end(request, " ".join([*request.prefix.split(), *words]))
+                case "reject":
+                    for request in r.engine.pending():
+                        if not request.final:
+                            r.engine.end(request, "", FinishReason.REJECTED)
+                case "join":
+                    screens.append(await r.reader("stable"))
+                case "busy":
+                    await r.final("busy", utterance=f"other-{number}")
+            await idle()
+            partials = [request for request in r.engine.pending() if not request.final]
+            assert len(partials) <= 1
+            for screen in (live, *screens):
+                screen.look()
+            # A newcomer has what the others have, and nobody has more.
+            assert len({screen.committed_of("u") for screen in screens}) == 1
+        await r.final(last)
+        while r.engine.running or r.scheduler.waiting:
+            for request in r.engine.pending():
+                r.engine.end(request, " ".join([*request.prefix.split(), "done"]))
+            await idle()
+        await r.publisher.quiet()
+        for screen in (*screens, final):
+            screen.look()
+            ends = [m for m in screen.messages if isinstance(m, TranslationFinal) and m.utterance == "u"]
+            assert len(ends) == 1
+            assert ends[0].text.startswith(screen.committed_of("u"))
+        assert final.committed_of("u") == ""

@@ -1,0 +1,847 @@
+"""Admission: bounded, fair between meetings, every place is given back, and the engine's death ends nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.domain.engine import (
+    EngineCapacity,
+    EngineHealth,
+    EngineProfile,
+    EngineState,
+    FinishReason,
+    TokenEvent,
+    TranslationRequest,
+)
+from gateway.domain.errors import (
+    Cancelled,
+    DeadlineExceeded,
+    Draining,
+    EngineFailed,
+    EngineUnavailable,
+    GatewayError,
+    Overloaded,
+)
+from gateway.engines.in_flight import Generations
+from gateway.translation.scheduler import Generated, Scheduler, Ticket
+
+
+class HandEngine:
+    """An engine that generates when the test says so; records the order in which generations began.
+
+    says: the tokens of every text, one after each `let`, but for the first, which comes at once.
+    """
+
+    def __init__(self, max_running: int = 1) -> None:
+        self.begun: list[str] = []
+        self.says: Sequence[str] = ("a", "b")
+        self.state = EngineState.READY
+        self.running = 0
+        self.most_running = 0
+        self._max_running = max_running
+        self._go: dict[str, asyncio.Event] = {}
+        self._generations = Generations()
+
+    def let(self, *request_ids: str) -> None:
+        for request_id in request_ids:
+            self._go.setdefault(request_id, asyncio.Event()).set()
+
+    def die(self, state: EngineState = EngineState.RESTARTING) -> None:
+        self.state = state
+        self._generations.end("The engine died.")
+
+    def revive(self) -> None:
+        self.state = EngineState.READY
+        self._generations = Generations()
+        self._go.clear()
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        self.begun.append(request.id)
+        generation = self._generations.open()
+        self.running += 1
+        self.most_running = max(self.running, self.most_running)
+        try:
+            yield TokenEvent(self.says[0], 1)
+            for n, text in enumerate(self.says[1:], 2):
+                with generation:
+                    await self._go.setdefault(request.id, asyncio.Event()).wait()
+                if request.text == "bad":
+                    raise EngineFailed("bad text")
+                yield TokenEvent(text, 1, FinishReason.STOP if n == len(self.says) else None)
+        finally:
+            generation.close()
+            self.running -= 1
+
+    def health(self) -> EngineHealth:
+        return EngineHealth(self.state, "because")
+
+    def capacity(self) -> EngineCapacity:
+        return EngineCapacity(self._max_running, self.running, 0)
+
+    def profile(self) -> EngineProfile:
+        return EngineProfile("m", "f", ("en", "ja"))
+
+    async def metrics(self, _names: Sequence[str] = ()) -> bytes:
+        return b""
+
+
+def request(request_id: str, text: str = "x", priority: int = 0) -> TranslationRequest:
+    return TranslationRequest(id=request_id, text=text, source="en", target="ja", priority=priority)
+
+
+def requests(*request_ids: str, priority: int = 0) -> list[TranslationRequest]:
+    return [request(request_id, priority=priority) for request_id in request_ids]
+
+
+async def consume(ticket: Ticket) -> str:
+    return (await ticket.collect(lambda _: None)).text
+
+
+def collect(*tickets: Ticket) -> list[asyncio.Task[str]]:
+    return [asyncio.create_task(consume(ticket)) for ticket in tickets]
+
+
+async def spin(until: object) -> None:
+    """Let other tasks run until the condition holds; the test's timeout is the bound."""
+    while not until():  # type: ignore[operator]
+        await asyncio.sleep(0)
+
+
+async def test_meetings_take_turns() -> None:
+    engine = HandEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
+    busy = scheduler.admit("busy", [request(f"busy{n}") for n in range(5)])
+    lone = scheduler.admit("lone", [request("lone")])
+    tasks = [asyncio.ensure_future(consume(ticket)) for ticket in (*busy, *lone)]
+    for name in ("busy0", "busy1", "lone", "busy2", "busy3", "busy4"):
+        engine.let(name)
+    assert await asyncio.gather(*tasks) == ["ab"] * 6
+    # One slot's worth of work at most before the other meeting: busy0 ran already, then they alternate.
+    assert engine.begun == ["busy0", "busy1", "lone", "busy2", "busy3", "busy4"]
+
+
+async def test_capacity_and_lookahead_bound_what_the_engine_gets() -> None:
+    engine = HandEngine(max_running=2)
+    scheduler = Scheduler(engine, max_waiting=100, lookahead=1)
+    tickets = scheduler.admit("m", [request(f"r{n}") for n in range(5)])
+    tasks = [asyncio.ensure_future(consume(ticket)) for ticket in tickets]
+    await spin(lambda: len(engine.begun) == 3)
+    assert (scheduler.running, scheduler.waiting) == (3, 2)
+    engine.let("r1")
+    await spin(lambda: len(engine.begun) == 4)
+    for n in range(5):
+        engine.let(f"r{n}")
+    await asyncio.gather(*tasks)
+    assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
+
+
+async def test_full_is_said_at_once_and_nothing_of_the_call_is_admitted() -> None:
+    scheduler = Scheduler(HandEngine(max_running=1), max_waiting=4, lookahead=0)
+    scheduler.admit("m", [request("a"), request("b")])
+    with pytest.raises(Overloaded) as caught:
+        scheduler.admit("m", [request("c"), request("d")])
+    assert caught.value.retry_after_ms
+    assert (scheduler.running, scheduler.waiting) == (1, 1)
+    scheduler.admit("m", [request("c")])
+
+
+async def test_one_meeting_may_not_fill_the_queue() -> None:
+    scheduler = Scheduler(HandEngine(max_running=1), max_waiting=4, lookahead=0)
+    scheduler.admit("greedy", [request(f"g{n}") for n in range(3)])  # one runs, two wait: half of the queue
+    with pytest.raises(Overloaded, match="share is 2"):
+        scheduler.admit("greedy", [request("g3")])
+    scheduler.admit("other", [request("o1"), request("o2")])
+    with pytest.raises(Overloaded, match="limit is 4"):
+        scheduler.admit("third", [request("t1")])
+
+
+async def test_a_waiting_ticket_can_be_withdrawn() -> None:
+    engine = HandEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    first, second, third = scheduler.admit("m", [request("a"), request("b"), request("c")])
+    second.withdraw()
+    second.withdraw()
+    assert scheduler.waiting == 1
+    engine.let("a")
+    engine.let("c")
+    await consume(first)
+    await consume(third)
+    assert engine.begun == ["a", "c"]
+
+
+async def test_a_ticket_whose_turn_came_gives_the_turn_on_when_withdrawn() -> None:
+    engine = HandEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    first, second = scheduler.admit("m", [request("a"), request("b")])
+    first.withdraw()
+    engine.let("b")
+    assert await consume(second) == "ab"
+
+
+@pytest.mark.parametrize("stage", ["waiting", "running"])
+async def test_a_cancelled_reader_gives_its_place_back_and_ends_the_generation(stage: str) -> None:
+    engine = HandEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    tickets = scheduler.admit("m", [request("a"), request("b")])
+    tasks = [asyncio.ensure_future(consume(ticket)) for ticket in tickets]
+    await spin(lambda: engine.begun == ["a"])
+    victim, other = tasks if stage == "running" else reversed(tasks)
+    victim.cancel()
+    await asyncio.wait([victim])
+    engine.let("a")
+    engine.let("b")
+    assert await other == "ab"
+    assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
+
+
+async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
+    engine = HandEngine(max_running=2)
+    scheduler = Scheduler(engine, max_waiting=20, lookahead=0)
+    tickets = scheduler.admit("m", [request(f"r{n}") for n in range(9)])
+    tasks = [asyncio.ensure_future(consume(ticket)) for ticket in tickets]
+    await spin(lambda: len(engine.begun) == 2)
+    for task in tasks[:8]:
+        task.cancel()
+    engine.let("r8")
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes[:8]] == [asyncio.CancelledError] * 8
+    assert outcomes[8] == "ab"
+    assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
+
+
+async def test_a_failing_generation_fails_alone() -> None:
+    engine = HandEngine(max_running=2)
+    scheduler = Scheduler(engine, max_waiting=10)
+    bad, good = scheduler.admit("m", [request("a", "bad"), request("b")])
+    tasks = [asyncio.ensure_future(consume(ticket)) for ticket in (bad, good)]
+    engine.let("a")
+    engine.let("b")
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(results[0], EngineFailed)
+    assert results[1] == "ab"
+    assert scheduler.running == 0
+
+
+async def test_drain_refuses_new_work_and_waits_for_the_old() -> None:
+    engine = HandEngine()
+    scheduler = Scheduler(engine, max_waiting=10)
+    (ticket,) = scheduler.admit("m", [request("a")])
+    task = asyncio.ensure_future(consume(ticket))
+    draining = asyncio.ensure_future(scheduler.drain(60))
+    await spin(lambda: scheduler.draining)
+    with pytest.raises(Draining):
+        scheduler.admit("m", [request("b")])
+    assert not draining.done()
+    engine.let("a")
+    assert await draining is True
+    assert await task == "ab"
+
+
+async def test_drain_gives_up_at_its_deadline() -> None:
+    engine = HandEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    tickets = scheduler.admit("m", [request("running"), request("waiting"), request("never collected")])
+    tasks = [asyncio.ensure_future(ticket.collect(lambda _: None)) for ticket in tickets[:2]]
+    await spin(lambda: engine.begun == ["running"])
+    assert await scheduler.drain(0) is False
+    for outcome in await asyncio.gather(*tasks, tickets[2].collect(lambda _: None), return_exceptions=True):
+        assert isinstance(outcome, Draining)
+    assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
+
+
+async def test_an_engine_that_is_not_ready_admits_nothing() -> None:
+    engine = HandEngine()
+    engine.state = EngineState.STARTING
+    with pytest.raises(EngineUnavailable, match="because"):
+        Scheduler(engine, max_waiting=10).admit("m", [request("a")])
+
+
+async def test_timings_follow_the_stages() -> None:
+    now = [0.0]
+    engine = HandEngine()
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
+    first, second = scheduler.admit("m", [request("a"), request("b")])
+    now[0] = 1.0
+    (task,) = collect(first)
+    await spin(lambda: engine.begun == ["a"])
+    now[0] = 3.0
+    engine.let("a")
+    assert await task == "ab"
+    assert (first.admitted_s, first.started_s, first.first_token_s, first.finished_s) == (0.0, 0.0, 1.0, 3.0)
+    assert second.started_s == 3.0
+    assert first.tokens == 2
+
+
+async def test_text_that_comes_fast_is_gathered_and_its_end_waits_for_nothing() -> None:
+    class Fast(HandEngine):
+        async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+            for n in range(8):
+                yield TokenEvent(str(n), 1, FinishReason.STOP if n == 7 else None)
+
+    scheduler = Scheduler(Fast(), max_waiting=10, show_interval_s=60.0)
+    (ticket,) = scheduler.admit("m", [request("a")])
+    shown: list[str] = []
+    generated = await ticket.collect(shown.append)
+    assert shown == ["0", "1234567"]
+    assert ticket.shown == generated.text == "01234567"
+
+
+# ---------------------------------------------------------------- priorities
+
+
+async def test_finals_come_before_best_effort_and_meetings_take_turns_in_each() -> None:
+    engine = HandEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
+    order = [
+        *scheduler.admit("m", requests("first", priority=1)),
+        *scheduler.admit("m", requests("late m1", "late m2", priority=1)),
+        *scheduler.admit("n", requests("late n1", priority=1)),
+        *scheduler.admit("m", requests("m1", "m2")),
+        *scheduler.admit("n", requests("n1")),
+    ]
+    engine.let(*(ticket.request.id for ticket in order))
+    await asyncio.gather(*collect(*order))
+    assert engine.begun == ["first", "m1", "n1", "m2", "late m1", "late n1", "late m2"]
+
+
+async def test_best_effort_never_shuts_out_finals() -> None:
+    scheduler = Scheduler(HandEngine(max_running=1), max_waiting=8, lookahead=0)
+    scheduler.admit("m", requests("running"))
+    scheduler.admit("m", requests("l1", "l2", priority=1))
+    with pytest.raises(Overloaded, match="share is 2"):
+        scheduler.admit("m", requests("l3", priority=1))
+    scheduler.admit("n", requests("l3", "l4", priority=1))
+    with pytest.raises(Overloaded, match="limit is 4"):
+        scheduler.admit("o", requests("l5", priority=1))
+    # Finals have all of their room, whatever best effort waits.
+    scheduler.admit("m", requests("f1", "f2", "f3", "f4"))
+    with pytest.raises(Overloaded, match="4 translations of this meeting are waiting already; its share is 4"):
+        scheduler.admit("m", requests("f5"))
+    scheduler.admit("o", requests("f5", "f6", "f7", "f8"))
+    with pytest.raises(Overloaded, match="8 translations are waiting already; the limit is 8"):
+        scheduler.admit("p", requests("f9"))
+    assert scheduler.waiting == 12
+
+
+# ---------------------------------------------------------------- giving up
+
+
+@pytest.mark.parametrize("stage", ["running", "waiting", "not collected", "not collected, running"])
+async def test_a_ticket_given_up_raises_the_first_reason_and_gives_its_place_on(stage: str) -> None:
+    engine = HandEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    tickets = scheduler.admit("m", requests("a", "b", "c"))
+    victim = tickets[0] if "running" in stage else tickets[1]
+    others = [ticket for ticket in tickets if ticket is not victim]
+    tasks = collect(*others, *([] if "not" in stage else [victim]))
+    if stage != "not collected, running":
+        await spin(lambda: engine.begun == ["a"])
+    victim.give_up(Cancelled("first"))
+    victim.give_up(Draining("second"))
+    engine.let("a", "b", "c")
+    if "not" in stage:
+        tasks += collect(victim)
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert outcomes[:2] == ["ab", "ab"]
+    assert isinstance(outcomes[2], Cancelled)
+    assert outcomes[2].message == "first"
+    assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
+
+
+async def test_a_withdrawn_ticket_that_is_collected_all_the_same_does_not_hang() -> None:
+    engine = HandEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    (ticket, waiting) = scheduler.admit("m", requests("a", "b"))
+    (task,) = collect(waiting)
+    await asyncio.sleep(0)
+    waiting.withdraw()
+    ticket.withdraw()
+    with pytest.raises(Cancelled):
+        await task
+    with pytest.raises(Cancelled):
+        await consume(ticket)
+    assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
+
+
+async def test_giving_up_what_has_ended_changes_nothing() -> None:
+    engine = HandEngine()
+    scheduler = Scheduler(engine, max_waiting=10)
+    (ticket,) = scheduler.admit("m", requests("a"))
+    engine.let("a")
+    generated = await ticket.collect(lambda text: ticket.give_up(Cancelled("late")) if text == "b" else None)
+    assert generated == Generated("ab", truncated=False)
+    ticket.give_up(Cancelled("later"))
+
+
+async def test_a_cancelled_task_is_cancelled_and_not_given_up() -> None:
+    engine = HandEngine()
+    scheduler = Scheduler(engine, max_waiting=10)
+    (ticket,) = scheduler.admit("m", requests("a"))
+    (task,) = collect(ticket)
+    await spin(lambda: engine.begun == ["a"])
+    task.cancel()
+    ticket.give_up(Cancelled("at the same moment"))
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
+
+
+async def test_an_engine_that_makes_an_error_of_the_interruption_does_not_hide_the_reason() -> None:
+    class Touchy(HandEngine):
+        async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+            self.begun.append(request.id)
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise EngineFailed("interrupted") from None
+            yield TokenEvent("never", 1)
+
+    engine = Touchy()
+    scheduler = Scheduler(engine, max_waiting=10)
+    (ticket,) = scheduler.admit("m", requests("a"))
+    (task,) = collect(ticket)
+    await spin(lambda: engine.begun)
+    ticket.give_up(DeadlineExceeded("too late"))
+    with pytest.raises(DeadlineExceeded):
+        await task
+
+
+async def test_what_reading_breaks_becomes_an_error_of_the_tree() -> None:
+    def broken(_: str) -> None:
+        raise RuntimeError("a bug")
+
+    scheduler = Scheduler(HandEngine(), max_waiting=10)
+    (ticket,) = scheduler.admit("m", requests("a"))
+    with pytest.raises(EngineFailed, match="unknown reason"):
+        await ticket.collect(broken)
+    assert scheduler.running == 0
+
+
+# ---------------------------------------------------------------- deadline
+
+
+async def test_a_translation_is_given_up_at_its_deadline_running_or_waiting() -> None:
+    engine = HandEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0, deadline_s=0.01)
+    tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
+    for outcome in await asyncio.gather(*collect(*tickets[:2]), return_exceptions=True):
+        assert isinstance(outcome, DeadlineExceeded)
+    await spin(lambda: scheduler.running + scheduler.waiting == 0)
+    with pytest.raises(DeadlineExceeded, match=r"0\.01 s"):
+        await consume(tickets[2])
+    assert engine.running == 0
+
+
+async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
+    engine = HandEngine()
+    scheduler = Scheduler(engine, max_waiting=10, deadline_s=0.01)
+    (ticket,) = scheduler.admit("m", requests("a"))
+    (task,) = collect(ticket)
+    await spin(lambda: engine.begun == ["a"])
+    engine.die()
+    with pytest.raises(DeadlineExceeded):
+        await task
+    assert (scheduler.running, scheduler.waiting) == (0, 0)
+
+
+async def test_no_timer_is_left_behind() -> None:
+    engine = HandEngine()
+    scheduler = Scheduler(engine, max_waiting=10)
+    ended, withdrawn = scheduler.admit("m", requests("a", "b"))
+    timers = [ticket.expiry for ticket in (ended, withdrawn)]
+    engine.let("a")
+    await consume(ended)
+    withdrawn.withdraw()
+    assert all(timer is not None and timer.cancelled() for timer in timers)
+
+
+# ---------------------------------------------------------------- the engine dies
+
+
+async def test_work_is_admitted_while_the_engine_is_built_again_and_gets_its_turn_then() -> None:
+    engine = HandEngine(max_running=1)
+    engine.state = EngineState.RESTARTING
+    scheduler = Scheduler(engine, max_waiting=4, lookahead=0)
+    tickets = scheduler.admit("m", requests("a", "b"))
+    with pytest.raises(Overloaded):
+        scheduler.admit("m", requests("c"))
+    tasks = collect(*tickets)
+    engine.let("a", "b")
+    await asyncio.sleep(0)
+    assert (scheduler.running, scheduler.waiting, engine.begun) == (0, 2, [])
+    engine.state = EngineState.READY
+    scheduler.engine_changed()
+    assert await asyncio.gather(*tasks) == ["ab", "ab"]
+
+
+async def test_what_ran_runs_again_first_in_its_old_order() -> None:
+    engine = HandEngine(max_running=3)
+    now = [0.0]
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
+    tickets = [*scheduler.admit("m", requests("m1", "m2", "m3", "m4")), *scheduler.admit("n", requests("n1"))]
+    tasks = collect(*tickets)
+    await spin(lambda: len(engine.begun) == 3)
+    engine.die()
+    await spin(lambda: scheduler.running == 0)
+    assert (engine.begun, scheduler.waiting) == (["m1", "m2", "m3"], 5)
+    assert [ticket.crashes for ticket in tickets] == [1, 1, 1, 0, 0]
+    now[0] = 9.0
+    engine.revive()
+    engine.begun.clear()
+    engine.let(*(ticket.request.id for ticket in tickets))
+    scheduler.engine_changed()
+    assert await asyncio.gather(*tasks) == ["ab"] * 5
+    # m had its turn before n when both waited, and what ran comes before what never did.
+    assert engine.begun == ["m1", "n1", "m2", "m3", "m4"]
+    # Readers saw the first attempt.
+    assert {(ticket.started_s, ticket.first_token_s, ticket.finished_s) for ticket in tickets[:3]} == {
+        (0.0, 0.0, 9.0)
+    }
+
+
+async def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
+    engine = HandEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    tasks = collect(*scheduler.admit("m", requests("m1")), *scheduler.admit("n", requests("n1")))
+    await spin(lambda: engine.begun == ["m1"])
+    engine.die()
+    await spin(lambda: scheduler.running == 0)
+    engine.revive()
+    engine.let("m1", "n1")
+    scheduler.engine_changed()
+    assert await asyncio.gather(*tasks) == ["ab", "ab"]
+    assert engine.begun == ["m1", "m1", "n1"]
+
+
+async def test_a_turn_given_just_before_the_crash_is_no_part_in_it() -> None:
+    engine = HandEngine()
+    scheduler = Scheduler(engine, max_waiting=10)
+    (ticket,) = scheduler.admit("m", requests("a"))
+    tasks = collect(ticket)
+    engine.die()
+    await spin(lambda: scheduler.running == 0)
+    assert (ticket.crashes, engine.begun) == (0, [])
+    engine.revive()
+    engine.let("a")
+    scheduler.engine_changed()
+    assert await asyncio.gather(*tasks) == ["ab"]
+
+
+async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> None:
+    engine = HandEngine(max_running=3)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    tickets = scheduler.admit("m", requests("good1", "killer", "good2", "waits"))
+    tasks = collect(*tickets)
+    for _ in range(2):
+        await spin(lambda: {"good1", "killer", "good2"} <= set(engine.begun))
+        engine.die()
+        await spin(lambda: scheduler.running == 0)
+        engine.revive()
+        engine.begun.clear()
+        engine.most_running = 0
+        scheduler.engine_changed()
+    assert [ticket.suspect for ticket in tickets] == [True, True, True, False]
+    # One after the other, each alone, and before what is above suspicion.
+    engine.let("good1")
+    await spin(lambda: engine.begun == ["good1", "killer"])
+    assert (scheduler.running, scheduler.waiting, engine.most_running) == (1, 2, 1)
+    late = scheduler.admit("n", requests("late"))
+    tasks += collect(*late)
+    engine.die()
+    with pytest.raises(EngineFailed, match="died on this text"):
+        await tasks[1]
+    engine.revive()
+    scheduler.engine_changed()
+    await spin(lambda: engine.begun == ["good1", "killer", "good2"])
+    assert (scheduler.running, scheduler.waiting) == (1, 2)
+    tasks += collect(*scheduler.admit("o", requests("later")))
+    assert (scheduler.running, scheduler.waiting) == (1, 3)
+    engine.let("good2", "waits", "late", "later")
+    assert await asyncio.gather(tasks[0], *tasks[2:]) == ["ab"] * 5
+    assert engine.begun[:3] == ["good1", "killer", "good2"]
+    assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
+
+
+async def test_suspects_count_in_the_share_of_their_meeting() -> None:
+    engine = HandEngine(max_running=2)
+    scheduler = Scheduler(engine, max_waiting=4, lookahead=0)
+    tickets = scheduler.admit("m", requests("a", "b"))
+    tasks = collect(*tickets)
+    for _ in range(2):
+        engine.revive()
+        scheduler.engine_changed()
+        await spin(lambda: scheduler.running == engine.running == 2)
+        engine.die()
+        await spin(lambda: scheduler.running == 0)
+    assert all(ticket.suspect for ticket in tickets)
+    with pytest.raises(Overloaded, match="2 translations of this meeting are waiting already; its share is 2"):
+        scheduler.admit("m", requests("c"))
+    scheduler.admit("n", requests("c", "d"))
+    for ticket in tickets:
+        ticket.withdraw()
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        assert isinstance(outcome, Cancelled)
+    assert (scheduler.running, scheduler.waiting) == (0, 2)
+
+
+async def test_suspects_wait_until_nothing_else_runs() -> None:
+    engine = HandEngine(max_running=2)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    (suspect,) = scheduler.admit("m", requests("suspect"))
+    suspect.crashes = 1
+    (task,) = collect(suspect)
+    await spin(lambda: engine.begun == ["suspect"])
+    engine.die()
+    await spin(lambda: scheduler.running == 0)
+    # Ready again, and others run before the suspect is known: the crash is all theirs to see.
+    engine.revive()
+    tasks = collect(*scheduler.admit("n", requests("other")))
+    await spin(lambda: engine.begun == ["suspect", "suspect"])
+    assert (scheduler.running, scheduler.waiting) == (1, 1)
+    engine.let("suspect", "other")
+    assert await asyncio.gather(task, *tasks) == ["ab", "ab"]
+    assert engine.begun[-1] == "other"
+    assert engine.most_running == 1
+
+
+async def test_a_withdrawn_suspect_lets_the_others_run() -> None:
+    engine = HandEngine(max_running=2)
+    engine.state = EngineState.RESTARTING
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    first, second = scheduler.admit("m", requests("a", "b"))
+    tasks = collect(first, second)
+    for _ in range(2):
+        engine.revive()
+        engine.begun.clear()
+        scheduler.engine_changed()
+        await spin(lambda: engine.begun == ["a", "b"])
+        engine.die()
+        await spin(lambda: scheduler.running == 0)
+    first.give_up(Cancelled("withdrawn"))
+    engine.revive()
+    engine.let("b")
+    scheduler.engine_changed()
+    assert await tasks[1] == "ab"
+    with pytest.raises(Cancelled):
+        await tasks[0]
+    assert (scheduler.running, scheduler.waiting) == (0, 0)
+
+
+async def test_a_failed_engine_ends_everything_that_was_admitted() -> None:
+    engine = HandEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
+    tasks = collect(*tickets[:2])
+    await spin(lambda: engine.begun == ["running"])
+    engine.die(EngineState.FAILED)
+    scheduler.engine_changed()
+    for outcome in await asyncio.gather(*tasks, consume(tickets[2]), return_exceptions=True):
+        assert isinstance(outcome, EngineFailed)
+        assert "failed repeatedly" in outcome.message
+    with pytest.raises(EngineUnavailable):
+        scheduler.admit("m", requests("more"))
+    assert (scheduler.running, scheduler.waiting) == (0, 0)
+    engine.revive()
+    engine.let("again")
+    scheduler.engine_changed()
+    assert await consume(*scheduler.admit("m", requests("again"))) == "ab"
+
+
+@pytest.mark.parametrize(("state", "error"), [("FAILED", EngineFailed), ("STOPPED", EngineUnavailable)])
+async def test_an_engine_that_nobody_builds_again_ends_what_it_ran(state: str, error: type[GatewayError]) -> None:
+    engine = HandEngine()
+    scheduler = Scheduler(engine, max_waiting=10)
+    tasks = collect(*scheduler.admit("m", requests("a")))
+    await spin(lambda: engine.begun == ["a"])
+    engine.die(EngineState[state])
+    with pytest.raises(error):
+        await tasks[0]
+
+
+async def test_an_engine_that_only_says_that_it_is_ready_ends_a_text_after_three_tries() -> None:
+    engine = HandEngine()
+    scheduler = Scheduler(engine, max_waiting=10)
+    engine.die(EngineState.READY)
+    with pytest.raises(EngineFailed):
+        await consume(*scheduler.admit("m", requests("a")))
+    assert engine.begun == ["a"] * 3
+
+
+async def test_a_stopped_engine_ends_what_waits() -> None:
+    engine = HandEngine(max_running=1)
+    engine.state = EngineState.RESTARTING
+    scheduler = Scheduler(engine, max_waiting=10)
+    tasks = collect(*scheduler.admit("m", requests("a", "b")))
+    await asyncio.sleep(0)
+    engine.state = EngineState.STOPPED
+    scheduler.engine_changed()
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        assert isinstance(outcome, EngineUnavailable)
+
+
+async def test_drain_ends_at_its_deadline_while_the_engine_is_built_again() -> None:
+    engine = HandEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=10)
+    tasks = collect(*scheduler.admit("m", requests("a", "b")))
+    await spin(lambda: engine.begun)
+    engine.die()
+    assert await scheduler.drain(0.01) is False
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        assert isinstance(outcome, Draining)
+    assert (scheduler.running, scheduler.waiting) == (0, 0)
+
+
+# ---------------------------------------------------------------- what is shown across a crash
+
+
+@pytest.mark.parametrize(
+    ("before", "again", "shown"),
+    [
+        (("Guten ", "Tag", "!"), ("Gu", "ten T", "ag!"), ["Guten ", "Tag", "!"]),
+        (("Guten ", "Tag", "!"), ("Guten Tag!",), ["Guten ", "Tag", "!"]),
+        (("Guten ", "Tag", "!"), ("Guten ", "Morgen", "!"), ["Guten ", "Tag"]),
+        (("Guten ", "Tag", "!"), ("Guten",), ["Guten ", "Tag"]),
+    ],
+)
+async def test_text_that_was_shown_is_never_taken_back(
+    before: tuple[str, ...], again: tuple[str, ...], shown: list[str]
+) -> None:
+    engine = HandEngine()
+    engine.says = ("Guten ", "Tag")
+    scheduler = Scheduler(engine, max_waiting=10)
+    (ticket,) = scheduler.admit("m", requests("a"))
+    pieces: list[str] = []
+
+    def show(piece: str) -> None:
+        pieces.append(piece)
+        if pieces == ["Guten ", "Tag"]:
+            engine.die()
+
+    engine.says = before
+    task = asyncio.create_task(ticket.collect(show))
+    await spin(lambda: engine.begun)
+    engine.let("a")
+    await spin(lambda: scheduler.waiting == 1)
+    assert ticket.shown == "Guten Tag"
+    engine.revive()
+    # One event for the last token, so that it carries the finish.
+    engine.says = again if len(again) > 1 else (*again, "")
+    engine.let("a")
+    scheduler.engine_changed()
+    assert (await task).text == "".join(again)
+    assert ["".join(pieces), ticket.shown] == ["".join(shown)] * 2
+    assert ticket.tokens == len(engine.says)
+
+
+# ---------------------------------------------------------------- any order of events
+
+
+class ChanceEngine(HandEngine):
+    """Takes a random number of loop turns for each token, and dies on some texts."""
+
+    def __init__(self, chance: random.Random, max_running: int) -> None:
+        super().__init__(max_running)
+        self._chance = chance
+
+    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        generation = self._generations.open()
+        self.running += 1
+        try:
+            for n in range(3):
+                with generation:
+                    for _ in range(self._chance.randrange(4)):
+                        await asyncio.sleep(0)
+                if n == 1 and request.text == "bad":
+                    raise EngineFailed("bad text")
+                if n == 1 and request.text == "killer":
+                    self.die()
+                yield TokenEvent(f"{n}", 1, FinishReason.STOP if n == 2 else None)
+        finally:
+            self.running -= 1
+            generation.close()
+
+
+@given(seed=st.integers(0, 2**32), max_running=st.integers(1, 4), fatal=st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_whatever_happens_every_ticket_ends_once_and_every_place_is_given_back(
+    seed: int, max_running: int, fatal: bool
+) -> None:
+    asyncio.run(_anything(random.Random(seed), max_running, fatal))
+
+
+async def _anything(chance: random.Random, max_running: int, fatal: bool) -> None:
+    engine = ChanceEngine(chance, max_running)
+    scheduler = Scheduler(engine, max_waiting=20, lookahead=1, deadline_s=chance.choice([0.0, 60.0, 60.0]))
+    tickets: list[Ticket] = []
+    tasks: list[asyncio.Task[str]] = []
+    uncollected: list[Ticket] = []
+    ended: list[str] = []
+
+    async def one(ticket: Ticket) -> str:
+        try:
+            text = await consume(ticket)
+        finally:
+            ended.append(ticket.request.id)
+        assert text == "012"
+        return text
+
+    def withdraw(ticket: Ticket, _: asyncio.Task[str]) -> None:
+        ticket.withdraw()
+
+    for n in range(60):
+        match chance.randrange(9):
+            case 0 | 1 | 2:
+                text = chance.choice(["good", "good", "good", "bad", "killer"])
+                priority = chance.randrange(2)
+                wanted = [request(f"{n}-{k}", text, priority) for k in range(chance.randrange(1, 4))]
+                try:
+                    admitted = scheduler.admit(chance.choice("mno"), wanted)
+                except GatewayError:
+                    continue
+                tickets += admitted
+                for ticket in admitted:
+                    if chance.random() < 0.1:
+                        uncollected.append(ticket)
+                        continue
+                    tasks.append(task := asyncio.create_task(one(ticket)))
+                    # A task that is cancelled before its first step runs no code of its own.
+                    task.add_done_callback(partial(withdraw, ticket))
+            case 3 if tickets:
+                chance.choice(tickets).give_up(Cancelled("chance"))
+            case 4 if tickets:
+                chance.choice(tickets).withdraw()
+            case 5 if tasks:
+                chance.choice(tasks).cancel()
+            case 6:
+                engine.die(EngineState.FAILED if fatal and chance.random() < 0.3 else EngineState.RESTARTING)
+                scheduler.engine_changed()
+            case 7:
+                engine.revive()
+                scheduler.engine_changed()
+            case _:
+                for _ in range(chance.randrange(5)):
+                    await asyncio.sleep(0)
+    for ticket in uncollected:
+        ticket.withdraw()
+    while not all(task.done() for task in tasks):
+        if engine.state is not EngineState.READY:
+            engine.revive()
+            scheduler.engine_changed()
+        await asyncio.sleep(0)
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        assert isinstance(outcome, str | GatewayError | asyncio.CancelledError)
+    assert len(ended) == len(set(ended))
+    assert all(ticket.expiry is None for ticket in tickets)
+    assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
+    assert await scheduler.drain(60) is True
