@@ -30,7 +30,7 @@ from gateway.server import bodies
 
 __all__ = ["routes"]
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 
 _INDEX = "index.html"
 _HASH_CHARS = 16

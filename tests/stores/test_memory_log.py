@@ -342,7 +342,7 @@ async def test_a_subscriber_that_raises_harms_nobody_and_its_words_are_not_logge
     assert len(seen) == 1
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     assert "ValueError" in caplog.text
-    assert "test_memory_event_log.py" in caplog.text
+    assert "test_memory_log.py" in caplog.text
     assert "offset 1" in caplog.text
     assert "secret" not in caplog.text
 
