@@ -38,14 +38,15 @@ from gateway.engines.vllm.engine import VllmEngine, VllmOptions
 from gateway.protocol.messages import error_message
 from gateway.runtime import log_to, settle_interpreter
 from gateway.server import api, page
+from gateway.server.connection import Core
 from gateway.server.uvicorn_server import DrainingServer, listen
 from gateway.server.websocket import Stream
-from gateway.sessions.registry import Attendance
+from gateway.sessions.registry import Registry
 from gateway.stores import handover_file
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.translation.event_loop_lag import EventLoopLag
-from gateway.translation.finals import Publisher
-from gateway.translation.partials import Interpreter
+from gateway.translation.finals import Finals
+from gateway.translation.partials import Partials
 from gateway.translation.scheduler import Scheduler
 
 __all__ = ["Gateway", "engine_options", "serve"]
@@ -89,27 +90,34 @@ class Gateway:
             max_waiting=settings.max_waiting,
             best_effort_share=settings.partials_share,
             deadline_s=settings.utterance_deadline_s,
-            show_interval_s=settings.delta_interval_s,
         )
         self._lag = EventLoopLag()
-        self.interpreter = Interpreter(
+        self.partials = Partials(
             self.scheduler, translates=settings.partials_share > 0, lag_s=lambda: self._lag.mean_s
         )
-        self.publisher = Publisher(self.scheduler, leaves_unfinished=settings.event_log.handover_file is not None)
-        self.attendance = Attendance(
+        self.finals = Finals(
+            self.scheduler,
+            self.partials,
+            leaves_unfinished=settings.event_log.handover_file is not None,
+            delta_interval_s=settings.delta_interval_s,
+        )
+        self.registry = Registry(
             log=self.log,
-            publisher=self.publisher,
+            finals=self.finals,
+            partials=self.partials,
             limits=settings.limits,
             max_sessions=settings.max_sessions,
             snapshot=settings.snapshot_utterances,
         )
         self.stream = Stream(
-            engine=self.engine,
-            scheduler=self.scheduler,
-            publisher=self.publisher,
-            interpreter=self.interpreter,
-            attendance=self.attendance,
-            limits=settings.limits,
+            Core(
+                engine=self.engine,
+                scheduler=self.scheduler,
+                finals=self.finals,
+                partials=self.partials,
+                registry=self.registry,
+                limits=settings.limits,
+            ),
             outbox_bytes=settings.outbox_bytes,
             max_sessions=settings.max_sessions,
             allowed_origins=frozenset(settings.allowed_origins),
@@ -129,7 +137,13 @@ class Gateway:
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
-                *api.routes(scheduler=self.scheduler, engine=self.engine, limits=settings.limits, log=self.log),
+                *api.routes(
+                    scheduler=self.scheduler,
+                    engine=self.engine,
+                    limits=settings.limits,
+                    log=self.log,
+                    delta_interval_s=settings.delta_interval_s,
+                ),
                 *page.routes(),
             ],
             middleware=_middleware(settings),
@@ -139,7 +153,7 @@ class Gateway:
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         # Serving begins at once: health, readiness and the page answer while the engine loads.
-        async with asyncio.TaskGroup() as tasks, self.publisher, self.interpreter:
+        async with asyncio.TaskGroup() as tasks, self.finals, self.partials, self.registry:
             await self._take_over()
             loading = tasks.create_task(self._load())
             sweeping = tasks.create_task(self._sweep())
@@ -154,11 +168,11 @@ class Gateway:
         self.scheduler.engine_changed()
         if health.state is EngineState.READY:
             self._taken_over()
-            self.attendance.catch_up()
+            self.registry.catch_up()
         elif health.state is EngineState.RESTARTING:
-            self.attendance.tell(error_message(EngineRestarting(health.reason)))
+            self.registry.tell(error_message(EngineRestarting(health.reason)))
         elif health.state is EngineState.FAILED:
-            self.attendance.tell(error_message(EngineUnavailable(health.reason)))
+            self.registry.tell(error_message(EngineUnavailable(health.reason)))
 
     async def _sweep(self) -> None:
         """What has expired is let go of, every second."""
@@ -166,7 +180,7 @@ class Gateway:
             await asyncio.sleep(_SWEEP_S)
             self.log.sweep()
             self.stream.close_idle()
-            await self.attendance.sweep()
+            await self.registry.sweep()
             metrics.LOG_PUBLICATIONS.set(self.log.publications)
             metrics.LOG_BYTES.set(self.log.bytes)
 
@@ -176,7 +190,7 @@ class Gateway:
         """Go on where an earlier process left off."""
         if self._earlier is not None:
             self.log.restore(self._earlier.meetings)
-            await self.attendance.restore(self._earlier)
+            await self.registry.restore(self._earlier)
             _log.info(
                 "took over %d meetings and %d sessions", len(self._earlier.meetings), len(self._earlier.sessions)
             )
@@ -193,7 +207,7 @@ class Gateway:
     def _hand_over(self) -> None:
         if (file := self.settings.event_log.handover_file) is None:
             return
-        left = Handover(meetings=self.log.dump(), sessions=self.attendance.kept())
+        left = Handover(meetings=self.log.dump(), sessions=self.registry.kept())
         try:
             handover_file.write(Path(file), left)
         except OSError as error:
@@ -230,7 +244,7 @@ class Gateway:
     async def _say_goodbye(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GOODBYE_S):
-                await self.publisher.quiet()
+                await self.finals.quiet()
         await self.stream.close_all(_GOODBYE_S)
 
 

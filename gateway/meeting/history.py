@@ -6,75 +6,101 @@ Knows: which translations were promised and which have an outcome. Must not know
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
+from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
 
-__all__ = ["Recent", "RecentUtterances"]
-
-_Key = tuple[str, str]
+__all__ = ["History", "Record"]
 
 
 @dataclass(eq=False)
-class Recent:
-    """An utterance of late.
-
-    said: its offset. languages: those it was accepted for. ended: the languages in which it has an outcome →
-    whether that is a translation.
-    """
+class Record:
+    """An accepted utterance and its outcomes."""
 
     utterance: Utterance
+    # Offset of its `Said`.
     said: int
+    # Those it is to be translated into.
     languages: set[str] = field(default_factory=set)
-    ended: dict[str, bool] = field(default_factory=dict)
+    # Language with an outcome → whether that is a translation.
+    outcomes: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a translation of it failed."""
+        return not all(self.outcomes.values())
 
     def missing(self) -> list[str]:
         """The languages that were promised and have no outcome."""
-        return sorted(self.languages - self.ended.keys())
+        return sorted(self.languages - self.outcomes.keys())
 
     def note(self, outcome: Translated | Untranslated) -> None:
         """A translation that follows a failure counts."""
         done = isinstance(outcome, Translated)
-        self.ended[outcome.lang] = done or self.ended.get(outcome.lang, False)
+        self.outcomes[outcome.lang] = done or self.outcomes.get(outcome.lang, False)
 
 
-class RecentUtterances:
-    """The newest `keep`, and those that are not finished, which are as few as may be in flight."""
+class History:
+    """The newest `keep` utterances, and those that are not finished, which are as few as may be in flight."""
 
     def __init__(self, keep: int) -> None:
         self._keep = keep
-        self._by_key: OrderedDict[_Key, Recent] = OrderedDict()
+        self._records: OrderedDict[UtteranceKey, Record] = OrderedDict()
+        self._unfinished: dict[UtteranceKey, Record] = {}
 
-    def note(self, publication: Publication) -> None:
-        """The next entry of the log; one that was noted before changes nothing."""
+    def note(self, publication: Publication) -> Record | None:
+        """The next entry of the log. The utterance that is finished with it, if one is.
+
+        An entry that was noted before changes nothing.
+        """
         match publication.event:
             case Said(utterance=utterance, languages=languages):
-                if utterance.key not in self._by_key:
-                    self._by_key[utterance.key] = Recent(utterance, publication.offset, set(languages))
-                self._forget(but=utterance.key)
+                if utterance.key not in self._records:
+                    self._add(Record(utterance, publication.offset, set(languages)))
+                key = utterance.key
             case Translated() | Untranslated() as outcome:
-                if (recent := self._by_key.get((outcome.participant, outcome.utterance))) is not None:
-                    recent.note(outcome)
+                key = (outcome.participant, outcome.utterance)
+                if (record := self.get(key)) is not None:
+                    record.note(outcome)
+        record = self.get(key)
+        if record is None or record.missing():
+            return None
+        self._unfinished.pop(key, None)
+        return record
 
-    def get(self, key: _Key) -> Recent | None:
-        return self._by_key.get(key)
+    def promise(self, record: Record, languages: Iterable[str]) -> None:
+        """An utterance that was accepted before is translated into these languages, perhaps once more."""
+        for lang in languages:
+            record.languages.add(lang)
+            record.outcomes.pop(lang, None)
+        if record.missing():
+            self._unfinished[record.utterance.key] = record
 
-    def newest(self) -> list[Recent]:
+    def get(self, key: UtteranceKey) -> Record | None:
+        return self._unfinished.get(key) or self._records.get(key)
+
+    def newest(self) -> list[Record]:
         """At most `keep`, oldest first."""
-        recent = list(self._by_key.values())
-        return recent[max(0, len(recent) - self._keep) :]
+        records = list(self._records.values())
+        return records[max(0, len(records) - self._keep) :]
 
-    def unfinished(self) -> dict[_Key, Recent]:
+    def unfinished(self) -> list[Record]:
         """Those of which a promised translation has no outcome."""
-        return {key: recent for key, recent in self._by_key.items() if recent.missing()}
+        return list(self._unfinished.values())
 
     def trim(self, first: int) -> None:
         """The log holds nothing before the offset `first` any more."""
-        while self._by_key and (oldest := next(iter(self._by_key.values()))).said < first:
-            del self._by_key[oldest.utterance.key]
+        while self._records and (oldest := next(iter(self._records.values()))).said < first:
+            del self._records[oldest.utterance.key]
+            self._unfinished.pop(oldest.utterance.key, None)
 
-    def _forget(self, but: _Key) -> None:
-        """What is older than the newest `keep`, and finished; never a newer one in place of an older one."""
-        for key in list(self._by_key)[: max(0, len(self._by_key) - self._keep)]:
-            if key != but and not self._by_key[key].missing():
-                del self._by_key[key]
+    def _add(self, record: Record) -> None:
+        key = record.utterance.key
+        self._records[key] = record
+        if record.languages:
+            self._unfinished[key] = record
+        # What is older than the newest `keep` and finished goes; never a newer one in place of an older one.
+        for old in list(self._records)[: max(0, len(self._records) - self._keep)]:
+            if old != key and old not in self._unfinished:
+                del self._records[old]

@@ -1,54 +1,44 @@
 """The members of a meeting: who is in it, and who reads which language, kept as they come, change and go.
 
-Knows: what members read and how. Must not know: what is said, what they are sent, who may join (`attendance`).
+Knows: what members read and how. Must not know: what is said, what they are sent, who may join.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from gateway.domain.errors import CloseCode, GatewayError
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
 from gateway.protocol.messages import Participant
-from gateway.sessions.machine import Session
-
-if TYPE_CHECKING:
-    from gateway.meeting.room import Meeting
 
 __all__ = ["Member", "Members"]
 
 
 @dataclass(eq=False, kw_only=True)
 class Member:
-    """One session's presence, over one or more connections.
+    """One participant as the meeting sees it: what it reads, and where that goes."""
 
-    session: the secret it is resumed with; participant: its public id. since: the offset from which on utterances
-    are its business. stopped: languages it read once → the offset up to which utterances were said while it did.
-    originals: whether it gets the captions of every language. state: the protocol's state, taken over by the next
-    connection. feed, finish: null while it is away, since `away_since_s`; finish closes its connection.
-    """
-
-    meeting: Meeting
-    session: str
+    # Public id.
     participant: str
     name: str
     speaks: str | None
     reads: tuple[str, ...]
     stability: Stability
-    state: Session
+    # Whether it gets captions of every language, not only of those it reads.
     originals: bool = False
+    # Offset from which on it gets what is said.
     since: int = 0
-    feed: Feed | None = None
-    finish: Callable[[CloseCode, GatewayError | None], None] | None = None
+    # Languages it no longer reads → offset up to which it still gets their translations.
     stopped: dict[str, int] = field(default_factory=dict)
-    away_since_s: float | None = None
+    # Where it is sent what it reads; None while it is away.
+    feed: Feed | None = None
+    # Is told when all promised translations of an utterance of its own have an outcome: its id, whether one failed.
+    on_finished: Callable[[str, bool], None] | None = None
 
-    def reads_of(self, lang: str, said: int) -> bool:
-        """Whether it is owed what becomes in `lang` of an utterance that was said at offset `said`."""
+    def gets(self, lang: str, said: int) -> bool:
+        """Whether it gets what becomes in `lang` of an utterance that was said at offset `said`."""
         return said >= self.since and (lang in self.reads or said <= self.stopped.get(lang, -1))
 
     def wants(self, publication: Publication) -> bool:
@@ -58,9 +48,13 @@ class Member:
             case Said(utterance=said):
                 own = said.participant == self.participant
                 asked = self.originals and publication.offset >= self.since
-                return own or asked or self.reads_of(said.lang, publication.offset)
+                return own or asked or self.gets(said.lang, publication.offset)
             case Translated() | Untranslated() as outcome:
-                return self.reads_of(outcome.lang, outcome.said)
+                return self.gets(outcome.lang, outcome.said)
+
+    def sees(self, utterance: Utterance) -> bool:
+        """Whether it is shown an unfinished utterance as it is said."""
+        return self.participant == utterance.participant or self.originals or utterance.lang in self.reads
 
     def described(self) -> Participant:
         return Participant(self.participant, self.name, self.speaks, list(self.reads))
@@ -76,8 +70,9 @@ class Members:
         self._by_participant: dict[str, Member] = {}
         self._reading = _ByLanguage()
         self._reading_live = _ByLanguage()
-        self._owed = _ByLanguage()
-        self._asking: dict[Member, None] = {}
+        # Readers, and those who stopped reading a language and still get what was said before.
+        self._getting = _ByLanguage()
+        self._originals: dict[Member, None] = {}
 
     def __len__(self) -> int:
         return len(self._by_participant)
@@ -96,20 +91,20 @@ class Members:
         """Whether it was one."""
         if self._by_participant.pop(member.participant, None) is None:
             return False
-        for languages in (self._reading, self._reading_live, self._owed):
+        for languages in (self._reading, self._reading_live, self._getting):
             languages.put(member, ())
-        self._asking.pop(member, None)
+        self._originals.pop(member, None)
         return True
 
     def note(self, member: Member) -> None:
         """What a member reads, or how, may have changed; to be called after every such change."""
         self._reading.put(member, member.reads)
         self._reading_live.put(member, member.reads if member.stability != "final" else ())
-        self._owed.put(member, (*member.reads, *member.stopped))
+        self._getting.put(member, (*member.reads, *member.stopped))
         if member.originals:
-            self._asking[member] = None
+            self._originals[member] = None
         else:
-            self._asking.pop(member, None)
+            self._originals.pop(member, None)
 
     def languages(self, but: Member | None = None) -> tuple[str, ...]:
         """Every language somebody reads, or somebody else, in the order of first mention."""
@@ -121,11 +116,11 @@ class Members:
 
     def readers(self, lang: str) -> tuple[Member, ...]:
         """Who reads `lang` now, or did for utterances that may still be translated."""
-        return tuple(self._owed.members(lang))
+        return tuple(self._getting.members(lang))
 
     def hearers(self, utterance: Utterance) -> tuple[Member, ...]:
         """Readers of what was said, those who asked for whatever is said, and who said it."""
-        hearers = self._owed.members(utterance.lang) | self._asking
+        hearers = self._getting.members(utterance.lang) | self._originals
         if (speaker := self.get(utterance.participant)) is not None:
             hearers[speaker] = None
         return tuple(hearers)

@@ -1,7 +1,7 @@
-"""The meeting: what was said lately, what is being said, and who of its members gets to read what.
+"""A meeting: its members, what was said lately, and who of them gets to read what.
 
-Knows: its members, the running translations, the newest utterances of the log.
-Must not know: how a translation is made (`publisher`), who may join and for how long (`attendance`), sockets.
+Knows: members, the newest utterances of the log, what was shown of the rest.
+Must not know: how a translation is made, who may join and for how long, sockets.
 
 What happened reaches every member through the log alone: whoever accepts or translates appends to it, and the
 subscription delivers. What is not logged (deltas, partial captions, participants) goes to live members directly.
@@ -12,20 +12,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from gateway.domain.errors import LogUnavailable
-from gateway.domain.log import LoggedEvent, Publication, Said, Translated, Untranslated, Utterance
+from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
 from gateway.domain.ports import EventLog
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
-from gateway.meeting.history import Recent, RecentUtterances
-from gateway.meeting.live_utterances import LiveTranslation, LiveUtterance, LiveUtterances
+from gateway.meeting.history import History, Record
+from gateway.meeting.live_text import LiveCaption, LiveText, LiveTranslation
 from gateway.meeting.members import Member, Members
 from gateway.meeting.payload import Payload
 from gateway.protocol.messages import (
+    Caption,
     Participant,
     ParticipantJoined,
     ParticipantLeft,
@@ -35,44 +35,28 @@ from gateway.protocol.messages import (
     UtteranceCancelled,
     publication_message,
 )
-from gateway.translation.scheduler import Ticket
 
-__all__ = ["Meeting", "Translation"]
-
-_Key = tuple[str, str]
+__all__ = ["Room"]
 
 
-@dataclass(eq=False)
-class Translation:
-    """One translation that waits or runs. said: the offset of its utterance."""
+class Room:
+    """Speakers publish into it, readers receive from it. `open` before anything else, `close` at the end."""
 
-    utterance: Utterance
-    said: int
-    lang: str
-    ticket: Ticket
-
-
-class Meeting:
-    """Speakers publish into it, readers receive from it. `open` before anything else, `close` at the end.
-
-    offset: of the newest publication. running: utterance → language → translation, kept by the publisher.
-    debts: what another process accepted and did not finish, until the publisher takes it up. snapshot: utterances
-    that a newcomer is shown; recent: these, and those that are not finished.
-    """
-
-    def __init__(self, meeting_id: str, log: EventLog, *, private: bool, snapshot: int) -> None:
-        self.id = meeting_id
+    def __init__(self, meeting: str, log: EventLog, *, private: bool, snapshot: int) -> None:
+        # The meeting's id.
+        self.id = meeting
+        # Whether it has one member, who named no meeting.
         self.private = private
         self.log = log
         self.epoch = ""
+        # Of the newest publication.
         self.offset = 0
-        self.running: dict[_Key, dict[str, Translation]] = {}
-        self.debts: dict[_Key, Recent] = {}
         self.members = Members()
-        # Those whom the others were told of.
+        # The `snapshot` newest utterances, which a latecomer is shown, and those that are not finished.
+        self.history = History(snapshot)
+        self.live = LiveText()
+        # Members that the others were told of.
         self._announced: dict[Member, None] = {}
-        self.recent = RecentUtterances(snapshot)
-        self.live = LiveUtterances()
         self._opening = asyncio.Lock()
         self._subscription = AsyncExitStack()
         self._is_open = False
@@ -80,7 +64,7 @@ class Meeting:
     # ------------------------------------------------------------ life
 
     async def open(self) -> None:
-        """Subscribe to the log, and read of it what a newcomer needs. Raises `LogUnavailable`."""
+        """Subscribe to the log, and read of it what a latecomer needs. Raises `LogUnavailable`."""
         async with self._opening:
             if self._is_open:
                 return
@@ -89,9 +73,8 @@ class Meeting:
                 self.epoch, self.offset = start.epoch, start.last
                 # Publications that arrive meanwhile are noted twice, which changes nothing.
                 async for publication in self._logged(start.first - 1):
-                    self.recent.note(publication)
+                    self.history.note(publication)
                 self._subscription = subscription.pop_all()
-            self.debts = self.recent.unfinished()
             self._is_open = True
 
     async def close(self) -> None:
@@ -112,7 +95,6 @@ class Meeting:
     def leave(self, member: Member) -> None:
         if not self.members.remove(member):
             return
-        self.live.forget(member.participant)
         if member in self._announced:
             del self._announced[member]
             self._tell_others(member, ParticipantLeft(*_fields(member)))
@@ -133,7 +115,7 @@ class Meeting:
         self._show_originals(member, originals)
         if before == (name, speaks, reads):
             return
-        # A language that is still owed from before shows its deltas already.
+        # Of a language that it still gets from before it has the deltas already.
         added = [
             payload
             for lang in reads
@@ -147,14 +129,12 @@ class Meeting:
             member.stopped.pop(lang, None)
         member.name, member.speaks, member.reads = name, speaks, reads
         self.members.note(member)
-        if member.feed is not None:
-            for payload in added:
-                member.feed.show(payload)
+        _show(member, added)
         if member in self._announced:
             self._tell_others(member, ParticipantUpdated(*_fields(member)))
 
-    def begin_anew(self, member: Member, since: int) -> None:
-        """As for anybody who comes late, what was said before the offset `since` is not its business any more."""
+    def start_over(self, member: Member, since: int) -> None:
+        """As a latecomer: what was said before the offset `since` is not for it any more."""
         member.since = since
         member.stopped.clear()
         self.members.note(member)
@@ -163,41 +143,39 @@ class Meeting:
         """Who else is here and was announced."""
         return [member.described() for member in self._announced if member is not but]
 
-    def languages(self, but: Member | None = None) -> tuple[str, ...]:
-        """Every language somebody (else) reads, in the order of first mention; who is away still reads."""
-        return self.members.languages(but)
-
-    def live_languages(self) -> tuple[str, ...]:
-        """Those of them that somebody reads while it is being said."""
-        return self.members.live_languages()
-
     # ------------------------------------------------------------ what was said
 
-    async def newcomers_position(self) -> int:
-        """The position behind which a newcomer's stream begins. Raises `LogUnavailable`."""
+    async def latecomers_position(self) -> int:
+        """The position behind which a latecomer's stream begins. Raises `LogUnavailable`."""
         page = await self.log.read(self.id, self.offset, 1)
-        self.recent.trim(page.first)
-        return newest[0].said - 1 if (newest := self.recent.newest()) else self.offset
+        self.history.trim(page.first)
+        return newest[0].said - 1 if (newest := self.history.newest()) else self.offset
 
-    async def find(self, key: _Key) -> Recent | None:
+    async def find(self, key: UtteranceKey) -> Record | None:
         """An utterance that was accepted, as far as the log goes back. Raises `LogUnavailable`."""
-        if (recent := self.recent.get(key)) is not None:
-            return recent
+        if (record := self.history.get(key)) is not None:
+            return record
         participant, utterance = key
         said = await self.said_by(participant)
-        return next((recent for recent in said if recent.utterance.id == utterance), None)
+        return next((record for record in said if record.utterance.id == utterance), None)
 
-    async def said_by(self, participant: str) -> list[Recent]:
+    async def said_by(self, participant: str) -> list[Record]:
         """Every utterance of a participant that the log holds, oldest first. Raises `LogUnavailable`."""
-        found: dict[str, Recent] = {}
+        found: dict[str, Record] = {}
         async for publication in self._logged(0):
             match publication.event:
                 case Said(utterance=utterance, languages=languages) if utterance.participant == participant:
-                    found[utterance.id] = Recent(utterance, publication.offset, set(languages))
+                    found[utterance.id] = Record(utterance, publication.offset, set(languages))
                 case Translated() | Untranslated() as outcome if outcome.participant == participant:
-                    if (recent := found.get(outcome.utterance)) is not None:
-                        recent.note(outcome)
+                    if (record := found.get(outcome.utterance)) is not None:
+                        record.note(outcome)
         return list(found.values())
+
+    def promise(self, record: Record, languages: list[str]) -> None:
+        """An utterance that was accepted before is to be translated into these languages, perhaps once more."""
+        self.history.promise(record, languages)
+        if not record.missing():
+            self._finished(record)
 
     async def stream_to(self, member: Member, feed: Feed) -> None:
         """Bring a member up to date and make its feed live: see `Feed`.
@@ -207,7 +185,7 @@ class Meeting:
         while not feed.live:
             page = await self.log.read(self.id, feed.position)
             if page.epoch != self.epoch:
-                raise LogUnavailable("The meeting's log was begun anew; reconnect.", retry_after_ms=0)
+                raise LogUnavailable("The meeting's log was begun again; reconnect.", retry_after_ms=0)
             await feed.replay(page)
         for payload in self._live_captions(member):
             feed.show(payload)
@@ -217,65 +195,70 @@ class Meeting:
 
     # ------------------------------------------------------------ what is being said
 
-    def show_partial(self, utterance: Utterance) -> LiveUtterance | None:
-        """A partial: to its speaker and to readers of its language, and to late joiners while it is one.
-
-        Null where its live translation has ended already.
-        """
-        live = self.live.revise(utterance)
+    def show_caption(self, utterance: Utterance) -> None:
+        """A revision of an utterance that is being said: to its speaker and to readers of its language."""
+        caption = LiveCaption(utterance, Payload(_caption(utterance)))
+        self.live.caption(caption)
         for reader in self.members.hearers(utterance):
-            if reader.feed is not None and _hears(reader, utterance):
-                reader.feed.show(live.caption)
-        return None if self.live.is_closed(utterance.key) else live
+            if reader.feed is not None and reader.sees(utterance):
+                reader.feed.show(caption.payload)
 
-    def withdraw(self, key: _Key) -> None:
-        """An utterance that is being said will not be finished."""
-        self.live.end(key)
-        payload = Payload(UtteranceCancelled(*key))
-        for member in self.members:
-            if member.feed is not None:
-                member.feed.show(payload)
-
-    def show_live(self, translation: LiveTranslation) -> None:
-        """What its policy lets readers see now of an utterance that is still being said."""
-        said, lang, policy = translation.revision, translation.lang, translation.policy
-        fresh = policy.committed[len(translation.committed) :]
-        if not fresh and policy.tentative == translation.tentative:
+    def show_partial(self, shown: LiveTranslation, utterance: Utterance, committed: str, tentative: str) -> None:
+        """The translation of an utterance that is being said: all of it now. `shown` is of `live`, and changes."""
+        fresh = committed[len(shown.committed) :]
+        if not fresh and tentative == shown.tentative:
             return
-        translation.committed, translation.tentative = policy.committed, policy.tentative
-        delta = TranslationDelta(said.participant, said.id, lang, said.rev, fresh, policy.tentative)
+        shown.utterance, shown.committed, shown.tentative = utterance, committed, tentative
+        lang = shown.lang
+        delta = TranslationDelta(utterance.participant, utterance.id, lang, utterance.rev, fresh, tentative)
         live, stable = Payload(delta), Payload(replace(delta, tentative="")) if fresh else None
         for reader in self.members.readers(lang):
             payload = live if reader.stability == "live" else stable if reader.stability == "stable" else None
             if payload is not None and reader.feed is not None and lang in reader.reads:
                 reader.feed.show(payload)
 
-    def show_delta(self, translation: Translation, fresh: str) -> None:
-        """New text of the running translation of a final utterance."""
-        utterance, lang = translation.utterance, translation.lang
+    def show_final(self, shown: LiveTranslation, fresh: str) -> None:
+        """New text of the translation of an utterance in the log. `shown` is of `live`, and changes."""
+        shown.committed += fresh
+        utterance, lang, said = shown.utterance, shown.lang, shown.said or 0
         payload = Payload(
             TranslationDelta(utterance.participant, utterance.id, lang, utterance.rev, committed=fresh)
         )
         for reader in self.members.readers(lang):
-            if reader.stability != "final" and reader.feed is not None and reader.reads_of(lang, translation.said):
+            if reader.stability != "final" and reader.feed is not None and reader.gets(lang, said):
                 reader.feed.show(payload)
+
+    def withdraw(self, key: UtteranceKey) -> None:
+        """An utterance that is being said will not be finished."""
+        self.live.end_partial(key)
+        payload = Payload(UtteranceCancelled(*key))
+        for member in self.members:
+            if member.feed is not None:
+                member.feed.show(payload)
 
     # ------------------------------------------------------------ delivery
 
     def _deliver(self, publication: Publication) -> None:
         """Called by the log for every publication, in order."""
         self.offset = max(self.offset, publication.offset)
-        self.recent.note(publication)
+        finished = self.history.note(publication)
         payload = Payload(publication_message(publication))
-        event: LoggedEvent = publication.event
+        event = publication.event
         if isinstance(event, Said):
-            self.live.end(event.utterance.key)
+            self.live.end_partial(event.utterance.key)
             readers = self.members.hearers(event.utterance)
         else:
             readers = self.members.readers(event.lang)
         for reader in readers:
             if reader.feed is not None:
                 reader.feed.publish(publication, payload)
+        if finished is not None:
+            self._finished(finished)
+
+    def _finished(self, record: Record) -> None:
+        speaker = self.members.get(record.utterance.participant)
+        if speaker is not None and speaker.on_finished is not None:
+            speaker.on_finished(record.utterance.id, record.failed)
 
     async def _logged(self, after: int) -> AsyncIterator[Publication]:
         """Everything behind a position that the log holds when it is read. Raises `LogUnavailable`."""
@@ -285,26 +268,17 @@ class Meeting:
             after = page.publications[-1].offset
 
     def _live_captions(self, member: Member) -> Iterator[Payload]:
-        for live in self.live:
-            if _hears(member, live.utterance):
-                yield live.caption
+        for caption in self.live.captions:
+            if member.sees(caption.utterance):
+                yield caption.payload
 
     def _shown_so_far(self, member: Member, lang: str, after: int) -> Iterator[Payload]:
         """All that readers like this one saw of what is not translated yet and was said behind a position."""
         if member.stability == "final":
             return
-        for by_lang in self.running.values():
-            translation = by_lang.get(lang)
-            if translation is not None and translation.said > after and translation.ticket.shown:
-                utterance = translation.utterance
-                yield Payload(
-                    TranslationDelta(
-                        utterance.participant, utterance.id, lang, utterance.rev, translation.ticket.shown
-                    )
-                )
-        for unfinished in self.live.translations(lang):
-            delta = unfinished.delta(tentative=member.stability == "live")
-            if delta is not None:
+        behind = (shown for shown in self.live.finals(lang) if (shown.said or 0) > after)
+        for shown in (*behind, *self.live.partials(lang)):
+            if (delta := shown.delta(tentative=member.stability == "live")) is not None:
                 yield Payload(delta)
 
     def _show_as(self, member: Member, stability: Stability) -> None:
@@ -313,33 +287,26 @@ class Meeting:
         if before == stability:
             return
         self.members.note(member)
-        if member.feed is None:
-            return
         for lang in member.reads:
             if before == "final":
-                deltas = list(self._shown_so_far(member, lang, member.since - 1))
+                _show(member, self._shown_so_far(member, lang, member.since - 1))
             else:
-                deltas = list(self._tentative(lang, shown=stability == "live"))
-            for payload in deltas:
-                member.feed.show(payload)
+                _show(member, self._tentative(lang, shown=stability == "live"))
 
     def _show_originals(self, member: Member, originals: bool) -> None:
         """Captions of every language, or of those that are read: what is being said is shown at once."""
         if member.originals == originals:
             return
-        seen = [] if member.feed is None else list(self._live_captions(member))
+        seen = list(self._live_captions(member))
         member.originals = originals
         self.members.note(member)
-        if member.feed is not None:
-            for caption in self._live_captions(member):
-                if caption not in seen:
-                    member.feed.show(caption)
+        _show(member, [caption for caption in self._live_captions(member) if caption not in seen])
 
     def _tentative(self, lang: str, *, shown: bool) -> Iterator[Payload]:
         """The tentative text of what is being said, or its end."""
-        for unfinished in self.live.translations(lang):
-            if unfinished.tentative:
-                said, tentative = unfinished.revision, unfinished.tentative if shown else ""
+        for partial in self.live.partials(lang):
+            if partial.tentative:
+                said, tentative = partial.utterance, partial.tentative if shown else ""
                 yield Payload(TranslationDelta(said.participant, said.id, lang, said.rev, "", tentative))
 
     def _tell_others(self, member: Member, message: ServerMessage) -> None:
@@ -349,10 +316,22 @@ class Meeting:
                 other.feed.tell(payload)
 
 
-def _hears(member: Member, utterance: Utterance) -> bool:
-    """Whether what is being said is for this member to see, as it was said."""
-    own = member.participant == utterance.participant
-    return own or member.originals or utterance.lang in member.reads
+def _show(member: Member, payloads: Iterator[Payload] | list[Payload]) -> None:
+    if member.feed is not None:
+        for payload in payloads:
+            member.feed.show(payload)
+
+
+def _caption(utterance: Utterance) -> Caption:
+    return Caption(
+        participant=utterance.participant,
+        utterance=utterance.id,
+        speaker=utterance.speaker,
+        lang=utterance.lang,
+        rev=utterance.rev,
+        text=utterance.text,
+        final=False,
+    )
 
 
 def _fields(member: Member) -> tuple[str, str, str | None, list[str]]:

@@ -45,8 +45,9 @@ from gateway.server.qr import qr_code
 from gateway.server.responses import Resource, json_response, problem_response
 from gateway.server.sse import EventStream
 from gateway.server.transcripts import Transcripts
-from gateway.translation.finals import timings
-from gateway.translation.scheduler import Scheduler, Ticket
+from gateway.translation.pacing import Throttle
+from gateway.translation.scheduler import Scheduler
+from gateway.translation.ticket import Ticket
 
 __all__ = ["BODY_BYTES", "routes"]
 
@@ -54,10 +55,18 @@ BODY_BYTES = 1_048_576
 
 
 def routes(
-    *, scheduler: Scheduler, engine: Engine, limits: Limits, log: EventLog, batch_texts: int = 64
+    *,
+    scheduler: Scheduler,
+    engine: Engine,
+    limits: Limits,
+    log: EventLog,
+    # The least time between two deltas of a translation, seconds.
+    delta_interval_s: float = 0.0,
+    # Texts of one call at most.
+    batch_texts: int = 64,
 ) -> list[BaseRoute]:
-    """Every HTTP route of the gateway. `batch_texts`: most texts of one call."""
-    api = _Api(scheduler, engine, limits, batch_texts)
+    """Every HTTP route of the gateway."""
+    api = _Api(scheduler, engine, limits, delta_interval_s, batch_texts)
     transcripts = Transcripts(log, engine, most_languages=limits.languages)
     return [
         Route("/v1/translate", Resource(POST=api.translate)),
@@ -81,10 +90,13 @@ def routes(
 class _Api:
     """One method per endpoint; a `GatewayError` raised by one becomes a problem."""
 
-    def __init__(self, scheduler: Scheduler, engine: Engine, limits: Limits, batch_texts: int) -> None:
+    def __init__(
+        self, scheduler: Scheduler, engine: Engine, limits: Limits, delta_interval_s: float, batch_texts: int
+    ) -> None:
         self._scheduler = scheduler
         self._engine = engine
         self._limits = limits
+        self._delta_interval_s = delta_interval_s
         self._batch_texts = batch_texts
         self._scraping = asyncio.Lock()
 
@@ -104,8 +116,8 @@ class _Api:
         tickets = self._scheduler.admit(f"http:{host}", requests)
         is_batch = isinstance(body.texts, list)
         if _prefers_events(request.headers.get("accept", "")):
-            return _StreamedCall(tickets, warnings)
-        return _WholeCall(tickets, warnings, is_batch=is_batch)
+            return _StreamedCall(self._scheduler, tickets, warnings, self._delta_interval_s)
+        return _WholeCall(self._scheduler, tickets, warnings, is_batch=is_batch)
 
     async def languages(self, _request: Request) -> ASGIApp:
         profile = self._engine.profile()
@@ -172,7 +184,8 @@ class _Api:
 class _Call(ABC):
     """The admitted texts of one call: generated together, for as long as the client is there."""
 
-    def __init__(self, tickets: list[Ticket], warnings: list[TranslationWarning]) -> None:
+    def __init__(self, scheduler: Scheduler, tickets: list[Ticket], warnings: list[TranslationWarning]) -> None:
+        self.scheduler = scheduler
         self.tickets = tickets
         self.warnings = warnings
         self.source_lang = tickets[0].request.source
@@ -185,30 +198,37 @@ class _Call(ABC):
         finally:
             # Here and not in the texts' tasks: one that is cancelled before its first step runs no code.
             for ticket, outcome in zip(self.tickets, self._outcomes, strict=True):
-                ticket.withdraw()
+                self.scheduler.withdraw(ticket)
                 metrics.TRANSLATIONS.labels(outcome, self.target_lang).inc()
 
     @abstractmethod
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Generate every text and answer."""
 
-    async def translate(self, index: int, show: Callable[[int, str], None] | None = None) -> Translation:
+    async def translate(self, index: int, on_text: Callable[[str], None] | None = None) -> Translation:
         """Generate one text. Raises `GatewayError` and nothing else."""
         ticket = self.tickets[index]
         try:
-            generated = await ticket.collect(None if show is None else partial(show, index))
+            generated = await self.scheduler.collect(ticket, on_text)
         except GatewayError as error:
             self._outcomes[index] = error.code
             raise
         self._outcomes[index] = "final"
-        return Translation(generated.text, ticket.tokens, generated.truncated, timings(ticket))
+        return Translation(generated.text, ticket.tokens, generated.truncated, ticket.timings())
 
 
 class _WholeCall(_Call):
     """Answered when every text is translated; the first failure is the answer, and stops the others."""
 
-    def __init__(self, tickets: list[Ticket], warnings: list[TranslationWarning], *, is_batch: bool) -> None:
-        super().__init__(tickets, warnings)
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        tickets: list[Ticket],
+        warnings: list[TranslationWarning],
+        *,
+        is_batch: bool,
+    ) -> None:
+        super().__init__(scheduler, tickets, warnings)
         self._is_batch = is_batch
 
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -242,6 +262,16 @@ class _WholeCall(_Call):
 class _StreamedCall(_Call):
     """Answered token by token; a text that fails says so and harms no other."""
 
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        tickets: list[Ticket],
+        warnings: list[TranslationWarning],
+        delta_interval_s: float,
+    ) -> None:
+        super().__init__(scheduler, tickets, warnings)
+        self._delta_interval_s = delta_interval_s
+
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
         stream = EventStream()
         async with _while_connected(receive), asyncio.TaskGroup() as tasks:
@@ -254,13 +284,17 @@ class _StreamedCall(_Call):
         await stream.finish(send)
 
     async def _one(self, index: int, stream: EventStream) -> None:
+        throttle = Throttle(partial(stream.delta, index), interval_s=self._delta_interval_s)
         try:
-            done = await self.translate(index, stream.delta)
+            done = await self.translate(index, throttle.grow)
         except GatewayError as error:
             metrics.ERRORS.labels(error.code).inc()
             stream.end(FailedEvent(index, error.code, error.message))
         else:
+            throttle.end()
             stream.end(FinalEvent(index, done.translation, done.tokens, done.truncated, done.timings))
+        finally:
+            throttle.stop()
 
 
 @asynccontextmanager

@@ -45,8 +45,6 @@ from gateway.protocol.messages import (
     ClientMessage,
     Ping,
     Pong,
-    Resume,
-    ServerMessage,
     SessionEnd,
     SessionStart,
     SessionUpdate,
@@ -57,21 +55,20 @@ from gateway.protocol.messages import (
     error_message,
 )
 from gateway.protocol.rate_limit import TokenBucket
+from gateway.sessions.effects import (
+    Accept,
+    Acknowledge,
+    Cancel,
+    Close,
+    Effect,
+    Join,
+    Reply,
+    Show,
+    Update,
+    Withdraw,
+)
 
-__all__ = [
-    "Accept",
-    "Acknowledge",
-    "Cancel",
-    "Close",
-    "Effect",
-    "Join",
-    "Reply",
-    "Session",
-    "Show",
-    "State",
-    "Update",
-    "Withdraw",
-]
+__all__ = ["REMEMBERED_UTTERANCES", "Session", "State"]
 
 # Context grows to twice this many utterances and is then cut back to it: a window that slid by one on
 # every utterance would change the start of the prompt each time and defeat the engine's prefix cache.
@@ -89,77 +86,6 @@ class State(Enum):
     OPEN = "open"
     ENDING = "ending"
     CLOSED = "closed"
-
-
-class Reply(Struct, frozen=True):
-    """Send this to this session's client alone."""
-
-    message: ServerMessage
-
-
-class Join(Struct, frozen=True):
-    """Enter a meeting, a private one where it is null, or come back to one; send `session.started`."""
-
-    meeting: str | None
-    name: str
-    speaks: str | None
-    reads: tuple[str, ...]
-    stability: Stability = "live"
-    resume: Resume | None = None
-    originals: bool = False
-
-
-class Update(Struct, frozen=True):
-    """Other languages are spoken or read, or what is said is read in another way, from now on."""
-
-    speaks: str | None
-    reads: tuple[str, ...]
-    stability: Stability = "live"
-    originals: bool = False
-
-
-class Show(Struct, frozen=True):
-    """Show a partial utterance to whoever reads its language, and translate it for the others."""
-
-    utterance: Utterance
-
-
-class Accept(Struct, frozen=True):
-    """Take on a final utterance: log it, acknowledge it, show its caption, translate it.
-
-    again: it was accepted before and some translation of it failed; only what is missing is to be done.
-    """
-
-    utterance: Utterance
-    again: bool = False
-
-
-class Acknowledge(Struct, frozen=True):
-    """A final that was accepted before was sent again: acknowledge it once more, do nothing else."""
-
-    id: str
-    rev: int
-
-
-class Cancel(Struct, frozen=True):
-    """Stop the translations of an accepted utterance."""
-
-    id: str
-
-
-class Withdraw(Struct, frozen=True):
-    """An utterance that was begun will not be finished: nobody is to see it any more."""
-
-    id: str
-
-
-class Close(Struct, frozen=True):
-    """Close the connection, after everything before it was sent."""
-
-    code: CloseCode
-
-
-Effect = Reply | Join | Update | Show | Accept | Acknowledge | Cancel | Withdraw | Close
 
 
 class _Known(Struct):

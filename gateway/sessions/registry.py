@@ -1,15 +1,19 @@
-"""Who is here: every session of this process, connected or kept, and the meetings they are in.
+"""Every session of this process, connected or kept, and the meetings they are in.
 
 Knows: how sessions begin, are resumed, kept and end, and how many there may be.
-Must not know: sockets, the order of messages (`session`), how translations are made (`publisher`).
+Must not know: sockets, the order of messages (`machine`), how translations are made.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from types import TracebackType
+from typing import Self
 
 from msgspec import Struct
 
@@ -25,75 +29,86 @@ from gateway.domain.errors import (
 from gateway.domain.ports import EventLog
 from gateway.domain.sessions import Handover, KeptMeeting, KeptSession
 from gateway.meeting.feed import Feed
-from gateway.meeting.history import Recent, RecentUtterances
-from gateway.meeting.members import Member, Members
+from gateway.meeting.history import History
+from gateway.meeting.members import Member
 from gateway.meeting.outbox import Outbox
 from gateway.meeting.payload import Payload
-from gateway.meeting.room import Meeting
+from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage
-from gateway.sessions.machine import Accept, Close, Effect, Join, Session, Update
-from gateway.translation.finals import Publisher, Settled
+from gateway.sessions.effects import Accept, Join, Update
+from gateway.sessions.machine import Session
+from gateway.sessions.seat import Finish, Seat
+from gateway.translation.finals import Finals
+from gateway.translation.partials import Partials
 
-__all__ = ["Attendance", "Entry", "Finish"]
+__all__ = ["Entry", "Registry"]
 
 _log = logging.getLogger(__name__)
 
-# Closes a connection after what is in its outbox, with the reason.
-Finish = Callable[[CloseCode, GatewayError | None], None]
-
 
 class Entry(Struct, frozen=True):
-    """A session as it begins or goes on, with a feed that is not live yet: see `Meeting.stream_to`.
+    """A session as it begins or goes on, with a feed that is not live yet: see `Room.stream_to`."""
 
-    recovered: whether everything missed will follow; null where nothing was to be resumed.
-    """
-
-    member: Member
+    seat: Seat
     feed: Feed
+    # Whether everything missed will follow; None where nothing was to be resumed.
     recovered: bool | None
 
 
-class Attendance:
-    """The register.
-
-    max_sessions: connected and kept together; a newcomer ends the kept session that is away for longest.
-    snapshot: utterances that a newcomer is shown.
-    """
+class Registry:
+    """Owns the sessions and their meetings; leaving the context waits for finals that are being accepted."""
 
     def __init__(
         self,
         *,
         log: EventLog,
-        publisher: Publisher,
+        finals: Finals,
+        partials: Partials,
         limits: Limits,
+        # Connected and kept together; a newcomer ends the kept session that is away for longest.
         max_sessions: int,
+        # Utterances that a latecomer is shown.
         snapshot: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._event_log = log
-        self._publisher = publisher
+        self._finals = finals
+        self._partials = partials
         self._limits = limits
         self._max_sessions = max_sessions
         self._snapshot = snapshot
         self._clock = clock
-        self._meetings: dict[str, Meeting] = {}
-        self._entering: dict[Meeting, int] = {}
-        self._members: dict[str, Member] = {}
+        self._tasks = asyncio.TaskGroup()
+        # By the meeting's id.
+        self._rooms: dict[str, Room] = {}
+        # Rooms that somebody is about to be in → how many.
+        self._entering: dict[Room, int] = {}
+        # By the session's secret.
+        self._seats: dict[str, Seat] = {}
         # Those of another process, with the seconds for which they can still be resumed once that is possible.
-        self._restored: dict[Member, float] = {}
+        self._restored: dict[Seat, float] = {}
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._tasks.__aexit__(kind, error, trace)
 
     @property
     def sessions(self) -> int:
         """Connected and kept."""
-        return len(self._members)
+        return len(self._seats)
 
     @property
     def meetings(self) -> int:
         """Meetings with a session or with a translation that runs."""
-        return len(self._meetings)
+        return len(self._rooms)
 
-    # ------------------------------------------------------------ coming and going
+    # ------------------------------------------------------------ beginning and ending
 
     async def join(self, join: Join, state: Session, outbox: Outbox, finish: Finish) -> Entry:
         """A session begins, or goes on with this connection.
@@ -101,131 +116,136 @@ class Attendance:
         Raises `InvalidValue`, `LimitExceeded`, `TooManySessions` or `LogUnavailable`; then nothing has changed.
         """
         resume = join.resume
-        if resume is not None and (member := self._members.get(resume.session)) is not None:
-            meeting = member.meeting
-            if join.meeting is not None and join.meeting != meeting.id:
+        if resume is not None and (seat := self._seats.get(resume.session)) is not None:
+            room = seat.room
+            if join.meeting is not None and join.meeting != room.id:
                 raise InvalidValue("This session belongs to another meeting.", field="resume.session")
-            self._check_languages(meeting, member, join.reads)
-            page = await meeting.log.read(meeting.id, resume.offset, 1)
-            newest = await meeting.newcomers_position()
-            if self._members.get(resume.session) is member:
+            self._check_languages(room, seat.member, join.reads)
+            page = await room.log.read(room.id, resume.offset, 1)
+            newest = await room.latecomers_position()
+            if self._seats.get(resume.session) is seat:
                 recovered = page.epoch == resume.epoch and page.first - 1 <= resume.offset <= page.last
                 after = resume.offset if recovered else newest
-                return self._go_on(member, join, state, outbox, finish, after, recovered=recovered)
+                return self._go_on(seat, join, state, outbox, finish, after, recovered=recovered)
         return await self._begin(join, state, outbox, finish)
 
-    def away(self, member: Member, feed: Feed) -> None:
+    def away(self, seat: Seat, feed: Feed) -> None:
         """The connection that `feed` went to is lost; the session is kept for a while."""
-        if member.feed is feed:
-            member.feed = member.finish = None
-            member.away_since_s = self._clock()
-            member.meeting.live.close_all(member.participant)
+        if seat.member.feed is feed:
+            seat.disconnect()
+            seat.away_since_s = self._clock()
+            self._partials.speaker_away(seat.room, seat.member.participant)
             metrics.SESSIONS.dec()
-            _log.info("session %s… is away", member.participant)
+            _log.info("session %s… is away", seat.member.participant)
 
-    def end(self, member: Member) -> None:
+    def end(self, seat: Seat) -> None:
         """The session ends for good. Does nothing the second time."""
-        if self._members.pop(member.session, None) is None:
+        if self._seats.pop(seat.secret, None) is None:
             return
-        self._restored.pop(member, None)
-        meeting = member.meeting
-        if member.feed is not None:
+        self._restored.pop(seat, None)
+        if seat.connected:
             metrics.SESSIONS.dec()
-            member.feed = member.finish = None
-        meeting.leave(member)
-        if meeting.private and not meeting.members:
-            self._publisher.abandon(meeting)
-        _log.info("session %s… ended", member.participant)
+        seat.leave()
+        room, participant = seat.room, seat.member.participant
+        self._partials.speaker_left(room, participant)
+        room.leave(seat.member)
+        if room.private and not room.members:
+            self._finals.abandon(room)
+        _log.info("session %s… ended", participant)
 
-    def update(self, member: Member, update: Update) -> None:
+    def update(self, seat: Seat, update: Update) -> None:
         """Other languages, from the next utterance on. Raises `LimitExceeded`; then nothing has changed."""
-        self._check_languages(member.meeting, member, update.reads)
-        member.meeting.update(
-            member,
-            name=member.name,
+        self._check_languages(seat.room, seat.member, update.reads)
+        seat.room.update(
+            seat.member,
+            name=seat.member.name,
             speaks=update.speaks,
             reads=update.reads,
             stability=update.stability,
             originals=update.originals,
         )
 
-    async def accept(self, member: Member, accept: Accept) -> None:
-        """Take on a final utterance of a member.
+    async def accept(self, seat: Seat, accept: Accept) -> None:
+        """Take on a final utterance of a session.
 
-        Raises what `Publisher.accept` raises; then nothing was accepted, and the session knows.
+        Raises what `Finals.accept` raises; then nothing was accepted, and the session knows. Whoever awaits this
+        may be cancelled; what was begun is carried through.
         """
+        accepting = self._tasks.create_task(self._accept(seat, accept))
+        if (refusal := await asyncio.shield(accepting)) is not None:
+            raise refusal
 
-        def refused() -> None:
-            self._carry_out(member, member.state.refused(accept))
-
-        utterance, settled = accept.utterance, self._settled(member, accept.utterance.id)
-        await self._publisher.accept(member.meeting, utterance, settled, refused, again=accept.again)
+    async def _accept(self, seat: Seat, accept: Accept) -> GatewayError | None:
+        """The error that it was refused with, if it was: a task that raised would end all the others."""
+        try:
+            await self._finals.accept(seat.room, accept.utterance, again=accept.again)
+        except Exception as error:
+            seat.refused(accept)
+            if isinstance(error, GatewayError):
+                return error
+            _log.exception("an utterance could not be accepted")
+            return GatewayError("The gateway failed; this is a bug of the gateway.")
+        return None
 
     def tell(self, message: ServerMessage) -> None:
         """Something that concerns every session that is connected."""
         payload = Payload(message)
-        for member in self._members.values():
-            if member.feed is not None:
-                member.feed.tell(payload)
-
-    def catch_up(self) -> None:
-        """The engine takes work: another process's sessions can be resumed, and what it left is gone on with."""
-        for member, left_s in self._restored.items():
-            if member.feed is None:
-                member.away_since_s = self._clock() - self._limits.keep_s + left_s
-        self._restored.clear()
-        self._pay()
+        for seat in self._seats.values():
+            if seat.member.feed is not None:
+                seat.member.feed.tell(payload)
 
     async def sweep(self) -> None:
         """End sessions that were away for too long, let go of meetings that nobody is in."""
-        self._pay()
+        self._resume_unfinished()
         longest_s = self._clock() - self._limits.keep_s
-        for member in list(self._members.values()):
-            if member.away_since_s is not None and member.away_since_s <= longest_s:
-                self.end(member)
-        for meeting in list(self._meetings.values()):
-            if not (meeting.members or meeting.running or meeting.debts or meeting in self._entering):
-                del self._meetings[meeting.id]
-                await meeting.close()
-        metrics.MEETINGS.set(len(self._meetings))
-        metrics.SESSIONS_AWAY.set(sum(member.feed is None for member in self._members.values()))
+        for seat in list(self._seats.values()):
+            if seat.away_since_s is not None and seat.away_since_s <= longest_s:
+                self.end(seat)
+        for room in list(self._rooms.values()):
+            if not (room.members or self._finals.busy(room) or room in self._entering):
+                del self._rooms[room.id]
+                await room.close()
+        metrics.MEETINGS.set(len(self._rooms))
+        metrics.SESSIONS_AWAY.set(sum(not seat.connected for seat in self._seats.values()))
 
-    def _pay(self) -> None:
-        for meeting in self._meetings.values():
-            if meeting.debts:
-
-                def settled(debt: Recent, members: Members = meeting.members) -> Settled:
-                    speaker = members.get(debt.utterance.participant)
-                    return (lambda _: None) if speaker is None else self._settled(speaker, debt.utterance.id)
-
-                self._publisher.pay(meeting, settled)
+    def _resume_unfinished(self) -> None:
+        for room in self._rooms.values():
+            self._finals.resume_unfinished(room)
 
     # ------------------------------------------------------------ restarts
+
+    def catch_up(self) -> None:
+        """The engine takes work: another process's sessions can be resumed, and what it left is gone on with."""
+        for seat, left_s in self._restored.items():
+            if not seat.connected:
+                seat.away_since_s = self._clock() - self._limits.keep_s + left_s
+        self._restored.clear()
+        self._resume_unfinished()
 
     def kept(self) -> tuple[KeptSession, ...]:
         """What another process needs to let every session go on."""
         return tuple(
             KeptSession(
-                session=member.session,
-                participant=member.participant,
-                meeting=member.meeting.id,
-                private=member.meeting.private,
-                name=member.name,
-                speaks=member.speaks,
-                reads=member.reads,
-                stability=member.stability,
-                originals=member.originals,
-                since=member.since,
-                stopped=member.stopped,
-                left_s=self._left_s(member),
+                session=seat.secret,
+                participant=seat.member.participant,
+                meeting=seat.room.id,
+                private=seat.room.private,
+                name=seat.member.name,
+                speaks=seat.member.speaks,
+                reads=seat.member.reads,
+                stability=seat.member.stability,
+                originals=seat.member.originals,
+                since=seat.member.since,
+                stopped=seat.member.stopped,
+                left_s=self._left_s(seat),
             )
-            for member in self._members.values()
+            for seat in self._seats.values()
         )
 
-    def _left_s(self, member: Member) -> float:
-        if member in self._restored:
-            return self._restored[member]
-        away_s = 0.0 if member.away_since_s is None else self._clock() - member.away_since_s
+    def _left_s(self, seat: Seat) -> float:
+        if seat in self._restored:
+            return self._restored[seat]
+        away_s = 0.0 if seat.away_since_s is None else self._clock() - seat.away_since_s
         return max(0.0, self._limits.keep_s - away_s)
 
     async def restore(self, earlier: Handover) -> None:
@@ -234,71 +254,69 @@ class Attendance:
         Raises `LogUnavailable`.
         """
         for unfinished in filter(_is_unfinished, earlier.meetings):
-            self._entered(await self._enter(unfinished.meeting, private=False))
+            async with self._enter(unfinished.meeting, private=False):
+                pass  # from now on the room is open for as long as something in it is unfinished
         for kept in earlier.sessions:
-            meeting = await self._enter(kept.meeting, private=kept.private)
-            meeting.private = kept.private
-            state = Session(self._limits)
-            state.participant = kept.participant
-            for recent in await meeting.said_by(kept.participant):
-                missing = bool(recent.missing())
-                failed = not missing and not all(recent.ended.values())
-                state.recall(recent.utterance, failed=failed, in_flight=missing)
-            member = Member(
-                meeting=meeting,
-                session=kept.session,
-                participant=kept.participant,
-                name=kept.name,
-                speaks=kept.speaks,
-                reads=kept.reads,
-                stability=kept.stability,
-                originals=kept.originals,
-                since=kept.since,
-                stopped=dict(kept.stopped),
-                state=state,
-            )
-            self._members[member.session] = member
-            self._restored[member] = min(kept.left_s, self._limits.keep_s)
-            meeting.join(member, self._limits.participants_shown)
-            self._entered(meeting)
+            async with self._enter(kept.meeting, private=kept.private) as room:
+                room.private = kept.private
+                seat = Seat(
+                    secret=kept.session,
+                    room=room,
+                    state=await self._recalled(room, kept.participant),
+                    member=Member(
+                        participant=kept.participant,
+                        name=kept.name,
+                        speaks=kept.speaks,
+                        reads=kept.reads,
+                        stability=kept.stability,
+                        originals=kept.originals,
+                        since=kept.since,
+                        stopped=dict(kept.stopped),
+                    ),
+                )
+                self._seats[seat.secret] = seat
+                self._restored[seat] = min(kept.left_s, self._limits.keep_s)
+                room.join(seat.member, self._limits.participants_shown)
+
+    async def _recalled(self, room: Room, participant: str) -> Session:
+        """A session's protocol state, as far as the log tells it."""
+        state = Session(self._limits)
+        state.participant = participant
+        for record in await room.said_by(participant):
+            missing = bool(record.missing())
+            state.recall(record.utterance, failed=not missing and record.failed, in_flight=missing)
+        return state
 
     # ------------------------------------------------------------ details
 
     async def _begin(self, join: Join, state: Session, outbox: Outbox, finish: Finish) -> Entry:
-        meeting = await self._enter(join.meeting or secrets.token_hex(8), private=join.meeting is None)
-        try:
-            self._check_languages(meeting, None, join.reads)
-            after = await meeting.newcomers_position()
+        async with self._enter(join.meeting or secrets.token_hex(8), private=join.meeting is None) as room:
+            self._check_languages(room, None, join.reads)
+            after = await room.latecomers_position()
             self._make_room()
-            participant = secrets.token_hex(4)
             member = Member(
-                meeting=meeting,
-                session=secrets.token_hex(16),
-                participant=participant,
+                participant=secrets.token_hex(4),
                 name=join.name,
                 speaks=join.speaks,
                 reads=join.reads,
                 stability=join.stability,
                 originals=join.originals,
-                state=state,
-                finish=finish,
+                since=after + 1,
             )
-            state.participant = participant
-            member.since = after + 1
-            member.feed = feed = Feed(outbox, after, participant=participant, wants=member.wants)
-            self._members[member.session] = member
-            meeting.join(member, self._limits.participants_shown)
-        finally:
-            self._entered(meeting)
+            feed = Feed(outbox, after, participant=member.participant, wants=member.wants)
+            seat = Seat(secret=secrets.token_hex(16), room=room, member=member, state=state)
+            seat.connect(feed, state, finish)
+            self._seats[seat.secret] = seat
+            room.join(member, self._limits.participants_shown)
         metrics.SESSIONS.inc()
         metrics.SESSIONS_STARTED.inc()
-        _log.info("session %s… started", participant)
-        self._publisher.fill(meeting, member.reads)
-        return Entry(member, feed, None if join.resume is None else False)
+        _log.info("session %s… started", member.participant)
+        self._finals.catch_up(room, member.reads)
+        return Entry(seat, feed, None if join.resume is None else False)
 
     def _go_on(
         self,
-        member: Member,
+        seat: Seat,
         join: Join,
         state: Session,
         outbox: Outbox,
@@ -307,19 +325,18 @@ class Attendance:
         *,
         recovered: bool,
     ) -> Entry:
-        meeting = member.meeting
-        if member.finish is not None:
-            member.finish(CloseCode.REPLACED, SessionReplaced("Another connection goes on with this session."))
+        room, member = seat.room, seat.member
+        if seat.finish is not None:
+            seat.finish(CloseCode.REPLACED, SessionReplaced("Another connection goes on with this session."))
         else:
             metrics.SESSIONS.inc()
-        state.inherit(member.state)
+        state.inherit(seat.state)
         # What is still on its way over the earlier connection is not this session's any more.
-        member.state.disconnected()
-        self._restored.pop(member, None)
-        state.participant = member.participant
-        member.state, member.finish, member.away_since_s = state, finish, None
-        member.feed = feed = Feed(outbox, after, participant=member.participant, wants=member.wants)
-        meeting.update(
+        seat.state.disconnected()
+        self._restored.pop(seat, None)
+        feed = Feed(outbox, after, participant=member.participant, wants=member.wants)
+        seat.connect(feed, state, finish)
+        room.update(
             member,
             name=join.name,
             speaks=join.speaks,
@@ -328,24 +345,15 @@ class Attendance:
             originals=join.originals,
         )
         if not recovered:
-            meeting.begin_anew(member, after + 1)
+            room.start_over(member, after + 1)
         metrics.SESSIONS_RESUMED.labels("recovered" if recovered else "lost").inc()
         _log.info("session %s… goes on", member.participant)
-        self._publisher.fill(meeting, member.reads)
-        return Entry(member, feed, recovered)
+        self._finals.catch_up(room, member.reads)
+        return Entry(seat, feed, recovered)
 
-    def _settled(self, member: Member, utterance: str) -> Settled:
-        # By then the member may be away, or here with another connection, whose state took over.
-        return lambda failed: self._carry_out(member, member.state.settled(utterance, failed=failed))
-
-    def _carry_out(self, member: Member, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Close) and member.finish is not None:
-                member.finish(effect.code, None)
-
-    def _check_languages(self, meeting: Meeting, member: Member | None, reads: tuple[str, ...]) -> None:
+    def _check_languages(self, room: Room, member: Member | None, reads: tuple[str, ...]) -> None:
         """Raises `LimitExceeded`: each language of a meeting is a translation of everything that is said."""
-        others = meeting.languages(but=member)
+        others = room.members.languages(but=member)
         if len({*others, *reads}) > max(self._limits.meeting_languages, len(others)):
             raise LimitExceeded(
                 f"{len(others)} languages are read in this meeting already; the limit meeting_languages is "
@@ -353,37 +361,33 @@ class Attendance:
                 field="reads",
             )
 
-    async def _enter(self, meeting_id: str, *, private: bool) -> Meeting:
-        """The meeting, open; call `_entered` once somebody is in it."""
-        meeting = self._meetings.get(meeting_id)
-        if meeting is None:
-            meeting = Meeting(meeting_id, self._event_log, private=private, snapshot=self._snapshot)
-            self._meetings[meeting_id] = meeting
-        self._entering[meeting] = self._entering.get(meeting, 0) + 1
+    @contextlib.asynccontextmanager
+    async def _enter(self, meeting: str, *, private: bool) -> AsyncIterator[Room]:
+        """The meeting's room, open; it stays while the context lasts, and as long as somebody is in it."""
+        room = self._rooms.get(meeting)
+        if room is None:
+            room = self._rooms[meeting] = Room(meeting, self._event_log, private=private, snapshot=self._snapshot)
+        self._entering[room] = self._entering.get(room, 0) + 1
         try:
-            await meeting.open()
-        except BaseException:
-            self._entered(meeting)
-            raise
-        return meeting
-
-    def _entered(self, meeting: Meeting) -> None:
-        self._entering[meeting] -= 1
-        if not self._entering[meeting]:
-            del self._entering[meeting]
+            await room.open()
+            yield room
+        finally:
+            self._entering[room] -= 1
+            if not self._entering[room]:
+                del self._entering[room]
 
     def _make_room(self) -> None:
-        if len(self._members) < self._max_sessions:
+        if len(self._seats) < self._max_sessions:
             return
-        away = [member for member in self._members.values() if member.away_since_s is not None]
+        away = [seat for seat in self._seats.values() if seat.away_since_s is not None]
         if not away:
             raise TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
-        self.end(min(away, key=lambda member: member.away_since_s or 0.0))
+        self.end(min(away, key=lambda seat: seat.away_since_s or 0.0))
 
 
 def _is_unfinished(meeting: KeptMeeting) -> bool:
     """Whether something that was accepted has no outcome in some language."""
-    recent = RecentUtterances(0)
+    history = History(0)
     for publication in meeting.publications:
-        recent.note(publication)
-    return bool(recent.unfinished())
+        history.note(publication)
+    return bool(history.unfinished())

@@ -1,66 +1,73 @@
-"""From accepted utterances to their translations in the log.
+"""Translates accepted utterances, and puts what becomes of each into the log.
 
 Knows: one task per utterance and language, and that each ends in exactly one entry of the log.
-Must not know: sockets, session rules, which engine it is, who reads.
+Must not know: sockets, sessions, which engine it is, who reads.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
-
-from msgspec import Struct
 
 from gateway import metrics
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import Cancelled, Draining, GatewayError, LogUnavailable
-from gateway.domain.log import LoggedEvent, Said, Timings, Translated, Untranslated, Utterance
-from gateway.meeting.history import Recent
-from gateway.meeting.room import Meeting, Translation
+from gateway.domain.log import LoggedEvent, Said, Translated, Untranslated, Utterance, UtteranceKey
+from gateway.meeting.live_text import LiveTranslation
+from gateway.meeting.room import Room
 from gateway.translation.commit_policy import FINAL_TOLERANCE
-from gateway.translation.scheduler import CATCHING_UP, FINAL, Scheduler, Ticket
+from gateway.translation.pacing import Throttle
+from gateway.translation.partials import Partials
+from gateway.translation.scheduler import Scheduler
+from gateway.translation.ticket import CATCHING_UP, FINAL, Generated, Ticket, request_id
 
-__all__ = ["Publisher", "Settled", "timings"]
+__all__ = ["Finals"]
 
 _log = logging.getLogger(__name__)
-
-# Stands for a language in an `_Outstanding` while its utterance is being accepted.
-_ACCEPTING = ""
 
 # An outcome that the log does not take is offered again, after so many seconds.
 _LOG_RETRIES_S = (0.1, 0.5, 2.0, 5.0)
 
-# Called once every language an utterance was accepted for has ended, with whether any of them failed.
-Settled = Callable[[bool], None]
+
+@dataclass(eq=False)
+class _Translation:
+    """One that waits or runs."""
+
+    utterance: Utterance
+    # Offset of the utterance's `Said`.
+    said: int
+    lang: str
+    ticket: Ticket
+    shown: LiveTranslation
 
 
-class _Outstanding(Struct):
-    """An accepted utterance: the languages that have not ended, and whether one that has, failed."""
+class Finals:
+    """Owns every translation task; leaving the context ends those that are left."""
 
-    settled: Settled
-    languages: set[str]
-    failed: bool = False
-
-
-class Publisher:
-    """Owns every translation task; leaving the context ends those that are left.
-
-    leaves_unfinished: another process goes on with what is not done when this one stops, so nothing is logged
-    of it; otherwise it ends as `Untranslated` with code `draining`.
-    """
-
-    def __init__(self, scheduler: Scheduler, *, leaves_unfinished: bool = False) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        partials: Partials,
+        *,
+        # Another process goes on with what is not done when this one stops, so nothing is logged of it. Otherwise
+        # it ends as `Untranslated` with code `draining`.
+        leaves_unfinished: bool = False,
+        # The least time between two deltas of a translation, seconds.
+        delta_interval_s: float = 0.0,
+    ) -> None:
         self._scheduler = scheduler
+        self._partials = partials
         self._leaves_unfinished = leaves_unfinished
+        self._delta_interval_s = delta_interval_s
         self._tasks = asyncio.TaskGroup()
-        # Meetings in which something runs.
-        self._busy: set[Meeting] = set()
-        self._outstanding: dict[tuple[Meeting, str, str], _Outstanding] = {}
-        self._serial = itertools.count(1)
+        # Utterance → language → translation, for meetings in which something waits or runs.
+        self._running: dict[Room, dict[UtteranceKey, dict[str, _Translation]]] = {}
+        # Those that are being written to the log, which promises their languages before their tasks begin.
+        self._accepting: set[tuple[Room, UtteranceKey]] = set()
         self._quiet = asyncio.Event()
         self._quiet.set()
 
@@ -71,234 +78,215 @@ class Publisher:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for meeting in self._busy:
-            self._stop(meeting, Draining("The gateway stopped before this was translated; send it again."))
+        for room in list(self._running):
+            self._give_up(room, Draining("The gateway stopped before this was translated; send it again."))
         await self._tasks.__aexit__(kind, error, trace)
 
-    async def accept(
-        self,
-        meeting: Meeting,
-        utterance: Utterance,
-        settled: Settled,
-        refused: Callable[[], None],
-        *,
-        again: bool = False,
-    ) -> None:
+    async def accept(self, room: Room, utterance: Utterance, *, again: bool = False) -> None:
         """Log a final utterance and translate it into every language the meeting reads.
 
-        again: it is in the log already, and only what is missing is to be done. Raises what `Scheduler.admit`
-        and `EventLog.append` raise; then nothing was accepted, nobody was told anything, and `refused` was called.
-        Whoever awaits this may be cancelled; what was begun is carried through.
+        again: it is in the log already, and only what is missing is to be done. Raises what `Scheduler.admit` and
+        `EventLog.append` raise; then nothing was accepted and nobody was told anything.
         """
-        accepting = self._tasks.create_task(self._accept(meeting, utterance, settled, refused, again))
-        if (refusal := await asyncio.shield(accepting)) is not None:
-            raise refusal
-
-    def fill(self, meeting: Meeting, languages: Iterable[str]) -> None:
-        """Translate what a newcomer is shown into languages in which it is missing, as far as there is room."""
-        wanted = tuple(languages)
-        for recent in meeting.recent.newest():
-            utterance, promised = recent.utterance, recent.missing()
-            running = meeting.running.get(utterance.key, {})
-            missing = [lang for lang in wanted if lang not in (utterance.lang, *recent.ended, *running, *promised)]
+        self._partials.stop(room, utterance.key)
+        record = await room.find(utterance.key) if again else None
+        translated = {lang for lang, done in record.outcomes.items() if done} if record is not None else set()
+        languages = [lang for lang in room.members.languages() if lang not in (utterance.lang, *translated)]
+        # What is on its way for a latecomer is not done twice, and counts.
+        wanted = [lang for lang in languages if lang not in self._running_of(room, utterance.key)]
+        tickets = self._admit(room, utterance, wanted, FINAL)
+        if record is None:
+            self._accepting.add((room, utterance.key))
             try:
-                tickets = self._admit(meeting, utterance, missing, CATCHING_UP)
+                said = (await room.log.append(room.id, Said(utterance, tuple(languages)))).offset
+            except BaseException:
+                for ticket in tickets:
+                    self._scheduler.withdraw(ticket)
+                raise
+            finally:
+                self._accepting.discard((room, utterance.key))
+        else:
+            said = record.said
+        metrics.UTTERANCES.labels("accepted").inc()
+        self._partials.forget(room, utterance.key)
+        self._begin(room, utterance, said, wanted, tickets)
+        if record is not None:
+            room.promise(record, languages)
+        else:
+            await self._join_in(room, utterance, said, languages)
+
+    def catch_up(self, room: Room, languages: Sequence[str]) -> None:
+        """Translate what a latecomer is shown into languages in which it is missing, as far as there is room."""
+        for record in room.history.newest():
+            utterance = record.utterance
+            there = {utterance.lang, *record.outcomes, *record.languages, *self._running_of(room, utterance.key)}
+            missing = [lang for lang in languages if lang not in there]
+            try:
+                tickets = self._admit(room, utterance, missing, CATCHING_UP)
             except GatewayError as error:
                 _log.info("recent utterances of a meeting are left untranslated: %s", error.code)
                 return
-            self._begin(meeting, utterance, recent.said, missing, tickets)
+            self._begin(room, utterance, record.said, missing, tickets)
 
-    def pay(self, meeting: Meeting, settled: Callable[[Recent], Settled]) -> None:
-        """Take up what another process promised and did not finish, as far as there is room now."""
-        for key, debt in list(meeting.debts.items()):
-            running = meeting.running.get(key, {})
-            missing = debt.missing()
+    def resume_unfinished(self, room: Room) -> None:
+        """Go on with what was promised and nobody is translating, as far as there is room now."""
+        for record in room.history.unfinished():
+            utterance = record.utterance
+            if (room, utterance.key) in self._accepting:
+                continue
+            running = self._running_of(room, utterance.key)
+            missing = [lang for lang in record.missing() if lang not in running]
             try:
-                wanted = [lang for lang in missing if lang not in running]
-                tickets = self._admit(meeting, debt.utterance, wanted, FINAL)
+                tickets = self._admit(room, utterance, missing, FINAL)
             except GatewayError:
                 return
-            del meeting.debts[key]
-            if missing:
-                self._outstanding[meeting, *key] = _Outstanding(settled(debt), set(missing))
-            self._begin(meeting, debt.utterance, debt.said, wanted, tickets)
+            self._begin(room, utterance, record.said, missing, tickets)
 
-    def cancel(self, meeting: Meeting, participant: str, utterance: str) -> None:
+    def cancel(self, room: Room, key: UtteranceKey) -> None:
         """Stop what is left of an utterance; each language gets an `Untranslated` with code `cancelled`."""
-        for translation in meeting.running.get((participant, utterance), {}).values():
-            translation.ticket.give_up(Cancelled("The utterance was cancelled."))
+        for translation in self._running_of(room, key).values():
+            self._scheduler.give_up(translation.ticket, Cancelled("The utterance was cancelled."))
 
-    def abandon(self, meeting: Meeting) -> None:
+    def abandon(self, room: Room) -> None:
         """Stop everything a meeting has running: nobody is left to read it, now or later."""
-        self._stop(meeting, Cancelled("Everybody left."))
+        self._give_up(room, Cancelled("Everybody left."))
+
+    def busy(self, room: Room) -> bool:
+        """Whether anything of a meeting waits, runs, or is still to be resumed."""
+        return room in self._running or bool(room.history.unfinished())
 
     async def quiet(self) -> None:
         """Wait until the outcome of everything accepted is in the log."""
         await self._quiet.wait()
 
-    # ------------------------------------------------------------ accepting
+    # ------------------------------------------------------------ beginning
 
-    def _admit(self, meeting: Meeting, utterance: Utterance, languages: list[str], priority: int) -> list[Ticket]:
-        # What readers have seen of it is gone on from, unless the whole text makes it implausible.
-        live = meeting.live.get(utterance.key)
-        seen = {} if live is None else live.translations
-        requests = [
-            TranslationRequest(
-                id=f"translation-{next(self._serial)}",
-                text=utterance.text,
-                source=utterance.lang,
-                target=lang,
-                options=utterance.options_for(lang),
-                final=utterance.final,
-                priority=priority,
-                prefix=seen[lang].committed if lang in seen else "",
-                draft=seen[lang].policy.draft if lang in seen else "",
-                tolerance=FINAL_TOLERANCE,
+    def _running_of(self, room: Room, key: UtteranceKey) -> dict[str, _Translation]:
+        return self._running.get(room, {}).get(key, {})
+
+    def _admit(self, room: Room, utterance: Utterance, languages: list[str], priority: int) -> list[Ticket]:
+        requests = []
+        for lang in languages:
+            # What readers have seen of it is gone on from, unless the whole text makes it implausible.
+            prefix, draft = self._partials.draft(room, utterance.key, lang)
+            requests.append(
+                TranslationRequest(
+                    id=request_id("final"),
+                    text=utterance.text,
+                    source=utterance.lang,
+                    target=lang,
+                    options=utterance.options_for(lang),
+                    final=utterance.final,
+                    priority=priority,
+                    prefix=prefix,
+                    draft=draft,
+                    tolerance=FINAL_TOLERANCE,
+                )
             )
-            for lang in languages
-        ]
-        return self._scheduler.admit(meeting.id, requests)
+        return self._scheduler.admit(room.id, requests)
 
-    async def _accept(
-        self,
-        meeting: Meeting,
-        utterance: Utterance,
-        settled: Settled,
-        refused: Callable[[], None],
-        again: bool,
-    ) -> GatewayError | None:
-        """The error that it was refused with, if it was: a task that raised would end all the others."""
-        tickets: list[Ticket] = []
-        try:
-            if (live := meeting.live.get(utterance.key)) is not None:
-                live.stop()
-            recent = await meeting.find(utterance.key) if again else None
-            translated = {lang for lang, done in recent.ended.items() if done} if recent is not None else set()
-            languages = [lang for lang in meeting.languages() if lang not in (utterance.lang, *translated)]
-            # What is on its way for a late joiner is not done twice, and counts.
-            begun = set(meeting.running.get(utterance.key, {}))
-            wanted = [lang for lang in languages if lang not in begun]
-            tickets = self._admit(meeting, utterance, wanted, FINAL)
-            if recent is None:
-                publication = await meeting.log.append(meeting.id, Said(utterance, tuple(languages)))
-                said = publication.offset
-            else:
-                said = recent.said
-        except Exception as error:
-            for ticket in tickets:
-                ticket.withdraw()
-            refused()
-            if isinstance(error, GatewayError):
-                return error
-            _log.exception("an utterance could not be accepted")
-            return GatewayError("The gateway failed; this is a bug of the gateway.")
-        metrics.UTTERANCES.labels("accepted").inc()
-        # Not settled before this is through, whatever ends meanwhile.
-        self._outstanding[meeting, *utterance.key] = _Outstanding(settled, {_ACCEPTING, *languages})
-        self._begin(meeting, utterance, said, wanted, tickets)
-        if recent is None:
-            await self._join_in(meeting, utterance, said, languages)
-        self._settle(meeting, utterance.key, _ACCEPTING, failed=False)
-        return None
-
-    async def _join_in(self, meeting: Meeting, utterance: Utterance, said: int, languages: list[str]) -> None:
+    async def _join_in(self, room: Room, utterance: Utterance, said: int, languages: list[str]) -> None:
         """Somebody may have come with another language while the log was written to."""
-        for lang in meeting.languages():
-            if lang in (utterance.lang, *languages, *meeting.running.get(utterance.key, {})):
+        for lang in room.members.languages():
+            if lang in (utterance.lang, *languages, *self._running_of(room, utterance.key)):
                 continue
-            self._outstanding[meeting, *utterance.key].languages.add(lang)
+            if (record := room.history.get(utterance.key)) is not None:
+                room.promise(record, [lang])
             try:
-                tickets = self._admit(meeting, utterance, [lang], FINAL)
+                tickets = self._admit(room, utterance, [lang], FINAL)
             except GatewayError as error:
-                await self._publish(meeting, _untranslated(utterance, said, lang, error))
-                self._settle(meeting, utterance.key, lang, failed=True)
+                await self._log_outcome(room, _untranslated(utterance, said, lang, error))
             else:
-                self._begin(meeting, utterance, said, [lang], tickets)
+                self._begin(room, utterance, said, [lang], tickets)
+
+    def _begin(
+        self, room: Room, utterance: Utterance, said: int, languages: list[str], tickets: list[Ticket]
+    ) -> None:
+        for lang, ticket in zip(languages, tickets, strict=True):
+            running = self._running.setdefault(room, {}).setdefault(utterance.key, {})
+            if lang in running:
+                self._scheduler.withdraw(ticket)
+                continue
+            shown = room.live.final(utterance, lang, said, ticket.request.prefix)
+            running[lang] = translation = _Translation(utterance, said, lang, ticket, shown)
+            self._quiet.clear()
+            self._tasks.create_task(self._translate(room, translation))
+
+    def _give_up(self, room: Room, reason: GatewayError) -> None:
+        for running in self._running.get(room, {}).values():
+            for translation in running.values():
+                self._scheduler.give_up(translation.ticket, reason)
 
     # ------------------------------------------------------------ one translation
 
-    def _begin(
-        self, meeting: Meeting, utterance: Utterance, said: int, languages: list[str], tickets: list[Ticket]
-    ) -> None:
-        for lang, ticket in zip(languages, tickets, strict=True):
-            running = meeting.running.setdefault(utterance.key, {})
-            if lang in running:
-                ticket.withdraw()
-                continue
-            running[lang] = translation = Translation(utterance, said, lang, ticket)
-            self._busy.add(meeting)
-            self._quiet.clear()
-            self._tasks.create_task(self._translate(meeting, translation))
-
-    def _stop(self, meeting: Meeting, reason: GatewayError) -> None:
-        for running in meeting.running.values():
-            for translation in running.values():
-                translation.ticket.give_up(reason)
-
-    async def _translate(self, meeting: Meeting, translation: Translation) -> None:
-        utterance, lang, ticket = translation.utterance, translation.lang, translation.ticket
-        outcome: Translated | Untranslated | None
+    async def _translate(self, room: Room, translation: _Translation) -> None:
         try:
-            generated = await ticket.collect(lambda fresh: meeting.show_delta(translation, fresh))
+            outcome = await self._outcome(room, translation)
+            if outcome is not None:
+                await self._log_outcome(room, outcome)
+        finally:
+            self._ended(room, translation)
+
+    async def _outcome(self, room: Room, translation: _Translation) -> Translated | Untranslated | None:
+        """None: it is left to another process."""
+        utterance, lang = translation.utterance, translation.lang
+        try:
+            generated = await self._generate(room, translation)
         except GatewayError as error:
             metrics.TRANSLATIONS.labels(error.code, lang).inc()
-            left = self._leaves_unfinished and isinstance(error, Draining)
-            outcome = None if left else _untranslated(utterance, translation.said, lang, error)
-        else:
-            metrics.TRANSLATIONS.labels("final", lang).inc()
-            outcome = Translated(
-                participant=utterance.participant,
-                utterance=utterance.id,
-                speaker=utterance.speaker,
-                lang=lang,
-                rev=utterance.rev,
-                text=generated.text,
-                timings=timings(ticket),
-                tokens=ticket.tokens,
-                truncated=generated.truncated,
-                said=translation.said,
-            )
-        try:
-            if outcome is not None:
-                await self._publish(meeting, outcome)
-        finally:
-            self._ended(meeting, translation, outcome)
+            if self._leaves_unfinished and isinstance(error, Draining):
+                return None
+            return _untranslated(utterance, translation.said, lang, error)
+        metrics.TRANSLATIONS.labels("final", lang).inc()
+        return Translated(
+            participant=utterance.participant,
+            utterance=utterance.id,
+            speaker=utterance.speaker,
+            lang=lang,
+            rev=utterance.rev,
+            text=generated.text,
+            timings=translation.ticket.timings(),
+            tokens=translation.ticket.tokens,
+            truncated=generated.truncated,
+            said=translation.said,
+        )
 
-    async def _publish(self, meeting: Meeting, outcome: LoggedEvent) -> None:
+    async def _generate(self, room: Room, translation: _Translation) -> Generated:
+        shown = translation.shown
+        throttle = Throttle(
+            lambda fresh: room.show_final(shown, fresh), interval_s=self._delta_interval_s, shown=shown.committed
+        )
+        try:
+            generated = await self._scheduler.collect(translation.ticket, throttle.grow)
+            throttle.end()
+            return generated
+        finally:
+            throttle.stop()
+
+    async def _log_outcome(self, room: Room, outcome: LoggedEvent) -> None:
         for wait_s in (*_LOG_RETRIES_S, None):
             try:
-                await meeting.log.append(meeting.id, outcome)
+                await room.log.append(room.id, outcome)
             except Exception as error:
                 if wait_s is None or not isinstance(error, LogUnavailable):
-                    _log.exception("the log of a meeting took no outcome; its readers will not see it")
+                    _log.exception("the log of a meeting took no outcome; the translation is made again")
                     return
                 await asyncio.sleep(wait_s)
             else:
                 return
 
-    def _ended(
-        self, meeting: Meeting, translation: Translation, outcome: Translated | Untranslated | None
-    ) -> None:
-        translation.ticket.withdraw()
+    def _ended(self, room: Room, translation: _Translation) -> None:
+        self._scheduler.withdraw(translation.ticket)
         key, lang = translation.utterance.key, translation.lang
-        running = meeting.running[key]
-        del running[lang]
+        room.live.end_final(key, lang)
+        running = self._running[room]
+        del running[key][lang]
+        if not running[key]:
+            del running[key]
         if not running:
-            del meeting.running[key]
-        if not meeting.running:
-            self._busy.discard(meeting)
-        if not self._busy:
+            del self._running[room]
+        if not self._running:
             self._quiet.set()
-        if outcome is not None:  # what is left to another process is not settled here
-            self._settle(meeting, key, lang, failed=isinstance(outcome, Untranslated))
-
-    def _settle(self, meeting: Meeting, key: tuple[str, str], lang: str, *, failed: bool) -> None:
-        if (outstanding := self._outstanding.get((meeting, *key))) is not None:
-            outstanding.languages.discard(lang)
-            outstanding.failed |= failed
-            if not outstanding.languages:
-                del self._outstanding[meeting, *key]
-                outstanding.settled(outstanding.failed)
 
 
 def _untranslated(utterance: Utterance, said: int, lang: str, error: GatewayError) -> Untranslated:
@@ -311,17 +299,4 @@ def _untranslated(utterance: Utterance, said: int, lang: str, error: GatewayErro
         code=error.code,
         message=error.message,
         said=said,
-    )
-
-
-def timings(ticket: Ticket) -> Timings:
-    """Milliseconds since admission of a ticket that has ended; 0 where a stage was never reached."""
-
-    def since_admission_ms(at_s: float | None) -> float:
-        return 0.0 if at_s is None else round((at_s - ticket.admitted_s) * 1000, 1)
-
-    return Timings(
-        queue_ms=since_admission_ms(ticket.started_s),
-        first_token_ms=since_admission_ms(ticket.first_token_s),
-        total_ms=since_admission_ms(ticket.finished_s),
     )

@@ -1,8 +1,8 @@
 """Translates what is being said while it is being said.
 
-Knows: that each open utterance has at most one generation in flight per language, which revision it is of, and
-what becomes of its outcome.
-Must not know: sockets, which engine it is, who reads, what may be shown of a hypothesis (`stability`).
+Knows: which utterances are open, that each has at most one generation in flight per language, which revision it is
+of, and what becomes of its outcome.
+Must not know: sockets, which engine it is, who reads, what may be shown of a hypothesis (`commit_policy`).
 
 Everything here is best effort: a revision that finds no room is dropped without a word, because the next one says
 more. How many revisions are translated follows from how busy the engine is: while a translation waits for its
@@ -13,59 +13,108 @@ reads can follow, and the gateway's own process not more often than it has time 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import random
 import time
+from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 from gateway import metrics
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import EngineUnavailable, GatewayError
-from gateway.domain.log import Utterance
-from gateway.meeting.live_utterances import LiveTranslation
-from gateway.meeting.room import Meeting
+from gateway.domain.log import Utterance, UtteranceKey
+from gateway.meeting.live_text import LiveTranslation
+from gateway.meeting.room import Room
 from gateway.translation.commit_policy import TOLERANCE, CommitPolicy
-from gateway.translation.scheduler import PARTIAL, Generated, Scheduler, Ticket
+from gateway.translation.scheduler import Scheduler
+from gateway.translation.ticket import PARTIAL, Generated, Ticket, request_id
 
-__all__ = ["Interpreter"]
+__all__ = ["Partials"]
 
 _log = logging.getLogger(__name__)
 
-# Longer texts are left to their final: nobody says so much in one breath, and comparing it takes its time.
-_LONGEST = 1_000
+# Open utterances of one participant: a recogniser has one, rarely two. One more closes the one that was revised
+# least recently, which may have been forgotten by its client.
+_MOST_OPEN = 3
 
-# From one translation of an utterance into a language to the next, at least: the time of a word and a half. Half
-# of it holds until there is something to read; all along it would show words half a word earlier, cost a sixth
-# more tokens and take back twice as many words.
+# Closed utterances of one participant that are remembered. One that was opened again would be shown from its
+# beginning to readers who have a part of it.
+_MOST_CLOSED = 100
+
+# Longer texts are left to their final: nobody says so much in one breath, and comparing it takes its time.
+_LONGEST_CHARS = 1_000
+
+# The least time from one translation of an utterance into a language to the next: a word and a half. Half of it
+# holds until there is something to read; all along it would show words half a word earlier, cost a sixth more
+# tokens and take back twice as many words.
 _PACE_S = 0.6
 
-# So much is added to that for each second that the event loop is late, beyond how late it is on a machine whose
-# cores others use as well: a loop that is 10 ms late, as is each of the turns that a final takes then, has half as
-# much done for utterances of which there is something to read already. Never more than the last: who speaks on for
-# so long is shown something all the same.
+# What is added to the pace for each second that the event loop is late, beyond how late it is on a machine whose
+# cores others use as well. A loop that is 10 ms late, as is each of the turns that a final takes then, has half as
+# much done for utterances of which there is something to read already. Never more than the last: somebody who
+# speaks on for so long is shown something all the same.
 _YIELDING, _USUAL_LAG_S, _MOST_YIELDING_S = 100.0, 0.004, 5.0
 
 # The event loop may have time again sooner than it seemed, or later.
 _LOOK_S = 0.5
 
 
-class Interpreter:
-    """Owns the tasks that translate partials; leaving the context ends them.
+@dataclass(eq=False)
+class _Partial:
+    """The translation of one open utterance into one language."""
 
-    translates: whether it does at all; otherwise partials are only shown in their own language. pace_s: the least
-    time between two translations of an utterance into a language; the newest revision waits for it. lag_s: how
-    late the event loop is; it has less done for partials then, so that finals are not late.
-    """
+    policy: CommitPolicy
+    # What readers have of it.
+    shown: LiveTranslation
+    # The newest revision.
+    revision: Utterance
+    # When the last generation was begun, by the monotonic clock.
+    begun_s: float
+    # The text whose translation readers see.
+    translated: str | None = None
+    # Of the generation in flight, and the revision that is of.
+    ticket: Ticket | None = None
+    running: Utterance | None = None
+    # The newest revision is still to be translated.
+    pending: bool = False
+    # Nothing happens to it until another revision comes.
+    stopped: bool = False
+    # The last generation was ended by a newer revision.
+    superseded: bool = False
+    # The engine died of it or with it: it is left to the final.
+    broken: bool = False
+
+    @property
+    def lang(self) -> str:
+        return self.shown.lang
+
+
+@dataclass(eq=False)
+class _Open:
+    """An utterance that is not final."""
+
+    # By language.
+    translations: dict[str, _Partial] = field(default_factory=dict)
+    # Its live translation has ended, though it may still be revised.
+    closed: bool = False
+
+
+class Partials:
+    """Owns the tasks that translate partials; leaving the context ends them."""
 
     def __init__(
         self,
         scheduler: Scheduler,
         *,
+        # Whether anything is translated; otherwise partials are only shown in their own language.
         translates: bool = True,
+        # The least time between two translations of an utterance into a language, seconds; the newest revision
+        # waits for it.
         pace_s: float = _PACE_S,
+        # How late the event loop is, seconds; it has less done for partials then, so that finals are not late.
         lag_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._scheduler = scheduler
@@ -73,8 +122,9 @@ class Interpreter:
         self._pace_s = pace_s
         self._lag_s = lag_s
         self._tasks = asyncio.TaskGroup()
-        self._following: set[LiveTranslation] = set()
-        self._serial = itertools.count(1)
+        self._following: set[_Partial] = set()
+        # Participant → utterance, the least recently revised first.
+        self._open: dict[Room, dict[str, OrderedDict[str, _Open]]] = {}
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -84,29 +134,102 @@ class Interpreter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for translation in self._following:
-            translation.stop()
+            self._stop(translation)
         await self._tasks.__aexit__(kind, error, trace)
 
-    def hear(self, meeting: Meeting, utterance: Utterance) -> None:
-        """A partial came: show it, and translate it into what is read while it is being said."""
-        live = meeting.show_partial(utterance)
-        if live is None or not self._translates or len(utterance.text) > _LONGEST:
+    # ------------------------------------------------------------ what speakers do
+
+    def hear(self, room: Room, utterance: Utterance) -> None:
+        """A revision came: show it, and translate it into what is read while it is being said."""
+        room.show_caption(utterance)
+        spoken = self._revised(room, utterance)
+        if spoken.closed or not self._translates or len(utterance.text) > _LONGEST_CHARS:
             return
-        for lang in meeting.live_languages():
-            translation = live.translations.get(lang)
+        for lang in room.members.live_languages():
+            translation = spoken.translations.get(lang)
             if lang == utterance.lang:
                 if translation is not None:  # the recogniser took it for another language before
-                    translation.stop()
+                    self._stop(translation)
                 continue
             if translation is None:
-                policy = CommitPolicy(utterance.lang, lang)
-                # The first is due at once where the event loop has time for it.
-                begun_s = time.monotonic() - self._pace_s / 2
-                translation = LiveTranslation(lang, policy, utterance, begun_s)
-                live.translations[lang] = translation
-            self._revise(meeting, translation, utterance)
+                translation = spoken.translations[lang] = _Partial(
+                    policy=CommitPolicy(utterance.lang, lang),
+                    shown=room.live.partial(utterance, lang),
+                    revision=utterance,
+                    # The first is due at once where the event loop has time for it.
+                    begun_s=time.monotonic() - self._pace_s / 2,
+                )
+            self._revise(room, translation, utterance)
 
-    def _revise(self, meeting: Meeting, translation: LiveTranslation, utterance: Utterance) -> None:
+    def withdraw(self, room: Room, key: UtteranceKey) -> None:
+        """The speaker gives an utterance up: nobody is to see it any more."""
+        self.forget(room, key)
+        room.withdraw(key)
+
+    def speaker_away(self, room: Room, participant: str) -> None:
+        """What they were about to say nobody knows."""
+        for utterance, spoken in self._of(room, participant).items():
+            if not spoken.closed:
+                self._close(room, (participant, utterance), spoken)
+
+    def speaker_left(self, room: Room, participant: str) -> None:
+        """They will not come back."""
+        for utterance in list(self._of(room, participant)):
+            self.forget(room, (participant, utterance))
+
+    # ------------------------------------------------------------ what finals need
+
+    def draft(self, room: Room, key: UtteranceKey, lang: str) -> tuple[str, str]:
+        """What readers were shown for good of an utterance, and a guess at what follows; empty if nothing was."""
+        spoken = self._of(room, key[0]).get(key[1])
+        translation = None if spoken is None else spoken.translations.get(lang)
+        return ("", "") if translation is None else (translation.shown.committed, translation.policy.draft)
+
+    def stop(self, room: Room, key: UtteranceKey) -> None:
+        """Nothing more of it is translated or shown until another revision comes."""
+        if (spoken := self._of(room, key[0]).get(key[1])) is not None:
+            for translation in spoken.translations.values():
+                self._stop(translation)
+
+    def forget(self, room: Room, key: UtteranceKey) -> None:
+        """It is final, or will never be."""
+        self.stop(room, key)
+        room.live.end_partial(key)
+        participant, utterance = key
+        if (of_room := self._open.get(room)) is not None and participant in of_room:
+            of_room[participant].pop(utterance, None)
+            if not of_room[participant]:
+                del of_room[participant]
+            if not of_room:
+                del self._open[room]
+
+    # ------------------------------------------------------------ open utterances
+
+    def _of(self, room: Room, participant: str) -> dict[str, _Open]:
+        return self._open.get(room, {}).get(participant, {})
+
+    def _revised(self, room: Room, utterance: Utterance) -> _Open:
+        """The utterance, now the most recently revised; another one may be closed for it."""
+        utterances = self._open.setdefault(room, {}).setdefault(utterance.participant, OrderedDict())
+        spoken = utterances.setdefault(utterance.id, _Open())
+        utterances.move_to_end(utterance.id)
+        still_open = [(name, other) for name, other in utterances.items() if not other.closed]
+        if len(still_open) > _MOST_OPEN:
+            name, oldest = still_open[0]
+            self._close(room, (utterance.participant, name), oldest)
+            closed = [name for name, other in utterances.items() if other.closed]
+            if len(closed) > _MOST_CLOSED:
+                self.forget(room, (utterance.participant, closed[0]))
+        return spoken
+
+    def _close(self, room: Room, key: UtteranceKey, spoken: _Open) -> None:
+        spoken.closed = True
+        self.stop(room, key)
+        room.live.end_caption(key)
+
+    # ------------------------------------------------------------ one translation
+
+    def _revise(self, room: Room, translation: _Partial, utterance: Utterance) -> None:
         """Have the newest revision translated, and no older one any more."""
         lang, ticket = translation.lang, translation.ticket
         under_way = translation.pending or (ticket is not None and not ticket.ending)
@@ -129,13 +252,21 @@ class Interpreter:
         translation.pending = True
         if translation not in self._following:
             self._following.add(translation)
-            self._tasks.create_task(self._follow(meeting, translation))
+            self._tasks.create_task(self._follow(room, translation))
 
-    def _supersede_in(self, wait_s: float, translation: LiveTranslation, ticket: Ticket) -> None:
+    def _stop(self, translation: _Partial) -> None:
+        if translation.pending:
+            metrics.PARTIALS.labels("superseded", translation.lang).inc()
+        translation.pending, translation.stopped = False, True
+        if translation.ticket is not None:
+            translation.policy.interrupted(translation.ticket.text)
+            self._scheduler.withdraw(translation.ticket)
+
+    def _supersede_in(self, wait_s: float, translation: _Partial, ticket: Ticket) -> None:
         loop = asyncio.get_running_loop()
         loop.call_later(min(max(0.0, wait_s), _LOOK_S), self._supersede, translation, ticket)
 
-    def _supersede(self, translation: LiveTranslation, ticket: Ticket) -> None:
+    def _supersede(self, translation: _Partial, ticket: Ticket) -> None:
         """End a generation of a revision that is out of date; not two in a row, or nobody would see anything."""
         if translation.ticket is not ticket or not translation.pending or translation.superseded:
             return
@@ -144,9 +275,9 @@ class Interpreter:
             self._supersede_in(wait_s, translation, ticket)
             return
         translation.superseded = True
-        ticket.withdraw()
+        self._scheduler.withdraw(ticket)
 
-    async def _follow(self, meeting: Meeting, translation: LiveTranslation) -> None:
+    async def _follow(self, room: Room, translation: _Partial) -> None:
         """Translate the newest revision, until there is none that was not."""
         try:
             # One at a time: the next is not admitted before the last has given its place back.
@@ -157,15 +288,15 @@ class Interpreter:
                     continue
                 translation.pending, translation.begun_s = False, time.monotonic()
                 try:
-                    [ticket] = self._scheduler.admit(meeting.id, [self._request(translation)])
+                    [ticket] = self._scheduler.admit(room.id, [self._request(translation)])
                 except GatewayError:
                     metrics.PARTIALS.labels("refused", translation.lang).inc()
                     continue
                 translation.ticket, translation.running = ticket, translation.revision
                 try:
-                    await self._translate(meeting, translation, ticket)
+                    await self._translate(room, translation, ticket)
                 finally:
-                    ticket.withdraw()
+                    self._scheduler.withdraw(ticket)
                     translation.ticket = translation.running = None
         except Exception:
             _log.exception("an unfinished utterance is left to its final")
@@ -173,17 +304,17 @@ class Interpreter:
         finally:
             self._following.discard(translation)
 
-    def _wait_s(self, translation: LiveTranslation) -> float:
+    def _wait_s(self, translation: _Partial) -> float:
         """Until its next generation may begin."""
-        nothing_to_read = not translation.committed and not translation.tentative
+        nothing_to_read = not translation.shown.committed and not translation.shown.tentative
         pace_s = self._pace_s / 2 if nothing_to_read else self._pace_s
         pace_s += min(_YIELDING * max(0.0, self._lag_s() - _USUAL_LAG_S), _MOST_YIELDING_S)
         return translation.begun_s + pace_s - time.monotonic()
 
-    async def _translate(self, meeting: Meeting, translation: LiveTranslation, ticket: Ticket) -> None:
+    async def _translate(self, room: Room, translation: _Partial, ticket: Ticket) -> None:
         policy = translation.policy
         try:
-            generated = await ticket.collect()
+            generated = await self._scheduler.collect(ticket)
         except GatewayError as error:
             policy.interrupted(ticket.text)
             if ticket.preempted:
@@ -199,10 +330,10 @@ class Interpreter:
                 outcome = "superseded"
             else:
                 outcome = self._take(translation, generated)
-                meeting.show_live(translation)
+                room.show_partial(translation.shown, translation.revision, policy.committed, policy.tentative)
         metrics.PARTIALS.labels(outcome, translation.lang).inc()
 
-    def _take(self, translation: LiveTranslation, generated: Generated) -> str:
+    def _take(self, translation: _Partial, generated: Generated) -> str:
         said = translation.running
         assert said is not None  # noqa: S101 -- set by the caller
         translation.translated = said.text
@@ -212,10 +343,10 @@ class Interpreter:
         translation.policy.take(said.text, generated.text)
         return "translated"
 
-    def _request(self, translation: LiveTranslation) -> TranslationRequest:
+    def _request(self, translation: _Partial) -> TranslationRequest:
         said, policy = translation.revision, translation.policy
         return TranslationRequest(
-            id=f"partial-{next(self._serial)}",
+            id=request_id("partial"),
             text=said.text,
             source=said.lang,
             target=translation.lang,

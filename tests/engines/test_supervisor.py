@@ -14,6 +14,7 @@ from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavaila
 from gateway.engines import supervisor
 from gateway.engines.simulated import Rule, Script, SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import Supervisor
+from gateway.translation.pacing import Throttle
 from gateway.translation.scheduler import Scheduler
 
 READY, RESTARTING, FAILED, STOPPED = (
@@ -485,15 +486,13 @@ async def test_texts_that_kill_the_engine_are_found_before_it_is_called_failed(k
         tickets = scheduler.admit("m", [request(text, f"r{n}") for n, text in enumerate(texts)])
         shown = [""] * len(texts)
 
-        def show(n: int) -> Callable[[str], None]:
+        async def collect(n: int) -> None:
             def add(piece: str) -> None:
                 shown[n] += piece
 
-            return add
+            await scheduler.collect(tickets[n], Throttle(add, interval_s=0).grow)
 
-        outcomes = await asyncio.gather(
-            *(ticket.collect(show(n)) for n, ticket in enumerate(tickets)), return_exceptions=True
-        )
+        outcomes = await asyncio.gather(*map(collect, range(len(texts))), return_exceptions=True)
         for outcome in outcomes[:killers]:
             assert isinstance(outcome, EngineFailed)
             assert "died on this text" in outcome.message
@@ -512,7 +511,9 @@ async def test_a_single_crash_is_seen_by_nobody() -> None:
         engine.on_change = lambda _: scheduler.engine_changed()
         (ticket,) = scheduler.admit("m", [request("once upon a time")])
         pieces: list[str] = []
-        assert (await ticket.collect(pieces.append)).text == "[de] once upon a time"
+        assert (
+            await scheduler.collect(ticket, Throttle(pieces.append, interval_s=0).grow)
+        ).text == "[de] once upon a time"
         assert pieces == ["[de]", " once", " upon", " a", " time"]
         assert ticket.crashes == 1
 
@@ -528,7 +529,7 @@ async def test_an_engine_that_stays_broken_ends_what_waits_for_it() -> None:
 
         engine.on_change = tell
         tickets = scheduler.admit("m", [request("x", f"r{n}") for n in range(30)])
-        tasks = [asyncio.create_task(ticket.collect(lambda _: None)) for ticket in tickets]
+        tasks = [asyncio.create_task(scheduler.collect(ticket)) for ticket in tickets]
         while not engine.capacity().running:
             await asyncio.sleep(0)
         workshop.broken = 1

@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
-from gateway.meeting.history import RecentUtterances
+from gateway.meeting.history import History, Record
 
 
 class Log:
     """Publications with offsets, noted as they are made."""
 
     def __init__(self, keep: int) -> None:
-        self.recent = RecentUtterances(keep)
+        self.history = History(keep)
         self._offsets = itertools.count(1)
 
     def publish(self, event: LoggedEvent) -> Publication:
         publication = Publication(next(self._offsets), 0, event)
-        self.recent.note(publication)
+        self.history.note(publication)
         return publication
 
     def said(self, utterance: str, *languages: str) -> Publication:
@@ -34,7 +34,7 @@ class Log:
 
     @property
     def newest(self) -> list[str]:
-        return [recent.utterance.id for recent in self.recent.newest()]
+        return [record.utterance.id for record in self.history.newest()]
 
 
 def test_the_newest_are_kept() -> None:
@@ -42,7 +42,7 @@ def test_the_newest_are_kept() -> None:
     for name in "abc":
         log.said(name)
     assert log.newest == ["b", "c"]
-    assert log.recent.get(("p", "a")) is None
+    assert log.history.get(("p", "a")) is None
 
 
 def test_what_is_not_finished_is_kept_as_long_as_it_takes() -> None:
@@ -52,40 +52,65 @@ def test_what_is_not_finished_is_kept_as_long_as_it_takes() -> None:
     log.said("newest")
     log.translated("owed", "ja")
     assert log.newest == ["newest"]
-    assert {key: recent.missing() for key, recent in log.recent.unfinished().items()} == {("p", "owed"): ["de"]}
+    assert [(record.utterance.id, record.missing()) for record in log.history.unfinished()] == [("owed", ["de"])]
     log.failed("owed", "de")
-    assert log.recent.unfinished() == {}
+    assert log.history.unfinished() == []
     log.said("after")
-    assert log.recent.get(("p", "owed")) is None
+    assert log.history.get(("p", "owed")) is None
 
 
-def test_a_failure_that_was_mended_counts_as_translated_and_not_the_other_way_round() -> None:
+def test_a_failure_that_was_made_good_counts_as_translated_and_not_the_other_way_round() -> None:
     log = Log(1)
     log.said("u", "ja", "de")
     log.failed("u", "ja")
     log.translated("u", "ja")
     log.translated("u", "de")
     log.failed("u", "de")
-    recent = log.recent.get(("p", "u"))
-    assert recent is not None
-    assert recent.ended == {"ja": True, "de": True}
+    record = log.history.get(("p", "u"))
+    assert record is not None
+    assert record.outcomes == {"ja": True, "de": True}
+
+
+def test_the_outcome_of_the_last_promised_language_finishes_an_utterance() -> None:
+    log = Log(2)
+    assert log.history.note(log.said("u", "ja", "de")) is None
+    assert log.history.note(log.translated("u", "ja")) is None
+    finished = log.history.note(log.failed("u", "de"))
+    assert finished is not None
+    assert (finished.utterance.id, finished.failed) == ("u", True)
+    nobody_reads_it = log.history.note(log.said("v"))
+    assert nobody_reads_it is not None
+    assert (nobody_reads_it.utterance.id, nobody_reads_it.failed) == ("v", False)
+
+
+def test_what_is_promised_again_is_unfinished_until_it_has_another_outcome() -> None:
+    log = Log(0)
+    log.said("u", "ja")
+    log.failed("u", "ja")
+    record = Record(Utterance("u", 1, "text", "en", "p", "Ana", final=True), 1, {"ja"}, {"ja": False})
+    log.history.promise(record, ["ja", "de"])
+    assert record.missing() == ["de", "ja"]
+    log.translated("u", "ja")
+    assert log.history.unfinished() == [record]
+    log.translated("u", "de")
+    assert (log.history.unfinished(), record.failed) == ([], False)
 
 
 def test_noting_an_entry_twice_changes_nothing() -> None:
     log = Log(2)
     said = log.said("u", "ja")
     log.translated("u")
-    log.recent.note(said)
-    assert log.recent.unfinished() == {}
+    log.history.note(said)
+    assert log.history.unfinished() == []
 
 
 def test_what_the_log_has_trimmed_is_forgotten() -> None:
     log = Log(3)
     for name in "abc":
         log.said(name, "ja")
-    log.recent.trim(3)
+    log.history.trim(3)
     assert log.newest == ["c"]
-    log.recent.trim(9)
+    log.history.trim(9)
     assert log.newest == []
 
 
@@ -119,6 +144,6 @@ def test_whatever_happens_what_is_owed_is_known(keep: int, steps: list[tuple[str
             name = said[number % len(said)]
             (log.translated if kind == "t" else log.failed)(name)
             owed.discard(name)
-        assert {name for _, name in log.recent.unfinished()} == owed
+        assert {record.utterance.id for record in log.history.unfinished()} == owed
         assert len(log.newest) <= keep
         assert log.newest == said[len(said) - len(log.newest) :] or owed

@@ -11,9 +11,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
 from gateway.meeting.members import Member
-from gateway.meeting.room import Meeting
-from gateway.protocol.limits import Limits
-from gateway.sessions.machine import Session
+from gateway.meeting.room import Room
 from gateway.stores.memory_log import MemoryEventLog
 
 LANGUAGES = ("de", "en", "ja")
@@ -29,16 +27,13 @@ reading = st.fixed_dictionaries(
 )
 
 
-def meeting() -> Meeting:
-    return Meeting("m", MemoryEventLog(max_publications=10, keep_s=60, max_bytes=10**6), private=False, snapshot=5)
+def meeting() -> Room:
+    return Room("m", MemoryEventLog(max_publications=10, keep_s=60, max_bytes=10**6), private=False, snapshot=5)
 
 
-def a_member(of: Meeting, name: str, **fields: Any) -> Member:
+def a_member(name: str, **fields: Any) -> Member:
     fields = {"reads": (), "stability": "live", **fields}
-    state = Session(Limits())
-    return Member(
-        meeting=of, session=f"secret of {name}", participant=name, name=name, speaks=None, state=state, **fields
-    )
+    return Member(participant=name, name=name, speaks=None, **fields)
 
 
 def said(participant: str, lang: str) -> Utterance:
@@ -60,7 +55,7 @@ class ComingAndGoing(RuleBasedStateMachine):
     @rule(target=members, reading=reading, stopped=st.sets(st.sampled_from(LANGUAGES)))
     def join(self, reading: dict[str, Any], stopped: set[str]) -> Member:
         self.joined += 1
-        member = a_member(self.meeting, f"p{self.joined}", stopped=dict.fromkeys(stopped, 0), **reading)
+        member = a_member(f"p{self.joined}", stopped=dict.fromkeys(stopped, 0), **reading)
         self.meeting.join(member, ANNOUNCED)
         self.here.append(member)
         if len(self.announced) < ANNOUNCED:
@@ -72,8 +67,8 @@ class ComingAndGoing(RuleBasedStateMachine):
         self.meeting.update(member, name=name, speaks=None, **reading)
 
     @rule(member=members)
-    def begin_anew(self, member: Member) -> None:
-        self.meeting.begin_anew(member, 1)
+    def start_over(self, member: Member) -> None:
+        self.meeting.start_over(member, 1)
 
     @rule(member=consumes(members))
     def leave(self, member: Member) -> None:
@@ -98,9 +93,11 @@ class ComingAndGoing(RuleBasedStateMachine):
     def languages_are_those_that_are_read(self) -> None:
         for but in (None, *self.here):
             others = [member for member in self.here if member is not but]
-            assert sorted(self.meeting.languages(but)) == sorted({lang for m in others for lang in m.reads})
+            assert sorted(self.meeting.members.languages(but)) == sorted(
+                {lang for m in others for lang in m.reads}
+            )
         live = {lang for member in self.here if member.stability != "final" for lang in member.reads}
-        assert sorted(self.meeting.live_languages()) == sorted(live)
+        assert sorted(self.meeting.members.live_languages()) == sorted(live)
 
     @invariant()
     def readers_read_it_now_or_did_before(self) -> None:
@@ -132,7 +129,7 @@ TestComingAndGoing.settings = settings(max_examples=60, stateful_step_count=25)
 
 def test_who_leaves_while_readers_are_told_leaves_the_others_their_turn() -> None:
     ours = meeting()
-    members = [a_member(ours, f"p{n}", reads=("ja",), originals=n % 2 == 0) for n in range(4)]
+    members = [a_member(f"p{n}", reads=("ja",), originals=n % 2 == 0) for n in range(4)]
     for member in members:
         ours.join(member, ANNOUNCED)
     for told in (ours.members, ours.members.readers("ja"), ours.members.hearers(said("p0", "ja"))):
@@ -140,7 +137,7 @@ def test_who_leaves_while_readers_are_told_leaves_the_others_their_turn() -> Non
         for member in told:
             seen.append(member)
             ours.leave(members[-1])
-            ours.join(a_member(ours, f"{len(seen)} more", reads=("ja",)), ANNOUNCED)
+            ours.join(a_member(f"{len(seen)} more", reads=("ja",)), ANNOUNCED)
         assert seen[:3] == members[:3]
         assert members[-1] in seen
         for member in list(ours.members)[3:]:
@@ -150,11 +147,11 @@ def test_who_leaves_while_readers_are_told_leaves_the_others_their_turn() -> Non
 
 def test_languages_come_in_the_order_in_which_they_were_first_read() -> None:
     ours = meeting()
-    first, second = a_member(ours, "a", reads=("ja", "en")), a_member(ours, "b", reads=("de", "ja"))
+    first, second = a_member("a", reads=("ja", "en")), a_member("b", reads=("de", "ja"))
     ours.join(first, ANNOUNCED)
     ours.join(second, ANNOUNCED)
-    assert ours.languages() == ("ja", "en", "de")
+    assert ours.members.languages() == ("ja", "en", "de")
     ours.update(first, name="a", speaks=None, reads=("fr",), stability="final")
-    assert ours.languages() == ("ja", "de", "fr")
-    assert ours.live_languages() == ("ja", "de")
-    assert ours.languages(but=second) == ("fr",)
+    assert ours.members.languages() == ("ja", "de", "fr")
+    assert ours.members.live_languages() == ("ja", "de")
+    assert ours.members.languages(but=second) == ("fr",)

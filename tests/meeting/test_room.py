@@ -110,8 +110,8 @@ async def logged(gateway: Running, meeting: str = "m") -> list[Any]:
 
 async def away(gateway: Running, count: int = 1) -> None:
     """Until so many sessions are without a connection; the suite's timeout is the bound."""
-    members = gateway.gateway.attendance._members
-    while sum(member.feed is None for member in members.values()) < count:
+    seats = gateway.gateway.registry._seats
+    while sum(not seat.connected for seat in seats.values()) < count:
         await asyncio.sleep(0.005)
 
 
@@ -445,7 +445,7 @@ async def test_a_session_goes_on_with_its_newest_connection() -> None:
         assert first.received[-1].code == "session_replaced"
         await second.peer.send(SessionUpdate(speaks="en"), say("1"))
         await second.until(TranslationFinal)
-        assert gateway.gateway.attendance.sessions == 1
+        assert gateway.gateway.registry.sessions == 1
 
 
 @pytest.mark.parametrize("what", ["session", "epoch", "ahead", "trimmed"])
@@ -508,7 +508,7 @@ async def test_who_says_goodbye_is_gone_at_once(how: str) -> None:
             if how == "end":
                 await bo.peer.send(SessionEnd())
         await ana.until(ParticipantLeft)
-        assert gateway.gateway.attendance.sessions == 1
+        assert gateway.gateway.registry.sessions == 1
 
 
 async def test_kept_sessions_make_room_for_newcomers() -> None:
@@ -518,7 +518,7 @@ async def test_kept_sessions_make_room_for_newcomers() -> None:
         await away(gateway)
         async with joined(gateway, name="Cy"):
             assert [m.name for m in await ana.until(ParticipantLeft)] == ["Bo"]
-            assert gateway.gateway.attendance.sessions == 2
+            assert gateway.gateway.registry.sessions == 2
 
 
 async def test_an_empty_meeting_is_let_go_of_and_its_log_stays() -> None:
@@ -526,7 +526,7 @@ async def test_an_empty_meeting_is_let_go_of_and_its_log_stays() -> None:
         async with joined(gateway, speaks="en", reads=["ja"]) as ana:
             await ana.peer.send(say("1"))
             await ana.until(TranslationFinal)
-        while gateway.gateway.attendance.meetings:
+        while gateway.gateway.registry.meetings:
             await asyncio.sleep(0.01)
         async with joined(gateway, reads=["ja"]) as late:
             assert late.started.epoch == ana.started.epoch
@@ -563,7 +563,7 @@ async def test_a_reader_past_its_bound_resumes_and_gets_everything() -> None:
     async with running(settings, script=script) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
         async with joined(gateway, reads=["ja"]) as slow:
             slow.peer.connection.transport.pause_reading()
-            feed = gateway.gateway.attendance._members[slow.started.session].feed
+            feed = gateway.gateway.registry._seats[slow.started.session].member.feed
             assert feed is not None
             count = 0
             while not feed.outbox.overflowed:
@@ -870,7 +870,7 @@ async def test_a_replaced_connection_has_no_say_any_more() -> None:
             with contextlib.suppress(ConnectionClosed):
                 await first.peer.send(SessionUpdate(reads=["fr"]))
             await second.everything()
-            assert gateway.gateway.attendance._members[second.started.session].reads == ("de",)
+            assert gateway.gateway.registry._seats[second.started.session].member.reads == ("de",)
 
 
 async def test_a_language_given_up_and_taken_again_is_not_shown_twice() -> None:

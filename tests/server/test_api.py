@@ -21,7 +21,7 @@ from gateway.domain.engine import EngineProfile, EngineState, TokenEvent, Transl
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.protocol.limits import Limits
 from gateway.server import api
-from gateway.translation.scheduler import Ticket
+from gateway.translation.ticket import Ticket
 from tests.gateways import SCRIPT, Running, running
 
 FROM_TO = {"source_lang": "en", "target_lang": "ja"}

@@ -335,7 +335,7 @@ async def test_a_reader_that_lags_gets_everything_before_the_gateway_leaves() ->
     async with running(settings, script=script) as gateway, gateway.peer(max_queue=1) as peer:
         await peer.send(START)
         started = (await peer.until(SessionStarted))[-1]
-        feed = gateway.gateway.attendance._members[started.session].feed
+        feed = gateway.gateway.registry._seats[started.session].member.feed
         assert feed is not None
         peer.connection.transport.pause_reading()
         goal = translated() + 1_000
@@ -387,7 +387,7 @@ async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage
             async with gateway.peer() as peer:
                 await peer.send(SessionStart(meeting="m", speaks="en", reads=["ja"]), say("u1"))
                 await peer.until(TranslationFinal)
-                meeting = weakref.ref(gateway.gateway.attendance._meetings["m"])
+                meeting = weakref.ref(gateway.gateway.registry._rooms["m"])
                 match leave:
                     case "session.end":
                         await peer.send(SessionEnd())
@@ -396,7 +396,7 @@ async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage
                         await peer.connection.close()
                     case "abort":
                         peer.connection.transport.abort()
-            while gateway.gateway.attendance.meetings:
+            while gateway.gateway.registry.meetings:
                 await asyncio.sleep(0.01)
             assert meeting() is None
         finally:

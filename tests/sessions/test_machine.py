@@ -25,19 +25,8 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from gateway.protocol.rate_limit import TokenBucket
-from gateway.sessions.machine import (
-    Accept,
-    Acknowledge,
-    Cancel,
-    Close,
-    Effect,
-    Join,
-    Reply,
-    Session,
-    Show,
-    State,
-    Update,
-)
+from gateway.sessions.effects import Accept, Acknowledge, Cancel, Close, Effect, Join, Reply, Show, Update
+from gateway.sessions.machine import Session, State
 
 PROFILE = EngineProfile(model="m", family="f", languages=("en", "ja", "de"))
 ALL_OPTIONS = EngineProfile(

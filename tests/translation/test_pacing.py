@@ -1,4 +1,4 @@
-"""What of a growing translation is shown, and when."""
+"""Deltas of a growing translation: the first at once, then one per interval, never one taken back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.translation.pacing import Showing
+from gateway.translation.pacing import Throttle
 
 
 class Clock:
@@ -19,20 +19,20 @@ class Clock:
 
 async def test_the_first_text_is_shown_at_once_and_after_a_pause_the_next() -> None:
     clock, seen = Clock(), list[str]()
-    showing = Showing(seen.append, shown="", interval_s=5.0, clock=clock)
-    showing.grow("Gu")
+    throttle = Throttle(seen.append, shown="", interval_s=5.0, clock=clock)
+    throttle.grow("Gu")
     assert seen == ["Gu"]
     clock.now_s += 5.0
-    showing.grow("Guten")
+    throttle.grow("Guten")
     assert seen == ["Gu", "ten"]
 
 
 async def test_what_was_held_back_is_shown_although_nothing_more_comes() -> None:
     seen = list[str]()
-    showing = Showing(seen.append, shown="", interval_s=0.01, clock=asyncio.get_running_loop().time)
-    showing.grow("Gu")
-    showing.grow("Guten")
-    showing.grow("Guten Tag")
+    throttle = Throttle(seen.append, shown="", interval_s=0.01, clock=asyncio.get_running_loop().time)
+    throttle.grow("Gu")
+    throttle.grow("Guten")
+    throttle.grow("Guten Tag")
     assert seen == ["Gu"]
     while len(seen) < 2:
         await asyncio.sleep(0.001)
@@ -41,22 +41,22 @@ async def test_what_was_held_back_is_shown_although_nothing_more_comes() -> None
 
 async def test_nothing_is_shown_once_stopped() -> None:
     seen = list[str]()
-    showing = Showing(seen.append, shown="", interval_s=0.001, clock=asyncio.get_running_loop().time)
-    showing.grow("Gu")
-    showing.grow("Guten")
-    showing.stop()
+    throttle = Throttle(seen.append, shown="", interval_s=0.001, clock=asyncio.get_running_loop().time)
+    throttle.grow("Gu")
+    throttle.grow("Guten")
+    throttle.stop()
     await asyncio.sleep(0.01)
     assert seen == ["Gu"]
 
 
 async def test_another_attempt_goes_on_from_what_was_shown_where_it_agrees() -> None:
     seen = list[str]()
-    agrees = Showing(seen.append, shown="Guten", interval_s=0.0, clock=Clock())
+    agrees = Throttle(seen.append, shown="Guten", interval_s=0.0, clock=Clock())
     for text in ("G", "Guten", "Guten Tag"):
         agrees.grow(text)
     agrees.end()
     assert seen == [" Tag"]
-    other = Showing(seen.append, shown="Guten", interval_s=0.0, clock=Clock())
+    other = Throttle(seen.append, shown="Guten", interval_s=0.0, clock=Clock())
     other.grow("Hallo zusammen")
     other.end()
     assert seen == [" Tag"]
@@ -66,12 +66,12 @@ async def test_another_attempt_goes_on_from_what_was_shown_where_it_agrees() -> 
 def test_however_it_comes_all_of_it_is_shown_once(pieces: list[str], interval_s: float) -> None:
     async def play() -> list[str]:
         seen = list[str]()
-        showing = Showing(seen.append, shown="", interval_s=interval_s, clock=Clock())
+        throttle = Throttle(seen.append, shown="", interval_s=interval_s, clock=Clock())
         text = ""
         for piece in pieces:
             text += piece
-            showing.grow(text)
-        showing.end()
+            throttle.grow(text)
+        throttle.end()
         return seen
 
     assert "".join(asyncio.run(play())) == "".join(pieces)

@@ -29,8 +29,7 @@ from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.outbox import Outbox
 from gateway.meeting.payload import Payload
-from gateway.meeting.room import Meeting
-from gateway.protocol.limits import Limits
+from gateway.meeting.room import Room
 from gateway.protocol.messages import (
     Caption,
     ParticipantJoined,
@@ -39,10 +38,9 @@ from gateway.protocol.messages import (
     TranslationDelta,
     TranslationFinal,
 )
-from gateway.sessions.machine import Session
 from gateway.stores.memory_log import MemoryEventLog
-from gateway.translation.finals import Publisher
-from gateway.translation.partials import Interpreter
+from gateway.translation.finals import Finals
+from gateway.translation.partials import Partials
 from gateway.translation.scheduler import Scheduler
 
 
@@ -141,45 +139,42 @@ class Screen:
         return new
 
 
-class Room:
+class Stage:
     """A meeting with a speaker, the core around it, and an engine in the test's hand."""
 
     def __init__(self, engine: HandEngine) -> None:
         self.engine = engine
         self.scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
-        self.interpreter = Interpreter(self.scheduler, pace_s=0.0)
-        self.publisher = Publisher(self.scheduler)
+        self.partials = Partials(self.scheduler, pace_s=0.0)
+        self.finals = Finals(self.scheduler, self.partials)
         log = MemoryEventLog(max_publications=100, keep_s=600, max_bytes=10**7)
-        self.meeting = Meeting("m", log, private=False, snapshot=10)
-        self.settled: list[bool] = []
+        self.room = Room("m", log, private=False, snapshot=10)
+        self.finished: list[tuple[str, bool]] = []
 
     async def reader(
         self, stability: Stability = "live", lang: str = "de", participant: str | None = None
     ) -> Screen:
-        name = participant or f"{stability}-{lang}-{len(self.meeting.members)}"
+        name = participant or f"{stability}-{lang}-{len(self.room.members)}"
         member = Member(
-            meeting=self.meeting,
-            session=name,
             participant=name,
             name=name,
             speaks=None,
             reads=(lang,),
             stability=stability,
-            state=Session(Limits()),
         )
         outbox = Unmerged()
-        member.feed = Feed(outbox, self.meeting.offset, participant=name, wants=member.wants)
-        member.since = self.meeting.offset + 1
-        self.meeting.join(member, 100)
-        await self.meeting.stream_to(member, member.feed)
+        member.feed = Feed(outbox, self.room.offset, participant=name, wants=member.wants)
+        member.since = self.room.offset + 1
+        self.room.join(member, 100)
+        await self.room.stream_to(member, member.feed)
         return Screen(member, outbox)
 
     def hear(self, text: str, rev: int = 1, utterance: str = "u", participant: str = "ana") -> None:
-        self.interpreter.hear(self.meeting, said(text, rev, utterance, participant, final=False))
+        self.partials.hear(self.room, said(text, rev, utterance, participant, final=False))
 
     async def final(self, text: str, rev: int = 99, utterance: str = "u") -> None:
         whole = said(text, rev, utterance, "ana", final=True)
-        await self.publisher.accept(self.meeting, whole, self.settled.append, lambda: None)
+        await self.finals.accept(self.room, whole)
 
 
 def said(text: str, rev: int, utterance: str, participant: str, *, final: bool) -> Utterance:
@@ -187,11 +182,16 @@ def said(text: str, rev: int, utterance: str, participant: str, *, final: bool) 
 
 
 @contextlib.asynccontextmanager
-async def room(max_running: int = 4) -> AsyncIterator[Room]:
-    made = Room(HandEngine(max_running))
-    await made.meeting.open()
-    async with made.publisher, made.interpreter:
+async def stage(max_running: int = 4) -> AsyncIterator[Stage]:
+    made = Stage(HandEngine(max_running))
+    await made.room.open()
+    async with made.finals, made.partials:
         yield made
+
+
+def nothing_is_live(stage: Stage) -> bool:
+    live = stage.room.live
+    return not any((*live.captions, *live.partials("de"), *live.finals("de")))
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -205,14 +205,14 @@ async def idle() -> None:
         await asyncio.sleep(0)
 
 
-async def spoken(room: Room, series: Sequence[tuple[str, str]]) -> None:
+async def spoken(stage: Stage, series: Sequence[tuple[str, str]]) -> None:
     """Revisions with their translations, one after the other."""
     for rev, (text, translation) in enumerate(series, 1):
-        count = len(room.engine.requests)
-        room.hear(text, rev)
-        await until(lambda: len(room.engine.requests) > count)  # noqa: B023 -- awaited in the loop
-        room.engine.says(translation)
-        await until(lambda: not room.engine.running)
+        count = len(stage.engine.requests)
+        stage.hear(text, rev)
+        await until(lambda: len(stage.engine.requests) > count)  # noqa: B023 -- awaited in the loop
+        stage.engine.says(translation)
+        await until(lambda: not stage.engine.running)
         await idle()
 
 
@@ -228,7 +228,7 @@ SERIES = [
 
 
 async def test_one_generation_serves_live_stable_and_final_readers() -> None:
-    async with room() as r:
+    async with stage() as r:
         live, stable, final = await r.reader("live"), await r.reader("stable"), await r.reader("final")
         await spoken(r, SERIES)
         assert len(r.engine.requests) == len(SERIES)
@@ -241,11 +241,14 @@ async def test_one_generation_serves_live_stable_and_final_readers() -> None:
 
 
 async def test_the_final_goes_on_from_what_readers_saw_and_comes_once() -> None:
-    async with room() as r:
+    async with stage() as r:
         live, final = await r.reader("live"), await r.reader("final")
+        speaker = await r.reader("final", "en", participant="ana")
+        speaker.member.on_finished = lambda utterance, failed: r.finished.append((utterance, failed))
         await spoken(r, SERIES)
         await r.final("We will meet on Friday.")
         await until(lambda: r.engine.running)
+        assert r.finished == []
         request = r.engine.requests[-1]
         assert (request.final, request.priority, request.prefix, request.draft) == (
             True,
@@ -255,17 +258,17 @@ async def test_the_final_goes_on_from_what_readers_saw_and_comes_once() -> None:
         )
         assert request.tolerance is not None
         r.engine.says("Wir treffen uns am Freitag.")
-        await r.publisher.quiet()
+        await r.finals.quiet()
         messages = live.look()
         assert live.committed["de"] == "Wir treffen uns am Freitag."
         assert live.tentative["de"] == ""
         assert [m.text for m in messages if isinstance(m, TranslationFinal)] == ["Wir treffen uns am Freitag."]
         assert [type(m) for m in final.look()] == [TranslationFinal]
-        assert r.settled == [False]
+        assert r.finished == [("u", False)]
 
 
 async def test_a_final_that_drops_what_readers_saw_shows_nothing_before_it_replaces_it() -> None:
-    async with room() as r:
+    async with stage() as r:
         live = await r.reader("live")
         await spoken(r, SERIES)
         live.look()
@@ -273,13 +276,13 @@ async def test_a_final_that_drops_what_readers_saw_shows_nothing_before_it_repla
         await r.final("No, we meet today.")
         await until(lambda: r.engine.running)
         r.engine.says("Nein, heute.")
-        await r.publisher.quiet()
+        await r.finals.quiet()
         messages = live.look()
         assert [type(m) for m in messages] == [TranslationFinal]
 
 
 async def test_who_comes_in_mid_utterance_sees_all_that_was_shown() -> None:
-    async with room() as r:
+    async with stage() as r:
         await r.reader("live")
         await spoken(r, SERIES)
         live, stable, final = await r.reader("live"), await r.reader("stable"), await r.reader("final")
@@ -302,18 +305,18 @@ async def test_who_comes_in_mid_utterance_sees_all_that_was_shown() -> None:
 async def test_another_stability_shows_what_it_would_have_shown(
     before: Stability, after: Stability, committed: str, tentative: str
 ) -> None:
-    async with room() as r:
+    async with stage() as r:
         await r.reader("live")
         reader = await r.reader(before)
         await spoken(r, SERIES)
-        r.meeting.update(reader.member, name="x", speaks=None, reads=("de",), stability=after)
+        r.room.update(reader.member, name="x", speaks=None, reads=("de",), stability=after)
         reader.look()
         assert reader.committed["de"] == committed
         assert reader.tentative["de"] == tentative
 
 
 async def test_nobody_who_reads_whole_sentences_only_costs_a_generation() -> None:
-    async with room() as r:
+    async with stage() as r:
         final = await r.reader("final")
         await r.reader("live", "fr")
         r.hear("we will")
@@ -324,7 +327,7 @@ async def test_nobody_who_reads_whole_sentences_only_costs_a_generation() -> Non
 
 
 async def test_captions_go_on_without_readers_of_another_language() -> None:
-    async with room() as r:
+    async with stage() as r:
         reader = await r.reader("live", "en")
         r.hear("we will")
         await idle()
@@ -336,7 +339,7 @@ async def test_captions_go_on_without_readers_of_another_language() -> None:
 
 
 async def test_a_newer_revision_ends_the_generation_of_the_older_in_the_engine() -> None:
-    async with room() as r:
+    async with stage() as r:
         await r.reader("live")
         r.hear("we", 1)
         await until(lambda: r.engine.running)
@@ -350,7 +353,7 @@ async def test_a_newer_revision_ends_the_generation_of_the_older_in_the_engine()
 
 
 async def test_while_it_waits_the_newest_revision_takes_the_place_of_the_older() -> None:
-    async with room(max_running=1) as r:
+    async with stage(max_running=1) as r:
         await r.reader("live")
         r.hear("busy", utterance="other")
         await until(lambda: r.engine.running)
@@ -364,10 +367,10 @@ async def test_while_it_waits_the_newest_revision_takes_the_place_of_the_older()
 
 
 async def test_the_newest_revision_waits_until_a_reader_can_have_read_the_last() -> None:
-    async with room() as r:
+    async with stage() as r:
         await r.reader("live")
-        r.interpreter = Interpreter(r.scheduler, pace_s=0.05)
-        async with r.interpreter:
+        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=0.05)
+        async with r.partials:
             await spoken(r, SERIES[:1])
             began_s = asyncio.get_running_loop().time()
             for rev, text in enumerate(("we will", "we will meet", "we will meet on"), 2):
@@ -380,12 +383,12 @@ async def test_the_newest_revision_waits_until_a_reader_can_have_read_the_last()
 
 
 async def test_a_full_event_loop_has_only_finals_translated_until_it_has_time_again() -> None:
-    async with room() as r:
+    async with stage() as r:
         live = await r.reader("live")
         captions = await r.reader("live", "en")
         lag_s = 10.0
-        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
-        async with r.interpreter:
+        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        async with r.partials:
             r.hear("we will")
             r.hear("never mind", utterance="other")
             await idle()
@@ -394,7 +397,7 @@ async def test_a_full_event_loop_has_only_finals_translated_until_it_has_time_ag
             await r.final("Never mind.", utterance="other")
             await until(lambda: r.engine.requests)
             r.engine.says("Macht nichts.")
-            await r.publisher.quiet()
+            await r.finals.quiet()
             assert [m.text for m in live.look() if isinstance(m, TranslationFinal)] == ["Macht nichts."]
             assert len(r.engine.requests) == 1
             lag_s = 0.0
@@ -408,10 +411,10 @@ async def test_each_millisecond_of_lateness_delays_by_a_tenth_of_a_second_up_to_
     now_s, lag_s = 100.0, 0.014
     monkeypatch.setattr("gateway.translation.partials.time", SimpleNamespace(monotonic=lambda: now_s))
     monkeypatch.setattr("gateway.translation.partials._LOOK_S", 0.001)
-    async with room() as r:
+    async with stage() as r:
         await r.reader("live")
-        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
-        async with r.interpreter:
+        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        async with r.partials:
             for wait_s in (1.0, 5.0):
                 count = len(r.engine.requests)
                 r.hear(f"wait {wait_s}", utterance=str(wait_s))
@@ -425,11 +428,11 @@ async def test_each_millisecond_of_lateness_delays_by_a_tenth_of_a_second_up_to_
 
 
 async def test_a_full_event_loop_ends_no_generation_that_none_may_follow() -> None:
-    async with room() as r:
+    async with stage() as r:
         await r.reader("live")
         lag_s = 0.0
-        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
-        async with r.interpreter:
+        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        async with r.partials:
             r.hear("we will")
             await until(lambda: r.engine.running)
             r.hear("we will meet", 2)
@@ -442,11 +445,11 @@ async def test_a_full_event_loop_ends_no_generation_that_none_may_follow() -> No
 
 
 async def test_a_generation_begun_by_a_full_event_loop_is_superseded_once_it_has_time() -> None:
-    async with room() as r:
+    async with stage() as r:
         await r.reader("live")
         lag_s = 0.0
-        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
-        async with r.interpreter:
+        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        async with r.partials:
             r.hear("we will")
             await until(lambda: r.engine.running)
             lag_s = 10.0
@@ -457,17 +460,17 @@ async def test_a_generation_begun_by_a_full_event_loop_is_superseded_once_it_has
 
 
 async def test_the_lateness_of_a_shared_machine_changes_nothing() -> None:
-    async with room() as r:
+    async with stage() as r:
         await r.reader("live")
-        r.interpreter = Interpreter(r.scheduler, pace_s=0.0, lag_s=lambda: 0.003)
-        async with r.interpreter:
+        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=0.0, lag_s=lambda: 0.003)
+        async with r.partials:
             r.hear("we will")
             await idle()
             assert [request.text for request in r.engine.requests] == ["we will"]
 
 
 async def test_the_same_words_again_are_not_translated_again() -> None:
-    async with room() as r:
+    async with stage() as r:
         await r.reader("live")
         await spoken(r, SERIES[:1])
         r.hear("we will", 2)
@@ -482,7 +485,7 @@ async def test_the_same_words_again_are_not_translated_again() -> None:
 
 
 async def test_what_was_generated_of_a_superseded_revision_is_the_next_draft() -> None:
-    async with room() as r:
+    async with stage() as r:
         await r.reader("live")
         await spoken(r, SERIES[:2])
         assert r.engine.requests[-1].draft == "Wir"
@@ -493,7 +496,7 @@ async def test_what_was_generated_of_a_superseded_revision_is_the_next_draft() -
 
 
 async def test_a_rejected_revision_leaves_what_is_shown() -> None:
-    async with room() as r:
+    async with stage() as r:
         live = await r.reader("live")
         await spoken(r, SERIES)
         live.look()
@@ -508,7 +511,7 @@ async def test_a_rejected_revision_leaves_what_is_shown() -> None:
 
 
 async def test_the_final_ends_the_generation_of_the_partial() -> None:
-    async with room() as r:
+    async with stage() as r:
         live = await r.reader("live")
         await spoken(r, SERIES)
         r.hear("we will meet on friday at", 9)
@@ -516,14 +519,14 @@ async def test_the_final_ends_the_generation_of_the_partial() -> None:
         await r.final("We will meet on Friday.")
         await until(lambda: r.engine.requests[-1].final and len(r.engine.running) == 1)
         r.engine.says("Wir treffen uns am Freitag.")
-        await r.publisher.quiet()
+        await r.finals.quiet()
         live.look()
         assert live.committed["de"] == "Wir treffen uns am Freitag."
-        assert list(r.meeting.live) == []
+        assert nothing_is_live(r)
 
 
 async def test_a_generation_that_ends_as_the_final_comes_shows_nothing_more() -> None:
-    async with room() as r:
+    async with stage() as r:
         live = await r.reader("live")
         await spoken(r, SERIES)
         r.hear("we will meet on friday at noon today", 9)
@@ -534,25 +537,25 @@ async def test_a_generation_that_ends_as_the_final_comes_shows_nothing_more() ->
         live.look()
         assert r.engine.requests[-1].prefix == live.committed["de"]
         r.engine.says("Wir treffen uns am Freitag.")
-        await r.publisher.quiet()
+        await r.finals.quiet()
         live.look()
         assert live.committed["de"] == "Wir treffen uns am Freitag."
 
 
 async def test_while_the_final_is_written_to_the_log_nothing_more_is_shown() -> None:
-    async with room() as r:
+    async with stage() as r:
         live = await r.reader("live")
         await spoken(r, SERIES)
         r.hear("we will meet on friday at noon today", 9)
         await until(lambda: r.engine.running)
         (partial,) = r.engine.pending()
-        append, written = r.meeting.log.append, asyncio.Event()
+        append, written = r.room.log.append, asyncio.Event()
 
         async def slow_append(meeting: str, event: LoggedEvent) -> Publication:
             await written.wait()
             return await append(meeting, event)
 
-        r.meeting.log.append = slow_append  # type: ignore[method-assign]
+        r.room.log.append = slow_append  # type: ignore[method-assign]
         accepting = asyncio.create_task(r.final("We will meet on Friday."))
         await asyncio.sleep(0)
         r.engine.end(partial, "Wir treffen uns am Freitag um zwölf")
@@ -563,7 +566,7 @@ async def test_while_the_final_is_written_to_the_log_nothing_more_is_shown() -> 
         live.look()
         assert r.engine.requests[-1].prefix == live.committed["de"] == "Wir treffen"
         r.engine.says("Wir treffen uns am Freitag.")
-        await r.publisher.quiet()
+        await r.finals.quiet()
         live.look()
         assert live.committed["de"] == "Wir treffen uns am Freitag."
 
@@ -572,14 +575,14 @@ async def test_while_the_final_is_written_to_the_log_nothing_more_is_shown() -> 
 
 
 async def test_finals_take_the_places_of_partials_which_go_on_afterwards() -> None:
-    async with room(max_running=2) as r:
+    async with stage(max_running=2) as r:
         live = await r.reader("live")
         r.hear("we", utterance="partial")
         await until(lambda: r.engine.running)
         await r.final("One.", utterance="1")
         await r.final("Two.", utterance="2")
         await until(lambda: len(r.engine.requests) >= 3)
-        await until(lambda: all(request_id.startswith("translation") for request_id in r.engine.running))
+        await until(lambda: all(request_id.startswith("final") for request_id in r.engine.running))
         assert len(r.engine.running) == 2
         assert r.scheduler.waiting == 1
         r.engine.says("Eins.", request=1)
@@ -587,13 +590,13 @@ async def test_finals_take_the_places_of_partials_which_go_on_afterwards() -> No
         assert (r.engine.requests[-1].text, r.engine.requests[-1].final) == ("we", False)
         r.engine.says("Wir")
         r.engine.says("Zwei.", request=2)
-        await r.publisher.quiet()
+        await r.finals.quiet()
         live.look()
         assert [m.text for m in live.messages if isinstance(m, TranslationFinal)] == ["Eins.", "Zwei."]
 
 
 async def test_partials_take_half_of_the_engine_at_most() -> None:
-    async with room(max_running=4) as r:
+    async with stage(max_running=4) as r:
         await r.reader("live")
         for number in range(3):
             r.hear("we", utterance=str(number))
@@ -608,7 +611,7 @@ async def test_partials_take_half_of_the_engine_at_most() -> None:
 
 
 async def test_an_engine_that_dies_leaves_the_utterance_to_its_final() -> None:
-    async with room() as r:
+    async with stage() as r:
         await r.reader("live")
         r.hear("we", 1)
         await until(lambda: r.engine.running)
@@ -621,25 +624,26 @@ async def test_an_engine_that_dies_leaves_the_utterance_to_its_final() -> None:
         await r.final("We will.")
         await until(lambda: r.engine.running)
         r.engine.says("Wir werden.")
-        await r.publisher.quiet()
+        await r.finals.quiet()
 
 
 async def test_who_leaves_takes_what_they_were_saying_along() -> None:
-    async with room() as r:
+    async with stage() as r:
         ana = await r.reader("live", participant="ana")
         await r.reader("live")
         r.hear("we", 1)
         await until(lambda: r.engine.running)
-        r.meeting.leave(ana.member)
+        r.partials.speaker_left(r.room, "ana")
+        r.room.leave(ana.member)
         await until(lambda: not r.engine.running)
-        assert list(r.meeting.live) == []
+        assert nothing_is_live(r)
 
 
 async def test_what_is_taken_up_after_an_absence_is_left_to_its_final_which_goes_on_from_it() -> None:
-    async with room() as r:
+    async with stage() as r:
         live = await r.reader("live")
         await spoken(r, SERIES)
-        r.meeting.live.close_all("ana")
+        r.partials.speaker_away(r.room, "ana")
         live.look()
         count = len(r.engine.requests)
         r.hear("we will meet on friday at noon", 9)
@@ -650,28 +654,27 @@ async def test_what_is_taken_up_after_an_absence_is_left_to_its_final_which_goes
         await until(lambda: r.engine.running)
         assert r.engine.requests[-1].prefix == "Wir treffen"
         r.engine.says("Wir treffen uns am Freitag.")
-        await r.publisher.quiet()
+        await r.finals.quiet()
         for screen in (live, newcomer):
             screen.look()
             assert screen.committed["de"] == "Wir treffen uns am Freitag."
-        assert r.meeting.live.get(("ana", "u")) is None
+        assert nothing_is_live(r)
 
 
 async def test_the_fourth_open_utterance_of_a_speaker_ends_the_first() -> None:
-    async with room(max_running=32) as r:
+    async with stage(max_running=32) as r:
         await r.reader("live")
         for number in range(4):
             r.hear("we", utterance=str(number))
         await until(lambda: len(r.engine.running) == 3)
-        assert {live.utterance.id for live in r.meeting.live} == set("123")
+        assert {caption.utterance.id for caption in r.room.live.captions} == set("123")
         r.hear("we will", 2, utterance="0")
         await idle()
-        assert r.meeting.live.is_closed(("ana", "0"))
         assert "we will" not in [request.text for request in r.engine.requests]
 
 
 async def test_an_engine_slower_than_the_recogniser_still_shows_something() -> None:
-    async with room() as r:
+    async with stage() as r:
         live = await r.reader("live")
         words = "we will all meet again on friday at noon".split()  # noqa: SIM905
         for count in range(1, len(words) + 1):
@@ -687,7 +690,7 @@ async def test_an_engine_slower_than_the_recogniser_still_shows_something() -> N
 
 
 async def test_finals_that_wait_inside_the_engine_take_the_places_of_partials_too() -> None:
-    async with room(max_running=2) as r:
+    async with stage(max_running=2) as r:
         r.scheduler._lookahead = 2
         await r.reader("live")
         r.hear("we", utterance="partial")
@@ -699,17 +702,17 @@ async def test_finals_that_wait_inside_the_engine_take_the_places_of_partials_to
 
 
 async def test_a_language_that_is_spoken_after_all_is_translated_no_further() -> None:
-    async with room() as r:
+    async with stage() as r:
         await r.reader("live")
         r.hear("we will", 1)
         await until(lambda: r.engine.running)
         german = Utterance("u", 2, "wir", "de", "ana", "Ana", False)
-        r.interpreter.hear(r.meeting, german)
+        r.partials.hear(r.room, german)
         await until(lambda: not r.engine.running)
 
 
-async def test_leaving_the_interpreter_ends_every_generation() -> None:
-    async with room() as r:
+async def test_leaving_the_partials_ends_every_generation() -> None:
+    async with stage() as r:
         await r.reader("live")
         r.hear("we")
         await until(lambda: r.engine.running)
@@ -741,7 +744,7 @@ def test_committed_text_only_grows_until_the_final_which_comes_once(
 
 async def _play(steps: list[tuple[str, list[str]]], last: str) -> None:
     """Revisions, outcomes, newcomers and finals of others in any order; then the final."""
-    async with room(max_running=2) as r:
+    async with stage(max_running=2) as r:
         live, stable, final = await r.reader("live"), await r.reader("stable"), await r.reader("final")
         screens = [live, stable]
         for number, (step, words) in enumerate(steps):
@@ -767,11 +770,12 @@ async def _play(steps: list[tuple[str, list[str]]], last: str) -> None:
             # A newcomer has what the others have, and nobody has more.
             assert len({screen.committed_of("u") for screen in screens}) == 1
         await r.final(last)
+        await until(lambda: r.engine.running)
         while r.engine.running or r.scheduler.waiting:
             for request in r.engine.pending():
                 r.engine.end(request, " ".join([*request.prefix.split(), "done"]))
             await idle()
-        await r.publisher.quiet()
+        await r.finals.quiet()
         for screen in (*screens, final):
             screen.look()
             ends = [m for m in screen.messages if isinstance(m, TranslationFinal) and m.utterance == "u"]

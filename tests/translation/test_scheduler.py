@@ -30,7 +30,9 @@ from gateway.domain.errors import (
     Overloaded,
 )
 from gateway.engines.in_flight import Generations
-from gateway.translation.scheduler import Generated, Scheduler, Ticket
+from gateway.translation.pacing import Throttle
+from gateway.translation.scheduler import Scheduler
+from gateway.translation.ticket import Generated, Ticket
 
 
 class HandEngine:
@@ -104,12 +106,12 @@ def requests(*request_ids: str, priority: int = 0) -> list[TranslationRequest]:
     return [request(request_id, priority=priority) for request_id in request_ids]
 
 
-async def consume(ticket: Ticket) -> str:
-    return (await ticket.collect(lambda _: None)).text
+async def consume(scheduler: Scheduler, ticket: Ticket) -> str:
+    return (await scheduler.collect(ticket, lambda _: None)).text
 
 
-def collect(*tickets: Ticket) -> list[asyncio.Task[str]]:
-    return [asyncio.create_task(consume(ticket)) for ticket in tickets]
+def collect(scheduler: Scheduler, *tickets: Ticket) -> list[asyncio.Task[str]]:
+    return [asyncio.create_task(consume(scheduler, ticket)) for ticket in tickets]
 
 
 async def spin(until: object) -> None:
@@ -123,7 +125,7 @@ async def test_meetings_take_turns() -> None:
     scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
     busy = scheduler.admit("busy", [request(f"busy{n}") for n in range(5)])
     lone = scheduler.admit("lone", [request("lone")])
-    tasks = [asyncio.ensure_future(consume(ticket)) for ticket in (*busy, *lone)]
+    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in (*busy, *lone)]
     for name in ("busy0", "busy1", "lone", "busy2", "busy3", "busy4"):
         engine.let(name)
     assert await asyncio.gather(*tasks) == ["ab"] * 6
@@ -135,7 +137,7 @@ async def test_capacity_and_lookahead_bound_what_the_engine_gets() -> None:
     engine = HandEngine(max_running=2)
     scheduler = Scheduler(engine, max_waiting=100, lookahead=1)
     tickets = scheduler.admit("m", [request(f"r{n}") for n in range(5)])
-    tasks = [asyncio.ensure_future(consume(ticket)) for ticket in tickets]
+    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
     await spin(lambda: len(engine.begun) == 3)
     assert (scheduler.running, scheduler.waiting) == (3, 2)
     engine.let("r1")
@@ -170,13 +172,13 @@ async def test_a_waiting_ticket_can_be_withdrawn() -> None:
     engine = HandEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     first, second, third = scheduler.admit("m", [request("a"), request("b"), request("c")])
-    second.withdraw()
-    second.withdraw()
+    scheduler.withdraw(second)
+    scheduler.withdraw(second)
     assert scheduler.waiting == 1
     engine.let("a")
     engine.let("c")
-    await consume(first)
-    await consume(third)
+    await consume(scheduler, first)
+    await consume(scheduler, third)
     assert engine.begun == ["a", "c"]
 
 
@@ -184,9 +186,9 @@ async def test_a_ticket_whose_turn_came_gives_the_turn_on_when_withdrawn() -> No
     engine = HandEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     first, second = scheduler.admit("m", [request("a"), request("b")])
-    first.withdraw()
+    scheduler.withdraw(first)
     engine.let("b")
-    assert await consume(second) == "ab"
+    assert await consume(scheduler, second) == "ab"
 
 
 @pytest.mark.parametrize("stage", ["waiting", "running"])
@@ -194,7 +196,7 @@ async def test_a_cancelled_reader_gives_its_place_back_and_ends_the_generation(s
     engine = HandEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", [request("a"), request("b")])
-    tasks = [asyncio.ensure_future(consume(ticket)) for ticket in tickets]
+    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
     await spin(lambda: engine.begun == ["a"])
     victim, other = tasks if stage == "running" else reversed(tasks)
     victim.cancel()
@@ -209,7 +211,7 @@ async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
     engine = HandEngine(max_running=2)
     scheduler = Scheduler(engine, max_waiting=20, lookahead=0)
     tickets = scheduler.admit("m", [request(f"r{n}") for n in range(9)])
-    tasks = [asyncio.ensure_future(consume(ticket)) for ticket in tickets]
+    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
     await spin(lambda: len(engine.begun) == 2)
     for task in tasks[:8]:
         task.cancel()
@@ -224,7 +226,7 @@ async def test_a_failing_generation_fails_alone() -> None:
     engine = HandEngine(max_running=2)
     scheduler = Scheduler(engine, max_waiting=10)
     bad, good = scheduler.admit("m", [request("a", "bad"), request("b")])
-    tasks = [asyncio.ensure_future(consume(ticket)) for ticket in (bad, good)]
+    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in (bad, good)]
     engine.let("a")
     engine.let("b")
     results = await asyncio.gather(*tasks, return_exceptions=True)
@@ -237,7 +239,7 @@ async def test_drain_refuses_new_work_and_waits_for_the_old() -> None:
     engine = HandEngine()
     scheduler = Scheduler(engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", [request("a")])
-    task = asyncio.ensure_future(consume(ticket))
+    task = asyncio.ensure_future(consume(scheduler, ticket))
     draining = asyncio.ensure_future(scheduler.drain(60))
     await spin(lambda: scheduler.draining)
     with pytest.raises(Draining):
@@ -252,10 +254,12 @@ async def test_drain_gives_up_at_its_deadline() -> None:
     engine = HandEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", [request("running"), request("waiting"), request("never collected")])
-    tasks = [asyncio.ensure_future(ticket.collect(lambda _: None)) for ticket in tickets[:2]]
+    tasks = [asyncio.ensure_future(scheduler.collect(ticket, lambda _: None)) for ticket in tickets[:2]]
     await spin(lambda: engine.begun == ["running"])
     assert await scheduler.drain(0) is False
-    for outcome in await asyncio.gather(*tasks, tickets[2].collect(lambda _: None), return_exceptions=True):
+    for outcome in await asyncio.gather(
+        *tasks, scheduler.collect(tickets[2], lambda _: None), return_exceptions=True
+    ):
         assert isinstance(outcome, Draining)
     assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
 
@@ -273,7 +277,7 @@ async def test_timings_follow_the_stages() -> None:
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
     first, second = scheduler.admit("m", [request("a"), request("b")])
     now[0] = 1.0
-    (task,) = collect(first)
+    (task,) = collect(scheduler, first)
     await spin(lambda: engine.begun == ["a"])
     now[0] = 3.0
     engine.let("a")
@@ -289,12 +293,14 @@ async def test_text_that_comes_fast_is_gathered_and_its_end_waits_for_nothing() 
             for n in range(8):
                 yield TokenEvent(str(n), 1, FinishReason.STOP if n == 7 else None)
 
-    scheduler = Scheduler(Fast(), max_waiting=10, show_interval_s=60.0)
+    scheduler = Scheduler(Fast(), max_waiting=10)
     (ticket,) = scheduler.admit("m", [request("a")])
     shown: list[str] = []
-    generated = await ticket.collect(shown.append)
+    throttle = Throttle(shown.append, interval_s=60.0)
+    generated = await scheduler.collect(ticket, throttle.grow)
+    throttle.end()
     assert shown == ["0", "1234567"]
-    assert ticket.shown == generated.text == "01234567"
+    assert generated.text == "01234567"
 
 
 # ---------------------------------------------------------------- priorities
@@ -311,7 +317,7 @@ async def test_finals_come_before_best_effort_and_meetings_take_turns_in_each() 
         *scheduler.admit("n", requests("n1")),
     ]
     engine.let(*(ticket.request.id for ticket in order))
-    await asyncio.gather(*collect(*order))
+    await asyncio.gather(*collect(scheduler, *order))
     assert engine.begun == ["first", "m1", "n1", "m2", "late m1", "late n1", "late m2"]
 
 
@@ -344,14 +350,14 @@ async def test_a_ticket_given_up_raises_the_first_reason_and_gives_its_place_on(
     tickets = scheduler.admit("m", requests("a", "b", "c"))
     victim = tickets[0] if "running" in stage else tickets[1]
     others = [ticket for ticket in tickets if ticket is not victim]
-    tasks = collect(*others, *([] if "not" in stage else [victim]))
+    tasks = collect(scheduler, *others, *([] if "not" in stage else [victim]))
     if stage != "not collected, running":
         await spin(lambda: engine.begun == ["a"])
-    victim.give_up(Cancelled("first"))
-    victim.give_up(Draining("second"))
+    scheduler.give_up(victim, Cancelled("first"))
+    scheduler.give_up(victim, Draining("second"))
     engine.let("a", "b", "c")
     if "not" in stage:
-        tasks += collect(victim)
+        tasks += collect(scheduler, victim)
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert outcomes[:2] == ["ab", "ab"]
     assert isinstance(outcomes[2], Cancelled)
@@ -363,14 +369,14 @@ async def test_a_withdrawn_ticket_that_is_collected_all_the_same_does_not_hang()
     engine = HandEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     (ticket, waiting) = scheduler.admit("m", requests("a", "b"))
-    (task,) = collect(waiting)
+    (task,) = collect(scheduler, waiting)
     await asyncio.sleep(0)
-    waiting.withdraw()
-    ticket.withdraw()
+    scheduler.withdraw(waiting)
+    scheduler.withdraw(ticket)
     with pytest.raises(Cancelled):
         await task
     with pytest.raises(Cancelled):
-        await consume(ticket)
+        await consume(scheduler, ticket)
     assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
 
 
@@ -379,19 +385,21 @@ async def test_giving_up_what_has_ended_changes_nothing() -> None:
     scheduler = Scheduler(engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     engine.let("a")
-    generated = await ticket.collect(lambda text: ticket.give_up(Cancelled("late")) if text == "b" else None)
+    generated = await scheduler.collect(
+        ticket, lambda text: scheduler.give_up(ticket, Cancelled("late")) if text == "b" else None
+    )
     assert generated == Generated("ab", truncated=False)
-    ticket.give_up(Cancelled("later"))
+    scheduler.give_up(ticket, Cancelled("later"))
 
 
 async def test_a_cancelled_task_is_cancelled_and_not_given_up() -> None:
     engine = HandEngine()
     scheduler = Scheduler(engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
-    (task,) = collect(ticket)
+    (task,) = collect(scheduler, ticket)
     await spin(lambda: engine.begun == ["a"])
     task.cancel()
-    ticket.give_up(Cancelled("at the same moment"))
+    scheduler.give_up(ticket, Cancelled("at the same moment"))
     await asyncio.wait([task])
     assert task.cancelled()
     assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
@@ -410,9 +418,9 @@ async def test_an_engine_that_makes_an_error_of_the_interruption_does_not_hide_t
     engine = Touchy()
     scheduler = Scheduler(engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
-    (task,) = collect(ticket)
+    (task,) = collect(scheduler, ticket)
     await spin(lambda: engine.begun)
-    ticket.give_up(DeadlineExceeded("too late"))
+    scheduler.give_up(ticket, DeadlineExceeded("too late"))
     with pytest.raises(DeadlineExceeded):
         await task
 
@@ -424,7 +432,7 @@ async def test_what_reading_breaks_becomes_an_error_of_the_tree() -> None:
     scheduler = Scheduler(HandEngine(), max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     with pytest.raises(EngineFailed, match="unknown reason"):
-        await ticket.collect(broken)
+        await scheduler.collect(ticket, broken)
     assert scheduler.running == 0
 
 
@@ -435,11 +443,11 @@ async def test_a_translation_is_given_up_at_its_deadline_running_or_waiting() ->
     engine = HandEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0, deadline_s=0.01)
     tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
-    for outcome in await asyncio.gather(*collect(*tickets[:2]), return_exceptions=True):
+    for outcome in await asyncio.gather(*collect(scheduler, *tickets[:2]), return_exceptions=True):
         assert isinstance(outcome, DeadlineExceeded)
     await spin(lambda: scheduler.running + scheduler.waiting == 0)
     with pytest.raises(DeadlineExceeded, match=r"0\.01 s"):
-        await consume(tickets[2])
+        await consume(scheduler, tickets[2])
     assert engine.running == 0
 
 
@@ -447,7 +455,7 @@ async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
     engine = HandEngine()
     scheduler = Scheduler(engine, max_waiting=10, deadline_s=0.01)
     (ticket,) = scheduler.admit("m", requests("a"))
-    (task,) = collect(ticket)
+    (task,) = collect(scheduler, ticket)
     await spin(lambda: engine.begun == ["a"])
     engine.die()
     with pytest.raises(DeadlineExceeded):
@@ -461,8 +469,8 @@ async def test_no_timer_is_left_behind() -> None:
     ended, withdrawn = scheduler.admit("m", requests("a", "b"))
     timers = [ticket.expiry for ticket in (ended, withdrawn)]
     engine.let("a")
-    await consume(ended)
-    withdrawn.withdraw()
+    await consume(scheduler, ended)
+    scheduler.withdraw(withdrawn)
     assert all(timer is not None and timer.cancelled() for timer in timers)
 
 
@@ -476,7 +484,7 @@ async def test_work_is_admitted_while_the_engine_is_built_again_and_gets_its_tur
     tickets = scheduler.admit("m", requests("a", "b"))
     with pytest.raises(Overloaded):
         scheduler.admit("m", requests("c"))
-    tasks = collect(*tickets)
+    tasks = collect(scheduler, *tickets)
     engine.let("a", "b")
     await asyncio.sleep(0)
     assert (scheduler.running, scheduler.waiting, engine.begun) == (0, 2, [])
@@ -490,7 +498,7 @@ async def test_what_ran_runs_again_first_in_its_old_order() -> None:
     now = [0.0]
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
     tickets = [*scheduler.admit("m", requests("m1", "m2", "m3", "m4")), *scheduler.admit("n", requests("n1"))]
-    tasks = collect(*tickets)
+    tasks = collect(scheduler, *tickets)
     await spin(lambda: len(engine.begun) == 3)
     engine.die()
     await spin(lambda: scheduler.running == 0)
@@ -513,7 +521,7 @@ async def test_what_ran_runs_again_first_in_its_old_order() -> None:
 async def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
     engine = HandEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
-    tasks = collect(*scheduler.admit("m", requests("m1")), *scheduler.admit("n", requests("n1")))
+    tasks = collect(scheduler, *scheduler.admit("m", requests("m1")), *scheduler.admit("n", requests("n1")))
     await spin(lambda: engine.begun == ["m1"])
     engine.die()
     await spin(lambda: scheduler.running == 0)
@@ -528,7 +536,7 @@ async def test_a_turn_given_just_before_the_crash_is_no_part_in_it() -> None:
     engine = HandEngine()
     scheduler = Scheduler(engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
-    tasks = collect(ticket)
+    tasks = collect(scheduler, ticket)
     engine.die()
     await spin(lambda: scheduler.running == 0)
     assert (ticket.crashes, engine.begun) == (0, [])
@@ -542,7 +550,7 @@ async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> N
     engine = HandEngine(max_running=3)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", requests("good1", "killer", "good2", "waits"))
-    tasks = collect(*tickets)
+    tasks = collect(scheduler, *tickets)
     for _ in range(2):
         await spin(lambda: {"good1", "killer", "good2"} <= set(engine.begun))
         engine.die()
@@ -557,7 +565,7 @@ async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> N
     await spin(lambda: engine.begun == ["good1", "killer"])
     assert (scheduler.running, scheduler.waiting, engine.most_running) == (1, 2, 1)
     late = scheduler.admit("n", requests("late"))
-    tasks += collect(*late)
+    tasks += collect(scheduler, *late)
     engine.die()
     with pytest.raises(EngineFailed, match="died on this text"):
         await tasks[1]
@@ -565,7 +573,7 @@ async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> N
     scheduler.engine_changed()
     await spin(lambda: engine.begun == ["good1", "killer", "good2"])
     assert (scheduler.running, scheduler.waiting) == (1, 2)
-    tasks += collect(*scheduler.admit("o", requests("later")))
+    tasks += collect(scheduler, *scheduler.admit("o", requests("later")))
     assert (scheduler.running, scheduler.waiting) == (1, 3)
     engine.let("good2", "waits", "late", "later")
     assert await asyncio.gather(tasks[0], *tasks[2:]) == ["ab"] * 5
@@ -577,7 +585,7 @@ async def test_suspects_count_in_the_share_of_their_meeting() -> None:
     engine = HandEngine(max_running=2)
     scheduler = Scheduler(engine, max_waiting=4, lookahead=0)
     tickets = scheduler.admit("m", requests("a", "b"))
-    tasks = collect(*tickets)
+    tasks = collect(scheduler, *tickets)
     for _ in range(2):
         engine.revive()
         scheduler.engine_changed()
@@ -589,7 +597,7 @@ async def test_suspects_count_in_the_share_of_their_meeting() -> None:
         scheduler.admit("m", requests("c"))
     scheduler.admit("n", requests("c", "d"))
     for ticket in tickets:
-        ticket.withdraw()
+        scheduler.withdraw(ticket)
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         assert isinstance(outcome, Cancelled)
     assert (scheduler.running, scheduler.waiting) == (0, 2)
@@ -600,13 +608,13 @@ async def test_suspects_wait_until_nothing_else_runs() -> None:
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     (suspect,) = scheduler.admit("m", requests("suspect"))
     suspect.crashes = 1
-    (task,) = collect(suspect)
+    (task,) = collect(scheduler, suspect)
     await spin(lambda: engine.begun == ["suspect"])
     engine.die()
     await spin(lambda: scheduler.running == 0)
     # Ready again, and others run before the suspect is known: the crash is all theirs to see.
     engine.revive()
-    tasks = collect(*scheduler.admit("n", requests("other")))
+    tasks = collect(scheduler, *scheduler.admit("n", requests("other")))
     await spin(lambda: engine.begun == ["suspect", "suspect"])
     assert (scheduler.running, scheduler.waiting) == (1, 1)
     engine.let("suspect", "other")
@@ -620,7 +628,7 @@ async def test_a_withdrawn_suspect_lets_the_others_run() -> None:
     engine.state = EngineState.RESTARTING
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     first, second = scheduler.admit("m", requests("a", "b"))
-    tasks = collect(first, second)
+    tasks = collect(scheduler, first, second)
     for _ in range(2):
         engine.revive()
         engine.begun.clear()
@@ -628,7 +636,7 @@ async def test_a_withdrawn_suspect_lets_the_others_run() -> None:
         await spin(lambda: engine.begun == ["a", "b"])
         engine.die()
         await spin(lambda: scheduler.running == 0)
-    first.give_up(Cancelled("withdrawn"))
+    scheduler.give_up(first, Cancelled("withdrawn"))
     engine.revive()
     engine.let("b")
     scheduler.engine_changed()
@@ -642,11 +650,11 @@ async def test_a_failed_engine_ends_everything_that_was_admitted() -> None:
     engine = HandEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
-    tasks = collect(*tickets[:2])
+    tasks = collect(scheduler, *tickets[:2])
     await spin(lambda: engine.begun == ["running"])
     engine.die(EngineState.FAILED)
     scheduler.engine_changed()
-    for outcome in await asyncio.gather(*tasks, consume(tickets[2]), return_exceptions=True):
+    for outcome in await asyncio.gather(*tasks, consume(scheduler, tickets[2]), return_exceptions=True):
         assert isinstance(outcome, EngineFailed)
         assert "failed repeatedly" in outcome.message
     with pytest.raises(EngineUnavailable):
@@ -655,14 +663,14 @@ async def test_a_failed_engine_ends_everything_that_was_admitted() -> None:
     engine.revive()
     engine.let("again")
     scheduler.engine_changed()
-    assert await consume(*scheduler.admit("m", requests("again"))) == "ab"
+    assert await consume(scheduler, *scheduler.admit("m", requests("again"))) == "ab"
 
 
 @pytest.mark.parametrize(("state", "error"), [("FAILED", EngineFailed), ("STOPPED", EngineUnavailable)])
 async def test_an_engine_that_nobody_builds_again_ends_what_it_ran(state: str, error: type[GatewayError]) -> None:
     engine = HandEngine()
     scheduler = Scheduler(engine, max_waiting=10)
-    tasks = collect(*scheduler.admit("m", requests("a")))
+    tasks = collect(scheduler, *scheduler.admit("m", requests("a")))
     await spin(lambda: engine.begun == ["a"])
     engine.die(EngineState[state])
     with pytest.raises(error):
@@ -674,7 +682,7 @@ async def test_an_engine_that_only_says_that_it_is_ready_ends_a_text_after_three
     scheduler = Scheduler(engine, max_waiting=10)
     engine.die(EngineState.READY)
     with pytest.raises(EngineFailed):
-        await consume(*scheduler.admit("m", requests("a")))
+        await consume(scheduler, *scheduler.admit("m", requests("a")))
     assert engine.begun == ["a"] * 3
 
 
@@ -682,7 +690,7 @@ async def test_a_stopped_engine_ends_what_waits() -> None:
     engine = HandEngine(max_running=1)
     engine.state = EngineState.RESTARTING
     scheduler = Scheduler(engine, max_waiting=10)
-    tasks = collect(*scheduler.admit("m", requests("a", "b")))
+    tasks = collect(scheduler, *scheduler.admit("m", requests("a", "b")))
     await asyncio.sleep(0)
     engine.state = EngineState.STOPPED
     scheduler.engine_changed()
@@ -693,7 +701,7 @@ async def test_a_stopped_engine_ends_what_waits() -> None:
 async def test_drain_ends_at_its_deadline_while_the_engine_is_built_again() -> None:
     engine = HandEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10)
-    tasks = collect(*scheduler.admit("m", requests("a", "b")))
+    tasks = collect(scheduler, *scheduler.admit("m", requests("a", "b")))
     await spin(lambda: engine.begun)
     engine.die()
     assert await scheduler.drain(0.01) is False
@@ -729,18 +737,20 @@ async def test_text_that_was_shown_is_never_taken_back(
             engine.die()
 
     engine.says = before
-    task = asyncio.create_task(ticket.collect(show))
+    throttle = Throttle(show, interval_s=0.0)
+    task = asyncio.create_task(scheduler.collect(ticket, throttle.grow))
     await spin(lambda: engine.begun)
     engine.let("a")
     await spin(lambda: scheduler.waiting == 1)
-    assert ticket.shown == "Guten Tag"
+    assert pieces == ["Guten ", "Tag"]
     engine.revive()
     # One event for the last token, so that it carries the finish.
     engine.says = again if len(again) > 1 else (*again, "")
     engine.let("a")
     scheduler.engine_changed()
     assert (await task).text == "".join(again)
-    assert ["".join(pieces), ticket.shown] == ["".join(shown)] * 2
+    throttle.end()
+    assert pieces == shown
     assert ticket.tokens == len(engine.says)
 
 
@@ -790,14 +800,14 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool) -> Non
 
     async def one(ticket: Ticket) -> str:
         try:
-            text = await consume(ticket)
+            text = await consume(scheduler, ticket)
         finally:
             ended.append(ticket.request.id)
         assert text == "012"
         return text
 
     def withdraw(ticket: Ticket, _: asyncio.Task[str]) -> None:
-        ticket.withdraw()
+        scheduler.withdraw(ticket)
 
     for n in range(60):
         match chance.randrange(9):
@@ -818,9 +828,9 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool) -> Non
                     # A task that is cancelled before its first step runs no code of its own.
                     task.add_done_callback(partial(withdraw, ticket))
             case 3 if tickets:
-                chance.choice(tickets).give_up(Cancelled("chance"))
+                scheduler.give_up(chance.choice(tickets), Cancelled("chance"))
             case 4 if tickets:
-                chance.choice(tickets).withdraw()
+                scheduler.withdraw(chance.choice(tickets))
             case 5 if tasks:
                 chance.choice(tasks).cancel()
             case 6:
@@ -833,7 +843,7 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool) -> Non
                 for _ in range(chance.randrange(5)):
                     await asyncio.sleep(0)
     for ticket in uncollected:
-        ticket.withdraw()
+        scheduler.withdraw(ticket)
     while not all(task.done() for task in tasks):
         if engine.state is not EngineState.READY:
             engine.revive()

@@ -1,0 +1,365 @@
+"""One WebSocket: its session, and the two tasks that read and write it.
+
+Knows: sockets, frames and close codes; carries out the effects that `sessions.machine` asks for.
+Must not know: rules of the protocol, encodings, how translations are made, other connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, ClassVar
+
+from msgspec import Struct
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from gateway import metrics
+from gateway.domain.engine import EngineProfile, EngineState
+from gateway.domain.errors import (
+    CloseCode,
+    Draining,
+    EngineRestarting,
+    EngineUnavailable,
+    GatewayError,
+    SlowReader,
+    StartTimeout,
+    TooManySessions,
+)
+from gateway.domain.ports import Engine
+from gateway.meeting.outbox import Outbox
+from gateway.protocol.codec import Codec
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    ClientMessage,
+    Error,
+    Pong,
+    SessionStarted,
+    UtteranceAccepted,
+    error_message,
+)
+from gateway.sessions.effects import (
+    Accept,
+    Acknowledge,
+    Cancel,
+    Close,
+    Effect,
+    Join,
+    Reply,
+    Show,
+    Update,
+    Withdraw,
+)
+from gateway.sessions.machine import Session, State
+from gateway.sessions.registry import Entry, Registry
+from gateway.sessions.seat import Seat
+from gateway.translation.finals import Finals
+from gateway.translation.partials import Partials
+from gateway.translation.scheduler import Scheduler
+
+__all__ = ["Connection", "Core", "leaving"]
+
+_log = logging.getLogger(__name__)
+
+# How long a peer that may not be reading gets to take the last frames.
+_FAREWELL_S = 2.0
+
+# Pings that are answered once a client has what it missed; of more, the newest.
+_MOST_PONGS = 16
+
+
+class Core(Struct, frozen=True):
+    """What a connection carries effects out with."""
+
+    engine: Engine
+    scheduler: Scheduler
+    finals: Finals
+    partials: Partials
+    registry: Registry
+    limits: Limits
+
+
+class Connection:
+    """One socket. The reader feeds the session; the writer empties the outbox; the first to end ends both."""
+
+    def __init__(self, core: Core, websocket: WebSocket, codec: Codec, outbox_bytes: int) -> None:
+        self.outbox = Outbox(outbox_bytes, on_overflow=self._overflowed)
+        # When something was last read or written, by the monotonic clock.
+        self.active_s = time.monotonic()
+        self._core = core
+        self._websocket = websocket
+        self._codec = codec
+        self._session = Session(self._core.limits)
+        self._entry: Entry | None = None
+        self._left_for_good = False
+        self._pongs: list[Pong] = []
+        self._close_code: CloseCode | None = None
+        self._last_word: Error | None = None
+        self._tasks = asyncio.TaskGroup()
+        self._writer: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Serve until the client leaves, the session ends or the gateway closes it."""
+        try:
+            try:
+                async with self._tasks as tasks:
+                    reader = tasks.create_task(self._read())
+                    self._writer = tasks.create_task(self._write())
+                    # Either end of a connection ends the other: a reader without a writer has nobody to answer.
+                    self._writer.add_done_callback(lambda _: reader.cancel())
+                    reader.add_done_callback(lambda _: self.outbox.close())
+            except* Exception:
+                _log.exception("a connection failed")
+                self.finish(CloseCode.INTERNAL, GatewayError("The gateway failed; this is a bug of the gateway."))
+            await self._farewell()
+        finally:
+            self._leave()
+
+    async def turn_away(self, error: GatewayError, code: CloseCode) -> None:
+        """Close a connection that gets no session."""
+        self._close_code, self._last_word = code, _counted(error)
+        await self._farewell()
+
+    def finish(self, code: CloseCode, error: GatewayError | None = None) -> None:
+        """Close once everything in the outbox is written; the first reason given is the one that counts."""
+        if self._close_code is None:
+            self._close_code = code
+            self._last_word = _counted(error) if error is not None else None
+            self.outbox.close()
+
+    # ------------------------------------------------------------ reading
+
+    async def _read(self) -> None:
+        start_timeout_s = self._core.limits.start_timeout_s
+        try:
+            async with asyncio.timeout(start_timeout_s) as until_start:
+                while True:
+                    await self._take(await self._receive())
+                    if self._session.state is not State.AWAITING_START:
+                        until_start.reschedule(None)
+                    elif self._profile() is None:
+                        # Told to wait for the engine, it is not late.
+                        until_start.reschedule(asyncio.get_running_loop().time() + start_timeout_s)
+        except TimeoutError:
+            self.finish(CloseCode.IDLE, StartTimeout(f"No session.start within {start_timeout_s} s."))
+        except WebSocketDisconnect as gone:
+            # Any other code, or none, is a connection that was lost: its session is kept.
+            self._left_for_good = gone.code == CloseCode.NORMAL
+        except asyncio.CancelledError:
+            # The end of this task in any case. As its outcome, the error would hold this frame and the frame the
+            # task, and all that was said in a meeting would wait for a pass of the garbage collector.
+            pass
+
+    async def _receive(self) -> str | bytes:
+        message = await self._websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", 1005))
+        self.active_s = time.monotonic()
+        text: str | None = message.get("text")
+        data: bytes | None = message.get("bytes")
+        return text if text is not None else data or b""
+
+    async def _take(self, frame: str | bytes) -> None:
+        now_s = time.monotonic()
+        try:
+            message: ClientMessage = self._codec.decode(frame, max_bytes=self._core.limits.message_bytes)
+        except GatewayError as error:
+            await self._carry_out(self._session.unreadable(error, now_s))
+        else:
+            await self._carry_out(self._session.receive(message, now_s, self._profile()))
+
+    def _profile(self) -> EngineProfile | None:
+        try:
+            return self._core.engine.profile()
+        except EngineUnavailable:
+            return None
+
+    # ------------------------------------------------------------ effects
+
+    async def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if not await self._EFFECTS[type(effect)](self, effect):
+                return  # what follows says that it was done
+
+    async def _reply(self, effect: Reply) -> bool:
+        message = effect.message
+        if isinstance(message, Error):
+            metrics.ERRORS.labels(message.code).inc()
+        if isinstance(message, Pong) and self._entry is not None and not self._entry.feed.live:
+            # Behind everything that was missed, so that a client can find the end of it.
+            self._pongs = [*self._pongs[1 - _MOST_PONGS :], message]
+        else:
+            self.outbox.put(message)
+        return True
+
+    async def _join(self, effect: Join) -> bool:
+        core = self._core
+        if core.scheduler.draining:
+            self.finish(CloseCode.DRAINING, leaving())
+            return False
+        try:
+            entry = await core.registry.join(effect, self._session, self.outbox, self.finish)
+        except TooManySessions as error:
+            self.finish(CloseCode.TOO_MANY_SESSIONS, error)
+            return False
+        except GatewayError as error:
+            self._session.not_joined()
+            self.outbox.put(_counted(error))
+            return False
+        self._entry = entry
+        self.outbox.put(self._started(entry))
+        if (health := core.engine.health()).state is EngineState.RESTARTING:
+            self.outbox.put(_counted(EngineRestarting(health.reason)))
+        self._tasks.create_task(self._stream_to(entry))
+        return True
+
+    def _started(self, entry: Entry) -> SessionStarted:
+        seat, profile = entry.seat, self._core.engine.profile()
+        return SessionStarted(
+            session=seat.secret,
+            participant=seat.member.participant,
+            meeting=seat.room.id,
+            epoch=seat.room.epoch,
+            offset=entry.feed.position,
+            recovered=entry.recovered,
+            languages=list(profile.languages),
+            participants=seat.room.participants(but=seat.member),
+            options=sorted(profile.options),
+            limits=self._core.limits,
+        )
+
+    async def _update(self, effect: Update) -> bool:
+        seat = self._seat()
+        try:
+            self._core.registry.update(seat, effect)
+        except GatewayError as error:
+            member = seat.member
+            self._session.not_updated(Update(member.speaks, member.reads, member.stability, member.originals))
+            self.outbox.put(_counted(error))
+            return False
+        return True
+
+    async def _show(self, effect: Show) -> bool:
+        self._core.partials.hear(self._seat().room, effect.utterance)
+        return True
+
+    async def _accept(self, effect: Accept) -> bool:
+        said = effect.utterance
+        try:
+            await self._core.registry.accept(self._seat(), effect)
+        except GatewayError as error:
+            metrics.UTTERANCES.labels("refused").inc()
+            self.outbox.put(_counted(error.about(said.id)))
+        else:
+            if effect.again:  # the log, which tells of what is new, has it already
+                await self._acknowledge(Acknowledge(said.id, said.rev))
+        return True
+
+    async def _acknowledge(self, effect: Acknowledge) -> bool:
+        """Once more: at a position that this client has received everything up to."""
+        entry = self._present()
+        offset = entry.seat.room.offset if entry.feed.live else entry.feed.passed
+        self.outbox.put(UtteranceAccepted(effect.id, effect.rev, offset))
+        return True
+
+    async def _cancel(self, effect: Cancel) -> bool:
+        seat = self._seat()
+        self._core.finals.cancel(seat.room, (seat.member.participant, effect.id))
+        return True
+
+    async def _withdraw(self, effect: Withdraw) -> bool:
+        seat = self._seat()
+        self._core.partials.withdraw(seat.room, (seat.member.participant, effect.id))
+        return True
+
+    async def _close(self, effect: Close) -> bool:
+        self.finish(effect.code)
+        return True
+
+    # Effect → what carries it out; False: what follows it in the list is not to be done.
+    _EFFECTS: ClassVar[dict[type, Callable[[Connection, Any], Awaitable[bool]]]] = {
+        Reply: _reply,
+        Join: _join,
+        Update: _update,
+        Show: _show,
+        Accept: _accept,
+        Acknowledge: _acknowledge,
+        Cancel: _cancel,
+        Withdraw: _withdraw,
+        Close: _close,
+    }
+
+    async def _stream_to(self, entry: Entry) -> None:
+        """Everything missed, then live."""
+        try:
+            await entry.seat.room.stream_to(entry.seat.member, entry.feed)
+            for pong in self._pongs:
+                self.outbox.put(pong)
+        except SlowReader as error:
+            self.finish(CloseCode.SLOW_READER, error)
+        except GatewayError as error:
+            self.finish(CloseCode.INTERNAL, error)
+
+    def _present(self) -> Entry:
+        assert self._entry is not None  # noqa: S101 -- the session lets nothing through before its start
+        return self._entry
+
+    def _seat(self) -> Seat:
+        return self._present().seat
+
+    def _leave(self) -> None:
+        self._session.disconnected()
+        if self._entry is not None:
+            seat, feed = self._entry.seat, self._entry.feed
+            if seat.member.feed is feed and (self._left_for_good or self._close_code is CloseCode.NORMAL):
+                self._core.registry.end(seat)
+            else:
+                self._core.registry.away(seat, feed)
+            self._entry = None
+
+    # ------------------------------------------------------------ writing
+
+    async def _write(self) -> None:
+        with suppress(WebSocketDisconnect):
+            while payloads := await self.outbox.get():
+                for payload in payloads:
+                    await self._send(payload.frame(self._codec))
+                self.active_s = time.monotonic()
+
+    async def _send(self, frame: str | bytes) -> None:
+        kind = "text" if isinstance(frame, str) else "bytes"
+        try:
+            await self._websocket.send({"type": "websocket.send", kind: frame})
+        except RuntimeError:
+            # The server has closed the connection meanwhile, because a ping went unanswered.
+            raise WebSocketDisconnect(1006) from None
+
+    def _overflowed(self) -> None:
+        """The writer hangs in a send that the client does not read: nothing more can reach it in order."""
+        self.finish(CloseCode.SLOW_READER, SlowReader("Too much waits to be read; reconnect.", retry_after_ms=0))
+        if self._writer is not None:
+            self._writer.cancel()
+
+    async def _farewell(self) -> None:
+        """The error that says why, then the close frame; a peer that does not read gets neither."""
+        if self._websocket.application_state is not WebSocketState.CONNECTED or self._close_code is None:
+            return
+        # The peer may be gone or not reading: then there is nobody to say it to.
+        with suppress(TimeoutError, WebSocketDisconnect, RuntimeError, OSError):
+            async with asyncio.timeout(_FAREWELL_S):
+                if self._last_word is not None:
+                    await self._send(self._codec.encode(self._last_word))
+                reason = self._last_word.code if self._last_word is not None else ""
+                await self._websocket.close(self._close_code, reason)
+
+
+def leaving() -> Draining:
+    """Why a newcomer is turned away while the gateway drains."""
+    return Draining("The gateway is shutting down; reconnect.", retry_after_ms=1_000)
+
+
+def _counted(error: GatewayError) -> Error:
+    metrics.ERRORS.labels(error.code).inc()
+    return error_message(error)

@@ -1,0 +1,86 @@
+"""What a session asks for in answer to a message, as values.
+
+Knows: what each effect is about. Must not know: when it is asked for (`machine`), how it is carried out.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gateway.domain.errors import CloseCode
+from gateway.domain.log import Utterance
+from gateway.domain.sessions import Stability
+from gateway.protocol.messages import Resume, ServerMessage
+
+__all__ = ["Accept", "Acknowledge", "Cancel", "Close", "Effect", "Join", "Reply", "Show", "Update", "Withdraw"]
+
+
+class Reply(Struct, frozen=True):
+    """Send this to this session's client alone."""
+
+    message: ServerMessage
+
+
+class Join(Struct, frozen=True):
+    """Enter a meeting, a private one where it is null, or come back to one; send `session.started`."""
+
+    meeting: str | None
+    name: str
+    speaks: str | None
+    reads: tuple[str, ...]
+    stability: Stability = "live"
+    resume: Resume | None = None
+    originals: bool = False
+
+
+class Update(Struct, frozen=True):
+    """Other languages are spoken or read, or what is said is read in another way, from now on."""
+
+    speaks: str | None
+    reads: tuple[str, ...]
+    stability: Stability = "live"
+    originals: bool = False
+
+
+class Show(Struct, frozen=True):
+    """Show a partial utterance to whoever reads its language, and translate it for the others."""
+
+    utterance: Utterance
+
+
+class Accept(Struct, frozen=True):
+    """Take on a final utterance: log it, acknowledge it, show its caption, translate it.
+
+    again: it was accepted before and some translation of it failed; only what is missing is to be done.
+    """
+
+    utterance: Utterance
+    again: bool = False
+
+
+class Acknowledge(Struct, frozen=True):
+    """A final that was accepted before was sent again: acknowledge it once more, do nothing else."""
+
+    id: str
+    rev: int
+
+
+class Cancel(Struct, frozen=True):
+    """Stop the translations of an accepted utterance."""
+
+    id: str
+
+
+class Withdraw(Struct, frozen=True):
+    """An utterance that was begun will not be finished: nobody is to see it any more."""
+
+    id: str
+
+
+class Close(Struct, frozen=True):
+    """Close the connection, after everything before it was sent."""
+
+    code: CloseCode
+
+
+Effect = Reply | Join | Update | Show | Accept | Acknowledge | Cancel | Withdraw | Close

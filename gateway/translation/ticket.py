@@ -1,0 +1,121 @@
+"""One admitted translation: what was asked, how far it is, and what became of it.
+
+Knows: its own state. Must not know: who else waits, the engine, who gives turns (`scheduler`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+from enum import Enum
+
+from msgspec import Struct
+
+from gateway.domain.engine import TranslationRequest
+from gateway.domain.errors import GatewayError
+from gateway.domain.log import Timings
+
+__all__ = ["CATCHING_UP", "FINAL", "PARTIAL", "SUSPECT_CRASHES", "Generated", "Stage", "Ticket", "request_id"]
+
+# Priorities, lower first: finals, partials, and what a latecomer is shown of earlier utterances.
+FINAL, PARTIAL, CATCHING_UP = 0, 1, 2
+
+# A translation that ran in this many crashes may be their cause, so from then on it runs alone. If the engine dies
+# again, it was the cause. A text that kills the engine thus costs three crashes, and each further one among the
+# same suspects costs one more. The supervisor's default of five restarts in a row lets three such texts be found
+# among all that ran together; with more of them the engine is called failed, and is tried again later.
+SUSPECT_CRASHES = 2
+
+# Several gateways may share an engine, so their request ids must differ.
+_PROCESS = secrets.token_hex(4)
+_serials = itertools.count(1)
+
+
+def request_id(kind: str) -> str:
+    """An id for an engine that no other request has, of this gateway or another: `final-1f2e3d4c-17`."""
+    return f"{kind}-{_PROCESS}-{next(_serials)}"
+
+
+class Generated(Struct, frozen=True):
+    """A whole translation."""
+
+    text: str
+    # The output limit cut it short.
+    truncated: bool
+    # There is no text, because the model would not have gone on from the request's prefix.
+    rejected: bool = False
+
+
+class Stage(Enum):
+    """Where a ticket is in its life."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+class Ticket:
+    """One admitted translation. Whoever holds it has it collected at most once, and withdrawn in the end."""
+
+    def __init__(self, serial: int, queue: str, request: TranslationRequest, admitted_s: float) -> None:
+        # Order of admission.
+        self.serial = serial
+        # Whom it takes turns for: a meeting, or an address.
+        self.queue = queue
+        self.request = request
+        # Readings of the scheduler's clock; None until then. After a crash of the engine `started_s` and
+        # `first_token_s` stay those of the first attempt, which readers saw.
+        self.admitted_s = admitted_s
+        self.started_s: float | None = None
+        self.first_token_s: float | None = None
+        self.finished_s: float | None = None
+        # Tokens of `text`, generated or taken over from the request's prefix and draft.
+        self.tokens = 0
+        # What the last attempt has generated so far.
+        self.text = ""
+        # How often the engine died while this ran.
+        self.crashes = 0
+        # It gave its place to a final.
+        self.preempted = False
+        # What follows belongs to the scheduler.
+        self.stage = Stage.WAITING
+        # Not a future: cancelling a task cancels the future it awaits, and a turn may be given just then.
+        self.turn = asyncio.Event()
+        self.expiry: asyncio.TimerHandle | None = None
+        self.given_up: GatewayError | None = None
+        # Interrupts the task that collects it.
+        self.interrupt: asyncio.Timeout | None = None
+
+    @property
+    def suspect(self) -> bool:
+        """Whether its text may be what kills the engine."""
+        return self.crashes >= SUSPECT_CRASHES
+
+    @property
+    def best_effort(self) -> bool:
+        return self.request.priority > FINAL
+
+    @property
+    def ending(self) -> bool:
+        """Whether it has ended, or was given up and is about to."""
+        return self.given_up is not None or self.stage is Stage.ENDED
+
+    def exchange(self, request: TranslationRequest) -> bool:
+        """Put another request of its priority in place of this one while it waits. False: its turn has come."""
+        if self.stage is not Stage.WAITING or self.ending:
+            return False
+        self.request = request
+        return True
+
+    def timings(self) -> Timings:
+        """Milliseconds since its admission; 0 for a stage that was never reached."""
+
+        def since_admission_ms(at_s: float | None) -> float:
+            return 0.0 if at_s is None else round((at_s - self.admitted_s) * 1000, 1)
+
+        return Timings(
+            queue_ms=since_admission_ms(self.started_s),
+            first_token_ms=since_admission_ms(self.first_token_s),
+            total_ms=since_admission_ms(self.finished_s),
+        )
