@@ -27,7 +27,7 @@ from gateway import metrics, prompts
 from gateway.engines import hardware, preflight, processes
 from gateway.engines.encoding import EncodedPrompt, PromptEncoder
 from gateway.engines.verification import Beginning, Probe, find_beginning
-from gateway.engines.vllm_arguments import VllmOptions, engine_arguments, engine_environment
+from gateway.engines.vllm_arguments import VllmOptions, engine_arguments, engine_environment, shares_memory
 from gateway.engines.vllm_load import EngineLoad, load_logger
 from gateway.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
 from gateway.events import (
@@ -98,6 +98,8 @@ class VllmEngine:
             self._family = preflight.find_family(config, options.model, options.family)
         if config is not None and not hardware.gpu_present():
             preflight.check_memory(options.model, options.kv_cache_gib)
+        if shares_memory(options):
+            preflight.check_shared_memory()
         self._say("importing vLLM (about 10 s)")
         handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
         self.log_path = Path(name)
