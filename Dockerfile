@@ -3,15 +3,19 @@
 #   docker build --target cpu  -t translation-gateway:cpu  .
 #   docker build --target cuda -t translation-gateway:cuda .
 #
-#   docker run --rm --init -p 8000:8000 translation-gateway:cpu
-#   docker run --rm --init -p 8000:8000 --gpus all translation-gateway:cuda
+#   docker run --rm --init --shm-size 1g -p 127.0.0.1:8000:8000 translation-gateway:cpu
+#   docker run --rm --init --shm-size 1g -p 127.0.0.1:8000:8000 --gpus all translation-gateway:cuda
+#
+# --shm-size: the engine's processes talk through shared memory, of which Docker gives 64 MB and they need 241 MiB.
+# More in docs/operations.md.
 #
 # Both are built by the installer and from the locks that `make install` uses. What changes often comes last: a
-# change in the gateway's code leaves the gigabytes of the engine in their cached layer.
+# change in the gateway's code leaves the gigabytes of the engine in their cached layer, for those who build the image
+# and for those who pull it.
 
 ARG PYTHON_VERSION=3.11
 
-# ---- common to all: no tool that only building needs -----------------------------------------------------------
+# ---- common to all ---------------------------------------------------------------------------------------------
 FROM python:${PYTHON_VERSION}-slim-bookworm AS base
 ENV PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1
@@ -23,37 +27,20 @@ RUN apt-get update \
 # A fixed number, so that volumes can be given to it and a cluster can see that it is not root; its home holds the engine's caches.
 RUN useradd --create-home --uid 10001 gateway
 WORKDIR /app
-
-# ---- the environments: .venv with engine and gateway -----------------------------------------------------------
-FROM base AS environment
-COPY pyproject.toml LICENSE ./
-COPY locks ./locks
-COPY scripts/install.py ./scripts/install.py
-
-FROM environment AS environment-cpu
-RUN --mount=type=cache,target=/root/.cache \
-    python scripts/install.py --engine cpu --no-project
-COPY gateway ./gateway
-COPY web_demo ./web_demo
-RUN python scripts/install.py --engine cpu
-
-FROM environment AS environment-cuda
-RUN --mount=type=cache,target=/root/.cache \
-    python scripts/install.py --engine cuda --no-project
-COPY gateway ./gateway
-COPY web_demo ./web_demo
-RUN python scripts/install.py --engine cuda
-
-# ---- what runs -------------------------------------------------------------------------------------------------
-FROM base AS runtime
-ENV PATH=/app/.venv/bin:$PATH
 EXPOSE 8000
 # Loading a model takes from half a minute to several; failures count only after that.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10m --retries=3 \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
-ENTRYPOINT ["gateway", "serve", "--host", "0.0.0.0"]
+    CMD ["/app/.venv/bin/python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
+ENTRYPOINT ["/app/.venv/bin/gateway", "serve", "--host", "0.0.0.0"]
 
-FROM runtime AS cuda
+# ---- the engines: .venv without the gateway --------------------------------------------------------------------
+FROM base AS engine-cpu
+COPY locks ./locks
+COPY scripts/install.py ./scripts/install.py
+RUN --mount=type=cache,target=/root/.cache \
+    python scripts/install.py --engine cpu --no-project
+
+FROM base AS engine-cuda
 # The engine compiles its kernels for the GPU it finds, and that takes a C compiler.
 # hadolint ignore=DL3008
 RUN apt-get update \
@@ -61,10 +48,25 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
-COPY --from=environment-cuda /app /app
+COPY locks ./locks
+COPY scripts/install.py ./scripts/install.py
+RUN --mount=type=cache,target=/root/.cache \
+    python scripts/install.py --engine cuda --no-project
+
+# ---- what runs: the gateway on top -----------------------------------------------------------------------------
+FROM engine-cuda AS cuda
+COPY pyproject.toml LICENSE README.md ./
+COPY gateway ./gateway
+COPY web_demo ./web_demo
+RUN python scripts/install.py --engine cuda
+ENV PATH=/app/.venv/bin:$PATH
 USER 10001:10001
 
 # The last stage is what `docker build` makes when no target is named.
-FROM runtime AS cpu
-COPY --from=environment-cpu /app /app
+FROM engine-cpu AS cpu
+COPY pyproject.toml LICENSE README.md ./
+COPY gateway ./gateway
+COPY web_demo ./web_demo
+RUN python scripts/install.py --engine cpu
+ENV PATH=/app/.venv/bin:$PATH
 USER 10001:10001

@@ -26,7 +26,8 @@ NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo check lint types unit test soak eval-partials bench-page format lock lock-upgrade \
-	loadtest bench-peers bench-journey bench-gateway bench-sweep bench-recommend clean clean-venv
+	loadtest bench-peers bench-journey bench-gateway bench-sweep bench-recommend clean clean-venv \
+	image image-test clean-image
 
 help: ## List what can be done (this)
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,7 +56,7 @@ types: install-dev ## mypy --strict, and the same for the page's scripts
 # What is compiled is kept for the next run, even where the environment says otherwise: hundreds of processes start here.
 unit test: export PYTHONDONTWRITEBYTECODE =
 unit: install-dev ## Tests that need neither the engine nor a browser nor much time, on every core
-	$(BIN)/pytest -n auto --dist worksteal -m "not engine and not browser and not slow" $(ARGS)
+	$(BIN)/pytest -n auto --dist worksteal -m "not engine and not browser and not slow and not image" $(ARGS)
 
 # Recipes run in order, also under -j: first what fails fast; then the browser and what takes seconds, with simulated
 # engines, in two at once and each file in one of them, whose tests share a gateway; last what needs the machine to
@@ -65,6 +66,17 @@ test: install-dev ## check, then the tests with a real Chromium, the slow ones a
 	@$(MAKE) --no-print-directory check ARGS="--cov --cov-report= $(ARGS)"
 	$(BIN)/pytest -n 2 --dist loadfile -m "(browser or slow) and not engine" --cov --cov-append --cov-report= $(ARGS)
 	$(BIN)/pytest -m engine --cov --cov-append $(ARGS)
+
+# Apart from `make test`: it takes minutes, gigabytes of disk and, without Docker, root.
+image: ## Build the container image translation-gateway:cpu, with Docker or without a daemon, in about 5 minutes
+	@python3 scripts/image.py build $(ARGS)
+
+image-test: install-dev ## Build the image, run it read-only, translate through it and stop it, in about 7 minutes
+	@$(BIN)/python scripts/image.py build
+	$(BIN)/pytest -m image tests/image $(ARGS)
+
+clean-image: ## Remove the images that were built
+	@python3 scripts/image.py clean
 
 soak: install-dev ## Half an hour of lost connections, stopped clients, killed engines and restarts (MINUTES=30 SESSIONS=200)
 	$(BIN)/python -m loadtest soak --minutes $(MINUTES) --sessions $(SESSIONS) --out $(SOAK_OUT) $(ARGS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import os
 import socket
@@ -49,7 +50,7 @@ from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 from gateway.translation.scheduler import Scheduler
 
-__all__ = ["Gateway", "engine_options", "serve"]
+__all__ = ["Gateway", "engine_options", "page_address", "serve"]
 
 _log = logging.getLogger(__name__)
 
@@ -283,14 +284,25 @@ def serve(config_file: Path | None, overrides: Mapping[str, object], *, tracebac
         gateway = Gateway(settings)
     except StartupError as error:
         return _refuse(terminal, error, traceback=traceback)
-    host, port = sock.getsockname()[:2]
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     settle_interpreter()
     with sock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(gateway, sock, address, terminal))
+        runner.run(_serve(gateway, sock, terminal))
     if gateway.failure is not None:
         return _refuse(terminal, gateway.failure, traceback=traceback)
     return 0
+
+
+def page_address(sock: socket.socket) -> str:
+    """Where the page of a gateway that listens on `sock` is opened on this machine."""
+    host, port = sock.getsockname()[:2]
+    if _listens_everywhere(sock):
+        # 0.0.0.0 and :: mean every address when listening, and none when connecting.
+        host = "::1" if sock.family == socket.AF_INET6 else "127.0.0.1"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _listens_everywhere(sock: socket.socket) -> bool:
+    return ipaddress.ip_address(sock.getsockname()[0]).is_unspecified
 
 
 def _refuse(terminal: TextIO, error: StartupError, *, traceback: bool) -> int:
@@ -315,19 +327,22 @@ def server_config(gateway: Gateway) -> uvicorn.Config:
     )
 
 
-async def _serve(gateway: Gateway, sock: socket.socket, address: str, terminal: TextIO) -> None:
+async def _serve(gateway: Gateway, sock: socket.socket, terminal: TextIO) -> None:
     server = DrainingServer(server_config(gateway), gateway.drain)
     async with asyncio.TaskGroup() as tasks:
-        watching = tasks.create_task(_watch_engine(gateway, server, address, terminal))
+        watching = tasks.create_task(_watch_engine(gateway, server, sock, terminal))
         await server.serve(sockets=[sock])
         watching.cancel()
     _log.info("stopped")
 
 
-async def _watch_engine(gateway: Gateway, server: DrainingServer, address: str, terminal: TextIO) -> None:
+async def _watch_engine(gateway: Gateway, server: DrainingServer, sock: socket.socket, terminal: TextIO) -> None:
     """Say on the terminal what the engine is doing until it is ready; leave when it cannot be started."""
     started_s = asyncio.get_running_loop().time()
+    address = page_address(sock)
     terminal.write(f"Loading the engine; the page is at {address} already and says how far it is.\n")
+    if _listens_everywhere(sock):
+        terminal.write("Others reach it too, at every address of this machine.\n")
     # One line that counts on a terminal, one line per stage in a log.
     counting = terminal.isatty()
     said = ""

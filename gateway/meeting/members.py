@@ -34,7 +34,7 @@ class Member:
     stopped: dict[str, int] = field(default_factory=dict)
     # Where it is sent what it reads; None while it is away.
     feed: Feed | None = None
-    # Is told when all promised translations of an utterance of its own have an outcome: its id, whether one failed.
+    # Is told when all promised translations of an utterance of its own have an outcome: its id, if one failed.
     on_finished: Callable[[str, bool], None] | None = None
 
     def gets(self, lang: str, said: int) -> bool:

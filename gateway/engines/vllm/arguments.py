@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from gateway.engines.vllm import hardware
 
-__all__ = ["VllmOptions", "engine_arguments", "engine_environment"]
+__all__ = ["VllmOptions", "engine_arguments", "engine_environment", "shares_memory"]
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +79,13 @@ def engine_environment(options: VllmOptions) -> dict[str, str]:
     if Path(options.model).is_dir():
         environment |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
     return environment
+
+
+def shares_memory(options: VllmOptions) -> bool:
+    """Whether vLLM's workers are processes apart, which it talks to through shared memory; always so on a CPU."""
+    extra = options.extra
+    several = any(extra.get(name, 1) != 1 for name in ("tensor_parallel_size", "pipeline_parallel_size"))
+    return several or extra.get("distributed_executor_backend") == "mp" or not hardware.gpu_present()
 
 
 def engine_arguments(options: VllmOptions) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from gateway.engines.prompting import families
 from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
 from gateway.engines.prompting.verification import Beginning, Probe, find_beginning
 from gateway.engines.vllm import hardware, preflight
-from gateway.engines.vllm.arguments import VllmOptions, engine_arguments, engine_environment
+from gateway.engines.vllm.arguments import VllmOptions, engine_arguments, engine_environment, shares_memory
 from gateway.engines.vllm.load import EngineLoad, load_logger
 
 __all__ = ["RawEngine", "VllmEngine", "VllmOptions"]
@@ -100,6 +100,8 @@ class VllmEngine:
             self._family = preflight.find_family(config, options.model, options.family)
         if config is not None and not hardware.gpu_present():
             preflight.check_memory(options.model, options.kv_cache_gib)
+        if shares_memory(options):
+            preflight.check_shared_memory()
         self._say("importing vLLM (about 10 s)")
         handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
         self.log_path = Path(name)

@@ -5,9 +5,10 @@ Knows: Linux's /proc and /dev. Must not know: vLLM or any model.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
-__all__ = ["available_gib", "cpu_dtype", "gpu_present"]
+__all__ = ["available_gib", "available_shared_mib", "cpu_dtype", "gpu_present"]
 
 
 def gpu_present() -> bool:
@@ -26,6 +27,14 @@ def available_gib() -> float | None:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / 2**20
     except (OSError, StopIteration):
+        return None
+
+
+def available_shared_mib() -> float | None:
+    """Memory that processes can still share through /dev/shm, MiB; null where there is none."""
+    try:
+        return shutil.disk_usage("/dev/shm").free / 2**20  # noqa: S108 -- not a temporary file of ours
+    except OSError:
         return None
 
 

@@ -15,10 +15,13 @@ from gateway.domain.errors import InvalidValue, StartupError
 from gateway.engines.prompting import families
 from gateway.engines.vllm import hardware
 
-__all__ = ["check_memory", "find_family", "read_config", "refusal"]
+__all__ = ["check_memory", "check_shared_memory", "find_family", "read_config", "refusal"]
 
 # Two Python processes with torch.
 _PROCESSES_GIB = 2
+# vLLM and its workers talk through queues in shared memory. It makes one of 160 MiB, then others of 240 MiB and a
+# few bytes, and each time wants so much to be free. Little of them is ever touched, so there is room for all.
+_QUEUES_MIB = 241
 _ERROR_LINE = re.compile(r"(?:^|\s)(?:[\w.]*(?:Error|Exception)): (?P<text>.+)$", re.MULTILINE)
 # pydantic's way of saying that an argument is bad.
 _VALIDATION = re.compile(r"Value error, (?P<text>.+?)(?: \[type=|\n|$)")
@@ -70,6 +73,16 @@ def check_memory(model: str, kv_cache_gib: float) -> None:
             f"Too little memory: the model needs about {needed_gib:.1f} GiB (weights {weights_gib:.1f}, cache "
             f"{kv_cache_gib:.1f}, processes {_PROCESSES_GIB}) and {available_gib:.1f} GiB are free; "
             "lower engine.kv_cache_gib, choose a smaller model or free memory."
+        )
+
+
+def check_shared_memory() -> None:
+    """Raises `StartupError` when the queues between vLLM and its workers do not fit into /dev/shm."""
+    available_mib = hardware.available_shared_mib()
+    if available_mib is not None and available_mib < _QUEUES_MIB:
+        raise StartupError(
+            f"Too little shared memory: the engine needs {_QUEUES_MIB} MiB in /dev/shm and {available_mib:.0f} "
+            "MiB are free; start the container with --shm-size 1g, or free some if this is not a container."
         )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.engines.vllm import arguments as vllm_arguments
 from gateway.engines.vllm import hardware
-from gateway.engines.vllm.arguments import VllmOptions, engine_arguments, engine_environment
+from gateway.engines.vllm.arguments import VllmOptions, engine_arguments, engine_environment, shares_memory
 from gateway.engines.vllm.load import EngineLoad, load_logger
 
 
@@ -35,6 +35,28 @@ def test_a_cpu_runs_without_compilation_in_small_blocks() -> None:
     assert "gpu_memory_utilization" not in arguments
     assert "compilation_config" not in arguments
     assert engine_environment(options(kv_cache_gib=2.0))["VLLM_CPU_KVCACHE_SPACE"] == "2"
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_on_a_cpu_the_worker_is_a_process_apart() -> None:
+    assert shares_memory(options())
+
+
+@pytest.mark.usefixtures("on_gpu")
+@pytest.mark.parametrize(
+    ("extra", "shares"),
+    [
+        ({}, False),
+        ({"distributed_executor_backend": "uni"}, False),
+        ({"distributed_executor_backend": "mp"}, True),
+        ({"tensor_parallel_size": 2}, True),
+        ({"pipeline_parallel_size": 2}, True),
+    ],
+)
+def test_on_a_gpu_workers_are_processes_apart_where_they_are_asked_for(
+    extra: dict[str, Any], shares: bool
+) -> None:
+    assert shares_memory(options(extra=extra)) is shares
 
 
 @pytest.mark.usefixtures("on_gpu")

@@ -1,0 +1,58 @@
+"""What keeps a model from being loaded is said before it is tried."""
+
+from __future__ import annotations
+
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from gateway.config import BUNDLED_MODEL
+from gateway.engines import hardware, preflight
+from gateway.engines.vllm import VllmEngine, VllmOptions
+from gateway.errors import StartupError
+
+
+def has_shared(monkeypatch: pytest.MonkeyPatch, free_mib: float) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=int(free_mib * 2**20)))
+
+
+def test_shared_memory_of_a_container_that_was_given_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    has_shared(monkeypatch, 64)
+    with pytest.raises(StartupError) as refused:
+        preflight.check_shared_memory()
+    assert refused.value.message == (
+        "Too little shared memory: the engine needs 241 MiB in /dev/shm and 64 MiB are free; "
+        "start the container with --shm-size 1g, or free some if this is not a container."
+    )
+
+
+@pytest.mark.parametrize(("free_mib", "enough"), [(240, False), (241, True), (1024, True)])
+def test_shared_memory_has_to_hold_the_largest_queue(
+    monkeypatch: pytest.MonkeyPatch, free_mib: float, enough: bool
+) -> None:
+    has_shared(monkeypatch, free_mib)
+    if enough:
+        preflight.check_shared_memory()
+    else:
+        with pytest.raises(StartupError, match="Too little shared memory"):
+            preflight.check_shared_memory()
+
+
+def test_where_the_system_has_no_dev_shm_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def not_there(path: str) -> None:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(shutil, "disk_usage", not_there)
+    assert hardware.available_shared_mib() is None
+    preflight.check_shared_memory()
+
+
+async def test_the_engine_is_refused_before_vllm_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "gpu_present", lambda: False)
+    has_shared(monkeypatch, 64)
+    engine = VllmEngine(VllmOptions(model=str(BUNDLED_MODEL), kv_cache_gib=0.0))
+    with pytest.raises(StartupError, match="--shm-size 1g"):
+        await engine.start()
+    # Its log is made where the import begins.
+    assert engine.log_path is None
