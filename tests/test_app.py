@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from gateway.app import page_address
-from gateway.server import listen
+from gateway.server.uvicorn_server import listen
 from tests.processes import gateway_process
 
 

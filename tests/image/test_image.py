@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from gateway.client import connect
-from gateway.messages import TranslationFinal
+from gateway.protocol.messages import TranslationFinal
 from scripts import image
 
 # An engine on two busy cores may take minutes.

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.config import BUNDLED_MODEL
-from gateway.engines import hardware, preflight
-from gateway.engines.vllm import VllmEngine, VllmOptions
-from gateway.errors import StartupError
+from gateway.domain.errors import StartupError
+from gateway.engines.vllm.arguments import VllmOptions
+from gateway.engines.vllm.engine import VllmEngine, hardware, preflight
 
 
 def has_shared(monkeypatch: pytest.MonkeyPatch, free_mib: float) -> None:
