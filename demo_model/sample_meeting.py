@@ -1,6 +1,6 @@
 """The sample meeting of the page: a scripted conversation that the bundled model translates well.
 
-    python -m demo_model.sample_meeting > web_demo/sample_meeting.js
+    python -m demo_model.sample_meeting > web_demo/page/samples/sample_meeting_script.js
 
 Every utterance is a sentence of the corpus, of a pattern that was trained, with its slots filled; each comes as a
 recogniser hears it: growing, sometimes misheard, punctuated at its end. Deterministic. Must not know the page.
@@ -198,7 +198,7 @@ def javascript() -> str:
         (
             "// The sample meeting, as recognisers hear it. Generated: `demo_model/sample_meeting.py` says how.",
             "",
-            '/** @type {import("./sample_player.js").Script} */',
+            '/** @type {import("./sample_meeting_player.js").Script} */',
             "export const SAMPLE_MEETING = {",
             f"  speakers: {_json(speakers)},",
             "  utterances: [",

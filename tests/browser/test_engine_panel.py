@@ -26,17 +26,17 @@ _PATIENCE_S = 60
 _CLEAR = """() => new Promise((resolve) => {
     document.body.replaceChildren();
     const sheet = document.createElement("link");
-    Object.assign(sheet, { rel: "stylesheet", href: "/engine.css", onload: () => resolve() });
+    Object.assign(sheet, { rel: "stylesheet", href: "/page/engine/engine.css", onload: () => resolve() });
     document.head.append(sheet);
 })"""
 
 # What the page does with the panel: one client in a meeting, and simulated speakers beside it.
 _SET_UP = """async () => {
     const { GatewayClient } = await import("/client.js");
-    const { EnginePanel } = await import("/engine_panel.js");
-    const { Flights, MEETING } = await import("/flights.js");
-    const { Latency } = await import("/latency.js");
-    const { LoadSpeakers } = await import("/load.js");
+    const { EnginePanel } = await import("/page/engine/engine_panel.js");
+    const { Flights, MEETING } = await import("/page/engine/utterance_tracker.js");
+    const { Latency } = await import("/page/engine/latency.js");
+    const { LoadSpeakers } = await import("/page/samples/simulated_speakers.js");
     const { languages } = await (await fetch("/v1/languages")).json();
     const stream = new URL("/v1/stream", location.href);
     stream.protocol = "ws:";
@@ -105,7 +105,7 @@ def open_panel(blank: OpenPanel) -> OpenPanel:
 Script = list[tuple[dict[str, Any], float]]
 
 _FLY = """async ([script, reads, nowMs]) => {
-    const { Flights, MEETING } = await import("/flights.js");
+    const { Flights, MEETING } = await import("/page/engine/utterance_tracker.js");
     let translated = 0;
     const flights = new Flights(() => (translated += 1));
     flights.reads(MEETING, reads);
@@ -303,7 +303,7 @@ async def test_of_a_speaker_who_left_nothing_is_kept(gateway: GatewayProcess, bl
         said = caption("1", 9, final=True)
         in_flight = await page.evaluate(
             """async (said) => {
-                const { Flights, MEETING } = await import("/flights.js");
+                const { Flights, MEETING } = await import("/page/engine/utterance_tracker.js");
                 const flights = new Flights();
                 const counts = [];
                 for (const source of ["Speaker 1", MEETING]) {
@@ -336,7 +336,7 @@ async def test_percentiles_are_exact_over_the_last_minute(gateway: GatewayProces
             samples = [(random.uniform(1, 900), at) for at in times]
             told = await page.evaluate(
                 """async ([samples, nowMs]) => {
-                    const { Latency } = await import("/latency.js");
+                    const { Latency } = await import("/page/engine/latency.js");
                     const latency = new Latency();
                     for (const [ms, atMs] of samples) {
                         latency.note({ queue_ms: 0, first_token_ms: ms, total_ms: 2 * ms }, atMs);

@@ -31,7 +31,10 @@ _SET_UP = """async () => {
     document.documentElement.dataset.view = "meeting";
     document.body.replaceChildren(main);
     const load = (name) => import(new URL(`/${name}.js`, location.href));
-    const panels = ["reading_choice", "appearance", "people", "join_dialog", "share_dialog", "downloads"];
+    const panels = [
+        "settings/reading_settings", "settings/display_settings", "people/people_list", "people/join_dialog",
+        "people/share_dialog", "transcript/transcript_download",
+    ].map((path) => `page/${path}`);
     Object.assign(window, ...await Promise.all(["client", ...panels].map(load)));
     const names = { en: "English", ja: "Japanese", es: "Spanish", de: "German", fr: "French", zh: "Chinese" };
     window.languages = Object.entries(names).map(([tag, name]) => ({ tag, name }));
@@ -113,7 +116,7 @@ async def no_objections(page: Page, within: str) -> None:
     assert not found.moderate, found
 
 
-# ---------------------------------------------------------------- reading_choice.js
+# ---------------------------------------------------------------- reading_settings.js
 
 
 async def test_what_is_read_is_chosen_by_keyboard_and_remembered(open_blank: OpenBlank) -> None:
@@ -198,7 +201,7 @@ async def test_no_more_languages_than_the_gateway_takes(open_blank: OpenBlank) -
         await expect(page.get_by_role("status")).to_be_empty()
 
 
-# ---------------------------------------------------------------- appearance.js
+# ---------------------------------------------------------------- display_settings.js
 
 
 async def test_the_appearance_is_applied_and_remembered(open_blank: OpenBlank) -> None:
@@ -229,7 +232,7 @@ async def test_the_appearance_is_applied_and_remembered(open_blank: OpenBlank) -
         assert await page.evaluate(look) == ["1.5", "dark", None]
 
 
-# ---------------------------------------------------------------- people.js
+# ---------------------------------------------------------------- people_list.js
 
 
 async def test_who_is_there_and_what_they_do(open_blank: OpenBlank) -> None:
@@ -519,7 +522,7 @@ async def test_sharing_fits_a_phone(open_blank: OpenBlank, width: int) -> None:
         await expect(page.get_by_role("button", name="Close")).to_be_in_viewport(ratio=1)
 
 
-# ---------------------------------------------------------------- downloads.js
+# ---------------------------------------------------------------- transcript_download.js
 
 
 async def hold_meeting(page: Page, meeting: str) -> None:

@@ -1,4 +1,4 @@
-"""`web_demo/sample_player.js` in a page that else holds nothing, against a real gateway process.
+"""The page's sample meeting player in a page that else holds nothing, against a real gateway process.
 
 The simulated engine's "translation" is the source text behind the target's tag.
 """
@@ -32,7 +32,7 @@ SCRIPT: dict[str, Any] = {
 
 _SET_UP = """async ({ script, meeting }) => {
     const { GatewayClient } = await import("/client.js");
-    const { SamplePlayer } = await import("/sample_player.js");
+    const { SamplePlayer } = await import("/page/samples/sample_meeting_player.js");
     const url = new URL("/v1/stream", location.href);
     url.protocol = "ws:";
     window.heard = [];

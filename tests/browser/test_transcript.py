@@ -19,13 +19,13 @@ pytestmark = pytest.mark.browser
 Event = dict[str, Any]
 
 _HTML = """<!doctype html><html lang="en"><head><title>Transcript</title>
-<link rel="icon" href="/favicon.svg"><link rel="stylesheet" href="/style.css">
-<link rel="stylesheet" href="/transcript.css"></head><body></body></html>"""
+<link rel="icon" href="/favicon.svg"><link rel="stylesheet" href="/page/style.css">
+<link rel="stylesheet" href="/page/transcript/transcript.css"></head><body></body></html>"""
 
 _SET_UP = """async ({ columns, originals, stability }) => {
-    const { Transcript } = await import("/transcript.js");
-    const { TranscriptView } = await import("/transcript_view.js");
-    const { Announcer } = await import("/announcer.js");
+    const { Transcript } = await import("/page/transcript/transcript.js");
+    const { TranscriptView } = await import("/page/transcript/transcript_view.js");
+    const { Announcer } = await import("/page/transcript/screen_reader_announcer.js");
     const names = new Intl.DisplayNames(["en"], { type: "language" });
     Object.assign(window, { Transcript, changes: [], cancelled: [] });
     window.transcript = new Transcript();
