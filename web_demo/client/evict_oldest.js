@@ -1,12 +1,13 @@
-// A map that is kept small.
+// Keeps a map within a size limit.
 
 /**
+ * Remove the entries that were added first until the map is within its limit.
  * @param {Map<string, unknown>} map
- * @param {number} most
+ * @param {number} limit
  */
-export function forgetOldest(map, most) {
+export function evictOldest(map, limit) {
   for (const key of map.keys()) {
-    if (map.size <= most) return;
+    if (map.size <= limit) return;
     map.delete(key);
   }
 }

@@ -1,104 +1,70 @@
-// The wire protocol v1 in the browser: a session in a meeting that survives its connections. Knows which message is due
-// when; must not know the page. What it has to say goes to the listeners. docs/browser.md explains it with an example.
+// A session in a meeting that survives its connections, over the wire protocol v1. Knows which message to send when;
+// must not know the page. docs/browser.md explains how to use it.
 
-import { forgetOldest } from "./evict_oldest.js";
-import { Connection, jittered } from "./connection.js";
-import { Outgoing } from "./utterance_queue.js";
-import { Position } from "./log_position.js";
-import { Setting } from "./negotiated_setting.js";
+import { Connection } from "./connection.js";
+import { EventEmitter } from "./event_emitter.js";
+import { LogPosition } from "./log_position.js";
+import { Participants } from "./participants.js";
+import { Pinger } from "./pinger.js";
+import { retryDelayMs } from "./retry_delay.js";
+import { SessionSettings } from "./session_settings.js";
+import { UtteranceSender } from "./utterance_sender.js";
 
 /** @import {ClientEvent, ConnectionState, SessionOptions} from "./events.js" */
-/** @import {GatewayError, Limits, Participant, ServerMessage, Stability} from "./messages.js" */
-/** @import {SessionStarted, SessionUpdated, UtteranceAccepted} from "./messages.js" */
-/** @import {Utterance} from "./utterance.js" */
-/** @typedef {{text: string, lang: string, id?: string | undefined}} Said */
+/** @import {GatewayError, Limits, ServerMessage, SessionStarted, SessionUpdated, Stability} from "./messages.js" */
+/** @import {Said} from "./utterance_sender.js" */
 
-const RETRY_MS = 1_000;
-// Between the partials of one utterance: more than four a second nobody reads.
-const PARTIAL_MS = 250;
-// Cancels that may be told once more after a lost connection.
-const MOST_CANCELS = 32;
-const CANCELLED = { code: "cancelled", message: "The utterance was cancelled." };
 const ENDED = { code: "closed", message: "The session has ended." };
-const FULL = { code: "queue_full", message: "Too much waits to be sent." };
-const TOO_LARGE = { code: "message_too_large", message: "The text or its id is too long to be sent." };
-// Errors that answer nothing: a remark on an option that was left out, and news of the engine.
-const UNASKED = new Set(["unsupported_option", "engine_restarting"]);
-
-/**
- * How long to wait before sending again what was refused.
- * @param {GatewayError} error
- * @param {number} refusals In a row.
- */
-function delayMs(error, refusals) {
-  return jittered((error.retry_after_ms ?? RETRY_MS) * Math.min(2 ** (refusals - 1), 8));
-}
-
-/** @param {[string, Setting<any>][]} settings */
-function asked(settings) {
-  return Object.fromEntries(settings.map(([name, setting]) => [name, setting.ask()]));
-}
+// Errors that answer no message of this client: an option that the gateway does not know, and news of the engine.
+const UNSOLICITED = new Set(["unsupported_option", "engine_restarting"]);
 
 export class GatewayClient {
-  /** The others, by their public ids. @type {Map<string, Participant>} */
-  participants = new Map();
-
+  #participants = new Participants();
+  /** The others in the meeting, by their public ids. */
+  participants = this.#participants.others;
   #connection;
-  /** @type {Set<(event: ClientEvent) => void>} */
-  #listeners = new Set();
+  #emitter = new EventEmitter();
   /** @type {ConnectionState} */
   #state = "closed";
   #reason = "";
   #meeting;
-  #participant = "";
-  /** @type {Limits | null} */
-  #limits = null;
   #originals;
-  /** What a session is told, and may be told anew. */
   #settings;
-  #position = new Position();
-  #outgoing = new Outgoing();
-  /** Accepted utterances that are to be cancelled. @type {Map<string, true>} */
-  #cancels = new Map();
-  /** What was received last, if it was an error: what a close that follows is about. @type {GatewayError | null} */
+  #position = new LogPosition();
+  #utterances;
+  #pinger = new Pinger((message) => this.#connection.send(message));
+  /** The last message, if it was an error: a close that follows is explained by it. @type {GatewayError | null} */
   #lastError = null;
-  /** A `session.update` is not answered, or was refused and waits. */
-  #updating = false;
-  #refusals = 0;
-  #pinging = false;
-  #draining = false;
-  /** What is left to be said is said, then the session ends. @type {"no" | "wanted" | "sent"} */
+  #isDraining = false;
+  /** After `close`: what was said is sent (`wanted`), then `session.end` (`sent`). @type {"no" | "wanted" | "sent"} */
   #ending = "no";
-  #flushing = false;
-  /** What is being told, and what came of it meanwhile. @type {ClientEvent[]} */
-  #news = [];
+  #isFlushScheduled = false;
   /** @type {number | undefined} */
-  #starting;
+  #startTimer;
   /** @type {number | undefined} */
-  #again;
-  /** @type {number | undefined} */
-  #asking;
+  #endTimer;
 
   /**
-   * @param {string} url Of the stream: `ws://` or `wss://`.
+   * @param {string} url Address of the stream: `ws://` or `wss://`.
    * @param {SessionOptions} [options]
    */
   constructor(url, options = {}) {
     const { meeting = "", name = "", speaks = null, reads = [], stability = "live", originals = false } = options;
     this.#meeting = meeting;
     this.#originals = originals;
-    this.#settings = {
-      reads: new Setting(/** @type {readonly string[]} */ ([...reads])),
-      stability: new Setting(/** @type {Stability} */ (stability)),
-      speaks: new Setting(/** @type {string | null} */ (speaks)),
-      name: new Setting(/** @type {string} */ (name)),
-    };
+    this.#settings = new SessionSettings({ name, speaks, reads, stability });
+    this.#utterances = new UtteranceSender({
+      isOpen: () => this.#state === "open",
+      send: (message) => this.#connection.send(message),
+      emit: (event) => this.#emitter.emit(event),
+      flush: () => this.#flush(),
+    });
     this.#connection = new Connection(url, {
-      opening: () => this.#onOpening(),
+      opening: () => this.#enter("connecting"),
       opened: () => this.#sendStart(),
       received: (message) => this.#onMessage(message),
       probe: () => this.#probe(),
-      lost: (mayReturn) => this.#onLost(mayReturn),
+      lost: (mayReconnect) => this.#onLost(mayReconnect),
     });
   }
 
@@ -106,27 +72,27 @@ export class GatewayClient {
     return this.#state;
   }
 
-  /** Null before the first session started. */
+  /** What the gateway accepts. Null before the first session started. @returns {Limits | null} */
   get limits() {
-    return this.#limits;
+    return this.#utterances.limits;
   }
 
-  /** Empty before the first session started, unless it was given. */
+  /** The meeting's id. Empty before the first session started, unless it was given. */
   get meeting() {
     return this.#meeting;
   }
 
-  /** Its own public id; empty before the first session started. */
+  /** This client's public id. Empty before the first session started. */
   get participant() {
-    return this.#participant;
+    return this.#participants.own;
   }
 
   /** How many finals the gateway has not accepted yet. */
   get unsent() {
-    return this.#outgoing.waiting.length;
+    return this.#utterances.unsent;
   }
 
-  // What is wanted, and in force as soon as the gateway has taken it.
+  // The values that were asked for last. They are in force once the gateway has confirmed them.
 
   get name() {
     return this.#settings.name.wanted;
@@ -146,21 +112,20 @@ export class GatewayClient {
 
   /**
    * @param {(event: ClientEvent) => void} listener
-   * @returns {() => void} Ends it.
+   * @returns {() => void} Removes the listener.
    */
   listen(listener) {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#emitter.listen(listener);
   }
 
-  /** Connect, or try again now. Where there is a connection, find out whether it still is one. */
+  /** Connect, or try again now. If there is a connection, check that it is alive. */
   connect() {
     this.#connection.open();
   }
 
   /**
-   * End the session: what was said is sent, the gateway finishes what it accepted, and closes. Without a session, or
-   * called once more, it waits for nothing.
+   * End the session: send what was said, let the gateway finish what it accepted, and close. Without a session, or when
+   * called again, close at once.
    */
   close() {
     if (this.#state !== "open" || this.#ending !== "no") return this.#connection.close();
@@ -169,190 +134,109 @@ export class GatewayClient {
     this.#flush();
   }
 
-  /** Languages to translate into. @param {readonly string[]} reads */
+  /** Choose the languages to translate into. @param {readonly string[]} reads */
   read(reads) {
     this.#settings.reads.wanted = [...reads];
-    this.#flushSoon();
+    this.#scheduleFlush();
   }
 
-  /** What is shown of an utterance before it is final. @param {Stability} mode */
+  /** Choose what is shown of an utterance before it is final. @param {Stability} mode */
   setStability(mode) {
     this.#settings.stability.wanted = mode;
-    this.#flushSoon();
+    this.#scheduleFlush();
   }
 
-  /** What the others are told that this one speaks. @param {string | null} lang */
+  /** Choose the language that others see as spoken. @param {string | null} lang */
   speak(lang) {
     this.#settings.speaks.wanted = lang;
-    this.#flushSoon();
+    this.#scheduleFlush();
   }
 
-  /** Who this is, for the others. @param {string} name */
+  /** Choose the name that others see. @param {string} name */
   rename(name) {
     this.#settings.name.wanted = name;
-    this.#flushSoon();
+    this.#scheduleFlush();
   }
 
   /**
-   * What is believed to have been said so far. Of several that come fast the newest is sent; one that the gateway
-   * refuses is dropped.
-   * @param {Said} said `id`: of the utterance that this revises; without one it begins.
+   * Send what was said so far. If several come quickly, only the newest is sent. One that the gateway refuses is dropped.
+   * @param {Said} said `id`: the utterance to revise. Without one, a new utterance begins.
    * @returns {string} The utterance's id.
    */
-  partial({ text, lang, id }) {
-    this.#flushSoon();
-    return this.#outgoing.revise(text, lang, id);
+  partial(said) {
+    this.#scheduleFlush();
+    return this.#utterances.partial(said);
   }
 
   /**
-   * Say something. It is sent when what was said before was answered, and again until it is accepted or refused for
-   * good.
-   * @param {Said} said `id`: of the utterance that was begun with `partial`, or of one to be tried once more.
+   * Send a complete utterance, after those before it were answered, and again until it is accepted or refused for good.
+   * @param {Said} said `id`: an utterance that began with `partial`, or one to try again.
    * @returns {string} The utterance's id.
    */
-  final({ text, lang, id }) {
-    if (id !== undefined && this.#outgoing.find(id)?.final) return id;
-    const utterance = this.#outgoing.conclude(text, lang, id);
-    const full = this.#outgoing.find(utterance.id) === undefined;
-    if (!full && this.#ending === "no") {
-      this.#flushSoon();
-    } else {
-      // Not before the id is known that this is about.
-      queueMicrotask(() => this.#refuse(utterance, full ? FULL : ENDED));
-    }
-    return utterance.id;
+  final(said) {
+    if (this.#ending !== "no") return this.#utterances.final(said, ENDED);
+    this.#scheduleFlush();
+    return this.#utterances.final(said, null);
   }
 
   /**
-   * Stop translating an utterance. What is missing arrives as `translation.failed`. One that is not accepted is given
-   * up, and refused; everybody else who has seen it gets `utterance.cancelled`.
+   * Stop translating an utterance. Its missing translations arrive as `translation.failed`. An utterance that is not
+   * accepted yet is refused, and everybody who has seen it gets `utterance.cancelled`.
    * @param {string} id
    */
   cancel(id) {
-    const utterance = this.#outgoing.find(id);
-    if (utterance?.sent) {
-      if (!utterance.cancelled) this.#sendCancel(id);
-      utterance.cancelled = true;
-      return;
-    }
-    if (utterance === undefined || utterance.begun) {
-      this.#cancelLater(id);
-      if (this.#state === "open") this.#sendCancel(id);
-    }
-    if (utterance !== undefined) this.#refuse(utterance, CANCELLED);
-  }
-
-  /** Unless it is known to have come, the next connection is told. @param {string} id */
-  #cancelLater(id) {
-    this.#cancels.set(id, true);
-    forgetOldest(this.#cancels, MOST_CANCELS);
-  }
-
-  /** @param {string} id */
-  #sendCancel(id) {
-    this.#connection.send({ type: "utterance.cancel", id });
+    this.#utterances.cancel(id);
   }
 
   // ---- sending
 
   #sendStart() {
-    clearTimeout(this.#starting);
-    this.#starting = undefined;
-    const settings = asked(Object.entries(this.#settings));
+    clearTimeout(this.#startTimer);
+    this.#startTimer = undefined;
+    const settings = this.#settings.requestAll();
     const [meeting, resume] = [this.#meeting || null, this.#position.resume];
     this.#connection.send({ type: "session.start", meeting, ...settings, originals: this.#originals, resume });
   }
 
-  /** Send what is due once whoever calls has said all of it. */
-  #flushSoon() {
-    if (this.#flushing) return;
-    this.#flushing = true;
+  /** Send what is due after the current task, so that several changes become one message. */
+  #scheduleFlush() {
+    if (this.#isFlushScheduled) return;
+    this.#isFlushScheduled = true;
     queueMicrotask(() => {
-      this.#flushing = false;
+      this.#isFlushScheduled = false;
       this.#flush();
     });
   }
 
   #flush() {
-    if (this.#state !== "open" || this.#draining || this.#ending === "sent") return this.#tellWaiting();
-    if (this.#ending === "no" && this.#updates()) return;
-    const oldest = this.#outgoing.oldest;
-    if (oldest?.due) this.#sendFinal(oldest);
+    if (this.#state !== "open" || this.#isDraining || this.#ending === "sent") return this.#utterances.reportWaiting();
+    if (this.#ending === "no" && this.#sendSettings()) return;
+    const hasFinal = this.#utterances.sendFinal();
     if (this.#ending === "no") {
-      for (const utterance of this.#outgoing.revised()) this.#sendPartial(utterance);
-    } else if (oldest === undefined) {
+      this.#utterances.sendPartials();
+    } else if (!hasFinal) {
       this.#ending = "sent";
       this.#connection.send({ type: "session.end" });
     }
   }
 
-  /** Of each final once. */
-  #tellWaiting() {
-    for (const utterance of this.#outgoing.waiting) {
-      if (utterance.sent || utterance.queued) continue;
-      utterance.queued = true;
-      const { id, lang, text } = utterance;
-      this.#emit({ type: "utterance.queued", id, lang, text });
-    }
-  }
-
-  /** @returns {boolean} Whether the session goes on over another connection, to be told what no update tells. */
-  #updates() {
-    const { name, ...others } = this.#settings;
-    if (name.differs || (others.speaks.differs && this.speaks === null)) {
-      this.#disconnected();
+  /** @returns {boolean} Whether the session continues on a new connection, to change what no update can. */
+  #sendSettings() {
+    if (this.#settings.needRestart) {
+      this.#onDisconnected();
       this.#connection.replace();
       return true;
     }
-    const changed = Object.entries(others).filter(([, setting]) => setting.differs);
-    if (changed.length > 0 && !this.#updating) {
-      this.#updating = true;
-      this.#connection.send({ type: "session.update", ...asked(changed) });
-    }
+    const changed = this.#settings.requestChanged();
+    if (changed !== null) this.#connection.send({ type: "session.update", ...changed });
     return false;
   }
 
-  /** @param {Utterance} utterance */
-  #sendPartial(utterance) {
-    utterance.sendPartial(PARTIAL_MS, () => this.#flush());
-    this.#sendRevision("utterance.partial", utterance);
-  }
-
-  /** @param {Utterance} utterance */
-  #sendFinal(utterance) {
-    utterance.sent = true;
-    if (this.#sendRevision("utterance.final", utterance)) return;
-    this.#refuse(utterance, TOO_LARGE);
-    this.#flush();
-  }
-
-  /**
-   * @param {"utterance.partial" | "utterance.final"} type
-   * @param {Utterance} utterance
-   * @returns {boolean} Whether the gateway could say whose it is, should it refuse it.
-   */
-  #sendRevision(type, { id, rev, text, lang }) {
-    const message = { type, id, rev, text, lang };
-    const bytes = new TextEncoder().encode(JSON.stringify(message)).length;
-    if (this.#limits !== null && (bytes > this.#limits.message_bytes || [...id].length > this.#limits.id_chars)) {
-      return false;
-    }
-    this.#connection.send(message);
-    return true;
-  }
-
+  /** The gateway must answer, or the connection is lost. */
   #probe() {
-    if (this.#state !== "open") {
-      // Unless it is on its way.
-      if (this.#starting !== undefined) this.#sendStart();
-      return;
-    }
-    this.#ping();
-  }
-
-  #ping() {
-    this.#pinging = true;
-    this.#connection.send({ type: "ping", nonce: "" });
+    if (this.#state === "open") this.#pinger.ping();
+    // A start that the gateway refused for the moment is sent again; any other is still to be answered.
+    else if (this.#startTimer !== undefined) this.#sendStart();
   }
 
   // ---- receiving
@@ -361,263 +245,145 @@ export class GatewayClient {
   #onMessage(message) {
     this.#lastError = message.type === "error" ? message : null;
     if (message.type === "session.started") return this.#onStarted(message);
-    if (!this.#position.isNews(message)) return;
+    if (!this.#position.isNew(message)) return;
     switch (message.type) {
       case "session.updated":
         return this.#onUpdated(message);
       case "session.draining":
-        this.#draining = true;
+        this.#isDraining = true;
         break;
       case "participant.joined":
       case "participant.updated":
-        this.#meet(message);
+        this.#participants.add(message);
         break;
       case "participant.left":
-        this.participants.delete(message.participant);
+        this.#participants.remove(message.participant);
         break;
       case "utterance.accepted":
-        return this.#onAccepted(message);
+        if (!this.#utterances.onAccepted(message.id)) return;
+        this.#emitter.emit(message);
+        return this.#flush();
       case "caption":
-        if (message.participant === this.#participant) this.#outgoing.find(message.utterance)?.captioned(message.rev);
+        if (message.participant === this.participant) this.#utterances.onCaption(message.utterance, message.rev);
         break;
       case "translation.failed":
       case "utterance.cancelled":
-        if (message.participant === this.#participant) this.#cancels.delete(message.utterance);
+        if (message.participant === this.participant) this.#utterances.onCancelled(message.utterance);
         break;
       case "error":
         return this.#onError(message);
       case "pong":
-        this.#pinging = false;
+        this.#pinger.onPong();
         break;
     }
-    // Also whatever a newer gateway may have to say.
-    this.#emit(message);
+    // Messages of a newer gateway that this client does not know are passed on, too.
+    this.#emitter.emit(message);
   }
 
   /** @param {SessionStarted} message */
   #onStarted(message) {
     this.#position.started(message);
-    this.#connection.proven();
-    for (const setting of Object.values(this.#settings)) setting.take();
-    this.#limits = message.limits;
+    this.#connection.sessionStarted();
+    this.#settings.confirm();
+    this.#utterances.limits = message.limits;
     this.#meeting = message.meeting;
-    const before = [...this.participants.values()];
-    if (this.#participant && this.#participant !== message.participant) {
-      const { name, speaks, reads } = this;
-      before.push({ participant: this.#participant, name, speaks, reads: [...reads] });
-    }
-    this.#participant = message.participant;
-    this.participants.clear();
-    for (const other of message.participants) this.#meet(other);
-    this.#emit(message);
-    for (const gone of before) {
-      if (!this.participants.has(gone.participant)) this.#emit({ ...gone, type: "participant.left" });
-    }
+    const { name, speaks, reads } = this;
+    const gone = this.#participants.start(message, { name, speaks, reads: [...reads] });
+    this.#emitter.emit(message);
+    for (const participant of gone) this.#emitter.emit({ ...participant, type: "participant.left" });
     this.#enter("open");
-    if (message.recovered === true) {
-      for (const id of this.#cancels.keys()) this.#sendCancel(id);
-    } else {
-      this.#cancels.clear();
-    }
-    this.#ping(); // its answer is behind all that was missed
+    this.#utterances.onSessionStarted(message.recovered === true);
+    this.#pinger.ping(); // its answer comes after everything that was missed
     this.#flush();
-  }
-
-  /** @param {Participant} other */
-  #meet({ participant, name, speaks, reads }) {
-    this.participants.set(participant, { participant, name, speaks, reads });
   }
 
   /** @param {SessionUpdated} message */
   #onUpdated(message) {
-    for (const setting of Object.values(this.#settings)) setting.take();
-    this.#updated();
-    this.#emit(message);
-    this.#flush();
-  }
-
-  #updated() {
-    clearTimeout(this.#again);
-    this.#updating = false;
-    this.#refusals = 0;
-  }
-
-  /** @param {UtteranceAccepted} message */
-  #onAccepted(message) {
-    const utterance = this.#outgoing.find(message.id);
-    // One that is accepted already is acknowledged again when it was sent twice, or when the log is replayed.
-    if (!utterance?.final) return;
-    this.#outgoing.accept(utterance);
-    if (utterance.cancelled) this.#cancelLater(message.id);
-    this.#emit(message);
+    this.#settings.confirm();
+    this.#settings.endUpdate();
+    this.#emitter.emit(message);
     this.#flush();
   }
 
   /** @param {GatewayError} error */
   #onError(error) {
-    if (error.utterance) return this.#onUtteranceRefused(error.utterance, error);
+    if (error.utterance) return this.#utterances.onRefused(error.utterance, error);
     if (this.#state !== "open") return this.#onStartRefused(error);
-    if (UNASKED.has(error.code)) return this.#emit(error);
-    const pinged = error.code === "rate_limited" && this.#pinging;
-    if (pinged) {
-      this.#pinging = false;
-      this.#asking = setTimeout(() => this.#ping(), delayMs(error, 1));
-    }
-    // Of whom it is nobody can tell; asked for twice does no harm.
-    if (this.#updating) return this.#onUpdateRefused(error);
+    if (UNSOLICITED.has(error.code)) return this.#emitter.emit(error);
+    const isPingRefused = this.#pinger.onError(error);
+    // The error does not say which message it answers. It does no harm to send both again.
+    if (this.#settings.isUpdating) return this.#onUpdateRefused(error);
     if (error.code === "rate_limited" && this.#ending === "sent") {
-      this.#again = setTimeout(() => {
+      this.#endTimer = setTimeout(() => {
         this.#ending = "wanted";
         this.#flush();
-      }, delayMs(error, 1));
-    } else if (!pinged) {
-      this.#emit(error);
+      }, retryDelayMs(error));
+    } else if (!isPingRefused) {
+      this.#emitter.emit(error);
     }
   }
 
   /** @param {GatewayError} error */
   #onUpdateRefused(error) {
-    if (error.retryable) {
-      for (const setting of Object.values(this.#settings)) setting.drop();
-      this.#refusals += 1;
-      clearTimeout(this.#again);
-      this.#again = setTimeout(() => {
-        this.#updating = false;
-        this.#flush();
-      }, delayMs(error, this.#refusals));
-      return;
-    }
-    this.#refuseSettings(error);
-    this.#updated();
-    this.#emit(error);
+    if (error.retryable) return this.#settings.retryUpdate(error, () => this.#flush());
+    this.#settings.refuse(error);
+    this.#settings.endUpdate();
+    this.#emitter.emit(error);
     this.#flush();
-  }
-
-  /**
-   * @param {GatewayError} error
-   * @returns {boolean} Whether it is of use to ask again.
-   */
-  #refuseSettings(error) {
-    const all = Object.entries(this.#settings);
-    const named = all.filter(([name]) => error.field?.startsWith(name));
-    const refused = (named.length ? named : all).map(([, setting]) => setting.refuse());
-    for (const [, setting] of all) setting.drop();
-    return refused.includes(true);
-  }
-
-  /**
-   * @param {string} id
-   * @param {GatewayError} error
-   */
-  #onUtteranceRefused(id, error) {
-    const utterance = this.#outgoing.find(id);
-    if (utterance === undefined) {
-      // About a cancel. That there was nothing left to cancel is no news to anybody.
-      if (this.#cancels.delete(id) && error.retryable) setTimeout(() => this.cancel(id), delayMs(error, 1));
-    } else if (utterance.refusePartial()) {
-      // Of a partial nobody needs to hear. Should it have been the final behind it, sending that again tells: it does
-      // no harm where it was taken.
-      if (!utterance.sent || utterance.cancelled) return;
-      utterance.sent = false;
-      this.#flush();
-    } else if (utterance.sent && error.retryable && !utterance.cancelled) {
-      utterance.refusals += 1;
-      utterance.postpone(delayMs(error, utterance.refusals), () => this.#flush());
-    } else if (utterance.sent) {
-      this.#refuse(utterance, utterance.cancelled ? CANCELLED : error);
-      this.#flush();
-    }
   }
 
   /** @param {GatewayError} error */
   #onStartRefused(error) {
     if (!error.retryable) {
-      const useful = this.#refuseSettings(error);
-      this.#emit(error);
-      return useful ? this.#sendStart() : this.#connection.close();
+      const canStart = this.#settings.refuse(error);
+      this.#emitter.emit(error);
+      return canStart ? this.#sendStart() : this.#connection.close();
     }
-    // A draining gateway closes right after this; then there is nothing left to retry on.
+    // A draining gateway closes the connection next. There is no point in trying again on it.
     if (error.code === "draining") return;
     this.#enter("loading", error);
-    this.#starting = setTimeout(() => this.#sendStart(), jittered(error.retry_after_ms ?? RETRY_MS));
+    this.#startTimer = setTimeout(() => this.#sendStart(), retryDelayMs(error));
   }
 
   // ---- the connection
 
-  #onOpening() {
+  /** What was sent over the lost connection may not have arrived. */
+  #onDisconnected() {
+    clearTimeout(this.#startTimer);
+    clearTimeout(this.#endTimer);
+    this.#pinger.onDisconnected();
+    this.#isDraining = false;
     this.#lastError = null;
-    this.#enter("connecting");
+    this.#settings.endUpdate();
+    this.#settings.withdraw();
+    this.#utterances.onDisconnected();
   }
 
-  /** What was on its way over a connection may not have arrived. */
-  #disconnected() {
-    clearTimeout(this.#starting);
-    clearTimeout(this.#asking);
-    this.#updated();
-    this.#pinging = this.#draining = false;
-    for (const setting of Object.values(this.#settings)) setting.drop();
-    for (const utterance of this.#outgoing.all()) {
-      utterance.lose();
-      if (!utterance.cancelled) continue;
-      this.#cancelLater(utterance.id); // it may have been accepted
-      this.#refuse(utterance, CANCELLED);
-    }
-  }
-
-  /** @param {boolean} mayReturn */
-  #onLost(mayReturn) {
-    const why = this.#lastError;
-    this.#disconnected();
-    if (mayReturn) {
-      this.#connection.openLater(why?.retry_after_ms ?? 0);
-      this.#enter("reconnecting", why);
+  /** @param {boolean} mayReconnect */
+  #onLost(mayReconnect) {
+    const error = this.#lastError;
+    this.#onDisconnected();
+    if (mayReconnect) {
+      this.#connection.openLater(error?.retry_after_ms ?? 0);
+      this.#enter("reconnecting", error);
       return this.#flush();
     }
     this.#ending = "no";
-    this.#position.end();
-    for (const setting of Object.values(this.#settings)) setting.end();
-    this.#cancels.clear();
-    const ended = { ...ENDED, ...(why && { message: why.message }) };
-    for (const utterance of this.#outgoing.all()) this.#refuse(utterance, ended);
-    this.#enter("closed", why);
-  }
-
-  // ---- what is told
-
-  /**
-   * @param {Utterance} utterance
-   * @param {{code: string, message: string}} why
-   */
-  #refuse(utterance, { code, message }) {
-    this.#outgoing.forget(utterance);
-    this.#emit({ type: "utterance.refused", id: utterance.id, code, message });
+    this.#position.endSession();
+    this.#settings.endSession();
+    this.#utterances.onSessionEnded({ ...ENDED, ...(error && { message: error.message }) });
+    this.#enter("closed", error);
   }
 
   /**
    * @param {ConnectionState} state
-   * @param {GatewayError | null} [why]
+   * @param {GatewayError | null} [error] What caused it.
    */
-  #enter(state, why = null) {
-    const reason = why?.message ?? "";
+  #enter(state, error = null) {
+    const reason = error?.message ?? "";
     if (this.#state === state && this.#reason === reason) return;
     this.#state = state;
     this.#reason = reason;
-    this.#emit({ type: "state", state, reason, code: why?.code ?? "", field: why?.field ?? "" });
-  }
-
-  /** What comes of an event while it is told is told behind it, to everybody. @param {ClientEvent} news */
-  #emit(news) {
-    if (this.#news.push(news) > 1) return;
-    for (let event = this.#news[0]; event !== undefined; event = this.#news[0]) {
-      for (const listener of [...this.#listeners]) {
-        try {
-          listener(event);
-        } catch (error) {
-          // A listener's mistake is not to cost the others what they are owed.
-          reportError(error);
-        }
-      }
-      this.#news.shift();
-    }
+    this.#emitter.emit({ type: "state", state, reason, code: error?.code ?? "", field: error?.field ?? "" });
   }
 }

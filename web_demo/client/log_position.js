@@ -1,54 +1,54 @@
-// Where a session is in its meeting's log, and which publications were received. Knows epochs, offsets and what makes
-// a publication the same; must not know connections.
+// The session's position in its meeting's event log, and the publications it has received. Recognises repeated ones;
+// must not know connections.
 
-import { forgetOldest } from "./evict_oldest.js";
+import { evictOldest } from "./evict_oldest.js";
 
 /** @import {ServerMessage, SessionStarted} from "./messages.js" */
 
-// Publications that are recognised when they come again.
-const REMEMBERED = 4_096;
+// How many publications are recognised when they are repeated.
+const MAX_RECEIVED = 4_096;
 
-export class Position {
+export class LogPosition {
   #session = "";
   #epoch = "";
   #offset = 0;
-  /** Publication → revision. @type {Map<string, number>} */
+  /** Publication → its newest revision. @type {Map<string, number>} */
   #received = new Map();
 
-  /** What a session is resumed with; null where there is none. */
+  /** What `session.start` needs to resume the session; null if there is none. */
   get resume() {
     return this.#session === "" ? null : { session: this.#session, epoch: this.#epoch, offset: this.#offset };
   }
 
   /** @param {SessionStarted} message */
   started({ session, epoch, offset, recovered }) {
-    // A new start may lie before the old position: what follows it is to be received from there.
+    // A session that was not recovered may start before the old position.
     this.#offset = recovered === true && epoch === this.#epoch ? Math.max(this.#offset, offset) : offset;
     this.#session = session;
     this.#epoch = epoch;
   }
 
-  /** The session is over. What was received stays known. */
-  end() {
+  /** The session has ended. Publications received in it are still recognised. */
+  endSession() {
     this.#session = "";
   }
 
   /**
    * @param {ServerMessage} message
-   * @returns {boolean} Whether it is no publication that was received before, nor what became of one.
+   * @returns {boolean} False if it repeats a publication, or is a delta of a translation that is final already.
    */
-  isNews(message) {
+  isNew(message) {
     if ("offset" in message && message.offset !== null) this.#offset = Math.max(this.#offset, message.offset);
     switch (message.type) {
       case "caption":
-        return this.#note(message, "caption", message.final);
+        return this.#receive(message, "caption", message.final);
       case "translation.delta":
-        return this.#note(message, `final ${message.lang}`, false);
+        return this.#receive(message, `final ${message.lang}`, false);
       case "translation.final":
-        return this.#note(message, `final ${message.lang}`, true);
+        return this.#receive(message, `final ${message.lang}`, true);
       case "translation.failed":
-        // What failed may be tried again, and fail again, under the same revision.
-        return this.#note(message, `failed ${message.lang} ${this.#epoch} ${message.offset}`, true);
+        // A failed translation may be tried again, and fail again, under the same revision.
+        return this.#receive(message, `failed ${message.lang} ${this.#epoch} ${message.offset}`, true);
       default:
         return true;
     }
@@ -56,16 +56,16 @@ export class Position {
 
   /**
    * @param {{participant: string, utterance: string, rev: number}} message
-   * @param {string} what
+   * @param {string} kind What it says about the utterance.
    * @param {boolean} isPublication
    */
-  #note({ participant, utterance, rev }, what, isPublication) {
-    const key = JSON.stringify([participant, utterance, what]);
-    const isNews = rev > (this.#received.get(key) ?? -1);
-    if (isNews && isPublication) {
+  #receive({ participant, utterance, rev }, kind, isPublication) {
+    const key = JSON.stringify([participant, utterance, kind]);
+    const isNew = rev > (this.#received.get(key) ?? -1);
+    if (isNew && isPublication) {
       this.#received.set(key, rev);
-      forgetOldest(this.#received, REMEMBERED);
+      evictOldest(this.#received, MAX_RECEIVED);
     }
-    return isNews;
+    return isNew;
   }
 }

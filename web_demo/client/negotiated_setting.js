@@ -1,62 +1,63 @@
-// Something that a session is told and may refuse: what is wanted, what was asked for, and what is in force. Must not
+// One setting of a session, which the gateway may refuse: the wanted, the requested and the confirmed value. Must not
 // know messages.
 
 /**
  * @param {unknown} one
  * @param {unknown} other
  */
-function same(one, other) {
+function isEqual(one, other) {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
 /** @template T A value, or a list of values. */
-export class Setting {
-  /** @type {{value: T} | null} */
-  #asked = null;
-  /** Nothing before the first session. @type {{value: T} | null} */
-  #inForce = null;
+export class NegotiatedSetting {
+  /** Sent to the gateway and not answered yet. @type {{value: T} | null} */
+  #requested = null;
+  /** In force; null before the first session. @type {{value: T} | null} */
+  #confirmed = null;
 
   /** @param {T} wanted */
   constructor(wanted) {
     this.wanted = wanted;
   }
 
-  /** Whether the session is to be told. */
-  get differs() {
-    return this.#inForce === null || !same(this.wanted, this.#inForce.value);
+  /** Whether the wanted value still has to be requested. */
+  get isChanged() {
+    return this.#confirmed === null || !isEqual(this.wanted, this.#confirmed.value);
   }
 
-  /** @returns {T} What the session is told. */
-  ask() {
-    this.#asked = { value: this.wanted };
+  /** @returns {T} The value to send. */
+  request() {
+    this.#requested = { value: this.wanted };
     return this.wanted;
   }
 
-  /** What was asked for is in force. */
-  take() {
-    this.#inForce = this.#asked ?? this.#inForce;
-    this.#asked = null;
+  /** The gateway took the requested value. */
+  confirm() {
+    this.#confirmed = this.#requested ?? this.#confirmed;
+    this.#requested = null;
   }
 
-  /** What was asked for may be asked for again. */
-  drop() {
-    this.#asked = null;
+  /** The request was not answered; it may be sent again. */
+  withdraw() {
+    this.#requested = null;
   }
 
-  /** The session is over: whether the next one takes it is not known. */
-  end() {
-    this.#inForce = null;
+  /** The session has ended. The next one may refuse the value. */
+  endSession() {
+    this.#confirmed = null;
   }
 
   /**
-   * What was asked for is not wanted any more.
-   * @returns {boolean} Whether there is something else to ask for, or to be content with.
+   * The gateway refused the requested value: go back to the confirmed one, unless another value is wanted by now.
+   * @returns {boolean} Whether there is a different value to go on with.
    */
   refuse() {
-    const asked = this.#asked;
-    this.#asked = null;
-    if (asked === null || this.#inForce === null || same(asked.value, this.#inForce.value)) return false;
-    if (same(asked.value, this.wanted)) this.wanted = this.#inForce.value;
+    const requested = this.#requested;
+    this.#requested = null;
+    if (requested === null || this.#confirmed === null) return false;
+    if (isEqual(requested.value, this.#confirmed.value)) return false;
+    if (isEqual(requested.value, this.wanted)) this.wanted = this.#confirmed.value;
     return true;
   }
 }

@@ -1,17 +1,18 @@
-// What this client says, until the gateway has accepted it: what is being said, and what was said, oldest first. Knows
-// what is next; must not know messages.
+// The utterances of this client that the gateway has not accepted: those that are still being said, and the finals,
+// oldest first. Knows which one is next; must not know messages.
 
-import { forgetOldest } from "./evict_oldest.js";
+import { evictOldest } from "./evict_oldest.js";
 import { Utterance } from "./utterance.js";
 
-// What is said while there is no connection; beyond that the newest is refused, so that what was taken stays whole.
-const MOST_FINALS = 1_000;
-// Begun and never finished: those begun first are given up.
-const MOST_OPEN = 100;
-// Accepted utterances that are recognised when they are said again.
-const REMEMBERED = 1_000;
+// How many finals can wait while there is no connection. The next one is refused, so that those before it stay complete
+// and in order.
+const MAX_FINALS = 1_000;
+// How many utterances can be unfinished. The oldest is dropped.
+const MAX_OPEN = 100;
+// How many accepted utterances are recognised when they are said again.
+const MAX_ACCEPTED = 1_000;
 
-export class Outgoing {
+export class UtteranceQueue {
   /** @type {Map<string, Utterance>} */
   #open = new Map();
   /** @type {Map<string, Utterance>} */
@@ -28,20 +29,17 @@ export class Outgoing {
     return [...this.#finals.values(), ...this.#open.values()];
   }
 
-  /**
-   * Of the finals; none is sent behind it until it is answered, so that none overtakes it.
-   * @returns {Utterance | undefined}
-   */
+  /** The oldest final. @returns {Utterance | undefined} */
   get oldest() {
     return this.#finals.values().next().value;
   }
 
   /** The finals that are not accepted. */
-  get waiting() {
+  get finals() {
     return [...this.#finals.values()];
   }
 
-  /** What is being said and has a text that was not sent. */
+  /** Unfinished utterances with a text that is due to be sent. */
   revised() {
     return [...this.#open.values()].filter((utterance) => utterance.due);
   }
@@ -53,12 +51,12 @@ export class Outgoing {
    * @returns {string} The utterance's id.
    */
   revise(text, lang, id) {
-    // What a recogniser may still have to say of an utterance that is final is late.
+    // A speech recogniser may revise an utterance that is final already. That comes too late.
     if (id !== undefined && (this.#finals.has(id) || this.#accepted.has(id))) return id;
-    const utterance = this.#begun(id);
+    const utterance = this.#findOpen(id);
     utterance.revise(text, lang);
     this.#open.set(utterance.id, utterance);
-    forgetOldest(this.#open, MOST_OPEN);
+    evictOldest(this.#open, MAX_OPEN);
     return utterance.id;
   }
 
@@ -66,35 +64,35 @@ export class Outgoing {
    * @param {string} text
    * @param {string} lang
    * @param {string | undefined} id
-   * @returns {Utterance} Where there is no room for it, it is not kept.
+   * @returns {Utterance} If the queue is full, it is not in it.
    */
   conclude(text, lang, id) {
-    const utterance = this.#begun(id);
-    this.forget(utterance);
-    // An accepted one that is said once more is the same revision.
+    const utterance = this.#findOpen(id);
+    this.remove(utterance);
+    // An accepted utterance that is said again keeps its revision.
     utterance.rev = Math.max(utterance.rev, (this.#accepted.get(utterance.id) ?? 0) - 1);
     utterance.conclude(text, lang);
-    if (this.#finals.size < MOST_FINALS) this.#finals.set(utterance.id, utterance);
+    if (this.#finals.size < MAX_FINALS) this.#finals.set(utterance.id, utterance);
     return utterance;
   }
 
   /** @param {Utterance} utterance */
   accept(utterance) {
-    this.forget(utterance);
+    this.remove(utterance);
     this.#accepted.delete(utterance.id);
     this.#accepted.set(utterance.id, utterance.rev);
-    forgetOldest(this.#accepted, REMEMBERED);
+    evictOldest(this.#accepted, MAX_ACCEPTED);
   }
 
   /** @param {Utterance} utterance */
-  forget(utterance) {
-    utterance.hurry();
+  remove(utterance) {
+    utterance.stopWaiting();
     this.#open.delete(utterance.id);
     this.#finals.delete(utterance.id);
   }
 
-  /** @param {string | undefined} id */
-  #begun(id) {
+  /** An unfinished utterance, or a new one. @param {string | undefined} id */
+  #findOpen(id) {
     return (id === undefined ? undefined : this.#open.get(id)) ?? new Utterance(id);
   }
 }

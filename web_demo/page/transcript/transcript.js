@@ -1,7 +1,7 @@
 // What was said in the meeting, and its translations, put together from what the client hears. Knows the messages and
 // what each of them may change; must not know the page.
 
-import { forgetOldest } from "../../client/evict_oldest.js";
+import { evictOldest } from "../../client/evict_oldest.js";
 
 /** @typedef {import("../../client/events.js").ClientEvent} ClientEvent */
 /** @typedef {import("../../client/messages.js").Caption} Caption */
@@ -331,7 +331,7 @@ export class Transcript {
   #onRefused(id, code, message) {
     if (code === "cancelled") {
       this.#givenUp.set(`${this.#self}/${id}`, true);
-      forgetOldest(this.#givenUp, MOST_GIVEN_UP);
+      evictOldest(this.#givenUp, MOST_GIVEN_UP);
     }
     for (const entry of this.#ownEntries(id)) {
       if (code === "cancelled" && (entry.unsent || !isSaid(entry))) {

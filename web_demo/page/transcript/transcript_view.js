@@ -1,7 +1,7 @@
 // The transcript on the page: a row for each utterance, a column for each language, the newest at the end. Knows where
 // the reader is in it; must not know the connection.
 
-import { forgetOldest } from "../../client/evict_oldest.js";
+import { evictOldest } from "../../client/evict_oldest.js";
 import { button, element } from "../ui/dom.js";
 import { direction, ownName } from "../ui/languages.js";
 import { AS_SPOKEN, UtteranceRow, put } from "./utterance_row.js";
@@ -172,7 +172,7 @@ export class TranscriptView {
     }
     this.#voices.delete(participant);
     this.#voices.set(participant, voice);
-    forgetOldest(this.#voices, MOST_VOICES);
+    evictOldest(this.#voices, MOST_VOICES);
     return voice;
   }
 
