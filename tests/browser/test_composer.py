@@ -31,7 +31,7 @@ _SET_UP = """async ({ reads, demo }) => {
     client.listen((event) => heard.push(event));
     window.composer = new Composer({
         client,
-        object: (words) => objections.push(words),
+        onProblem: (words) => objections.push(words),
         onLang: (lang) => spoken.push(lang),
     });
     document.getElementById("main").append(composer.element);
@@ -546,7 +546,7 @@ async def test_languages_get_the_region_that_recognisers_want(open_composer: Ope
     async with open_composer(locale="en-GB") as composer:
         page: Page = composer.page
         regional = await page.evaluate(
-            "async (tags) => tags.map((await import('/page/speaking/microphone.js')).regional)", tags
+            "async (tags) => tags.map((await import('/page/speaking/microphone.js')).regionalTag)", tags
         )
     assert regional == [
         *("en-GB", "ja-JP", "es-ES", "de-DE", "fr-FR", "zh-CN", "zh-TW", "ko-KR", "pt-BR", "ar-EG", "tlh"),

@@ -1,4 +1,4 @@
-// Where the page begins: which of its two views the address asks for. Knows the address; must not know the views.
+// The first script of the page: starts the view that the address asks for. Must not know the views.
 
 const query = new URLSearchParams(location.search);
 const streamUrl = new URL("./v1/stream", document.baseURI);
@@ -10,8 +10,8 @@ if (query.get("view") === "captions") {
   startCaptions({ host: document.body, streamUrl: streamUrl.href, query });
 } else {
   document.documentElement.dataset.view = "meeting";
-  const { enterMeeting } = await import("./meeting/start_meeting.js");
-  enterMeeting({ streamUrl: streamUrl.href, query });
+  const { startMeeting } = await import("./meeting/start_meeting.js");
+  startMeeting({ streamUrl: streamUrl.href, query });
 }
 
 export {};

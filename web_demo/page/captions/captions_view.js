@@ -1,76 +1,34 @@
-// Captions alone, for a wall screen or over a video: no controls, nothing of the page around them. Knows the address's
-// parameters and the newest captions; must not know the meeting page.
+// The captions view, for wall screens and video overlays: captions and nothing else. Must not know the meeting page.
 
 import { GatewayClient } from "../../client/gateway_client.js";
-import { element } from "../ui/dom.js";
-import { direction } from "../ui/languages.js";
 import { Transcript } from "../transcript/transcript.js";
+import { element } from "../ui/dom.js";
+import { textDirection } from "../ui/languages.js";
+import { captionLanguages, captionOptions } from "./caption_options.js";
 
 /** @typedef {import("../../client/messages.js").Stability} Stability */
-/** @typedef {import("../transcript/transcript.js").Entry} Entry */
+/** @typedef {import("../transcript/entry.js").Entry} Entry */
+/** @typedef {import("./caption_options.js").CaptionOptions} CaptionOptions */
 
-/**
- * What the address may ask for: the default, what is allowed, and that in words.
- * @satisfies {Record<string, [string, RegExp, string]>}
- */
-const PARAMETERS = {
-  meeting: ["", /^[\w.~-]{1,64}$/, "the id of a meeting"],
-  lang: ["", /^[a-z]{2,3}(-[a-z\d]+)*(,[a-z]{2,3}(-[a-z\d]+)*)*$/i, "a language, or several, such as ja,en"],
-  lines: ["2", /^[1-6]$/, "a number from 1 to 6"],
-  size: ["2.25", /^([1-9]\d?(\.\d+)?|0\.[1-9]\d*)(rem)?$/, "a size in rem, such as 2.25"],
-  align: ["left", /^(left|center)$/, "left or center"],
-  position: ["bottom", /^(bottom|top)$/, "bottom or top"],
-  stability: ["stable", /^(stable|live|final)$/, "stable, live or final"],
-  names: ["1", /^[01]$/, "1 or 0"],
-  original: ["0", /^[01]$/, "0 or 1"],
-  box: ["60", /^(\d\d?|100)$/, "a number from 0 to 100"],
-  linger: ["0", /^\d{1,4}(\.\d+)?$/, "a number of seconds"],
-};
-
-// Nobody stands at a wall screen to try again.
+// At a wall screen nobody can click to try again.
 const RETRY_MS = 30_000;
-// Errors that come again however often the same is asked for. Limits are also those of what others do.
-const FOR_GOOD = /^(unsupported|invalid)_/;
-
-/** @typedef {Record<keyof typeof PARAMETERS, string>} Options */
-
-/**
- * @param {URLSearchParams} query
- * @returns {[Options, string[]]} And what is wrong.
- */
-function optionsOf(query) {
-  /** @type {string[]} */
-  const wrong = [];
-  const options = Object.entries(PARAMETERS).map(([name, [fallback, allowed, words]]) => {
-    const value = query.get(name) ?? fallback;
-    if (!allowed.test(value)) wrong.push(`“${name}” ${value ? "has to be" : "is missing:"} ${words}.`);
-    return [name, value];
-  });
-  return [Object.fromEntries(options), wrong];
-}
-
-/**
- * The gateway looks at the region for Chinese alone.
- * @param {string} tag
- */
-function known(tag) {
-  return /^zh-(tw|hk|hant)/.test(tag) ? "zh-hant" : (tag.split("-")[0] ?? tag);
-}
+// Errors that do not go away. Others do: even a limit may have been reached because of other people.
+const PERMANENT_ERROR = /^(unsupported|invalid)_/;
 
 /** The newest captions in one language. */
-class Block {
+class CaptionsBlock {
   #lang;
   #options;
   #entries;
-  /** What is on the screen. @type {Map<string, HTMLElement>} */
+  /** The captions on the screen, by their entries' keys. @type {Map<string, HTMLElement>} */
   #lines = new Map();
-  /** What has faded. @type {Set<string>} */
-  #past = new Set();
-  #fading = 0;
+  /** Keys of entries whose captions have faded. @type {Set<string>} */
+  #faded = new Set();
+  #fadeTimer = 0;
 
   /**
    * @param {string} lang
-   * @param {Options} options
+   * @param {CaptionOptions} options
    * @param {ReadonlyMap<string, Entry>} entries
    */
   constructor(lang, options, entries) {
@@ -84,34 +42,34 @@ class Block {
   draw() {
     /** @type {[string, HTMLElement][]} */
     const lines = [];
-    let finished = true;
+    let isFinal = true;
     for (const entry of [...this.#entries.values()].reverse()) {
       if (lines.length === Number(this.#options.lines)) break;
-      const [text, whole] = this.#textOf(entry);
-      if (text === "" || this.#past.has(entry.key)) continue;
-      finished &&= whole;
+      const [text, isComplete] = this.#textOf(entry);
+      if (text === "" || this.#faded.has(entry.key)) continue;
+      isFinal &&= isComplete;
       const line = this.#lines.get(entry.key) ?? element("div", "caption");
       this.#write(line, entry, text);
       lines.unshift([entry.key, line]);
     }
-    if (lines.length === 0 && this.element.classList.contains("faded")) return; // what has faded fades on
+    if (lines.length === 0 && this.element.classList.contains("faded")) return; // let it fade
     this.#lines = new Map(lines);
     this.element.classList.remove("faded");
     this.element.replaceChildren(...this.#lines.values());
-    clearTimeout(this.#fading);
+    clearTimeout(this.#fadeTimer);
     const linger = Number(this.#options.linger);
-    if (finished && linger > 0) this.#fading = setTimeout(() => this.#fade(), linger * 1000);
+    if (isFinal && linger > 0) this.#fadeTimer = setTimeout(() => this.#fade(), linger * 1000);
   }
 
   #fade() {
     const keys = [...this.#entries.keys()];
-    this.#past = new Set(keys.filter((key) => this.#past.has(key) || this.#lines.has(key)));
+    this.#faded = new Set(keys.filter((key) => this.#faded.has(key) || this.#lines.has(key)));
     this.element.classList.add("faded");
   }
 
   /**
    * @param {Entry} entry
-   * @returns {[string, boolean]} What is to be seen of it, and whether that is the last word.
+   * @returns {[string, boolean]} The text to show, and whether it is final.
    */
   #textOf({ lang, text, final, cells }) {
     const { stability } = this.#options;
@@ -128,30 +86,30 @@ class Block {
    * @param {string} text
    */
   #write(line, { speaker, lang, text: spoken }, text) {
-    const shown = [words(text, this.#lang, "", this.#options.names === "1" ? speaker : "")];
-    if (this.#options.original === "1" && spoken && lang !== this.#lang) shown.unshift(words(spoken, lang, "original"));
-    const same = shown.length === line.children.length && shown.every((part, i) => line.children[i]?.isEqualNode(part));
-    if (!same) line.replaceChildren(...shown);
+    const parts = [captionText(text, this.#lang, "", this.#options.names === "1" ? speaker : "")];
+    if (this.#options.original === "1" && spoken && lang !== this.#lang) parts.unshift(captionText(spoken, lang, "original"));
+    const isSame = parts.length === line.children.length && parts.every((part, i) => line.children[i]?.isEqualNode(part));
+    if (!isSame) line.replaceChildren(...parts);
   }
 }
 
-/** Of a long text the end is seen. */
-function words(text = "", lang = "", kind = "", speaker = "") {
-  const all = element("p", "");
-  all.lang = lang;
-  all.dir = direction(lang);
-  if (speaker) all.append(element("bdi", "caption-name", speaker), ": ");
-  all.append(text);
-  const seen = element("div", `caption-words ${kind}`);
-  seen.append(all);
-  return seen;
+/** A text in a frame that shows the end of it if it is too long. */
+function captionText(text = "", lang = "", className = "", speaker = "") {
+  const paragraph = element("p", "");
+  paragraph.lang = lang;
+  paragraph.dir = textDirection(lang);
+  if (speaker) paragraph.append(element("bdi", "caption-name", speaker), ": ");
+  paragraph.append(text);
+  const frame = element("div", `caption-words ${className}`);
+  frame.append(paragraph);
+  return frame;
 }
 
 /**
  * @param {object} options
- * @param {HTMLElement} options.host Filled.
+ * @param {HTMLElement} options.host The element to show the captions in.
  * @param {string} options.streamUrl
- * @param {URLSearchParams} options.query What the page was asked for.
+ * @param {URLSearchParams} options.query Of the page's address.
  */
 export function startCaptions({ host, streamUrl, query }) {
   const style = element("link", "");
@@ -162,18 +120,18 @@ export function startCaptions({ host, streamUrl, query }) {
   const message = element("p", "captions-message");
   message.dataset.testid = "captions-message";
   host.replaceChildren(view);
-  const [options, wrong] = optionsOf(query);
-  if (wrong.length > 0) {
-    message.textContent = ["These captions cannot be shown.", ...wrong].join("\n");
+  const [options, problems] = captionOptions(query);
+  if (problems.length > 0) {
+    message.textContent = ["These captions cannot be shown.", ...problems].join("\n");
     return view.append(message);
   }
   const { meeting, align, position, size, box } = options;
   Object.assign(view.dataset, { testid: "captions", align, position });
   view.style.setProperty("--size", `${Number.parseFloat(size)}rem`);
   view.style.setProperty("--box", `${box}%`);
-  const reads = [...new Set(options.lang.toLowerCase().split(",").map(known))];
+  const reads = captionLanguages(options);
   const transcript = new Transcript();
-  const blocks = reads.map((lang) => new Block(lang, options, transcript.entries));
+  const blocks = reads.map((lang) => new CaptionsBlock(lang, options, transcript.entries));
   view.append(...blocks.map((block) => block.element), message);
 
   let frame = 0;
@@ -186,18 +144,18 @@ export function startCaptions({ host, streamUrl, query }) {
   const stability = /** @type {Stability} */ (options.stability);
   const client = new GatewayClient(streamUrl, { meeting, reads, stability, originals: options.original === "1" });
   client.listen((event) => {
-    transcript.hear(event);
+    transcript.onEvent(event);
     if (event.type !== "state") return;
     view.dataset.state = event.state;
     if (event.state === "open") message.textContent = "";
     if (event.state !== "closed") return;
     message.textContent = event.reason || "The meeting cannot be reached.";
-    if (!FOR_GOOD.test(event.code)) setTimeout(() => client.connect(), RETRY_MS);
+    if (!PERMANENT_ERROR.test(event.code)) setTimeout(() => client.connect(), RETRY_MS);
   });
   window.addEventListener("pagehide", (event) => {
     if (event.persisted) return;
     client.close();
-    client.close(); // there is no time to wait for answers
+    client.close(); // the second call does not wait for answers
   });
   message.textContent = "Waiting for the meeting …";
   client.connect();

@@ -1,16 +1,16 @@
-// How long translations take: the last minute's, as the gateway measured them. Knows numbers alone.
+// How long the translations of the last minute took, as the gateway measured them.
 
 /** @import {Timings} from "../../client/messages.js" */
 /** @typedef {"first_token_ms" | "total_ms"} Measure */
 
 const WINDOW_MS = 60_000;
-const MOST = 1_000;
+const MAX_SAMPLES = 1_000;
 
 /**
- * The smallest value that at least this share of them does not exceed.
+ * The nearest-rank percentile.
  * @param {readonly number[]} values
- * @param {number} share
- * @returns {number | null} Null of none.
+ * @param {number} share From 0 to 1.
+ * @returns {number | null} Null without values.
  */
 export function percentile(values, share) {
   const sorted = [...values].sort((one, other) => one - other);
@@ -18,16 +18,16 @@ export function percentile(values, share) {
 }
 
 export class Latency {
-  /** @type {{timings: Timings, atMs: number}[]} Oldest first. */
+  /** Oldest first. @type {{timings: Timings, atMs: number}[]} */
   #samples = [];
 
   /**
    * @param {Timings} timings
    * @param {number} atMs When the translation arrived, by `performance.now()`.
    */
-  note(timings, atMs) {
+  add(timings, atMs) {
     this.#samples.push({ timings, atMs });
-    if (this.#samples.length > MOST) this.#samples.shift();
+    if (this.#samples.length > MAX_SAMPLES) this.#samples.shift();
   }
 
   /**
@@ -40,13 +40,13 @@ export class Latency {
   }
 
   /**
-   * The median and the longest of every slice of the last minute, oldest first; null where there is none.
+   * The median and the maximum of each slice of the last minute, oldest first; null for a slice without translations.
    * @param {Measure} measure
    * @param {number} nowMs
    * @param {number} slices
    */
   series(measure, nowMs, slices) {
-    // Slices stay where they are while time goes on, or a line through them would quiver.
+    // Slices begin at fixed times. If they moved with the time, the line through them would quiver.
     const slice = (/** @type {number} */ ms) => Math.floor((ms * slices) / WINDOW_MS);
     const first = slice(nowMs) - slices + 1;
     /** @type {number[][]} */
@@ -54,7 +54,7 @@ export class Latency {
     for (const { atMs, timings } of this.#recent(nowMs)) found[slice(atMs) - first]?.push(timings[measure]);
     return found.map((values) => {
       const p50 = percentile(values, 0.5);
-      return p50 === null ? null : { p50, most: Math.max(...values) };
+      return p50 === null ? null : { p50, max: Math.max(...values) };
     });
   }
 

@@ -1,86 +1,96 @@
-// Utterances on their way: when each was said, accepted, begun and translated. Knows what clients hear and when; must
-// not know elements. What was said before somebody listened is no flight.
+// Measures each utterance: when it was said, accepted and translated. Knows the events of clients and their times; must
+// not know elements. What was said before a client listened is not tracked.
 
 /** @import {ClientEvent} from "../../client/events.js" */
-/** @import {Timings} from "../../client/messages.js" */
-/**
- * One language of a flight. Its outcome is known when it has ended, unless the gateway fell silent about it.
- * @typedef {{firstTokenMs: number | null, endMs: number | null, outcome: "translated" | "failed" | "unknown"}} Leg
- */
+/** @import {Caption, Timings, TranslationDelta, TranslationFailed, TranslationFinal} from "../../client/messages.js" */
+/** @typedef {{firstTokenMs: number | null, endMs: number | null, outcome: "translated" | "failed" | "unknown"}} Translation */
 
 /**
- * Times are those of `performance.now()`. It is `spokenMs` with its first words (null where it came whole), `arrivedMs`
- * when its final is the gateway's duty, and ends with the last of the languages that its source reads.
- * @typedef {{key: string, source: string, load: boolean, participant: string, speaker: string, lang: string,
- *   rev: number, langs: Map<string, Leg>, beganMs: number, heardMs: number, spokenMs: number | null,
- *   arrivedMs: number | null, firstTokenMs: number | null, endMs: number | null, failed: boolean}} Flight
+ * All times are those of `performance.now()`, and null before they are known.
+ * @typedef {object} TrackedUtterance
+ * @property {string} key
+ * @property {string} source Whose client heard it.
+ * @property {boolean} isSimulated
+ * @property {string} participant
+ * @property {string} speaker
+ * @property {string} lang
+ * @property {number} rev
+ * @property {Map<string, Translation>} langs Its translations, by language.
+ * @property {number} beganMs When it was first heard of.
+ * @property {number} lastEventMs
+ * @property {number | null} spokenMs When its first words were said; null if it came complete.
+ * @property {number | null} acceptedMs When the gateway accepted it.
+ * @property {number | null} firstTokenMs
+ * @property {number | null} endMs When its last translation ended.
+ * @property {boolean} failed Whether a translation failed.
  */
 
-/** The source that is the page's own meeting; every other is a simulated speaker. */
-export const MEETING = "meeting";
+/** The source that is the page's own meeting. All others are simulated speakers. */
+export const OWN_MEETING = "meeting";
 const KEPT_MS = 60_000;
-const MOST = 600;
-// Of what is given up the gateway tells. This is for what nobody tells: a language that it refused to translate into, a
-// speaker who was away when the connection was.
+const MAX_UTTERANCES = 600;
+// The gateway tells about almost everything that ends. Some utterances just stay silent: a language that it refused to
+// translate into, or a speaker who left while the connection was lost.
 const SILENT_MS = 15_000;
 
-export class Flights {
-  /** @type {Map<string, Flight>} */
-  #flights = new Map();
+export class UtteranceTracker {
+  /** @type {Map<string, TrackedUtterance>} */
+  #utterances = new Map();
   /** @type {Map<string, {reads: readonly string[], own: string, recovered: boolean, catchingUp: boolean}>} */
   #sources = new Map();
-  #translated;
+  #onTranslated;
 
-  /** @param {(flight: Flight, timings: Timings, nowMs: number) => void} [translated] Told of every translation. */
-  constructor(translated = () => {}) {
-    this.#translated = translated;
+  /** @param {(timings: Timings, nowMs: number) => void} [onTranslated] Called with every translation. */
+  constructor(onTranslated = () => {}) {
+    this.#onTranslated = onTranslated;
   }
 
-  /** Accepted, and not ended. */
+  /** How many utterances are accepted and not completely translated. */
   get inFlight() {
-    return this.#unended.filter((flight) => flight.arrivedMs !== null).length;
+    return this.#unended.filter((utterance) => utterance.acceptedMs !== null).length;
   }
 
+  /** How many utterances are still being said. */
   get speaking() {
-    return this.#unended.filter((flight) => flight.arrivedMs === null).length;
+    return this.#unended.filter((utterance) => utterance.acceptedMs === null).length;
   }
 
   /** Languages into which something is being translated now. */
   get languagesRunning() {
-    const legs = this.#unended.flatMap(({ langs }) => [...langs]);
-    return new Set(legs.filter(([, { endMs }]) => endMs === null).map(([lang]) => lang));
+    const translations = this.#unended.flatMap(({ langs }) => [...langs]);
+    return new Set(translations.filter(([, { endMs }]) => endMs === null).map(([lang]) => lang));
   }
 
   /**
-   * Those of which something falls between two times, in the order in which they began.
+   * Utterances that fall between two times, even in part, in the order in which they began.
    * @param {number} fromMs
    * @param {number} toMs
    */
   visible(fromMs, toMs) {
-    return [...this.#flights.values()]
+    return [...this.#utterances.values()]
       .filter(({ beganMs, endMs }) => (endMs ?? toMs) >= fromMs && beganMs <= toMs)
       .sort((one, other) => one.beganMs - other.beganMs);
   }
 
   /**
-   * Wait no more for what nothing was heard of for long.
+   * End utterances of which nothing was heard for too long.
    * @param {number} nowMs
    */
-  giveUp(nowMs) {
-    const silent = (/** @type {Flight} */ { heardMs }) => nowMs - heardMs >= SILENT_MS;
-    this.#drop((flight) => flight.arrivedMs === null && silent(flight));
-    for (const flight of this.#unended.filter(silent)) {
-      for (const leg of flight.langs.values()) leg.endMs ??= flight.heardMs + SILENT_MS;
-      land(flight);
+  endSilent(nowMs) {
+    const isSilent = (/** @type {TrackedUtterance} */ { lastEventMs }) => nowMs - lastEventMs >= SILENT_MS;
+    this.#remove((utterance) => utterance.acceptedMs === null && isSilent(utterance));
+    for (const utterance of this.#unended.filter(isSilent)) {
+      for (const translation of utterance.langs.values()) translation.endMs ??= utterance.lastEventMs + SILENT_MS;
+      endIfComplete(utterance);
     }
   }
 
   /**
-   * What a source reads when it starts; what it changes that to is heard.
+   * The languages that a source reads when it starts. Its events tell about later changes.
    * @param {string} source
    * @param {readonly string[]} tags
    */
-  reads(source, tags) {
+  setReads(source, tags) {
     this.#source(source).reads = [...tags];
   }
 
@@ -89,119 +99,141 @@ export class Flights {
    * @param {ClientEvent} event
    * @param {number} nowMs
    */
-  hear(name, event, nowMs) {
+  onEvent(name, event, nowMs) {
     const source = this.#source(name);
     switch (event.type) {
       case "session.started":
         source.own = event.participant;
         source.recovered = event.recovered === true;
         source.catchingUp = true;
-        // Another session hears nothing more of what the last one waited for.
-        if (!source.recovered) this.#drop((flight) => flight.source === name);
+        // A new session hears nothing more about what the last one waited for.
+        if (!source.recovered) this.#remove((utterance) => utterance.source === name);
         return;
       case "session.updated":
         source.reads = event.reads;
         return;
-      case "pong": // is behind all that was missed
+      case "pong": // comes after everything that was missed
         source.catchingUp = false;
         return;
       case "utterance.cancelled":
-        return this.#drop(({ key }) => key === `${name}/${event.participant}/${event.utterance}`);
+        return this.#remove(({ key }) => key === keyOf(name, event.participant, event.utterance));
       case "participant.left":
-        return this.#drop((flight) => flight.participant === event.participant && flight.arrivedMs === null);
+        return this.#remove(({ participant, acceptedMs }) => participant === event.participant && acceptedMs === null);
       case "utterance.refused":
-        return this.#drop(({ key }) => key === `${name}/${source.own}/${event.id}`);
+        return this.#remove(({ key }) => key === keyOf(name, source.own, event.id));
       case "state":
         if (event.state !== "closed") return;
-        this.#drop((flight) => flight.source === name);
-        if (name !== MEETING) this.#sources.delete(name);
+        this.#remove((utterance) => utterance.source === name);
+        if (name !== OWN_MEETING) this.#sources.delete(name);
         return;
+      case "caption":
+        return this.#onCaption(name, event, nowMs);
+      case "translation.delta":
+      case "translation.final":
+      case "translation.failed":
+        return this.#onTranslation(name, event, nowMs);
     }
-    if (!("participant" in event && "utterance" in event)) return;
-    const key = `${name}/${event.participant}/${event.utterance}`;
-    let flight = this.#flights.get(key);
+  }
 
-    if (event.type === "caption") {
-      if (flight === undefined) {
-        // Nothing of its own was said before a session began.
-        const fresh = event.participant === source.own && !source.recovered;
-        if (!fresh && event.final && source.catchingUp) return;
-        const { participant, speaker } = event;
-        flight = this.#begin({ key, source: name, participant, speaker }, nowMs);
-      }
-      flight.heardMs = nowMs;
-      if (flight.arrivedMs !== null) return;
-      flight.lang = event.lang;
-      flight.rev = event.rev;
-      if (!event.final) {
-        flight.spokenMs ??= nowMs;
-        return;
-      }
-      flight.arrivedMs = nowMs;
-      // It is owed what is read now, whatever was tried while it was being said.
-      flight.langs = new Map();
-      for (const lang of source.reads) if (lang !== event.lang) awaitIn(flight, lang);
-      return land(flight);
+  /**
+   * @param {string} name
+   * @param {Caption} caption
+   * @param {number} nowMs
+   */
+  #onCaption(name, caption, nowMs) {
+    const source = this.#source(name);
+    const { participant, speaker } = caption;
+    const key = keyOf(name, participant, caption.utterance);
+    let utterance = this.#utterances.get(key);
+    if (utterance === undefined) {
+      // One's own utterances in a new session are never history.
+      const isNew = participant === source.own && !source.recovered;
+      if (!isNew && caption.final && source.catchingUp) return;
+      utterance = this.#begin({ key, source: name, participant, speaker }, nowMs);
     }
-
-    if (flight === undefined) return;
-    if (flight.arrivedMs === null) {
-      flight.heardMs = nowMs;
-      awaitIn(flight, event.lang);
+    utterance.lastEventMs = nowMs;
+    if (utterance.acceptedMs !== null) return;
+    utterance.lang = caption.lang;
+    utterance.rev = caption.rev;
+    if (!caption.final) {
+      utterance.spokenMs ??= nowMs;
       return;
     }
-    const leg = flight.langs.get(event.lang);
-    if (leg === undefined || leg.outcome !== "unknown") return;
-    flight.heardMs = nowMs;
-    leg.endMs = flight.endMs = null; // it was given up too early
+    utterance.acceptedMs = nowMs;
+    // It is translated into the languages that are read now, not those that were read while it was being said.
+    utterance.langs = new Map();
+    for (const lang of source.reads) if (lang !== caption.lang) addTranslation(utterance, lang);
+    endIfComplete(utterance);
+  }
+
+  /**
+   * @param {string} name
+   * @param {TranslationDelta | TranslationFinal | TranslationFailed} event
+   * @param {number} nowMs
+   */
+  #onTranslation(name, event, nowMs) {
+    const utterance = this.#utterances.get(keyOf(name, event.participant, event.utterance));
+    if (utterance === undefined) return;
+    if (utterance.acceptedMs === null) {
+      utterance.lastEventMs = nowMs;
+      addTranslation(utterance, event.lang);
+      return;
+    }
+    const translation = utterance.langs.get(event.lang);
+    if (translation === undefined || translation.outcome !== "unknown") return;
+    utterance.lastEventMs = nowMs;
+    translation.endMs = utterance.endMs = null; // it may have been ended as silent
     if (event.type === "translation.delta") {
-      if (event.rev < flight.rev) return;
-      leg.firstTokenMs ??= nowMs;
-      flight.firstTokenMs ??= nowMs;
+      if (event.rev < utterance.rev) return;
+      translation.firstTokenMs ??= nowMs;
+      utterance.firstTokenMs ??= nowMs;
       return;
     }
     if (event.type === "translation.failed") {
-      leg.outcome = "failed";
-      flight.failed = true;
-      leg.endMs = nowMs;
+      translation.outcome = "failed";
+      utterance.failed = true;
+      translation.endMs = nowMs;
     } else {
       const { timings } = event;
-      // The way here takes its time: of all that tell when it was accepted, the earliest is nearest.
-      const acceptedMs = Math.max(nowMs - timings.total_ms, flight.spokenMs ?? -Infinity);
-      const arrivedMs = Math.min(flight.arrivedMs, acceptedMs);
-      flight.arrivedMs = arrivedMs;
-      flight.beganMs = flight.spokenMs ?? arrivedMs;
-      leg.firstTokenMs = arrivedMs + timings.first_token_ms;
-      leg.endMs = arrivedMs + timings.total_ms;
-      leg.outcome = "translated";
-      flight.firstTokenMs = Math.min(...[...flight.langs.values()].map((one) => one.firstTokenMs ?? Infinity));
-      this.#translated(flight, timings, nowMs);
+      // Messages take time to arrive, so the earliest of all estimates of the acceptance is the best.
+      const estimateMs = Math.max(nowMs - timings.total_ms, utterance.spokenMs ?? -Infinity);
+      const acceptedMs = Math.min(utterance.acceptedMs, estimateMs);
+      utterance.acceptedMs = acceptedMs;
+      utterance.beganMs = utterance.spokenMs ?? acceptedMs;
+      translation.firstTokenMs = acceptedMs + timings.first_token_ms;
+      translation.endMs = acceptedMs + timings.total_ms;
+      translation.outcome = "translated";
+      utterance.firstTokenMs = Math.min(...[...utterance.langs.values()].map((one) => one.firstTokenMs ?? Infinity));
+      this.#onTranslated(timings, nowMs);
     }
-    land(flight);
+    endIfComplete(utterance);
   }
 
   get #unended() {
-    return [...this.#flights.values()].filter(({ endMs }) => endMs === null);
+    return [...this.#utterances.values()].filter(({ endMs }) => endMs === null);
   }
 
-  /** @param {Pick<Flight, "key" | "source" | "participant" | "speaker">} whose @param {number} nowMs */
-  #begin(whose, nowMs) {
-    this.giveUp(nowMs);
-    for (const [old, { endMs }] of this.#flights) {
-      if (nowMs - (endMs ?? nowMs) > KEPT_MS || this.#flights.size >= MOST) this.#flights.delete(old);
+  /**
+   * @param {Pick<TrackedUtterance, "key" | "source" | "participant" | "speaker">} origin
+   * @param {number} nowMs
+   */
+  #begin(origin, nowMs) {
+    this.endSilent(nowMs);
+    for (const [old, { endMs }] of this.#utterances) {
+      if (nowMs - (endMs ?? nowMs) > KEPT_MS || this.#utterances.size >= MAX_UTTERANCES) this.#utterances.delete(old);
     }
-    /** @type {Flight} */
-    const flight = {
-      ...{ ...whose, load: whose.source !== MEETING, lang: "", rev: 0, langs: new Map(), failed: false },
-      ...{ beganMs: nowMs, heardMs: nowMs, spokenMs: null, arrivedMs: null, firstTokenMs: null, endMs: null },
+    /** @type {TrackedUtterance} */
+    const utterance = {
+      ...{ ...origin, isSimulated: origin.source !== OWN_MEETING, lang: "", rev: 0, langs: new Map(), failed: false },
+      ...{ beganMs: nowMs, lastEventMs: nowMs, spokenMs: null, acceptedMs: null, firstTokenMs: null, endMs: null },
     };
-    this.#flights.set(whose.key, flight);
-    return flight;
+    this.#utterances.set(origin.key, utterance);
+    return utterance;
   }
 
-  /** @param {(flight: Flight) => boolean} doomed Of those that have not ended. */
-  #drop(doomed) {
-    for (const flight of this.#unended) if (doomed(flight)) this.#flights.delete(flight.key);
+  /** Remove utterances that have not ended. @param {(utterance: TrackedUtterance) => boolean} condition */
+  #remove(condition) {
+    for (const utterance of this.#unended) if (condition(utterance)) this.#utterances.delete(utterance.key);
   }
 
   /** @param {string} name */
@@ -212,13 +244,25 @@ export class Flights {
   }
 }
 
-/** @param {Flight} flight @param {string} lang */
-function awaitIn({ langs }, lang) {
+/**
+ * @param {string} source
+ * @param {string} participant
+ * @param {string} utterance
+ */
+function keyOf(source, participant, utterance) {
+  return `${source}/${participant}/${utterance}`;
+}
+
+/**
+ * @param {TrackedUtterance} utterance
+ * @param {string} lang
+ */
+function addTranslation({ langs }, lang) {
   if (!langs.has(lang)) langs.set(lang, { firstTokenMs: null, endMs: null, outcome: "unknown" });
 }
 
-/** It ends with its last language, or at once where none is read. @param {Flight} flight */
-function land(flight) {
-  const ends = [...flight.langs.values()].map(({ endMs }) => endMs);
-  if (!ends.includes(null)) flight.endMs = Math.max(flight.arrivedMs ?? -Infinity, ...ends.map(Number));
+/** It ends with its last translation, or at once if nobody reads one. @param {TrackedUtterance} utterance */
+function endIfComplete(utterance) {
+  const ends = [...utterance.langs.values()].map(({ endMs }) => endMs);
+  if (!ends.includes(null)) utterance.endMs = Math.max(utterance.acceptedMs ?? -Infinity, ...ends.map(Number));
 }

@@ -1,21 +1,22 @@
-// The meeting that this page is about: its id in the page's address, and whether one has joined it in this tab. Knows
-// the address and the tab's storage; must not know the gateway.
+// The id of the meeting in the page's address, and the role in which this tab has joined it. Must not know the gateway.
 
-// What the gateway takes for an id.
+// What the gateway accepts as an id.
 const ID = /^(?=.*[A-Za-z0-9_~-])[A-Za-z0-9._~-]{1,64}$/;
-const JOINED = "joined";
+const STORAGE_KEY = "joined";
+
+/** @typedef {"speak" | "listen"} Role */
 
 /**
  * @param {URLSearchParams} query
- * @returns {string | null} The meeting that a link leads to; null where there is none, or none that could be.
+ * @returns {string | null} The meeting that a link leads to; null if there is none, or its id is not valid.
  */
-export function invitedTo(query) {
+export function meetingIdIn(query) {
   const id = query.get("meeting");
   return id !== null && ID.test(id) ? id : null;
 }
 
-/** An id that nobody guesses, and that can be read out: 60 bits. */
-export function newMeeting() {
+/** A random id of 60 bits that can be read out. */
+export function newMeetingId() {
   const letters = "abcdefghijkmnpqrstuvwxyz23456789";
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   const id = Array.from(bytes, (byte) => letters[byte % letters.length]).join("");
@@ -24,29 +25,29 @@ export function newMeeting() {
 
 /**
  * @param {string} id
- * @returns {string} As what one joined the meeting in this tab, "speak" or "listen"; empty where one did not.
+ * @returns {Role | null} The role in which this tab has joined the meeting; null if it has not.
  */
-export function partIn(id) {
+export function joinedRole(id) {
   try {
-    const [joined, part = ""] = (sessionStorage.getItem(JOINED) ?? "").split(" ");
-    return joined === id ? part : "";
+    const [joined, role] = (sessionStorage.getItem(STORAGE_KEY) ?? "").split(" ");
+    return joined === id && (role === "speak" || role === "listen") ? role : null;
   } catch {
-    return "";
+    return null;
   }
 }
 
 /**
- * From now on the page's address leads back here.
+ * Put the meeting into the page's address, and remember the role, so that a reload leads back to it.
  * @param {string} id
- * @param {string} part As what one takes part.
+ * @param {Role} role
  */
-export function settleIn(id, part) {
+export function saveJoined(id, role) {
   const address = new URL(location.href);
   address.searchParams.set("meeting", id);
   history.replaceState(null, "", address);
   try {
-    sessionStorage.setItem(JOINED, `${id} ${part}`);
+    sessionStorage.setItem(STORAGE_KEY, `${id} ${role}`);
   } catch {
-    // Then one is asked again after a reload.
+    // Without storage one is asked again after a reload.
   }
 }

@@ -1,266 +1,262 @@
-// The meeting page: wires what people do to the client, and what the client hears to the page. Knows every part;
-// must not know how any of them does its work.
+// The meeting page: connects its parts with the client and with each other. Knows every part; must not know how any of
+// them works.
 
-import { Announcer } from "../transcript/screen_reader_announcer.js";
 import { GatewayClient } from "../../client/gateway_client.js";
-import { Composer } from "../speaking/composer.js";
-import { Downloads } from "../transcript/transcript_download.js";
-import { button, element, find } from "../ui/dom.js";
-import { EnginePanel } from "../engine/engine_panel.js";
-import { Flights, MEETING } from "../engine/utterance_tracker.js";
+import { EngineMonitor } from "../engine/engine_monitor.js";
 import { askToJoin } from "../people/join_dialog.js";
-import { Latency } from "../engine/latency.js";
-import { LoadSpeakers } from "../samples/simulated_speakers.js";
-import { invitedTo, newMeeting, partIn, settleIn } from "./meeting_address.js";
-import { hideNotice, showNotice, withdrawNotice } from "../status/alert.js";
-import { People } from "../people/people_list.js";
-import { ReadingChoice } from "../settings/reading_settings.js";
-import { SamplePlayer } from "../samples/sample_meeting_player.js";
+import { PeopleList } from "../people/people_list.js";
 import { ShareDialog } from "../people/share_dialog.js";
-import { SidePanel } from "./side_panel.js";
-import { UNREADY, showStatus } from "../status/status_label.js";
-import { recall } from "../ui/preferences.js";
+import { ReadingSettings } from "../settings/reading_settings.js";
+import { Composer } from "../speaking/composer.js";
+import { hideAlert, showAlert, withdrawAlert } from "../status/alert.js";
+import { ConnectionBanner } from "../status/connection_banner.js";
+import { ScreenReaderAnnouncer } from "../transcript/screen_reader_announcer.js";
 import { Transcript } from "../transcript/transcript.js";
+import { TranscriptDownload } from "../transcript/transcript_download.js";
 import { TranscriptView } from "../transcript/transcript_view.js";
-import { stayAwake } from "./wake_lock.js";
-import { Welcome } from "./empty_state.js";
+import { button, element, find } from "../ui/dom.js";
+import { loadPreference } from "../ui/preferences.js";
+import { EmptyState } from "./empty_state.js";
+import { joinedRole, meetingIdIn, newMeetingId, saveJoined } from "./meeting_address.js";
+import { SampleMeetingButton } from "./sample_meeting_button.js";
+import { SidePanel } from "./side_panel.js";
+import { keepScreenAwake } from "./wake_lock.js";
 
-/** @typedef {import("../settings/display_settings.js").Appearance} Appearance */
 /** @typedef {import("../../client/events.js").ClientEvent} ClientEvent */
 /** @typedef {import("../../client/events.js").StateChanged} StateChanged */
 /** @typedef {import("../../client/messages.js").GatewayError} GatewayError */
 /** @typedef {import("../../client/messages.js").Limits} Limits */
-/** @typedef {import("../ui/languages.js").Language} Language */
+/** @typedef {import("../settings/display_settings.js").DisplaySettings} DisplaySettings */
+/** @typedef {import("../settings/reading_settings.js").Reading} Reading */
 /** @typedef {import("../status/loading_card.js").LoadingCard} LoadingCard */
 /** @typedef {import("../status/readiness_poller.js").Readiness} Readiness */
-/** @typedef {import("../status/readiness_poller.js").ReadinessWatch} ReadinessWatch */
-/** @typedef {import("../settings/reading_settings.js").Reading} Reading */
+/** @typedef {import("../status/readiness_poller.js").ReadinessPoller} ReadinessPoller */
+/** @typedef {import("../ui/languages.js").Language} Language */
 
 const main = find("main", HTMLElement);
 const actions = find("actions", HTMLDivElement);
 
-/** What notices are about that are void once there is a session again. */
-const RETURNING = "returning";
+/** Why an alert was shown that is out of date as soon as there is a session again. */
+const UNTIL_RECONNECTED = "until reconnected";
+/** How many languages a newcomer reads at first, to see something translated. */
+const FIRST_LANGUAGES = 3;
 
-/** @typedef {{languages: Language[], family: string, limits: Limits}} Known What the gateway says of itself. */
+/** @typedef {{languages: Language[], family: string, limits: Limits}} GatewayInfo The answer of `/v1/languages`. */
 
 export class MeetingPage {
-  #known;
-  #watch;
-  #card;
-  #invited;
+  #gateway;
+  #readinessPoller;
+  #loadingCard;
+  /** The meeting that a link leads to; null in a meeting of one's own. */
+  #invitedTo;
   /** @type {Readiness} */
   #readiness = { status: "ready", reason: "" };
-  /** @type {Map<string, string>} */
-  #names;
+  /** Tag → English name. @type {Map<string, string>} */
+  #languageNames;
   /** @type {GatewayClient} */
   #client;
   #transcript = new Transcript();
-  #latency = new Latency();
-  #flights = new Flights((_flight, timings, nowMs) => this.#latency.note(timings, nowMs));
-  #reading;
+  #readingSettings;
   #view;
   #announcer;
   #composer;
-  #engine;
-  #load;
-  #sample;
-  #panel;
-  #share;
-  /** What was read before the sample meeting began. @type {Reading | null} */
-  #before = null;
-  #joined = false;
+  #engineMonitor;
+  #sampleButton;
+  #sidePanel;
+  #shareDialog;
+  #hasJoined = false;
 
   #element = element("div", "meeting");
-  #banner = element("div", "banner");
-  #bannerWords = element("span", "");
+  #banner = new ConnectionBanner({ onRetry: () => this.#retry() });
   #speaking = element("div", "speaking");
   #listening = element("p", "listening hint");
-  #play = button("quiet", "▶ Sample meeting", "sample", () => this.#togglePlay());
 
   /**
    * @param {object} parts
    * @param {string} parts.streamUrl
    * @param {URLSearchParams} parts.query
-   * @param {Known} parts.known
-   * @param {Appearance} parts.appearance
-   * @param {ReadinessWatch} parts.watch
-   * @param {LoadingCard} parts.card
+   * @param {GatewayInfo} parts.gateway
+   * @param {DisplaySettings} parts.displaySettings
+   * @param {ReadinessPoller} parts.readiness
+   * @param {LoadingCard} parts.loadingCard
    */
-  constructor({ streamUrl, query, known, appearance, watch, card }) {
-    this.#known = known;
-    this.#watch = watch;
-    this.#card = card;
-    this.#invited = invitedTo(query);
-    if (query.has("meeting") && this.#invited === null) {
-      showNotice("The link's meeting cannot be: its id has other characters than letters, digits and . _ ~ -");
+  constructor({ streamUrl, query, gateway, displaySettings, readiness, loadingCard }) {
+    this.#gateway = gateway;
+    this.#readinessPoller = readiness;
+    this.#loadingCard = loadingCard;
+    this.#invitedTo = meetingIdIn(query);
+    if (query.has("meeting") && this.#invitedTo === null) {
+      showAlert("The link's meeting cannot be: its id has other characters than letters, digits and . _ ~ -");
     }
-    const { languages } = known;
-    this.#names = new Map(languages.map(({ tag, name }) => [tag, name]));
+    const { languages, limits } = gateway;
+    this.#languageNames = new Map(languages.map(({ tag, name }) => [tag, name]));
     const nameOf = this.#nameOf;
     const meeting = () => this.#client.meeting;
     const offered = () => languages;
 
-    this.#reading = new ReadingChoice({ languages, nameOf, onChange: (reading) => this.#onChoice(reading) });
-    this.#reading.limit = known.limits.languages;
-    const { reads, stability } = this.#reading.value;
+    this.#readingSettings = new ReadingSettings({ languages, nameOf, onChange: (reading) => this.#onChoice(reading) });
+    this.#readingSettings.limit = limits.languages;
+    const { reads, stability } = this.#readingSettings.value;
     this.#client = new GatewayClient(streamUrl, {
-      meeting: this.#invited ?? newMeeting(),
-      name: recall("name") ?? "",
+      meeting: this.#invitedTo ?? newMeetingId(),
+      name: loadPreference("name") ?? "",
       reads,
       stability,
       originals: true,
     });
     this.#client.listen((event) => this.#onEvent(event));
-    this.#client.listen((event) => this.#transcript.hear(event));
+    this.#client.listen((event) => this.#transcript.onEvent(event));
 
     this.#view = new TranscriptView({
       transcript: this.#transcript,
       nameOf,
       onCancel: (entry) => this.#client.cancel(entry.utterance),
     });
-    this.#announcer = new Announcer({ transcript: this.#transcript });
+    this.#announcer = new ScreenReaderAnnouncer({ transcript: this.#transcript });
     this.#composer = new Composer({
       client: this.#client,
-      object: showNotice,
+      onProblem: showAlert,
       onLang: (lang) => this.#client.speak(lang),
     });
-    this.#composer.offer(languages, { demo: known.family === "bundled" });
-    this.#share = new ShareDialog({ meeting, languages: offered, object: showNotice });
-    const people = new People({ client: this.#client, nameOf });
-    const downloads = new Downloads({
+    this.#composer.offer(languages, { demo: gateway.family === "bundled" });
+    this.#shareDialog = new ShareDialog({ meeting, languages: offered, onProblem: showAlert });
+    const peopleList = new PeopleList({ client: this.#client, nameOf });
+    const download = new TranscriptDownload({
       meeting,
       languages: offered,
       nameOf,
-      reads: () => this.#reading.value.reads,
-      object: showNotice,
+      reads: () => this.#readingSettings.value.reads,
+      onProblem: showAlert,
     });
-    this.#load = new LoadSpeakers({
-      streamUrl,
-      languages,
-      hear: (source, event) => this.#measure(source, event),
-    });
-    this.#engine = new EnginePanel({ flights: this.#flights, latency: this.#latency, nameOf, load: this.#load });
-    this.#sample = new SamplePlayer({
+    this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf });
+    this.#sampleButton = new SampleMeetingButton({
       streamUrl,
       meeting,
-      onState: (playing) => this.#onPlaying(playing),
-      object: showNotice,
+      tags: this.#tags,
+      maxLanguages: () => this.#client.limits?.languages ?? Infinity,
+      reading: () => this.#readingSettings.value,
+      onRead: (changes) => this.#setReading(changes),
+      onClick: hideAlert,
+      onStart: () => this.#makeRoom(),
+      onProblem: showAlert,
     });
-    this.#panel = new SidePanel([
-      { id: "reading", name: "Reading", content: [this.#reading.element, appearance.element] },
-      { id: "people", name: "People", content: [people.element, downloads.element] },
-      { id: "engine", name: "Engine", content: [this.#engine.element] },
+    this.#sidePanel = new SidePanel([
+      { id: "reading", name: "Reading", content: [this.#readingSettings.element, displaySettings.element] },
+      { id: "people", name: "People", content: [peopleList.element, download.element] },
+      { id: "engine", name: "Engine", content: [this.#engineMonitor.element] },
     ]);
-    this.#assemble();
-    this.#applyReading(this.#reading.value);
+    this.#layOut();
+    this.#stopOnLeave();
+    this.#applyReading(this.#readingSettings.value);
   }
 
-  /** Take part: at once in a meeting of one's own, after a question in that of a link. */
+  /** Join: at once in a meeting of one's own, after a question in that of a link. */
   async join() {
     const id = this.#client.meeting;
-    let part = this.#invited === null ? "speak" : partIn(id);
-    if (part === "") {
-      const { languages, limits } = this.#known;
-      const options = { languages, nameOf: this.#nameOf, meeting: id, nameChars: limits.name_chars };
-      const answer = await askToJoin(options);
-      this.#client.rename(answer.name);
-      if (recall("reads") === null || !this.#reading.value.reads.includes(answer.lang)) {
-        this.#read({ reads: [answer.lang] });
-      }
-      part = answer.speaks ? "speak" : "listen";
-    } else if (this.#invited === null && recall("reads") === null) {
-      // Who comes to have a look sees something translated, whatever they speak.
-      const { reads } = this.#reading.value;
-      const most = Math.min(Math.max(3, reads.length), this.#known.limits.languages);
-      this.#read({ reads: [...new Set([...reads, ...this.#tags])].slice(0, most) });
-    }
-    this.#joined = true;
-    stayAwake();
-    settleIn(id, part);
-    if (part === "listen") this.#listen();
-    this.#card.element.hidden = true;
+    let role = this.#invitedTo === null ? "speak" : joinedRole(id);
+    if (role === null) role = await this.#askToJoin();
+    else if (this.#invitedTo === null && loadPreference("reads") === null) this.#readFirstLanguages();
+    this.#hasJoined = true;
+    keepScreenAwake();
+    saveJoined(id, role);
+    if (role === "listen") this.#listenOnly();
+    this.#loadingCard.element.hidden = true;
     this.#element.hidden = false;
     this.#client.connect();
     if (matchMedia("(hover: hover)").matches && document.activeElement === document.body) this.#composer.focus();
+  }
+
+  async #askToJoin() {
+    const { languages, limits } = this.#gateway;
+    const meeting = this.#client.meeting;
+    const answer = await askToJoin({ languages, nameOf: this.#nameOf, meeting, nameChars: limits.name_chars });
+    this.#client.rename(answer.name);
+    if (loadPreference("reads") === null || !this.#readingSettings.value.reads.includes(answer.lang)) {
+      this.#setReading({ reads: [answer.lang] });
+    }
+    return answer.speaks ? "speak" : "listen";
+  }
+
+  #readFirstLanguages() {
+    const { reads } = this.#readingSettings.value;
+    const max = Math.min(Math.max(FIRST_LANGUAGES, reads.length), this.#gateway.limits.languages);
+    this.#setReading({ reads: [...new Set([...reads, ...this.#tags])].slice(0, max) });
   }
 
   /** @param {Readiness} readiness */
   onReadiness(readiness) {
     const before = this.#readiness.status;
     this.#readiness = readiness;
-    if (readiness.status === "ready" && before !== "ready") this.look();
-    this.#showState();
+    if (readiness.status === "ready" && before !== "ready") this.checkConnection();
+    this.#showStatus();
   }
 
-  /** Make sure of the connection. */
-  look() {
-    if (this.#joined && this.#client.state !== "closed") this.#client.connect();
+  checkConnection() {
+    if (this.#hasJoined && this.#client.state !== "closed") this.#client.connect();
   }
 
-  // ---------------------------------------------------------------- what stands where
+  // ---------------------------------------------------------------- layout
 
-  #assemble() {
+  #layOut() {
     const stage = element("section", "stage");
     stage.ariaLabel = "Meeting";
-    this.#banner.dataset.testid = "banner";
-    this.#banner.role = "status";
-    this.#banner.hidden = true;
-    const retry = button("quiet", "Try now", "retry", () => {
-      this.#client.connect();
-      void this.#watch.check();
-      this.#focus(); // the button goes as soon as that succeeds
+    stage.append(this.#view.element, this.#banner.element);
+    const emptyState = new EmptyState({
+      onPlaySample: () => this.#sampleButton.toggle(),
+      onInvite: () => this.#shareDialog.open(),
+      onSpeak: () => this.#startSpeaking(),
     });
-    this.#banner.append(this.#bannerWords, " ", retry);
-    stage.append(this.#view.element, this.#banner);
-    const welcome = new Welcome({
-      play: () => this.#togglePlay(),
-      invite: () => this.#share.open(),
-      speak: () => this.#speakToo(),
-    });
-    this.#view.empty.append(welcome.element);
+    this.#view.empty.append(emptyState.element);
 
     this.#listening.hidden = true;
-    this.#listening.append("You are listening. ", button("quiet", "Speak, too", "speak-too", () => this.#speakToo()));
+    this.#listening.append("You are listening. ", button("quiet", "Speak, too", "speak-too", () => this.#startSpeaking()));
     this.#speaking.append(this.#listening, this.#composer.element);
 
     this.#element.hidden = true;
-    this.#element.append(stage, this.#speaking, this.#panel.element);
+    this.#element.append(stage, this.#speaking, this.#sidePanel.element);
     main.append(this.#element, this.#announcer.element);
-    const share = button("quiet", "Share", "share", () => this.#share.open());
-    const options = button("quiet", "Options", "options", () => this.#panel.toggle());
-    this.#panel.openedBy(options);
-    actions.append(this.#play, share, options);
+    const share = button("quiet", "Share", "share", () => this.#shareDialog.open());
+    const options = button("quiet", "Options", "options", () => this.#sidePanel.toggle());
+    this.#sidePanel.setOpener(options);
+    actions.append(this.#sampleButton.element, share, options);
+  }
+
+  #stopOnLeave() {
     window.addEventListener("beforeunload", (event) => {
       if (this.#client.unsent > 0) event.preventDefault(); // the browser asks whether to stay
     });
     window.addEventListener("pagehide", (event) => {
       if (event.persisted) return;
-      this.#sample.stop(true);
-      this.#load.stop(true);
+      this.#sampleButton.stopNow();
+      this.#engineMonitor.stopNow();
       this.#client.close();
-      this.#client.close(); // there is no time to wait for answers
+      this.#client.close(); // the second call does not wait for answers
     });
   }
 
   get #tags() {
-    return [...this.#names.keys()];
+    return [...this.#languageNames.keys()];
   }
 
   /** @param {string} tag */
-  #nameOf = (tag) => this.#names.get(tag) ?? tag;
+  #nameOf = (tag) => this.#languageNames.get(tag) ?? tag;
+
+  /** Close the panel where it would leave the sample meeting's columns too narrow. */
+  #makeRoom() {
+    if (matchMedia("(max-width: 90rem)").matches) this.#sidePanel.close();
+  }
 
   // ---------------------------------------------------------------- reading and speaking
 
   /** @param {Partial<Reading>} changes */
-  #read(changes) {
-    this.#reading.set(changes);
-    this.#onReading(this.#reading.value);
+  #setReading(changes) {
+    this.#readingSettings.set(changes);
+    this.#onReading(this.#readingSettings.value);
   }
 
   /** @param {Reading} reading */
   #onChoice(reading) {
-    this.#before = null; // what is chosen during the sample meeting holds after it
+    this.#sampleButton.keepReading();
     this.#onReading(reading);
   }
 
@@ -277,70 +273,52 @@ export class MeetingPage {
     this.#announcer.lang = announce;
   }
 
-  /** Whatever had the focus is gone. */
-  #focus() {
-    if (!this.#composer.element.hidden) return this.#composer.focus();
-    const transcript = this.#view.element.querySelector("[tabindex]");
-    if (transcript instanceof HTMLElement) transcript.focus();
-  }
-
-  #listen() {
+  #listenOnly() {
     this.#client.speak(null);
     this.#composer.element.hidden = true;
     this.#listening.hidden = false;
   }
 
-  #speakToo() {
-    settleIn(this.#client.meeting, "speak");
+  #startSpeaking() {
+    saveJoined(this.#client.meeting, "speak");
     this.#composer.element.hidden = false;
     this.#listening.hidden = true;
     this.#client.speak(this.#composer.lang);
     this.#composer.focus();
   }
 
-  #togglePlay() {
-    hideNotice();
-    if (this.#sample.playing) this.#sample.stop();
-    else this.#sample.start(this.#tags);
+  #retry() {
+    this.#client.connect();
+    void this.#readinessPoller.check();
+    // The button disappears with the banner, and must not take the focus with it.
+    if (!this.#composer.element.hidden) return this.#composer.focus();
+    const transcript = this.#view.element.querySelector("[tabindex]");
+    if (transcript instanceof HTMLElement) transcript.focus();
   }
 
-  /** @param {boolean} playing */
-  #onPlaying(playing) {
-    this.#play.textContent = playing ? "■ Stop sample" : "▶ Sample meeting";
-    if (playing && this.#before === null) {
-      // At its best: every language for which there is room, what was said among them.
-      this.#before = this.#reading.value;
-      const most = matchMedia("(min-width: 40rem)").matches ? (this.#client.limits?.languages ?? Infinity) : 2;
-      const all = [...new Set([...this.#before.reads, ...this.#tags])].slice(0, most);
-      if (matchMedia("(max-width: 90rem)").matches) this.#panel.close();
-      this.#read({ reads: all, originals: false });
-    } else if (!playing && this.#before !== null) {
-      this.#read(this.#before);
-      this.#before = null;
-    }
-  }
-
-  // ---------------------------------------------------------------- what the client hears
+  // ---------------------------------------------------------------- events of the client
 
   /** @param {ClientEvent} event */
   #onEvent(event) {
-    if (event.type === "session.started") this.#flights.reads(MEETING, this.#client.reads);
-    this.#measure(MEETING, event);
+    this.#engineMonitor.onEvent(event, this.#client.reads);
     switch (event.type) {
       case "state":
         this.#onState(event);
         break;
       case "session.updated":
-        if (this.#before === null) this.#reading.keep();
+        this.#saveLanguages();
         break;
       case "pong":
-        this.#announcer.begin(); // what was said before one came is not read out
+        this.#announcer.start(); // everything before the first one is history
         break;
       case "session.draining":
-        showNotice("The gateway is restarting. It finishes what was said; this page reconnects by itself.", RETURNING);
+        showAlert(
+          "The gateway is restarting. It finishes what was said; this page reconnects by itself.",
+          UNTIL_RECONNECTED,
+        );
         break;
       case "translation.failed":
-        if (event.code === "engine_unavailable") void this.#watch.check();
+        if (event.code === "engine_unavailable") void this.#readinessPoller.check();
         break;
       case "error":
         this.#onError(event);
@@ -348,38 +326,42 @@ export class MeetingPage {
       case "session.started":
       case "participant.joined":
       case "participant.left":
-        this.#panel.rename("people", `People ${this.#client.participants.size + 1}`);
+        this.#sidePanel.rename("people", `People ${this.#client.participants.size + 1}`);
         break;
     }
   }
 
   /** @param {StateChanged} change */
   #onState({ state, reason, code, field }) {
-    this.#showState();
+    this.#showStatus();
     this.#composer.enabled = state !== "closed";
-    if (state === "reconnecting" || state === "loading") void this.#watch.check();
-    if (state === "closed" && reason && !this.#startOtherwise(code, field)) showNotice(reason, RETURNING);
+    if (state === "reconnecting" || state === "loading") void this.#readinessPoller.check();
+    if (state === "closed" && reason && !this.#startWithLess(code, field)) showAlert(reason, UNTIL_RECONNECTED);
     if (state !== "open") return;
-    withdrawNotice(RETURNING);
+    withdrawAlert(UNTIL_RECONNECTED);
     this.#composer.limits = this.#client.limits;
-    if (this.#before === null) this.#reading.keep();
+    this.#saveLanguages();
+  }
+
+  #saveLanguages() {
+    if (this.#sampleButton.isReadingChosen) this.#readingSettings.saveLanguages();
   }
 
   /**
-   * What one chose at another time may be too much for this gateway or this meeting: then with less.
+   * The gateway refused saved languages or a saved name: start the session with fewer languages or a shorter name.
    * @param {string} code
    * @param {string} field
-   * @returns {boolean} Whether there is less to try.
+   * @returns {boolean} Whether there is something left to try.
    */
-  #startOtherwise(code, field) {
+  #startWithLess(code, field) {
     const { reads, name } = this.#client;
     if (field.startsWith("reads") && reads.length > 0) {
-      // Other languages than those this page knows: of another gateway than the one it came from.
+      // The gateway knows other languages than the one that the page was loaded from.
       if (code === "unsupported_language") location.reload();
-      this.#read({ reads: reads.slice(0, reads.length > 1 ? 1 : 0) });
-      showNotice("Not all of your languages can be read in this meeting. Choose others under Options, Reading.");
+      this.#setReading({ reads: reads.slice(0, reads.length > 1 ? 1 : 0) });
+      showAlert("Not all of your languages can be read in this meeting. Choose others under Options, Reading.");
     } else if (field === "name" && name !== "") {
-      this.#client.rename([...name].slice(0, this.#known.limits.name_chars).join(""));
+      this.#client.rename([...name].slice(0, this.#gateway.limits.name_chars).join(""));
     } else {
       return false;
     }
@@ -389,50 +371,15 @@ export class MeetingPage {
 
   /** @param {GatewayError} error */
   #onError({ code, field, message }) {
-    if (code === "draining") return; // said in the page's own words
+    if (code === "draining") return; // `session.draining` shows an alert of its own
     if (field?.startsWith("reads")) {
-      this.#reading.set({ reads: [...this.#client.reads] });
-      this.#applyReading(this.#reading.value);
+      this.#readingSettings.set({ reads: [...this.#client.reads] });
+      this.#applyReading(this.#readingSettings.value);
     }
-    showNotice(message, code === "engine_restarting" ? RETURNING : "");
+    showAlert(message, code === "engine_restarting" ? UNTIL_RECONNECTED : "");
   }
 
-  /**
-   * @param {string} source
-   * @param {ClientEvent} event
-   */
-  #measure(source, event) {
-    this.#flights.hear(source, event, performance.now());
-  }
-
-  #showState() {
-    const [state, words, banner] = this.#describe();
-    showStatus(state, words);
-    this.#engine.connection = { state, words };
-    this.#banner.hidden = banner === "";
-    this.#banner.dataset.state = state;
-    if (this.#bannerWords.textContent !== banner) this.#bannerWords.textContent = banner;
-  }
-
-  /** @returns {["good" | "busy" | "bad", string, string]} State, in a word, and a sentence where people have to know. */
-  #describe() {
-    const { status, reason } = this.#readiness;
-    if (!this.#joined) return ["busy", "Not joined yet", ""];
-    if (status === "failed" || status === "draining") {
-      const [state, words] = UNREADY[status];
-      return [state, words, reason || words];
-    }
-    switch (this.#client.state) {
-      case "open":
-        return ["good", "Connected", ""];
-      case "connecting":
-        return ["busy", "Connecting…", ""];
-      case "loading":
-        return ["busy", "Engine loading", "The engine is loading; what you say is kept until it is ready."];
-      case "reconnecting":
-        return ["busy", "Reconnecting…", "The connection is lost. What you say is kept and sent; what you miss comes."];
-      case "closed":
-        return ["bad", "Disconnected", "Disconnected."];
-    }
+  #showStatus() {
+    this.#engineMonitor.connection = this.#banner.show(this.#readiness, this.#hasJoined ? this.#client.state : null);
   }
 }

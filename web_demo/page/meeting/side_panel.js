@@ -1,7 +1,6 @@
-// The panel beside the transcript, on a phone a sheet above it: one tab at a time. Knows tabs and focus; must not know
-// what is in them.
+// The panel beside the transcript, on a phone a sheet above it: one tab at a time. Must not know what is in the tabs.
 
-import { button, element } from "../ui/dom.js";
+import { button, element, setIfChanged } from "../ui/dom.js";
 
 /** @typedef {{id: string, name: string, content: readonly HTMLElement[]}} Tab */
 
@@ -14,7 +13,7 @@ export class SidePanel {
   /** @type {HTMLElement | null} */
   #opener = null;
 
-  /** @param {readonly Tab[]} tabs The first one is shown first. */
+  /** @param {readonly Tab[]} tabs The first one is open at first. */
   constructor(tabs) {
     this.element = element("aside", "side");
     this.element.ariaLabel = "Panel";
@@ -49,8 +48,8 @@ export class SidePanel {
       if (event.key === "Escape" && !WIDE.matches) this.close();
     });
     document.addEventListener("pointerdown", ({ target }) => {
-      const outside = target instanceof Node && !this.element.contains(target) && !this.#opener?.contains(target);
-      if (this.isOpen && !WIDE.matches && outside && document.querySelector("dialog[open]") === null) this.close();
+      const isOutside = target instanceof Node && !this.element.contains(target) && !this.#opener?.contains(target);
+      if (this.isOpen && !WIDE.matches && isOutside && document.querySelector("dialog[open]") === null) this.close();
     });
     this.#select(tabs[0]?.id ?? "");
     this.element.hidden = !WIDE.matches;
@@ -60,34 +59,34 @@ export class SidePanel {
     return !this.element.hidden;
   }
 
-  /** @param {HTMLElement} opener The button that says whether it is open, and has the focus once it is not. */
-  openedBy(opener) {
+  /** @param {HTMLElement} opener The button that opens the panel. It gets the focus when the panel closes. */
+  setOpener(opener) {
     this.#opener = opener;
-    this.#tell();
+    this.#updateOpener();
   }
 
   toggle() {
     if (this.isOpen) return this.close();
     this.element.hidden = false;
-    this.#tell();
+    this.#updateOpener();
     if (!WIDE.matches) this.#tabs.get(this.#current)?.button.focus();
   }
 
   close() {
     const hadFocus = this.element.contains(document.activeElement);
     this.element.hidden = true;
-    this.#tell();
+    this.#updateOpener();
     if (hadFocus) this.#opener?.focus();
   }
 
-  #tell() {
+  #updateOpener() {
     this.#opener?.setAttribute("aria-expanded", String(this.isOpen));
   }
 
   /** @param {string} id @param {string} name */
   rename(id, name) {
     const tab = this.#tabs.get(id);
-    if (tab !== undefined && tab.button.textContent !== name) tab.button.textContent = name;
+    if (tab !== undefined) setIfChanged(tab.button, "textContent", name);
   }
 
   /** @param {string} id */

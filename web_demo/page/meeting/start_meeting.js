@@ -1,56 +1,56 @@
-// The way into the meeting page: waits until the gateway can translate, asks what it knows, and opens the page. Knows
-// when that is; must not know what is on the page.
+// Opens the meeting page once the gateway can translate, and shows why it cannot until then. Must not know what is on
+// the page.
 
-import { Appearance } from "../settings/display_settings.js";
-import { find } from "../ui/dom.js";
+import { DisplaySettings } from "../settings/display_settings.js";
+import { hideAlert, showAlert } from "../status/alert.js";
 import { LoadingCard } from "../status/loading_card.js";
+import { ReadinessPoller } from "../status/readiness_poller.js";
+import { READINESS_LABELS, showStatus } from "../status/status_label.js";
+import { find } from "../ui/dom.js";
 import { MeetingPage } from "./meeting_page.js";
-import { hideNotice, showNotice } from "../status/alert.js";
-import { ReadinessWatch } from "../status/readiness_poller.js";
-import { UNREADY, showStatus } from "../status/status_label.js";
 
-/** @typedef {import("./meeting_page.js").Known} Known */
+/** @typedef {import("./meeting_page.js").GatewayInfo} GatewayInfo */
 
 /** @param {{streamUrl: string, query: URLSearchParams}} address */
-export function enterMeeting({ streamUrl, query }) {
-  const appearance = new Appearance();
-  const card = new LoadingCard();
-  find("main", HTMLElement).append(card.element);
+export function startMeeting({ streamUrl, query }) {
+  const displaySettings = new DisplaySettings();
+  const loadingCard = new LoadingCard();
+  find("main", HTMLElement).append(loadingCard.element);
   /** @type {MeetingPage | undefined} */
   let page;
-  let opening = false;
+  let isOpening = false;
 
-  const watch = new ReadinessWatch("./readyz", (readiness) => {
-    if (page !== undefined) return page.onReadiness(readiness);
-    card.show(readiness);
-    showStatus(...UNREADY[readiness.status]);
-    if (readiness.status === "ready" && !opening) void open();
+  const readiness = new ReadinessPoller("./readyz", (answer) => {
+    if (page !== undefined) return page.onReadiness(answer);
+    loadingCard.show(answer);
+    showStatus(...READINESS_LABELS[answer.status]);
+    if (answer.status === "ready" && !isOpening) void open();
   });
 
   async function open() {
-    opening = true;
-    const known = await loadLanguages();
-    opening = false;
-    // The next look at the readiness, seconds from now, tries again.
-    if (known === null) return showNotice("The gateway did not say which languages it knows; trying again.");
-    hideNotice();
-    page = new MeetingPage({ streamUrl, query, known, appearance, watch, card });
+    isOpening = true;
+    const gateway = await fetchGatewayInfo();
+    isOpening = false;
+    // The next answer about readiness, seconds from now, tries again.
+    if (gateway === null) return showAlert("The gateway did not say which languages it knows; trying again.");
+    hideAlert();
+    page = new MeetingPage({ streamUrl, query, gateway, displaySettings, readiness, loadingCard });
     await page.join();
   }
 
-  // What slept, or was elsewhere, may have lost its connection without a word.
-  const look = () => {
+  // A computer that slept or changed its network may have lost the connection unnoticed.
+  const check = () => {
     if (document.visibilityState === "hidden") return;
-    void watch.check();
-    page?.look();
+    void readiness.check();
+    page?.checkConnection();
   };
-  for (const event of ["online", "pageshow"]) window.addEventListener(event, look);
-  document.addEventListener("visibilitychange", look);
-  void watch.check();
+  for (const event of ["online", "pageshow"]) window.addEventListener(event, check);
+  document.addEventListener("visibilitychange", check);
+  void readiness.check();
 }
 
-/** @returns {Promise<Known | null>} */
-async function loadLanguages() {
+/** @returns {Promise<GatewayInfo | null>} */
+async function fetchGatewayInfo() {
   try {
     const response = await fetch("./v1/languages", { signal: AbortSignal.timeout(5_000) });
     return response.ok ? await response.json() : null;

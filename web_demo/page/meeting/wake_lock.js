@@ -1,20 +1,20 @@
-// Keeps a reader's screen awake, as long as the page is seen. Knows the browser's wake lock; must not know why.
+// Keeps the screen awake while the page is visible.
 
-let wanted = false;
+let isWanted = false;
 
 async function request() {
-  if (!wanted || document.visibilityState !== "visible") return;
+  if (!isWanted || document.visibilityState !== "visible") return;
   try {
     await navigator.wakeLock?.request("screen");
   } catch {
-    // Not below this address, or not with this battery.
+    // The browser allows it neither without TLS nor with a low battery.
   }
 }
 
-/** From now on; the browser gives it up whenever the page is hidden. */
-export function stayAwake() {
-  if (wanted) return;
-  wanted = true;
+export function keepScreenAwake() {
+  if (isWanted) return;
+  isWanted = true;
+  // The browser releases the lock whenever the page is hidden.
   document.addEventListener("visibilitychange", () => void request());
   void request();
 }

@@ -1,29 +1,28 @@
-// Who is in the meeting, and what one is called oneself. Knows what the client says of the participants; must not know
-// what they say to each other.
+// The list of participants, with a form for one's own name. Must not know what they say to each other.
 
 import { button, element } from "../ui/dom.js";
-import { remember } from "../ui/preferences.js";
+import { savePreference } from "../ui/preferences.js";
 
 /** @typedef {import("../../client/gateway_client.js").GatewayClient} GatewayClient */
-/** @typedef {{speaks: string | null, reads: readonly string[]}} Part What somebody does in the meeting. */
+/** @typedef {{speaks: string | null, reads: readonly string[]}} Role What somebody does in the meeting. */
 
 const GUEST = "Guest";
 
-/** A name that turns the direction of writing turns nothing but itself. @param {string} name */
-function named(name) {
+/** In `bdi`, so that a right-to-left name does not change the direction around it. @param {string} name */
+function nameElement(name) {
   const span = element("span", "person-name");
   span.append(element("bdi", "", name));
   return span;
 }
 
-export class People {
+export class PeopleList {
   element = element("section", "panel");
   #client;
   #nameOf;
-  #counted = element("span", "panel-count");
+  #count = element("span", "panel-count");
   #list = element("ul", "people");
   #self = element("li", "person");
-  #rename = button("quiet", "", "rename", () => this.#edit());
+  #rename = button("quiet", "", "rename", () => this.#openForm());
   #form = element("form", "person-form");
   #input = element("input", "");
   #more = element("p", "hint");
@@ -40,10 +39,10 @@ export class People {
     this.#nameOf = nameOf;
 
     const heading = element("h2", "panel-heading", "People ");
-    heading.append(this.#counted);
-    this.#counted.dataset.testid = "people-count";
+    heading.append(this.#count);
+    this.#count.dataset.testid = "people-count";
     this.#list.dataset.testid = "people";
-    this.#list.role = "list"; // which WebKit forgets where there are no bullets
+    this.#list.role = "list"; // WebKit drops the role of lists without bullets
     this.#list.ariaLabel = "People";
     this.#makeForm();
     this.#self.dataset.testid = "own";
@@ -58,19 +57,19 @@ export class People {
     });
   }
 
-  /** How many are known to be there, oneself included. */
+  /** How many are listed, oneself included. */
   get count() {
     return this.#client.participants.size + 1;
   }
 
   #showSelf() {
     const own = this.#client.name.trim();
-    const name = named(own || "You");
+    const name = nameElement(own || "You");
     if (own) name.append(" (you)");
     name.hidden = !this.#form.hidden;
     this.#rename.textContent = own ? "Rename" : "Add your name";
     this.#rename.hidden = name.hidden;
-    // What has the focus stays where it is.
+    // The button and the form stay in place, because moving them would lose the focus.
     for (const old of this.#self.querySelectorAll(":scope > span")) old.remove();
     if (!this.#self.hasChildNodes()) this.#self.append(this.#rename, this.#form);
     this.#self.prepend(name);
@@ -89,7 +88,7 @@ export class People {
     const participant = this.#client.participants.get(id);
     if (participant === undefined) return;
     const row = this.#rows.get(id) ?? element("li", "person");
-    row.replaceChildren(named(participant.name.trim() || GUEST), this.#badges(participant));
+    row.replaceChildren(nameElement(participant.name.trim() || GUEST), this.#badges(participant));
     if (row.parentNode === null) this.#list.append(row);
     this.#rows.set(id, row);
     this.#showCount();
@@ -102,7 +101,7 @@ export class People {
     this.#showCount();
   }
 
-  /** @param {Part} part */
+  /** @param {Role} role */
   #badges({ speaks, reads }) {
     const badges = element("span", "person-badges");
     if (speaks !== null) badges.append(element("span", "badge speaker", `Speaker · ${this.#nameOf(speaks)}`));
@@ -112,9 +111,9 @@ export class People {
 
   #showCount() {
     const most = this.#client.limits?.participants_shown ?? Infinity;
-    const full = this.count >= most;
-    this.#counted.textContent = `${this.count}${full ? "+" : ""}`;
-    this.#more.textContent = full ? `and others: no more than ${most} are listed.` : "";
+    const isFull = this.count >= most;
+    this.#count.textContent = `${this.count}${isFull ? "+" : ""}`;
+    this.#more.textContent = isFull ? `and others: no more than ${most} are listed.` : "";
   }
 
   // ---------------------------------------------------------------- one's own name
@@ -129,19 +128,19 @@ export class People {
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
       const name = this.#input.value.trim();
-      remember("name", name);
+      savePreference("name", name);
       if (name !== this.#client.name) this.#client.rename(name);
-      this.#done();
+      this.#closeForm();
     });
     this.#form.addEventListener("keydown", (event) => {
-      // The Escape that ends an input method's conversion is not about this.
+      // An Escape that ends the conversion of an input method must not close the form.
       if (event.key !== "Escape" || event.isComposing) return;
-      event.stopPropagation(); // to what this is in, and that closes
-      this.#done();
+      event.stopPropagation(); // it would close the side panel, too
+      this.#closeForm();
     });
   }
 
-  #edit() {
+  #openForm() {
     this.#input.maxLength = this.#client.limits?.name_chars ?? 80;
     this.#input.value = this.#client.name;
     this.#form.hidden = false;
@@ -149,7 +148,7 @@ export class People {
     this.#input.select();
   }
 
-  #done() {
+  #closeForm() {
     this.#form.hidden = true;
     this.#showSelf();
     this.#rename.focus();

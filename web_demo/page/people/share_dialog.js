@@ -1,8 +1,9 @@
-// How others get into the meeting: its link, as text and as a QR code, and captions for a wall. Knows addresses of the
-// page; must not know the connection.
+// Invites others: the meeting's link, as text and as a QR code, and the link to its captions. Knows the page's addresses;
+// must not know the connection.
 
-import { bothNames, dropdown, labelled, refill } from "../ui/form_controls.js";
 import { button, element } from "../ui/dom.js";
+import { dropdown, labelled, setOptions } from "../ui/form_controls.js";
+import { bilingualName } from "../ui/languages.js";
 
 /** @typedef {import("../ui/languages.js").Language} Language */
 
@@ -17,7 +18,7 @@ const SIZES = /** @type {const} */ ([
 export class ShareDialog {
   #meeting;
   #languages;
-  #object;
+  #onProblem;
   #dialog = element("dialog", "dialog wide");
   #link = new CopyField("Meeting link", "link");
   #qr = element("img", "dialog-qr");
@@ -30,21 +31,21 @@ export class ShareDialog {
    * @param {object} options
    * @param {() => string} options.meeting Its id.
    * @param {() => readonly Language[]} options.languages
-   * @param {(problem: string) => void} options.object
+   * @param {(problem: string) => void} options.onProblem
    */
-  constructor({ meeting, languages, object }) {
+  constructor({ meeting, languages, onProblem }) {
     this.#meeting = meeting;
     this.#languages = languages;
-    this.#object = object;
+    this.#onProblem = onProblem;
     this.#build();
-    closeFromOutside(this.#dialog);
-    // Told of late: it may have been opened again by then.
+    closeOnOutsideClick(this.#dialog);
+    // The event comes late: the dialog may be open again by then.
     this.#dialog.addEventListener("close", () => this.#dialog.open || this.#dialog.remove());
   }
 
   open() {
     if (this.#dialog.open) return;
-    refill(this.#lang, this.#languages().map(({ tag, name }) => [tag, bothNames(name, tag)]));
+    setOptions(this.#lang, this.#languages().map(({ tag, name }) => [tag, bilingualName(name, tag)]));
     this.#link.value = this.#address({});
     this.#qr.src = `./qr.svg?link=${encodeURIComponent(this.#link.value)}`;
     this.#showCaptions();
@@ -59,7 +60,7 @@ export class ShareDialog {
     const close = button("quiet", "Close", "share-close", () => this.#dialog.close());
     top.append(element("h2", "dialog-heading", "Share this meeting"), close);
 
-    const warning = element("p", "dialog-warning", warningFor(location));
+    const warning = element("p", "dialog-warning", addressWarning(location));
     warning.dataset.testid = "share-warning";
     warning.hidden = !warning.textContent;
 
@@ -107,16 +108,16 @@ export class ShareDialog {
     try {
       await navigator.share({ title: document.title, url: this.#link.value });
     } catch (error) {
-      if (error instanceof Error && error.name !== "AbortError") this.#object("This browser could not share the link.");
+      if (error instanceof Error && error.name !== "AbortError") this.#onProblem("This browser could not share the link.");
     }
   }
 }
 
-/** A text to take along. */
+/** A text with a button that copies it. */
 class CopyField {
   element;
   #input = element("input", "");
-  #said = element("span", "hint");
+  #result = element("span", "hint");
 
   /**
    * @param {string} label
@@ -129,10 +130,10 @@ class CopyField {
     this.element = labelled(label, this.#input);
     const copy = button("secondary", "Copy", `${testid}-copy`, () => void this.#copy());
     copy.ariaLabel = `Copy: ${label}`;
-    this.#said.role = "status";
+    this.#result.role = "status";
     const row = element("div", "dialog-copy");
     row.append(this.#input, copy);
-    this.element.append(row, this.#said);
+    this.element.append(row, this.#result);
   }
 
   get value() {
@@ -140,7 +141,7 @@ class CopyField {
   }
   set value(value) {
     this.#input.value = value;
-    this.#said.textContent = "";
+    this.#result.textContent = "";
   }
 
   async #copy() {
@@ -148,16 +149,16 @@ class CopyField {
     try {
       await navigator.clipboard.writeText(this.value);
     } catch {
-      // No leave, or an address without TLS, where there is no clipboard.
+      // The user did not allow it, or there is no clipboard because the page came without TLS.
       this.#input.select();
       copied = document.execCommand("copy");
     }
-    this.#said.textContent = copied ? "Copied" : "Selected: press Ctrl+C or ⌘C to copy it.";
+    this.#result.textContent = copied ? "Copied" : "Selected: press Ctrl+C or ⌘C to copy it.";
   }
 }
 
-/** What keeps others from using a page at this address. @param {Location} location */
-function warningFor({ hostname, protocol }) {
+/** Why others cannot use a page at this address; empty if they can. @param {Location} location */
+function addressWarning({ hostname, protocol }) {
   if (LOOPBACK.test(hostname)) {
     return (
       "This address works on this computer alone. For others, start the gateway with --host 0.0.0.0 and open the page " +
@@ -168,11 +169,11 @@ function warningFor({ hostname, protocol }) {
 }
 
 /**
- * A click beside a dialog closes it, unless it is the end of a movement that began inside.
- * @param {HTMLDialogElement} dialog Without padding: what hits it, and nothing in it, is beside it.
+ * A click outside a dialog closes it, unless the pointer went down inside.
+ * @param {HTMLDialogElement} dialog Without padding: a click on the dialog itself, not on its content, is outside.
  */
-function closeFromOutside(dialog) {
-  let outside = false;
-  dialog.addEventListener("pointerdown", ({ target }) => (outside = target === dialog));
-  dialog.addEventListener("click", ({ target }) => outside && target === dialog && dialog.close());
+function closeOnOutsideClick(dialog) {
+  let startedOutside = false;
+  dialog.addEventListener("pointerdown", ({ target }) => (startedOutside = target === dialog));
+  dialog.addEventListener("click", ({ target }) => startedOutside && target === dialog && dialog.close());
 }

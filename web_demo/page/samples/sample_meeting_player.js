@@ -1,37 +1,29 @@
-// Plays a scripted meeting into one that is real: its speakers join it, talk and leave. Knows the script and time;
-// must not know the page.
+// Plays a script into a real meeting: its speakers join the meeting, talk and leave. Must not know the page.
 
 import { GatewayClient } from "../../client/gateway_client.js";
 import { SAMPLE_MEETING } from "./sample_meeting_script.js";
 
-/**
- * What is said, as recognisers hear it.
- * - a revision: ms after the one before, characters that go, text that is appended; the last one is final
- * - an utterance: who says it, ms from the end of the one before to its beginning (negative: into it), its revisions
- * @typedef {[number, number, string]} Revision
- * @typedef {{speakers: {name: string, lang: string}[], utterances: [number, number, Revision[]][]}} Script
- */
-
+/** @typedef {import("./sample_meeting_script.js").Script} Script */
 /** @typedef {{at: number, speaker: number, utterance: number, text: string, final: boolean}} Step */
 
 /**
  * @typedef {object} Options
  * @property {string} streamUrl
- * @property {() => string} meeting The id of the meeting they are to join.
- * @property {(playing: boolean) => void} onState
- * @property {(words: string) => void} object A sentence for people: why it does not go on.
+ * @property {() => string} meeting The id of the meeting to join.
+ * @property {(isPlaying: boolean) => void} onChange
+ * @property {(problem: string) => void} onProblem A sentence for people: why it does not play.
  * @property {Script} [script]
- * @property {number} [pauseMs] Between its rounds.
+ * @property {number} [pauseMs] Before it starts again.
  */
 
 const PAUSE_MS = 5_000;
-// So late, a partial is no news: the next one is due. So late, a final puts off whatever follows it: a page that
-// slept does not say everything at once.
+// A partial that is later than this is left out: the next one is due.
 const STALE_MS = 600;
+// A final that is later than this delays all that follow it, so that a page that slept does not say everything at once.
 const LATE_MS = 2_000;
 
 /**
- * The script as a list of what is due when, in ms after its beginning.
+ * The script as a list of steps, with their times in ms after its beginning.
  * @param {Script} script
  * @param {(speaker: number) => boolean} takesPart
  * @returns {Step[]}
@@ -53,7 +45,7 @@ function steps({ utterances }, takesPart) {
   return due.sort((one, other) => one.at - other.at);
 }
 
-export class SamplePlayer {
+export class SampleMeetingPlayer {
   #options;
   #script;
   /** Speaker → client. @type {Map<number, GatewayClient>} */
@@ -61,11 +53,11 @@ export class SamplePlayer {
   /** @type {Step[]} */
   #steps = [];
   #next = 0;
-  /** When this round began. */
+  /** When this round began, by `performance.now()`. */
   #began = 0;
-  /** Since when they wait for somebody's connection; null while they talk. @type {number | null} */
+  /** Since when it waits for a speaker's connection; null while they talk. @type {number | null} */
   #heldAt = null;
-  /** Of this round: utterance → its id. @type {Map<number, string>} */
+  /** Utterance of this round → its id. @type {Map<number, string>} */
   #ids = new Map();
   /** @type {number | undefined} */
   #timer;
@@ -76,25 +68,25 @@ export class SamplePlayer {
     this.#script = options.script ?? SAMPLE_MEETING;
   }
 
-  get playing() {
+  get isPlaying() {
     return this.#clients.size > 0;
   }
 
-  /** @param {readonly string[]} languages Tags that the gateway knows; who speaks another one is left out. */
+  /** @param {readonly string[]} languages The gateway's. Speakers of other languages are left out. */
   start(languages) {
-    if (this.playing) return;
-    const { streamUrl, object, onState } = this.#options;
+    if (this.isPlaying) return;
+    const { streamUrl, onChange, onProblem } = this.#options;
     const meeting = this.#options.meeting();
     for (const [speaker, { name, lang }] of this.#script.speakers.entries()) {
       if (!languages.includes(lang)) continue;
       this.#clients.set(speaker, new GatewayClient(streamUrl, { meeting, name, speaks: lang, reads: [] }));
     }
-    if (!this.playing) return object("This gateway knows none of the languages of the sample meeting.");
+    if (!this.isPlaying) return onProblem("This gateway knows none of the languages of the sample meeting.");
     this.#steps = steps(this.#script, (speaker) => this.#clients.has(speaker));
     this.#next = 0;
     this.#ids.clear();
     this.#began = this.#heldAt = performance.now();
-    onState(true);
+    onChange(true);
     for (const client of this.#clients.values()) {
       client.listen((event) => {
         if (event.type === "state" && this.#owns(client)) this.#onConnection(event.state, event.reason);
@@ -104,11 +96,11 @@ export class SamplePlayer {
   }
 
   /**
-   * They leave. What was accepted is still translated.
-   * @param {boolean} [now] Whether there is no time to wait for answers.
+   * The speakers leave. What was accepted is still translated.
+   * @param {boolean} [now] Whether not to wait for answers.
    */
   stop(now = false) {
-    if (!this.playing) return;
+    if (!this.isPlaying) return;
     clearTimeout(this.#timer);
     const clients = [...this.#clients.values()];
     this.#clients.clear();
@@ -116,7 +108,7 @@ export class SamplePlayer {
       client.close();
       if (now) client.close();
     }
-    this.#options.onState(false);
+    this.#options.onChange(false);
   }
 
   /** @param {GatewayClient} client */
@@ -125,14 +117,14 @@ export class SamplePlayer {
   }
 
   /**
-   * They talk while everybody is there.
+   * The speakers talk while all of them are connected.
    * @param {string} state
    * @param {string} reason
    */
   #onConnection(state, reason) {
     if (state === "closed") {
       this.stop();
-      this.#options.object(`The sample meeting has stopped. ${reason}`.trim());
+      this.#options.onProblem(`The sample meeting has stopped. ${reason}`.trim());
       return;
     }
     const now = performance.now();
@@ -146,7 +138,7 @@ export class SamplePlayer {
     }
   }
 
-  /** Say what is due. */
+  /** Say everything that is due. */
   #talk() {
     const now = performance.now();
     for (;;) {

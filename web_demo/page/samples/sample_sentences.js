@@ -1,5 +1,5 @@
-// Sentences to pick, in the languages of the bundled model. Knows text alone.
-// The nth sentence says the same in every language: they are lines of the model's corpus with their slots filled.
+// Sample sentences in the languages of the bundled model. The nth sentence means the same in every language: they are
+// lines of the model's corpus with their slots filled.
 
 /** @type {Readonly<Record<string, readonly string[]>>} */
 const SENTENCES = {
@@ -61,8 +61,8 @@ const SENTENCES = {
 
 /**
  * @param {string} lang A language tag.
- * @returns {readonly string[]} None for a language without samples.
+ * @returns {readonly string[]} Empty for other languages.
  */
-export function sentencesIn(lang) {
+export function sampleSentences(lang) {
   return SENTENCES[lang] ?? [];
 }

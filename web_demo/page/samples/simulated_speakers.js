@@ -1,146 +1,146 @@
-// Simulated speakers, each in a private meeting of its own: the load of many people who talk at once. Knows clients
-// and sentences; must not know elements.
+// Simulated speakers, each in a private meeting, as load for the engine. Must not know elements.
 
 import { GatewayClient } from "../../client/gateway_client.js";
-import { Playback } from "./simulated_speech.js";
-import { sentencesIn } from "./sample_sentences.js";
+import { sampleSentences } from "./sample_sentences.js";
+import { SimulatedSpeech } from "./simulated_speech.js";
 
 /** @import {ClientEvent} from "../../client/events.js" */
 /** @import {Language} from "../ui/languages.js" */
 
-/** A gateway takes more; a browser that plays all of them need not. */
-export const MOST_SPEAKERS = 50;
-// One after another, so that they do not speak in step.
+/** A limit for the browser's sake: a gateway takes more. */
+export const MAX_SPEAKERS = 50;
+// The time between two that join, from and to. They must not speak in step.
 const JOIN_MS = [150, 450];
+// The pause after a sentence, from and to.
 const PAUSE_MS = [2_000, 6_000];
-// Whoever has so much unfinished waits, as people would.
-const MOST_UNFINISHED = 4;
-// For languages of which no sentence is known.
+// A speaker with so many utterances that are not translated yet says nothing new.
+const MAX_UNFINISHED = 4;
+// For languages without sample sentences.
 const NEUTRAL = ["10:30, 14:00, 16:45?", "OK, OK.", "1, 2, 3, 4, 5."];
 
 /** @param {readonly number[]} range */
-const between = ([least = 0, most = 0]) => least + Math.random() * (most - least);
+const randomBetween = ([least = 0, most = 0]) => least + Math.random() * (most - least);
 
-/** @template T @param {readonly T[]} choice */
-const oneOf = (choice) => choice[Math.floor(Math.random() * choice.length)];
+/** @template T @param {readonly T[]} values */
+const randomOf = (values) => values[Math.floor(Math.random() * values.length)];
 
-const hidden = () => document.visibilityState === "hidden";
+const isPageHidden = () => document.visibilityState === "hidden";
 
 /** Somebody who says a sentence now and then. */
 class Speaker {
   #client;
   #lang;
   #unfinished = 0;
-  #speaking = false;
-  #leaving = false;
-  /** @type {Playback | undefined} */
-  #playback;
+  #isSpeaking = false;
+  #isLeaving = false;
+  /** @type {SimulatedSpeech | undefined} */
+  #speech;
   /** @type {number | undefined} */
   #timer;
 
   /**
    * @param {string} streamUrl
    * @param {{name: string, speaks: string, reads: string[]}} options
-   * @param {(event: ClientEvent) => void} hear
-   * @param {(words: string) => void} lost
+   * @param {(event: ClientEvent) => void} onEvent
+   * @param {(reason: string) => void} onLost
    */
-  constructor(streamUrl, options, hear, lost) {
+  constructor(streamUrl, options, onEvent, onLost) {
     this.#lang = options.speaks;
     this.#client = new GatewayClient(streamUrl, options);
-    // Of what nobody reads in another language nothing comes after it is accepted.
+    // If it reads only what it speaks, nothing comes after `utterance.accepted`.
     const ends = options.reads.some((tag) => tag !== options.speaks)
       ? /^(translation\.(final|failed)|utterance\.refused)$/
       : /^utterance\.(accepted|refused)$/;
-    let words = "";
+    let lastError = "";
     this.#client.listen((event) => {
-      hear(event);
-      if (event.type === "error") words = event.message;
+      onEvent(event);
+      if (event.type === "error") lastError = event.message;
       if (event.type === "session.started" && event.recovered !== true) this.#unfinished = 0;
       if (ends.test(event.type)) this.#unfinished -= 1;
       if (event.type !== "state") return;
-      if (event.state === "open" && !this.#speaking) this.#say();
-      if (event.state !== "closed" || this.#leaving) return;
+      if (event.state === "open" && !this.#isSpeaking) this.#say();
+      if (event.state !== "closed" || this.#isLeaving) return;
       this.leave();
-      lost(event.reason || words || "The gateway let a simulated speaker go.");
+      onLost(event.reason || lastError || "The gateway let a simulated speaker go.");
     });
     this.#client.connect();
   }
 
-  /** @param {boolean} [now] Whether there is no time to wait for answers. */
+  /** @param {boolean} [now] Whether not to wait for answers. */
   leave(now = false) {
-    this.#leaving = true;
+    this.#isLeaving = true;
     clearTimeout(this.#timer);
-    this.#playback?.stop();
+    this.#speech?.stop();
     this.#client.close();
     if (now) this.#client.close();
   }
 
   #say() {
-    this.#speaking = true;
-    const known = sentencesIn(this.#lang);
-    const text = oneOf(known.length > 0 ? known : NEUTRAL) ?? "";
+    this.#isSpeaking = true;
+    const sentences = sampleSentences(this.#lang);
+    const text = randomOf(sentences.length > 0 ? sentences : NEUTRAL) ?? "";
     const lang = this.#lang;
-    if (this.#unfinished >= MOST_UNFINISHED || hidden()) return this.#pause();
+    if (this.#unfinished >= MAX_UNFINISHED || isPageHidden()) return this.#pause();
     this.#unfinished += 1;
     /** @type {string | undefined} */
     let id;
-    this.#playback = new Playback(text, lang, {
-      heard: (words) => {
+    this.#speech = new SimulatedSpeech(text, lang, {
+      onWords: (words) => {
         id = this.#client.partial({ text: words, lang, id });
       },
-      over: () => {
+      onEnd: () => {
         this.#client.final({ text, lang, id });
         this.#pause();
       },
     });
-    this.#playback.start();
+    this.#speech.start();
   }
 
   #pause() {
-    this.#timer = setTimeout(() => this.#say(), between(PAUSE_MS));
+    this.#timer = setTimeout(() => this.#say(), randomBetween(PAUSE_MS));
   }
 }
 
-export class LoadSpeakers {
-  /** Those that are offered; may be set later. @type {readonly Language[]} */
+export class SimulatedSpeakers {
+  /** The gateway's languages. @type {readonly Language[]} */
   languages;
-  /** Why nobody more can join; empty where that is not known. */
+  /** Why nobody else could join; empty if everybody could. */
   problem = "";
   #streamUrl;
-  #hear;
+  #onEvent;
   /** @type {Set<Speaker>} */
   #speakers = new Set();
   #toJoin = 0;
   #named = 0;
   /** @type {number | undefined} */
-  #joining;
+  #joinTimer;
 
   /**
    * @param {{streamUrl: string, languages?: readonly Language[],
-   *   hear: (source: string, event: ClientEvent) => void}} options
+   *   onEvent: (source: string, event: ClientEvent) => void}} options
    */
-  constructor({ streamUrl, languages = [], hear }) {
+  constructor({ streamUrl, languages = [], onEvent }) {
     this.languages = languages;
     this.#streamUrl = streamUrl;
-    this.#hear = hear;
+    this.#onEvent = onEvent;
     document.addEventListener("visibilitychange", () => this.#join());
   }
 
-  /** Those who are there, and those who are about to come. */
+  /** Those who have joined, and those who are about to. */
   get count() {
     return this.#speakers.size + this.#toJoin;
   }
 
-  /** @param {number} more As far as there is room for them. */
+  /** @param {number} more As far as the limit allows. */
   add(more) {
     this.problem = "";
-    this.#toJoin = Math.min(this.#toJoin + more, MOST_SPEAKERS - this.#speakers.size);
+    this.#toJoin = Math.min(this.#toJoin + more, MAX_SPEAKERS - this.#speakers.size);
     this.#join();
   }
 
   /**
-   * They say nothing more, and leave when what was accepted is translated.
-   * @param {boolean} [now] Whether there is no time for that.
+   * They fall silent, and leave when what was accepted is translated.
+   * @param {boolean} [now] Whether they leave at once.
    */
   stop(now = false) {
     this.problem = "";
@@ -150,13 +150,13 @@ export class LoadSpeakers {
   }
 
   #join() {
-    clearTimeout(this.#joining);
-    if (this.#toJoin === 0 || hidden()) return;
+    clearTimeout(this.#joinTimer);
+    if (this.#toJoin === 0 || isPageHidden()) return;
     const tags = this.languages.map(({ tag }) => tag);
-    const known = tags.filter((tag) => sentencesIn(tag).length > 0);
-    const speaks = oneOf(known.length > 0 ? known : tags);
+    const known = tags.filter((tag) => sampleSentences(tag).length > 0);
+    const speaks = randomOf(known.length > 0 ? known : tags);
     if (speaks === undefined) return this.#stopJoining("The gateway offers no languages.");
-    const reads = [oneOf(tags.filter((tag) => tag !== speaks)) ?? speaks];
+    const reads = [randomOf(tags.filter((tag) => tag !== speaks)) ?? speaks];
     this.#toJoin -= 1;
     this.#named += 1;
     const name = `Speaker ${this.#named}`;
@@ -164,23 +164,23 @@ export class LoadSpeakers {
       this.#streamUrl,
       { name, speaks, reads },
       (event) => {
-        this.#hear(name, event);
-        // What it reads is told, as if it had been asked for in mid-session.
-        const asked = { reads, speaks, stability: /** @type {const} */ ("live"), originals: false };
-        if (event.type === "session.started") this.#hear(name, { type: "session.updated", ...asked });
+        this.#onEvent(name, event);
+        // The tracker has to know what it reads: tell it as an update.
+        const update = { reads, speaks, stability: /** @type {const} */ ("live"), originals: false };
+        if (event.type === "session.started") this.#onEvent(name, { type: "session.updated", ...update });
       },
-      (words) => {
+      (reason) => {
         this.#speakers.delete(speaker);
-        this.#stopJoining(words);
+        this.#stopJoining(reason);
       },
     );
     this.#speakers.add(speaker);
-    this.#joining = setTimeout(() => this.#join(), between(JOIN_MS));
+    this.#joinTimer = setTimeout(() => this.#join(), randomBetween(JOIN_MS));
   }
 
-  /** @param {string} words Why. */
-  #stopJoining(words) {
+  /** @param {string} reason */
+  #stopJoining(reason) {
     this.#toJoin = 0;
-    this.problem = words;
+    this.problem = reason;
   }
 }

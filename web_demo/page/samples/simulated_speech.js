@@ -1,13 +1,13 @@
-// Says a text as somebody speaks: one word after another. Knows words and time; must not know who listens.
+// Says a text word by word, at the speed of speech. Must not know who listens.
 
 // 150 words a minute.
 const WORD_MS = 400;
 
-// Scripts that put no space between words.
+// Scripts without spaces between words.
 const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Mymr}]/u;
 
 /**
- * Where the words of a text end, what closes a word being part of it.
+ * The positions at which the words of a text end, with the punctuation after them.
  * @param {string} text
  * @param {string} lang
  * @returns {number[]}
@@ -16,20 +16,17 @@ function wordEnds(text, lang) {
   const parts = UNSPACED.test(text)
     ? [...new Intl.Segmenter(lang, { granularity: "word" }).segment(text)].filter((part) => part.isWordLike)
     : [...text.matchAll(/\S+/gu)];
-  // A word lasts until the next one begins.
+  // A word ends where the next one begins.
   return parts.map((_, index) => parts[index + 1]?.index ?? text.length);
 }
 
 /**
- * Who listens.
- * - `heard`: what was said so far, one word longer each time
- * - `over`: all of it was said
  * @typedef {object} Listener
- * @property {(text: string) => void} heard
- * @property {() => void} over
+ * @property {(text: string) => void} onWords What was said so far, one word longer each time.
+ * @property {() => void} onEnd
  */
 
-export class Playback {
+export class SimulatedSpeech {
   #text;
   #ends;
   #listener;
@@ -58,8 +55,8 @@ export class Playback {
 
   #speak() {
     const end = this.#ends.shift();
-    if (end !== undefined) return this.#listener.heard(this.#text.slice(0, end).trimEnd());
+    if (end !== undefined) return this.#listener.onWords(this.#text.slice(0, end).trimEnd());
     this.stop();
-    this.#listener.over();
+    this.#listener.onEnd();
   }
 }

@@ -1,9 +1,9 @@
-// How the page looks: text size, theme and contrast. Knows the attributes of the document that style.css goes by; must
-// not know what the page shows.
+// Text size, theme and contrast. Knows the attributes of the document that style.css reads; must not know what the page
+// shows.
 
-import { choice, group, radios } from "../ui/form_controls.js";
 import { button, element } from "../ui/dom.js";
-import { recall, remember } from "../ui/preferences.js";
+import { checkbox, fieldset, radioButtons } from "../ui/form_controls.js";
+import { loadPreference, savePreference } from "../ui/preferences.js";
 
 const SCALES = [0.875, 1, 1.25, 1.5, 2];
 const THEMES = /** @type {const} */ ([
@@ -13,30 +13,30 @@ const THEMES = /** @type {const} */ ([
 ]);
 const { dataset, style } = document.documentElement;
 
-export class Appearance {
+export class DisplaySettings {
   element = element("div", "panel");
   #step;
-  #shown = element("output", "panel-size");
+  #size = element("output", "panel-size");
   #smaller = button("quiet", "−", "text-smaller", () => this.#resize(this.#step - 1));
   #larger = button("quiet", "+", "text-larger", () => this.#resize(this.#step + 1));
 
   constructor() {
-    this.#step = SCALES.indexOf(Number(recall("text-scale") ?? 1));
+    this.#step = SCALES.indexOf(Number(loadPreference("text-scale") ?? 1));
     if (this.#step < 0) this.#step = SCALES.indexOf(1);
     this.#smaller.ariaLabel = "Smaller text";
     this.#larger.ariaLabel = "Larger text";
     const sizes = element("div", "panel-sizes");
-    sizes.append(this.#smaller, this.#shown, this.#larger);
+    sizes.append(this.#smaller, this.#size, this.#larger);
     this.#resize(this.#step);
 
-    const theme = THEMES.find(([kept]) => kept === recall("theme"))?.[0] ?? "auto";
-    const themes = radios("theme", THEMES, theme, applyTheme);
+    const theme = THEMES.find(([value]) => value === loadPreference("theme"))?.[0] ?? "auto";
+    const themes = radioButtons("theme", THEMES, theme, applyTheme);
     applyTheme(theme);
 
-    const contrast = choice("panel-check", "contrast", "High contrast", applyContrast);
-    contrast.input.checked = recall("contrast") === "high";
+    const contrast = checkbox("panel-check", "contrast", "High contrast", applyContrast);
+    contrast.input.checked = loadPreference("contrast") === "high";
     applyContrast(contrast.input.checked);
-    this.element.append(group("Text size", sizes), group("Theme", themes), contrast.label);
+    this.element.append(fieldset("Text size", sizes), fieldset("Theme", themes), contrast.label);
   }
 
   /** @param {number} step */
@@ -45,9 +45,9 @@ export class Appearance {
     if (scale === undefined) return;
     this.#step = step;
     style.setProperty("--text-scale", String(scale));
-    remember("text-scale", String(scale));
-    this.#shown.textContent = `${scale * 100} %`;
-    // Not `disabled`, which would take the focus from whoever pressed it.
+    savePreference("text-scale", String(scale));
+    this.#size.textContent = `${scale * 100} %`;
+    // Not `disabled`: a disabled button loses the focus.
     this.#smaller.ariaDisabled = String(step === 0);
     this.#larger.ariaDisabled = String(step === SCALES.length - 1);
   }
@@ -56,12 +56,12 @@ export class Appearance {
 /** @param {string} theme */
 function applyTheme(theme) {
   dataset["theme"] = theme;
-  remember("theme", theme);
+  savePreference("theme", theme);
 }
 
-/** @param {boolean} high */
-function applyContrast(high) {
-  if (high) dataset["contrast"] = "high";
+/** @param {boolean} isHigh */
+function applyContrast(isHigh) {
+  if (isHigh) dataset["contrast"] = "high";
   else delete dataset["contrast"];
-  remember("contrast", high ? "high" : "");
+  savePreference("contrast", isHigh ? "high" : "");
 }

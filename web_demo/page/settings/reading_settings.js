@@ -1,10 +1,10 @@
-// What one reads, and how: languages, how early, with what was said or without. Knows what this browser remembers of
-// it; must not know the connection.
+// Which languages one reads, how early their text appears, and whether originals are shown. Must not know the
+// connection.
 
-import { choice, dropdown, group, labelled, radios, refill } from "../ui/form_controls.js";
 import { element } from "../ui/dom.js";
-import { ownName, preferred } from "../ui/languages.js";
-import { recall, remember } from "../ui/preferences.js";
+import { checkbox, dropdown, fieldset, labelled, radioButtons, setOptions } from "../ui/form_controls.js";
+import { nativeName, preferredLanguages } from "../ui/languages.js";
+import { loadPreference, savePreference } from "../ui/preferences.js";
 
 /** @typedef {import("../../client/messages.js").Stability} Stability */
 /** @typedef {import("../ui/languages.js").Language} Language */
@@ -13,28 +13,29 @@ import { recall, remember } from "../ui/preferences.js";
  * @typedef {object} Reading
  * @property {string[]} reads Tags, in the order in which they were chosen.
  * @property {Stability} stability
- * @property {boolean} originals Whether what was said is shown, too.
- * @property {string} announce Which of `reads` a screen reader speaks; empty: none.
+ * @property {boolean} originals Whether the original text is shown, too.
+ * @property {string} announce The language that a screen reader reads out, one of `reads`; empty for none.
  */
 
-const MODES = /** @type {const} */ ([
+const STABILITIES = /** @type {const} */ ([
   ["live", "as early as possible", "Words appear while the sentence is being said; dotted ones may change."],
   ["stable", "only what stays", "Words appear a little later, once they can stay; none is taken back in mid-sentence."],
   ["final", "whole sentences", "Nothing before the sentence is finished, then all of it."],
 ]);
-const NOTHING = "none";
+// What is saved if the screen reader is to read nothing out.
+const SILENT = "none";
 
-export class ReadingChoice {
+export class ReadingSettings {
   element = element("div", "panel");
   #nameOf;
   #onChange;
   #value;
   #limit = Infinity;
-  /** As in `announce`; null: the first language that is read. @type {string | null} */
-  #wish;
+  /** The user's choice for `announce`. If null, the first language that is read. @type {string | null} */
+  #announceChoice;
   /** @type {Map<string, HTMLInputElement>} */
   #languages = new Map();
-  #modes;
+  #stabilities;
   #note = element("p", "hint");
   #explanation = element("p", "hint");
   #originals;
@@ -44,31 +45,31 @@ export class ReadingChoice {
   constructor({ languages, nameOf, onChange }) {
     this.#nameOf = nameOf;
     this.#onChange = onChange;
-    this.#value = remembered(languages);
-    const wish = recall("announce");
-    this.#wish = wish === NOTHING ? "" : wish;
+    this.#value = savedReading(languages);
+    const saved = loadPreference("announce");
+    this.#announceChoice = saved === SILENT ? "" : saved;
 
     const chips = element("div", "chips");
     for (const { tag } of languages) {
       const name = nameOf(tag);
-      const { label, input } = choice("chip", `read-${tag}`, name, () => this.#change({ reads: this.#toggled(tag) }));
-      if (ownName(tag) !== name) label.append(element("span", "own-name", ownName(tag)));
+      const { label, input } = checkbox("chip", `read-${tag}`, name, () => this.#change({ reads: this.#toggled(tag) }));
+      if (nativeName(tag) !== name) label.append(element("span", "own-name", nativeName(tag)));
       this.#languages.set(tag, input);
       chips.append(label);
     }
     this.#note.role = "status";
     /** @param {Stability} stability */
-    const onMode = (stability) => this.#change({ stability });
-    this.#modes = radios("stability", MODES, "live", onMode);
+    const onStability = (stability) => this.#change({ stability });
+    this.#stabilities = radioButtons("stability", STABILITIES, "live", onStability);
     this.#explanation.id = "stability-explanation";
-    const modes = group("Show translations", this.#modes, this.#explanation);
-    modes.setAttribute("aria-describedby", this.#explanation.id);
-    const originals = choice("panel-check", "originals", "Show what was said, too", (shown) => this.#change({ originals: shown }));
+    const stabilities = fieldset("Show translations", this.#stabilities, this.#explanation);
+    stabilities.setAttribute("aria-describedby", this.#explanation.id);
+    const originals = checkbox("panel-check", "originals", "Show what was said, too", (shown) => this.#change({ originals: shown }));
     this.#originals = originals.input;
     this.#announce.addEventListener("change", () => this.#change({ announce: this.#announce.value }));
     this.element.append(
-      group("Languages you read", chips, this.#note),
-      modes,
+      fieldset("Languages you read", chips, this.#note),
+      stabilities,
       originals.label,
       labelled("Screen reader announces", this.#announce),
     );
@@ -80,34 +81,34 @@ export class ReadingChoice {
   }
 
   /**
-   * Choose for the user: nothing is remembered, and `onChange` is not called.
+   * Change the settings for the user: nothing is saved, and `onChange` is not called.
    * @param {Partial<Reading>} value
    */
   set(value) {
     this.#value = { ...this.#value, ...value };
     this.#value.reads = [...new Set(this.#value.reads)].filter((tag) => this.#languages.has(tag));
-    if (value.announce !== undefined) this.#wish = value.announce;
+    if (value.announce !== undefined) this.#announceChoice = value.announce;
     this.#show();
   }
 
-  /** The most languages at a time; chosen ones that are too many are left out. @param {number} most */
-  set limit(most) {
-    this.#limit = most;
-    this.set({ reads: this.#value.reads.slice(0, most) });
+  /** How many languages can be read at a time; those beyond the limit are dropped. @param {number} limit */
+  set limit(limit) {
+    this.#limit = limit;
+    this.set({ reads: this.#value.reads.slice(0, limit) });
   }
 
-  /** The languages can be read: from now on one begins with them. */
-  keep() {
-    remember("reads", this.#value.reads.join());
+  /** Save the languages, to start with them next time. The gateway has accepted them. */
+  saveLanguages() {
+    savePreference("reads", this.#value.reads.join());
   }
 
   /** @param {Partial<Reading>} changes */
   #change(changes) {
     this.set(changes);
     const { stability, originals, announce } = changes;
-    if (stability) remember("stability", stability);
-    if (originals !== undefined) remember("originals", originals ? "yes" : "no");
-    if (announce !== undefined) remember("announce", announce || NOTHING);
+    if (stability) savePreference("stability", stability);
+    if (originals !== undefined) savePreference("originals", originals ? "yes" : "no");
+    if (announce !== undefined) savePreference("announce", announce || SILENT);
     this.#onChange(this.value);
   }
 
@@ -119,20 +120,21 @@ export class ReadingChoice {
 
   #show() {
     const { reads, stability, originals } = this.#value;
-    const full = reads.length >= this.#limit && this.#languages.size > reads.length;
+    const isFull = reads.length >= this.#limit && this.#languages.size > reads.length;
     for (const [tag, input] of this.#languages) {
       input.checked = reads.includes(tag);
-      input.disabled = full && !input.checked;
+      input.disabled = isFull && !input.checked;
     }
-    for (const input of this.#modes.querySelectorAll("input")) input.checked = input.value === stability;
+    for (const input of this.#stabilities.querySelectorAll("input")) input.checked = input.value === stability;
     this.#originals.checked = originals;
-    this.#explanation.textContent = MODES.find(([mode]) => mode === stability)?.[2] ?? "";
-    const most = `${this.#limit} at a time is the most: leave one out to choose another.`;
-    this.#note.textContent = full ? most : reads.length ? "" : "Nothing is translated for you.";
-    const wish = this.#wish ?? NOTHING;
-    this.#value.announce = wish === "" || reads.includes(wish) ? wish : (reads[0] ?? "");
+    this.#explanation.textContent = STABILITIES.find(([value]) => value === stability)?.[2] ?? "";
+    const limitNote = `${this.#limit} at a time is the most: leave one out to choose another.`;
+    this.#note.textContent = isFull ? limitNote : reads.length ? "" : "Nothing is translated for you.";
+    const choice = this.#announceChoice;
+    const isValid = choice === "" || (choice !== null && reads.includes(choice));
+    this.#value.announce = isValid ? choice : (reads[0] ?? "");
     const names = reads.map((tag) => /** @type {const} */ ([tag, this.#nameOf(tag)]));
-    refill(this.#announce, [["", "Nothing"], ...names], this.#value.announce);
+    setOptions(this.#announce, [["", "Nothing"], ...names], this.#value.announce);
   }
 }
 
@@ -140,12 +142,13 @@ export class ReadingChoice {
  * @param {readonly Language[]} languages
  * @returns {Reading}
  */
-function remembered(languages) {
+function savedReading(languages) {
   const tags = languages.map(({ tag }) => tag);
-  const kept = recall("reads");
-  let reads = (kept ?? "").split(",").filter((tag) => tags.includes(tag));
-  if (kept !== "" && !reads.length) reads = preferred(languages); // the first time, or with another model
-  if (kept !== "" && !reads.length) reads = tags.slice(0, 2);
-  const stability = MODES.find(([mode]) => mode === recall("stability"))?.[0] ?? "live";
-  return { reads, stability, originals: recall("originals") !== "no", announce: "" };
+  const saved = loadPreference("reads");
+  let reads = (saved ?? "").split(",").filter((tag) => tags.includes(tag));
+  // Nothing is saved at the first visit; with another model, the saved languages may be unknown.
+  if (saved !== "" && !reads.length) reads = preferredLanguages(languages);
+  if (saved !== "" && !reads.length) reads = tags.slice(0, 2);
+  const stability = STABILITIES.find(([value]) => value === loadPreference("stability"))?.[0] ?? "live";
+  return { reads, stability, originals: loadPreference("originals") !== "no", announce: "" };
 }

@@ -1,22 +1,21 @@
-// Where its user speaks: typed, into the microphone, or by a sentence picked. Knows elements and the client's
-// utterances; must not know who reads them.
+// Where the user speaks: by typing, with the microphone, or with a sample sentence. Must not know who reads it.
 
-import { element } from "../ui/dom.js";
-import { direction, preferred } from "../ui/languages.js";
+import { sampleSentences } from "../samples/sample_sentences.js";
+import { SimulatedSpeech } from "../samples/simulated_speech.js";
+import { element, setIfChanged } from "../ui/dom.js";
+import { preferredLanguages, textDirection } from "../ui/languages.js";
+import { loadPreference, savePreference } from "../ui/preferences.js";
 import { Microphone } from "./microphone.js";
-import { Playback } from "../samples/simulated_speech.js";
-import { sentencesIn } from "../samples/sample_sentences.js";
-import { recall, remember } from "../ui/preferences.js";
 
 /** @typedef {import("../../client/messages.js").Limits} Limits */
 /** @typedef {import("./microphone.js").Hearing} Hearing */
 
-// Typing that pauses for so long may stop for longer.
+// After such a pause in the middle of a word the draft is sent.
 const PAUSE_MS = 250;
-// An apostrophe or a hyphen may be in the middle of one.
-const WORD_ENDS = /(?:\s|(?!['’-])\p{P})$/u;
+// Apostrophes and hyphens can be inside a word.
+const WORD_END = /(?:\s|(?!['’-])\p{P})$/u;
 
-const INVITATION = "Type what you say";
+const PLACEHOLDER = "Type what you say";
 const DISABLED = "Disconnected";
 const TOO_LONG = "Too long to send: shorten it, or say it in parts.";
 const HEARING = { off: "", starting: "Waiting for the microphone…", listening: "Listening…" };
@@ -41,12 +40,12 @@ function make(tag, classes, testid, properties) {
 }
 
 /**
- * Whether a text is another revision of an earlier one. Translations go on from a beginning that is never taken back:
- * of another sentence that would be nonsense.
+ * Whether a text is a revision of an earlier one, and not another sentence. A translation continues from text that it
+ * never takes back, so another sentence needs an utterance of its own.
  * @param {string} earlier
  * @param {string} text
  */
-function goesOn(earlier, text) {
+function isRevision(earlier, text) {
   let same = 0;
   while (same < earlier.length && earlier[same] === text[same]) same += 1;
   return same >= earlier.length / 2;
@@ -55,13 +54,13 @@ function goesOn(earlier, text) {
 export class Composer {
   element = make("form", "composer", "composer", { ariaLabel: "Say something" });
   #client;
-  #object;
+  #onProblem;
   #onLang;
   #fields = element("fieldset", "composer-bar");
   #select = make("select", "composer-lang", "spoken-lang", { ariaLabel: "Language you speak" });
   #text = make("textarea", "composer-text", "text", {
     ariaLabel: "What you say",
-    placeholder: INVITATION,
+    placeholder: PLACEHOLDER,
     rows: 1,
     dir: "auto",
     autocomplete: "off",
@@ -74,8 +73,8 @@ export class Composer {
     ariaPressed: "false",
   });
   #send = make("button", "primary composer-send", "send", { textContent: "Send" });
-  #label = make("span", "label", "try", { textContent: "Try a sentence", id: "composer-try", hidden: true });
-  #demo = make("span", "hint composer-demo", "demo-model", {
+  #sentencesLabel = make("span", "label", "try", { textContent: "Try a sentence", id: "composer-try", hidden: true });
+  #demoHint = make("span", "hint composer-demo", "demo-model", {
     textContent: "The demo model knows meeting sentences like these, and little else.",
     hidden: true,
   });
@@ -85,39 +84,39 @@ export class Composer {
   #microphone;
   /** @type {Hearing} */
   #hearing = "off";
-  /** What is to be said about the last thing its user did. */
-  #remark = { words: "", bad: false };
+  /** A remark on what the user did last. */
+  #remark = { text: "", isBad: false };
   /** @type {Limits | null} */
   #limits = null;
-  /** What is being typed. @type {{id: string, text: string} | undefined} */
+  /** The utterance that is being typed. @type {{id: string, text: string} | undefined} */
   #draft;
-  /** Utterances that are being said word by word. @type {Map<string, Playback>} */
-  #playing = new Map();
+  /** Sample sentences that are being said, by utterance. @type {Map<string, SimulatedSpeech>} */
+  #speeches = new Map();
   /** @type {number | undefined} */
-  #pausing;
+  #pauseTimer;
 
   /**
    * @param {object} options
    * @param {import("../../client/gateway_client.js").GatewayClient} options.client
-   * @param {(words: string) => void} options.object A sentence for people: why something was not taken.
-   * @param {(lang: string) => void} [options.onLang] Another language is spoken from now on.
+   * @param {(problem: string) => void} options.onProblem A sentence for people: why something was refused.
+   * @param {(lang: string) => void} [options.onLang] The user speaks another language.
    */
-  constructor({ client, object, onLang }) {
+  constructor({ client, onProblem, onLang }) {
     this.#client = client;
-    this.#object = object;
+    this.#onProblem = onProblem;
     this.#onLang = onLang;
-    this.#microphone = new Microphone({ client, lang: "en", onState: (...news) => this.#onHearing(...news) });
+    this.#microphone = new Microphone({ client, lang: "en", onState: (...change) => this.#onHearing(...change) });
     this.#build();
     this.element.addEventListener("submit", (event) => this.#onSubmit(event));
     this.#text.addEventListener("keydown", (event) => this.#onKey(event));
     this.#text.addEventListener("input", (event) => this.#onInput(event));
     this.#text.addEventListener("compositionend", () => this.#onDraft());
     this.#select.addEventListener("change", () => {
-      remember("speaks", this.lang);
+      savePreference("speaks", this.lang);
       this.#speak();
     });
-    this.#mic.addEventListener("click", () => this.#microphone[this.#microphone.on ? "stop" : "start"]());
-    client.listen((event) => this.#hear(event));
+    this.#mic.addEventListener("click", () => this.#microphone[this.#microphone.isOn ? "stop" : "start"]());
+    client.listen((event) => this.#onEvent(event));
   }
 
   #build() {
@@ -128,41 +127,41 @@ export class Composer {
     icon.append(path);
     this.#mic.append(icon);
     this.#text.setAttribute("aria-describedby", this.#note.id);
-    this.#sentences.setAttribute("aria-labelledby", this.#label.id);
+    this.#sentences.setAttribute("aria-labelledby", this.#sentencesLabel.id);
     const line = element("div", "composer-line");
-    line.append(this.#label, this.#demo, this.#note, this.#count);
+    line.append(this.#sentencesLabel, this.#demoHint, this.#note, this.#count);
     this.#fields.append(this.#select, this.#text, this.#mic, this.#send);
     this.element.append(this.#fields, line, this.#sentences);
   }
 
-  // ---------------------------------------------------------------- from outside
+  // ---------------------------------------------------------------- for the page
 
   /**
-   * Languages to speak. The one of last time is chosen again, else one that the browser's user prefers.
+   * Set the languages to speak. Selects the user's last choice, or one that the browser prefers.
    * @param {readonly import("../ui/languages.js").Language[]} languages
-   * @param {{demo: boolean}} options `demo`: the model knows little more than the sentences to pick.
+   * @param {{demo: boolean}} options `demo`: whether the model knows little more than the sample sentences.
    */
   offer(languages, { demo }) {
     const tags = languages.map(({ tag }) => tag);
-    const wanted = [this.lang, recall("speaks"), ...preferred(languages), "en", ...tags];
+    const wanted = [this.lang, loadPreference("speaks"), ...preferredLanguages(languages), "en", ...tags];
     this.#select.replaceChildren(...languages.map(({ tag, name }) => new Option(name, tag)));
-    this.#demo.hidden = !demo;
+    this.#demoHint.hidden = !demo;
     this.lang = wanted.find((tag) => tags.includes(tag ?? "")) ?? "";
   }
 
-  /** What its user speaks; empty before languages were offered. */
+  /** The language that the user speaks; empty before languages were offered. */
   get lang() {
     return this.#select.value;
   }
 
-  /** One that was not offered changes nothing. */
+  /** A language that was not offered changes nothing. */
   set lang(tag) {
     if (![...this.#select.options].some(({ value }) => value === tag)) return;
     this.#select.value = tag;
     this.#speak();
   }
 
-  /** What the gateway accepts; null while that is not known. */
+  /** What the gateway accepts; null before it is known. */
   get limits() {
     return this.#limits;
   }
@@ -172,52 +171,51 @@ export class Composer {
     this.#showLength();
   }
 
-  /** Whether anything can be said at all. What stands in the field stays; what is being spoken or played ends. */
+  /** Whether anything can be said. Disabling stops the microphone and sample sentences, and keeps what was typed. */
   get enabled() {
     return !this.#fields.disabled;
   }
 
   set enabled(enabled) {
     this.#fields.disabled = !enabled;
-    this.#text.placeholder = enabled ? INVITATION : DISABLED;
+    this.#text.placeholder = enabled ? PLACEHOLDER : DISABLED;
     for (const chip of this.#sentences.querySelectorAll("button")) chip.disabled = !enabled;
     if (enabled) return;
     this.#microphone.abort();
-    for (const playback of this.#playing.values()) playback.stop();
-    this.#playing.clear();
-    clearTimeout(this.#pausing);
+    for (const speech of this.#speeches.values()) speech.stop();
+    this.#speeches.clear();
+    clearTimeout(this.#pauseTimer);
   }
 
   focus() {
     this.#text.focus();
   }
 
-  /** In the language that is chosen from now on. */
+  /** Speak the selected language from now on. */
   #speak() {
     const { lang } = this;
     if (lang === this.#text.lang) return;
     this.#text.lang = this.#sentences.lang = this.#microphone.lang = lang;
     this.#showSentences();
     this.#onLang?.(lang);
-    // What is being typed was begun in another language.
-    this.#letGoUnless("");
+    // The draft was begun in another language.
+    this.#cancelDraftUnless("");
     this.#onDraft();
   }
 
   // ---------------------------------------------------------------- typing
 
-  /** What would be sent. */
-  #said() {
+  get #typed() {
     return this.#text.value.trim();
   }
 
   #isTooLong() {
-    return [...this.#said()].length > (this.#limits?.text_chars ?? Infinity);
+    return [...this.#typed].length > (this.#limits?.text_chars ?? Infinity);
   }
 
   #showLength() {
     const most = this.#limits?.text_chars ?? Infinity;
-    const { length } = [...this.#said()];
+    const { length } = [...this.#typed];
     this.#count.textContent = length > most * 0.8 ? `${length} of ${most}` : "";
     this.#text.ariaInvalid = String(length > most);
     this.#send.disabled = length > most;
@@ -228,55 +226,55 @@ export class Composer {
   }
 
   #showNote() {
-    const tooLong = this.#isTooLong();
-    const words = tooLong ? TOO_LONG : this.#remark.words || HEARING[this.#hearing];
-    // Said anew it would be read anew.
-    if (this.#note.textContent !== words) this.#note.textContent = words;
-    this.#note.classList.toggle("bad", tooLong || this.#remark.bad);
+    const isTooLong = this.#isTooLong();
+    const text = isTooLong ? TOO_LONG : this.#remark.text || HEARING[this.#hearing];
+    // Setting the same text again would make a screen reader read it again.
+    setIfChanged(this.#note, "textContent", text);
+    this.#note.classList.toggle("bad", isTooLong || this.#remark.isBad);
   }
 
   /**
-   * @param {string} words
-   * @param {boolean} [bad]
+   * @param {string} text
+   * @param {boolean} [isBad]
    */
-  #tell(words, bad = false) {
-    this.#remark = { words, bad };
+  #setRemark(text, isBad = false) {
+    this.#remark = { text, isBad };
     this.#showNote();
   }
 
   /** @param {Event} event */
   #onInput(event) {
-    this.#remark = { words: "", bad: false };
+    this.#remark = { text: "", isBad: false };
     this.#showLength();
-    clearTimeout(this.#pausing);
-    // While an input method composes, what stands there is no text yet.
+    clearTimeout(this.#pauseTimer);
+    // While an input method composes, the text is not meant yet.
     if (event instanceof InputEvent && event.isComposing) return;
-    if (this.#text.value === "" || WORD_ENDS.test(this.#text.value)) this.#onDraft();
-    else this.#pausing = setTimeout(() => this.#onDraft(), PAUSE_MS);
+    if (this.#text.value === "" || WORD_END.test(this.#text.value)) this.#onDraft();
+    else this.#pauseTimer = setTimeout(() => this.#onDraft(), PAUSE_MS);
   }
 
   #onDraft() {
-    clearTimeout(this.#pausing);
+    clearTimeout(this.#pauseTimer);
     if (this.#isTooLong() || !this.lang) return;
-    const text = this.#said();
-    this.#letGoUnless(text);
+    const text = this.#typed;
+    this.#cancelDraftUnless(text);
     if (!text || text === this.#draft?.text) return;
     this.#draft = { id: this.#client.partial({ text, lang: this.lang, id: this.#draft?.id }), text };
   }
 
   /**
-   * What was begun will never be said, unless a text is another revision of it.
+   * Cancel the draft, unless a text is a revision of it.
    * @param {string} text
    */
-  #letGoUnless(text) {
+  #cancelDraftUnless(text) {
     const draft = this.#draft;
-    if (draft === undefined || (text && goesOn(draft.text, text))) return;
+    if (draft === undefined || (text && isRevision(draft.text, text))) return;
     this.#draft = undefined;
     this.#client.cancel(draft.id);
   }
 
   #clear() {
-    clearTimeout(this.#pausing);
+    clearTimeout(this.#pauseTimer);
     this.#text.value = "";
     this.#showLength();
   }
@@ -284,24 +282,24 @@ export class Composer {
   /** @param {Event} event */
   #onSubmit(event) {
     event.preventDefault();
-    if (this.#isTooLong() || !this.lang) return; // Enter submits even so; what is wrong is said below
-    const text = this.#said();
+    if (this.#isTooLong() || !this.lang) return; // Enter submits anyway; the note says what is wrong
+    const text = this.#typed;
     if (text) {
-      this.#letGoUnless(text);
+      this.#cancelDraftUnless(text);
       const id = this.#draft?.id;
       this.#draft = undefined;
       this.#client.final({ text, lang: this.lang, id });
       this.#clear();
     } else {
-      this.#tell("Type something first, or pick a sentence.");
+      this.#setRemark("Type something first, or pick a sentence.");
     }
     this.focus();
   }
 
   /** @param {KeyboardEvent} event */
   #onKey(event) {
-    // While an input method composes, Enter chooses a candidate and Escape gives it up; in Safari that Enter comes
-    // behind the end of the composition, as a key without a name.
+    // While an input method composes, Enter accepts a candidate and Escape dismisses it. In Safari that Enter comes
+    // after the composition has ended, with key code 229.
     if (event.isComposing || event.keyCode === 229) return;
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
@@ -313,45 +311,45 @@ export class Composer {
     }
   }
 
-  // ---------------------------------------------------------------- sentences to pick
+  // ---------------------------------------------------------------- sample sentences
 
   #showSentences() {
     const { lang } = this;
-    const chips = sentencesIn(lang).map((sentence) => {
+    const chips = sampleSentences(lang).map((sentence) => {
       const chip = element("button", "chip", sentence);
       chip.type = "button";
       chip.disabled = !this.enabled;
-      chip.addEventListener("click", () => this.#play(sentence, lang));
+      chip.addEventListener("click", () => this.#saySample(sentence, lang));
       return chip;
     });
     this.#sentences.replaceChildren(...chips);
-    this.#sentences.dir = direction(lang);
+    this.#sentences.dir = textDirection(lang);
     this.#sentences.scrollLeft = 0;
-    this.#sentences.hidden = this.#label.hidden = chips.length === 0;
+    this.#sentences.hidden = this.#sentencesLabel.hidden = chips.length === 0;
   }
 
   /**
-   * Say it as somebody speaks.
+   * Say a sample sentence word by word.
    * @param {string} sentence
    * @param {string} lang
    */
-  #play(sentence, lang) {
-    this.#tell("");
+  #saySample(sentence, lang) {
+    this.#setRemark("");
     /** @type {string | undefined} */
     let id;
-    const playback = new Playback(sentence, lang, {
-      heard: (text) => {
+    const speech = new SimulatedSpeech(sentence, lang, {
+      onWords: (text) => {
         id = this.#client.partial({ text, lang, id });
-        this.#playing.set(id, playback);
+        this.#speeches.set(id, speech);
       },
-      over: () => {
-        this.#playing.delete(this.#client.final({ text: sentence, lang, id }));
+      onEnd: () => {
+        this.#speeches.delete(this.#client.final({ text: sentence, lang, id }));
       },
     });
-    playback.start();
+    speech.start();
   }
 
-  // ---------------------------------------------------------------- microphone, and what the client hears
+  // ---------------------------------------------------------------- microphone, and events of the client
 
   /**
    * @param {Hearing} hearing
@@ -360,18 +358,18 @@ export class Composer {
   #onHearing(hearing, problem) {
     this.#hearing = hearing;
     this.#mic.ariaPressed = String(hearing !== "off");
-    const untold = hearing === "listening" && recall("microphone") === null;
-    if (untold) remember("microphone", "told");
-    this.#tell(untold ? PRIVACY : problem, problem !== "");
+    const isFirstUse = hearing === "listening" && loadPreference("microphone") === null;
+    if (isFirstUse) savePreference("microphone", "told");
+    this.#setRemark(isFirstUse ? PRIVACY : problem, problem !== "");
   }
 
   /** @param {import("../../client/events.js").ClientEvent} event */
-  #hear(event) {
+  #onEvent(event) {
     if (event.type !== "utterance.refused") return;
-    this.#playing.get(event.id)?.stop();
-    this.#playing.delete(event.id);
-    // Of a draft nobody needs to hear: its text still stands here.
+    this.#speeches.get(event.id)?.stop();
+    this.#speeches.delete(event.id);
+    // A refused draft needs no message: its text is still in the field.
     if (event.id === this.#draft?.id) this.#draft = undefined;
-    else if (event.code !== "cancelled") this.#object(event.message);
+    else if (event.code !== "cancelled") this.#onProblem(event.message);
   }
 }

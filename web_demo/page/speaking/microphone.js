@@ -1,10 +1,10 @@
-// The browser's own speech recognition, for as long as its user wants it: what was heard goes to the client, a sentence
-// at a time. Knows recognisers and their whims; must not know the page.
+// The browser's speech recognition, while the user wants it. What it hears goes to the client, one utterance per sentence.
+// Knows the quirks of recognisers; must not know the page.
 
 /** @typedef {"off" | "starting" | "listening"} Hearing */
 
 /**
- * @typedef {object} Recognition As far as it is used here; TypeScript's own library does not have it.
+ * @typedef {object} Recognition The parts used here; TypeScript's library does not declare it.
  * @property {string} lang
  * @property {boolean} continuous
  * @property {boolean} interimResults
@@ -18,7 +18,7 @@
  */
 
 /**
- * Who is told what was heard: a client.
+ * The client that gets what was heard.
  * @typedef {object} Listener
  * @property {(said: {text: string, lang: string, id?: string | undefined}) => string} partial
  * @property {(said: {text: string, lang: string, id?: string | undefined}) => string} final
@@ -28,15 +28,15 @@
 /**
  * @typedef {object} Options
  * @property {Listener} client
- * @property {string} lang A language tag as the gateway lists it.
- * @property {(state: Hearing, problem: string) => void} onState `problem`: a sentence, where it ended by itself.
+ * @property {string} lang A tag from the gateway's list.
+ * @property {(state: Hearing, problem: string) => void} onState `problem`: a sentence for people if it stopped by itself, else empty.
  */
 
 const NOT_SUPPORTED =
   "This browser has no speech recognition; Chrome, Edge and Safari have it. You can type, or play the sample meeting.";
 const NOT_SECURE = "Browsers open the microphone only to pages from https or from this computer itself (localhost).";
 
-/** What ends it for good. Everything else is passing: silence, or another page that wanted to hear. */
+// Errors that stop it. After all others, such as silence or another page that listens, it is started again.
 const PROBLEMS = new Map([
   ["not-allowed", "The microphone is blocked for this page: allow it in the browser's site settings, then try again."],
   ["service-not-allowed", "This browser does not allow its speech recognition here. You can type instead."],
@@ -45,22 +45,22 @@ const PROBLEMS = new Map([
   ["language-not-supported", "This browser does not recognise speech in this language. You can type it."],
 ]);
 
-// A recogniser that ends sooner than this, with nothing heard, is started again less and less eagerly.
+// If a recogniser ends sooner than this without hearing anything, the next one is started after a growing delay.
 const SHORT_MS = 2_000;
 const RETRY_MS = 300;
-const LONGEST_RETRY_MS = 10_000;
+const MAX_RETRY_MS = 10_000;
 
 /** @returns {(new () => Recognition) | undefined} */
-function recognisers() {
+function recogniserClass() {
   const { SpeechRecognition, webkitSpeechRecognition } = /** @type {any} */ (globalThis);
   return SpeechRecognition ?? webkitSpeechRecognition;
 }
 
 /**
- * As recognisers want it, with a region: the user's own, or the one where most speak it.
+ * A tag with a region, as recognisers need it: the user's region, or the one with most speakers.
  * @param {string} tag
  */
-export function regional(tag) {
+export function regionalTag(tag) {
   const { language, region } = new Intl.Locale(tag).maximize();
   if (region === undefined) return tag;
   const likely = `${language}-${region}`;
@@ -71,13 +71,13 @@ export function regional(tag) {
 export class Microphone {
   #options;
   #lang;
-  #wanted = false;
-  /** The one that runs, until it has ended. @type {Recognition | null} */
+  #isWanted = false;
+  /** The one that runs. @type {Recognition | null} */
   #recognition = null;
-  /** The utterance that is being said. @type {{id: string, text: string, lang: string} | undefined} */
+  /** The utterance that is not final yet. @type {{id: string, text: string, lang: string} | undefined} */
   #open;
   #startedAt = 0;
-  /** How often in a row it ended at once. */
+  /** How many times in a row it ended at once. */
   #failures = 0;
   /** @type {number | undefined} */
   #retry;
@@ -88,43 +88,42 @@ export class Microphone {
     this.#lang = options.lang;
   }
 
-  /** Whether its user wants it to listen. */
-  get on() {
-    return this.#wanted;
+  /** Whether the user wants it to listen. */
+  get isOn() {
+    return this.#isWanted;
   }
 
   get lang() {
     return this.#lang;
   }
 
-  /** What is spoken from now on. */
   set lang(lang) {
     if (lang === this.#lang) return;
     this.#lang = lang;
     this.#finish();
-    this.#recognition?.abort(); // and with its end the next one begins
+    this.#recognition?.abort(); // when it has ended, one in the new language is started
   }
 
   start() {
-    if (this.#wanted) return;
+    if (this.#isWanted) return;
     if (!globalThis.isSecureContext) return this.#end(NOT_SECURE);
-    if (recognisers() === undefined) return this.#end(NOT_SUPPORTED);
-    this.#wanted = true;
+    if (recogniserClass() === undefined) return this.#end(NOT_SUPPORTED);
+    this.#isWanted = true;
     this.#failures = 0;
     this.#options.onState("starting", "");
     if (this.#recognition === null) this.#begin();
   }
 
-  /** What is being said is still recognised to its end. */
+  /** Stop listening. What was said until now is still recognised. */
   stop() {
-    if (!this.#wanted) return;
+    if (!this.#isWanted) return;
     this.#end("");
     this.#recognition?.stop();
   }
 
-  /** What is being said is lost. */
+  /** Stop listening, and drop what is not final. */
   abort() {
-    if (this.#wanted) this.#end("");
+    if (this.#isWanted) this.#end("");
     this.#open = undefined;
     if (this.#recognition === null) return;
     this.#recognition.onresult = null;
@@ -133,7 +132,7 @@ export class Microphone {
 
   /** @param {string} problem */
   #end(problem) {
-    this.#wanted = false;
+    this.#isWanted = false;
     clearTimeout(this.#retry);
     this.#options.onState("off", problem);
   }
@@ -141,16 +140,16 @@ export class Microphone {
   // ---------------------------------------------------------------- the recogniser
 
   #begin() {
-    const Recogniser = recognisers();
+    const Recogniser = recogniserClass();
     if (Recogniser === undefined) return;
     const lang = this.#lang;
     const recognition = new Recogniser();
-    recognition.lang = regional(lang);
+    recognition.lang = regionalTag(lang);
     recognition.interimResults = true;
-    // On Android a continuous one says everything again and again.
+    // On Android a continuous recogniser repeats its results.
     recognition.continuous = !/Android/.test(navigator.userAgent);
     recognition.onstart = () => {
-      if (this.#wanted) this.#options.onState("listening", "");
+      if (this.#isWanted) this.#options.onState("listening", "");
     };
     let done = 0;
     recognition.onresult = ({ results }) => {
@@ -163,21 +162,21 @@ export class Microphone {
     try {
       recognition.start();
     } catch {
-      this.#onEnd(); // it is not over the last one yet
+      this.#onEnd(); // the last one still runs
     }
   }
 
   /**
-   * @param {SpeechRecognitionResultList} results All since the recogniser was started.
-   * @param {number} from The first that was not final.
+   * @param {SpeechRecognitionResultList} results All results since the recogniser was started.
+   * @param {number} from The first one that was not final.
    * @param {string} lang
-   * @returns {number} The first that is not final.
+   * @returns {number} The first one that is not final.
    */
   #onResults(results, from, lang) {
     this.#failures = 0;
     let index = from;
     for (; results[index]?.isFinal; index += 1) this.#finish(heard(results[index]), lang);
-    // What is not final comes in pieces, some of them unchanged: the certain beginning, and the rest.
+    // Text that is not final comes in pieces: the part that is nearly certain, and the rest.
     const pieces = Array.from(results).slice(index).map(heard);
     const text = pieces.join("").trim();
     if (text) this.#open = { id: this.#options.client.partial({ text, lang, id: this.#open?.id }), text, lang };
@@ -185,8 +184,8 @@ export class Microphone {
   }
 
   /**
-   * That was the last word on what is being said.
-   * @param {string} [text] Without one, what was heard so far is it. An empty one: nothing was said after all.
+   * Make the utterance final.
+   * @param {string} [text] Its text; what was heard so far if absent. If empty, nothing was said and it is cancelled.
    * @param {string} [lang]
    */
   #finish(text, lang = this.#open?.lang) {
@@ -200,17 +199,17 @@ export class Microphone {
   /** @param {string} error */
   #onError(error) {
     const problem = PROBLEMS.get(error);
-    if (problem !== undefined && this.#wanted) this.#end(problem);
+    if (problem !== undefined && this.#isWanted) this.#end(problem);
   }
 
-  /** By itself, after a silence or a minute or so; or because it was told to. */
+  /** A recogniser also ends by itself: after a silence, or after about a minute. */
   #onEnd() {
     this.#recognition = null;
     this.#finish();
-    if (!this.#wanted) return;
-    const short = performance.now() - this.#startedAt < SHORT_MS;
-    this.#failures = short ? this.#failures + 1 : 0;
-    const delayMs = this.#failures > 1 ? Math.min(RETRY_MS * 2 ** this.#failures, LONGEST_RETRY_MS) : 0;
+    if (!this.#isWanted) return;
+    const isShort = performance.now() - this.#startedAt < SHORT_MS;
+    this.#failures = isShort ? this.#failures + 1 : 0;
+    const delayMs = this.#failures > 1 ? Math.min(RETRY_MS * 2 ** this.#failures, MAX_RETRY_MS) : 0;
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => this.#begin(), delayMs);
   }

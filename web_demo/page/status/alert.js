@@ -1,39 +1,38 @@
-// Something that people have to be told. Knows the page's one notice; must not know who tells.
+// The one message at the bottom of the page that people must see. Must not know who shows it.
 
 import { find } from "../ui/dom.js";
 
-const notice = find("notice", HTMLDivElement);
-const words = find("notice-text", HTMLParagraphElement);
-const dismiss = find("notice-dismiss", HTMLButtonElement);
-/** Who had the focus before. @type {Element | null} */
-let before = null;
-
-/** What it is about, for who takes it away again. */
-let about = "";
+const alert = find("alert", HTMLDivElement);
+const text = find("alert-text", HTMLParagraphElement);
+const dismiss = find("alert-dismiss", HTMLButtonElement);
+/** What had the focus before it was shown. @type {Element | null} */
+let focusedBefore = null;
+/** The reason for showing it, by which it can be withdrawn. */
+let shownReason = "";
 
 /**
  * @param {string} sentence
- * @param {string} [subject]
+ * @param {string} [reason]
  */
-export function showNotice(sentence, subject = "") {
-  if (notice.hidden) before = document.activeElement;
-  about = subject;
-  words.textContent = sentence;
-  notice.hidden = false;
+export function showAlert(sentence, reason = "") {
+  if (alert.hidden) focusedBefore = document.activeElement;
+  shownReason = reason;
+  text.textContent = sentence;
+  alert.hidden = false;
 }
 
-/** @param {string} subject Whatever was said about it holds no longer. */
-export function withdrawNotice(subject) {
-  if (about === subject) hideNotice();
+/** Hide the alert if it was shown for this reason. @param {string} reason */
+export function withdrawAlert(reason) {
+  if (shownReason === reason) hideAlert();
 }
 
-export function hideNotice() {
-  const hadFocus = notice.contains(document.activeElement);
-  notice.hidden = true;
-  if (hadFocus && before instanceof HTMLElement) before.focus();
+export function hideAlert() {
+  const hadFocus = alert.contains(document.activeElement);
+  alert.hidden = true;
+  if (hadFocus && focusedBefore instanceof HTMLElement) focusedBefore.focus();
 }
 
-dismiss.addEventListener("click", hideNotice);
+dismiss.addEventListener("click", hideAlert);
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !notice.hidden && document.querySelector("dialog[open]") === null) hideNotice();
+  if (event.key === "Escape" && !alert.hidden && document.querySelector("dialog[open]") === null) hideAlert();
 });

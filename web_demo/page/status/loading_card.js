@@ -1,12 +1,12 @@
-// What is shown while the engine cannot translate: why, and for how long already. Knows readiness; must not know who
-// asks for it.
+// Shown while the engine cannot translate: the reason, and how long it has been waiting. Must not know who asks the
+// gateway.
 
 import { element } from "../ui/dom.js";
 
 /** @typedef {import("./readiness_poller.js").Readiness} Readiness */
 
 /** @type {Readonly<Record<Readiness["status"], {title: string, hint: string}>>} */
-const WORDS = {
+const TEXTS = {
   ready: { title: "", hint: "" },
   starting: { title: "The engine is loading", hint: "The page opens by itself when it is ready." },
   failed: {
@@ -17,10 +17,10 @@ const WORDS = {
   unreachable: { title: "The gateway cannot be reached", hint: "This page goes on by itself when it answers." },
 };
 
-/** @param {string} words */
-function asSentence(words) {
-  if (!words) return "";
-  const capital = words.charAt(0).toUpperCase() + words.slice(1);
+/** @param {string} text */
+function asSentence(text) {
+  if (!text) return "";
+  const capital = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?…。]$/.test(capital) ? capital : `${capital}.`;
 }
 
@@ -29,7 +29,7 @@ export class LoadingCard {
   #elapsed = element("span", "elapsed");
   #reason = element("p", "reason");
   #hint = element("p", "hint");
-  /** When the wait began; null while there is nothing to wait for. @type {number | null} */
+  /** When the wait began, by `performance.now()`; null while the engine is ready. @type {number | null} */
   #since = null;
 
   constructor() {
@@ -42,9 +42,9 @@ export class LoadingCard {
     spinner.ariaHidden = "true";
     const top = element("div", "loading-top");
     top.append(this.#title, this.#elapsed);
-    const words = element("div", "");
-    words.append(top, this.#reason, this.#hint);
-    this.element.append(spinner, words);
+    const body = element("div", "");
+    body.append(top, this.#reason, this.#hint);
+    this.element.append(spinner, body);
     setInterval(() => this.#showElapsed(), 1_000);
   }
 
@@ -53,7 +53,7 @@ export class LoadingCard {
     this.element.hidden = status === "ready";
     this.element.dataset.state = status;
     this.#since = status === "ready" ? null : (this.#since ?? performance.now());
-    const { title, hint } = WORDS[status];
+    const { title, hint } = TEXTS[status];
     if (this.#title.textContent !== title) this.#title.textContent = title;
     this.#hint.textContent = hint;
     this.#reason.textContent = asSentence(reason);

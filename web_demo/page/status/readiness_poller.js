@@ -1,4 +1,4 @@
-// Asks the gateway whether its engine can translate, over and over. Knows `/readyz`; must not know the page.
+// Asks the gateway at intervals whether its engine can translate. Knows `/readyz`; must not know the page.
 
 /**
  * @typedef {object} Readiness
@@ -6,12 +6,12 @@
  * @property {string} reason One sentence for people; empty when ready.
  */
 
-// While somebody waits, soon at first and then less often: a browser notes every 503 on its console. Now and then
-// afterwards, to notice an engine that died.
-const WAITING_MS = 1_000;
-const WAITING_MOST_MS = 3_000;
+// The interval while the engine is not ready. It grows, because browsers log every 503 to the console.
+const WAITING_MIN_MS = 1_000;
+const WAITING_MAX_MS = 3_000;
+// The interval afterwards, to notice an engine that dies.
 const READY_MS = 10_000;
-const ANSWER_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 
 /**
  * @param {string} url
@@ -20,7 +20,7 @@ const ANSWER_MS = 5_000;
 async function ask(url) {
   let response;
   try {
-    response = await fetch(url, { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS) });
+    response = await fetch(url, { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
   } catch {
     return { status: "unreachable", reason: "The gateway does not answer." };
   }
@@ -30,7 +30,7 @@ async function ask(url) {
   try {
     body = await response.json();
   } catch {
-    // A proxy's own error page: it says that no gateway is behind it.
+    // A proxy's error page instead of the gateway's answer.
   }
   const reason = typeof body?.reason === "string" ? body.reason : "";
   switch (body?.status) {
@@ -45,39 +45,38 @@ async function ask(url) {
   }
 }
 
-/** Calls back with every answer, the first one at once. */
-export class ReadinessWatch {
+export class ReadinessPoller {
   #url;
-  #report;
+  #onAnswer;
   /** @type {number | undefined} */
   #timer;
-  #asking = false;
-  #waitMs = WAITING_MS;
+  #isAsking = false;
+  #waitMs = WAITING_MIN_MS;
 
   /**
    * @param {string} url
-   * @param {(readiness: Readiness) => void} report
+   * @param {(readiness: Readiness) => void} onAnswer Called with every answer.
    */
-  constructor(url, report) {
+  constructor(url, onAnswer) {
     this.#url = url;
-    this.#report = report;
+    this.#onAnswer = onAnswer;
   }
 
-  /** Ask now, and from then on regularly. */
+  /** Ask now, and from then on at intervals. */
   async check() {
-    if (this.#asking) return;
-    this.#asking = true;
+    if (this.#isAsking) return;
+    this.#isAsking = true;
     clearTimeout(this.#timer);
     const readiness = await ask(this.#url);
-    this.#asking = false;
-    this.#timer = setTimeout(() => void this.check(), this.#pauseMs(readiness.status === "ready"));
-    this.#report(readiness);
+    this.#isAsking = false;
+    this.#timer = setTimeout(() => void this.check(), this.#nextIntervalMs(readiness.status === "ready"));
+    this.#onAnswer(readiness);
   }
 
   /** @param {boolean} ready */
-  #pauseMs(ready) {
-    const pauseMs = ready ? READY_MS : this.#waitMs;
-    this.#waitMs = ready ? WAITING_MS : Math.min(this.#waitMs + WAITING_MS, WAITING_MOST_MS);
-    return pauseMs;
+  #nextIntervalMs(ready) {
+    const intervalMs = ready ? READY_MS : this.#waitMs;
+    this.#waitMs = ready ? WAITING_MIN_MS : Math.min(this.#waitMs + WAITING_MIN_MS, WAITING_MAX_MS);
+    return intervalMs;
   }
 }

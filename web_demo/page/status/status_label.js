@@ -1,13 +1,14 @@
-// How things stand, in a word, at the top of the page. Knows its words; must not know who looks after what.
+// The state of gateway and connection, in one or two words in the page's header.
 
 import { find } from "../ui/dom.js";
 
 /** @typedef {import("./readiness_poller.js").Readiness} Readiness */
+/** @typedef {"good" | "busy" | "bad"} Severity */
 
-const statusText = find("status", HTMLParagraphElement);
+const label = find("status", HTMLParagraphElement);
 
-/** What is happening while nobody can take part. @type {Readonly<Record<Readiness["status"], ["busy" | "bad", string]>>} */
-export const UNREADY = {
+/** What the label says while the gateway cannot translate. @type {Readonly<Record<Readiness["status"], ["busy" | "bad", string]>>} */
+export const READINESS_LABELS = {
   ready: ["busy", "Connecting…"],
   starting: ["busy", "Engine loading"],
   failed: ["bad", "Engine failed"],
@@ -16,10 +17,10 @@ export const UNREADY = {
 };
 
 /**
- * @param {"good" | "busy" | "bad"} state
- * @param {string} words
+ * @param {Severity} severity
+ * @param {string} text
  */
-export function showStatus(state, words) {
-  statusText.dataset.state = state;
-  if (statusText.textContent !== words) statusText.textContent = words;
+export function showStatus(severity, text) {
+  label.dataset.state = severity;
+  if (label.textContent !== text) label.textContent = text;
 }

@@ -1,20 +1,20 @@
-// Reads the meeting out to a screen reader, in one language: whole sentences, once. Knows the transcript; must not know
-// what else the page shows of it.
+// Gives the meeting to screen readers in one language: complete sentences, each once. Must not know what else the page
+// shows of the transcript.
 
 import { element } from "../ui/dom.js";
-import { speakerOf } from "./transcript.js";
+import { speakerName } from "./entry.js";
 
 /** @typedef {import("./transcript.js").Change} Change */
 /** @typedef {import("./transcript.js").Transcript} Transcript */
 
-const MOST_SENTENCES = 20;
+const MAX_SENTENCES = 20;
 
-export class Announcer {
-  /** The language that is read out; empty: none. */
+export class ScreenReaderAnnouncer {
+  /** The language to announce; empty for none. */
   lang = "";
   element = element("div", "visually-hidden");
-  #begun = false;
-  /** What was said before that, though it may be translated only now. @type {WeakSet<import("./transcript.js").Entry>} */
+  #hasStarted = false;
+  /** Utterances from before the start. Their translations may still arrive. @type {WeakSet<import("./entry.js").Entry>} */
   #history = new WeakSet();
 
   /**
@@ -27,20 +27,20 @@ export class Announcer {
     transcript.listen((change) => this.#onChange(change));
   }
 
-  /** What was said until now is history, and not read out. */
-  begin() {
-    this.#begun = true;
+  /** Announce what is said from now on. */
+  start() {
+    this.#hasStarted = true;
   }
 
   /** @param {Change} change */
   #onChange({ entry, lang, what }) {
-    if (!this.#begun && entry.final) this.#history.add(entry);
-    if (!this.#begun || this.lang === "" || this.#history.has(entry)) return;
+    if (!this.#hasStarted && entry.final) this.#history.add(entry);
+    if (!this.#hasStarted || this.lang === "" || this.#history.has(entry)) return;
     const cell = entry.cells.get(this.lang);
     if (what === "translation" && lang === this.lang && cell?.state === "final") {
-      this.#say(speakerOf(entry), cell.text);
+      this.#announce(speakerName(entry), cell.text);
     } else if (what === "original" && entry.final && entry.lang === this.lang && !entry.own) {
-      this.#say(speakerOf(entry), entry.text);
+      this.#announce(speakerName(entry), entry.text);
     }
   }
 
@@ -48,12 +48,12 @@ export class Announcer {
    * @param {string} speaker
    * @param {string} text
    */
-  #say(speaker, text) {
+  #announce(speaker, text) {
     const words = element("span", "", text);
     words.lang = this.lang;
     const sentence = element("p", "");
     sentence.append(element("bdi", "", speaker), ": ", words);
     this.element.append(sentence);
-    while (this.element.childElementCount > MOST_SENTENCES) this.element.firstElementChild?.remove();
+    while (this.element.childElementCount > MAX_SENTENCES) this.element.firstElementChild?.remove();
   }
 }

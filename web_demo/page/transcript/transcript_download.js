@@ -1,7 +1,7 @@
-// Takes the transcript along as a file. Knows the gateway's addresses of transcripts; must not know the connection.
+// Downloads the transcript as a file. Knows the gateway's addresses of transcripts; must not know the connection.
 
-import { dropdown, labelled, refill } from "../ui/form_controls.js";
 import { button, element } from "../ui/dom.js";
+import { dropdown, labelled, setOptions } from "../ui/form_controls.js";
 
 /** @typedef {import("../ui/languages.js").Language} Language */
 
@@ -12,46 +12,46 @@ const FORMATS = /** @type {const} */ ([
   ["json", "Data (.json)"],
 ]);
 const SIDE_BY_SIDE = ",";
-// How long a browser may take to begin with a file that it was given.
+// How long the browser has time to start saving the file.
 const SAVING_MS = 60_000;
 
-export class Downloads {
+export class TranscriptDownload {
   element = element("div", "panel");
   #options;
   #format = dropdown("download-format", FORMATS);
   #lang = dropdown("download-lang");
-  #said = element("p", "hint");
-  #busy = false;
+  #result = element("p", "hint");
+  #isBusy = false;
 
   /**
    * @param {object} options
-   * @param {() => string} options.meeting Its id; empty while there is none.
+   * @param {() => string} options.meeting Its id; empty if there is none yet.
    * @param {() => readonly Language[]} options.languages
    * @param {(tag: string) => string} options.nameOf
    * @param {() => readonly string[]} options.reads
-   * @param {(problem: string) => void} options.object
+   * @param {(problem: string) => void} options.onProblem
    */
   constructor(options) {
     this.#options = options;
-    this.#said.role = "status";
+    this.#result.role = "status";
     const choices = element("div", "panel-choices");
     choices.append(labelled("Format", this.#format), labelled("Language", this.#lang));
     this.element.append(
       element("h2", "panel-heading", "Download the transcript"),
       choices,
       button("secondary", "Download", "download", () => void this.#download()),
-      this.#said,
+      this.#result,
       element("p", "hint", "The gateway keeps what was said for 4 hours, unless it was set otherwise."),
     );
-    // What is read changes now and then; this is early enough to offer it.
-    for (const event of ["pointerenter", "focusin", "change"]) this.element.addEventListener(event, () => this.#offer());
-    this.#offer();
+    // The languages that are read may change. Bring the options up to date before one can be chosen.
+    for (const event of ["pointerenter", "focusin", "change"]) this.element.addEventListener(event, () => this.#updateOptions());
+    this.#updateOptions();
   }
 
-  #offer() {
+  #updateOptions() {
     const { languages, nameOf, reads } = this.#options;
     const tags = new Set([...reads(), ...languages().map(({ tag }) => tag)]);
-    refill(this.#lang, [
+    setOptions(this.#lang, [
       ["", this.#format.value === "json" ? "Every language" : "As spoken"],
       ...(reads().length > 1 ? [/** @type {const} */ ([SIDE_BY_SIDE, "All I read, side by side"])] : []),
       ...[...tags].map((tag) => /** @type {const} */ ([tag, nameOf(tag)])),
@@ -59,27 +59,27 @@ export class Downloads {
   }
 
   async #download() {
-    const { object } = this.#options;
+    const { onProblem } = this.#options;
     const meeting = this.#options.meeting();
-    if (this.#busy) return;
-    if (!meeting) return object("There is no meeting yet.");
-    this.#busy = true;
-    this.#said.textContent = "";
+    if (this.#isBusy) return;
+    if (!meeting) return onProblem("There is no meeting yet.");
+    this.#isBusy = true;
+    this.#result.textContent = "";
     const format = this.#format.value;
     const lang = this.#lang.value === SIDE_BY_SIDE ? this.#options.reads().join() : this.#lang.value;
     const url = new URL(`v1/meetings/${encodeURIComponent(meeting)}/transcript.${format}`, document.baseURI);
     if (lang) url.searchParams.set("lang", lang);
     try {
       const response = await fetch(url, { cache: "no-store" });
-      if (!response.ok) return object(await problem(response));
+      if (!response.ok) return onProblem(await problem(response));
       const said = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "");
       const name = said?.[1] ?? `${meeting}.${format}`;
       save(await response.blob(), name);
-      this.#said.textContent = `Saved as ${name}`;
+      this.#result.textContent = `Saved as ${name}`;
     } catch {
-      object("The gateway does not answer.");
+      onProblem("The gateway does not answer.");
     } finally {
-      this.#busy = false;
+      this.#isBusy = false;
     }
   }
 }
@@ -90,7 +90,7 @@ async function problem(response) {
     const { detail } = await response.json();
     if (typeof detail === "string") return detail;
   } catch {
-    // A proxy's own error page.
+    // A proxy's error page.
   }
   return `The gateway answers with status ${response.status}.`;
 }

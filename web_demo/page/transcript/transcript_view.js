@@ -1,22 +1,23 @@
-// The transcript on the page: a row for each utterance, a column for each language, the newest at the end. Knows where
-// the reader is in it; must not know the connection.
+// The transcript on the page: a row for each utterance, a column for each language, the newest at the end. Keeps the
+// reading position; must not know the connection.
 
 import { evictOldest } from "../../client/evict_oldest.js";
-import { button, element } from "../ui/dom.js";
-import { direction, ownName } from "../ui/languages.js";
-import { AS_SPOKEN, UtteranceRow, put } from "./utterance_row.js";
+import { button, element, setIfChanged } from "../ui/dom.js";
+import { nativeName, textDirection } from "../ui/languages.js";
+import { AS_SPOKEN, UtteranceRow } from "./utterance_row.js";
 
+/** @typedef {import("./entry.js").Entry} Entry */
 /** @typedef {import("./transcript.js").Change} Change */
-/** @typedef {import("./transcript.js").Entry} Entry */
 /** @typedef {import("./transcript.js").Transcript} Transcript */
 /** @typedef {import("./utterance_row.js").Shown} Shown */
 
-const VOICES = 8;
-const MOST_VOICES = 200;
-// How far from the end still counts as the end, in px.
-const NEAR = 24;
-// The least width of a cell with a label, in columns.
-const STACKED = 1.15;
+const COLOURS = 8;
+// How many speakers keep their colour.
+const MAX_SPEAKERS = 200;
+// So near to the end, in px, the view follows new text.
+const NEAR_END_PX = 24;
+// The minimum width of a cell with a label, in columns.
+const STACKED_COLUMNS = 1.15;
 
 /** @param {Element} part */
 function topOf(part) {
@@ -30,7 +31,7 @@ function hash(text) {
 
 export class TranscriptView {
   element = element("div", "transcript");
-  /** Shown while there is nothing else. */
+  /** Shown while the transcript is empty. */
   empty = element("div", "transcript-empty");
   #options;
   #scroller = element("div", "transcript-scroller");
@@ -40,23 +41,23 @@ export class TranscriptView {
   #jump;
   /** @type {Map<string, UtteranceRow>} */
   #byKey = new Map();
-  /** Speaker → which colour; who spoke last is last. @type {Map<string, number>} */
-  #voices = new Map();
+  /** Participant → colour; the one who spoke last is last. @type {Map<string, number>} */
+  #colours = new Map();
   /** @type {Shown} */
   #shown = { columns: [], originals: true, stability: "live" };
-  /** To be drawn in the next frame: rows, and of each the columns that changed. @type {Map<string, Set<string>>} */
+  /** To be drawn in the next frame: row → columns that changed. @type {Map<string, Set<string>>} */
   #due = new Map();
   #frame = 0;
-  #atEnd = true;
-  #top = 0;
-  /** The topmost row in view, and where it is. @type {{row: Element, top: number} | undefined} */
-  #reading;
+  #isAtEnd = true;
+  #scrollTop = 0;
+  /** The topmost visible row and its position. @type {{row: Element, top: number} | undefined} */
+  #anchor;
   #unseen = 0;
 
   /**
    * @param {object} options
    * @param {Transcript} options.transcript
-   * @param {(tag: string) => string} options.nameOf What a language is called.
+   * @param {(tag: string) => string} options.nameOf A language's name.
    * @param {(entry: Entry) => void} options.onCancel
    */
   constructor(options) {
@@ -64,7 +65,7 @@ export class TranscriptView {
     const scroller = this.#scroller;
     Object.assign(scroller, { tabIndex: 0, role: "log", ariaLive: "off", ariaLabel: "Transcript" });
     scroller.dataset.testid = "transcript";
-    this.#headings.ariaHidden = "true"; // every cell says its language itself
+    this.#headings.ariaHidden = "true"; // every cell has a label with its language
     scroller.append(this.#measure, this.#headings, this.#rows, this.empty);
     this.#jump = button("transcript-jump", "", "jump", () => {
       this.jump();
@@ -72,10 +73,10 @@ export class TranscriptView {
     });
     this.element.append(scroller, this.#jump);
     scroller.addEventListener("scroll", () => this.#onScroll(), { passive: true });
-    // After the layout of a frame and before it is painted: measuring costs nothing there.
+    // The observer is called after layout and before paint, when measuring costs nothing.
     const sizes = new ResizeObserver(() => {
       this.#layOut();
-      this.#hold();
+      this.#holdPosition();
     });
     for (const part of [scroller, this.#rows, this.#measure]) sizes.observe(part);
     const { transcript } = options;
@@ -85,7 +86,7 @@ export class TranscriptView {
     this.#draw();
   }
 
-  /** @param {Shown} shown `columns`: languages; `originals`: whether what was said has a column of its own. */
+  /** @param {Shown} shown `columns`: languages; `originals`: whether originals have a column of their own. */
   show({ columns, originals, stability }) {
     this.#shown = { columns: [...columns], originals: originals || columns.length === 0, stability };
     this.#options.transcript.read(columns);
@@ -96,10 +97,10 @@ export class TranscriptView {
     this.#layOut();
   }
 
-  /** To the newest. */
+  /** Scroll to the newest row. */
   jump() {
-    this.#atEnd = true;
-    this.#hold();
+    this.#isAtEnd = true;
+    this.#holdPosition();
     this.#showJump();
   }
 
@@ -107,11 +108,11 @@ export class TranscriptView {
   #heading(tag) {
     const name = tag === AS_SPOKEN ? "As spoken" : this.#options.nameOf(tag);
     const heading = element("div", "heading", name);
-    const own = tag && ownName(tag);
-    if (own && own.toLowerCase() !== name.toLowerCase()) {
-      const native = element("span", "heading-own", own);
-      Object.assign(native, { lang: tag, dir: direction(tag) });
-      heading.append(" ", native);
+    const native = tag && nativeName(tag);
+    if (native && native.toLowerCase() !== name.toLowerCase()) {
+      const span = element("span", "heading-own", native);
+      Object.assign(span, { lang: tag, dir: textDirection(tag) });
+      heading.append(" ", span);
     }
     return heading;
   }
@@ -120,7 +121,7 @@ export class TranscriptView {
 
   /** @param {Change} change */
   #onChange({ entry: { key }, lang, what }) {
-    // A page in the background draws nothing, for hours maybe.
+    // A page in the background draws nothing, maybe for hours: do not collect entries that are gone.
     if (what === "gone" && !this.#byKey.has(key)) return void this.#due.delete(key);
     const columns = this.#due.get(key) ?? new Set();
     this.#due.set(key, columns.add(what === "translation" ? lang : AS_SPOKEN));
@@ -140,43 +141,43 @@ export class TranscriptView {
       if (entry !== undefined) this.#add(entry);
     }
     this.#due.clear();
-    const some = this.#byKey.size > 0;
-    if (some) this.#keepFocus(this.empty);
-    put(this.empty, "hidden", some);
-    put(this.#headings, "hidden", this.#byKey.size === 0);
-    if (!this.#atEnd) this.#hold();
+    const isEmpty = this.#byKey.size === 0;
+    if (!isEmpty) this.#keepFocus(this.empty);
+    setIfChanged(this.empty, "hidden", !isEmpty);
+    setIfChanged(this.#headings, "hidden", isEmpty);
+    if (!this.#isAtEnd) this.#holdPosition();
     this.#showJump();
   }
 
   /** @param {Entry} entry */
   #add(entry) {
-    const row = new UtteranceRow(entry, { ...this.#options, voice: this.#voiceOf(entry.participant) });
+    const row = new UtteranceRow(entry, { ...this.#options, colour: this.#colourOf(entry.participant) });
     row.show(this.#shown);
     this.#byKey.set(entry.key, row);
-    // What waits to be sent stays behind all that was.
-    const waiting = this.#rows.querySelector(':scope > [data-state="unsent"]');
-    this.#rows.insertBefore(row.element, entry.unsent ? null : waiting);
+    // Unsent utterances stay at the end.
+    const unsent = this.#rows.querySelector(':scope > [data-state="unsent"]');
+    this.#rows.insertBefore(row.element, entry.unsent ? null : unsent);
     row.follow(this.#above(row.element));
-    if (!this.#atEnd && !entry.own) this.#unseen += 1;
+    if (!this.#isAtEnd && !entry.own) this.#unseen += 1;
   }
 
   /**
-   * Nearly always the same in every window, and never that of another of the last ones who spoke.
+   * A colour that is usually the same in all windows, and never that of another of the latest speakers.
    * @param {string} participant
    */
-  #voiceOf(participant) {
-    let voice = this.#voices.get(participant);
-    if (voice === undefined) {
-      const taken = new Set([...this.#voices.values()].slice(1 - VOICES));
-      for (voice = hash(participant) % VOICES; taken.has(voice); ) voice = (voice + 1) % VOICES;
+  #colourOf(participant) {
+    let colour = this.#colours.get(participant);
+    if (colour === undefined) {
+      const taken = new Set([...this.#colours.values()].slice(1 - COLOURS));
+      for (colour = hash(participant) % COLOURS; taken.has(colour); ) colour = (colour + 1) % COLOURS;
     }
-    this.#voices.delete(participant);
-    this.#voices.set(participant, voice);
-    evictOldest(this.#voices, MOST_VOICES);
-    return voice;
+    this.#colours.delete(participant);
+    this.#colours.set(participant, colour);
+    evictOldest(this.#colours, MAX_SPEAKERS);
+    return colour;
   }
 
-  /** @param {Element | undefined} part That goes. */
+  /** Keep the focus in the transcript when an element goes. @param {Element | undefined} part */
   #keepFocus(part) {
     if (part?.contains(document.activeElement)) this.#scroller.focus({ preventScroll: true });
   }
@@ -197,19 +198,19 @@ export class TranscriptView {
     return this.#options.transcript.entries.get(above?.dataset.key ?? "");
   }
 
-  // ---------------------------------------------------------------- where the reader is
+  // ---------------------------------------------------------------- reading position
 
   #onScroll() {
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
     const left = scrollHeight - scrollTop - clientHeight;
-    // The first step upwards counts, however small: the next word would undo it.
-    this.#atEnd = left < 2 || (scrollTop >= this.#top && (this.#atEnd || left < NEAR));
-    this.#top = scrollTop;
-    this.#read();
+    // Any step upwards leaves the end: otherwise the next word would scroll back.
+    this.#isAtEnd = left < 2 || (scrollTop >= this.#scrollTop && (this.#isAtEnd || left < NEAR_END_PX));
+    this.#scrollTop = scrollTop;
+    this.#setAnchor();
     this.#showJump();
   }
 
-  #read() {
+  #setAnchor() {
     const rows = this.#rows.children;
     const top = topOf(this.#scroller) + this.#headings.offsetHeight;
     let [first, last] = [0, rows.length - 1];
@@ -219,33 +220,33 @@ export class TranscriptView {
       else first = middle + 1;
     }
     const row = rows[first];
-    this.#reading = row && { row, top: topOf(row) };
+    this.#anchor = row && { row, top: topOf(row) };
   }
 
-  /** What is being read stays where it is, whatever grows or leaves above: not every browser sees to that. */
-  #hold() {
-    if (this.#atEnd) this.#scroller.scrollTop = this.#scroller.scrollHeight;
-    else if (this.#reading?.row.isConnected) {
-      const moved = topOf(this.#reading.row) - this.#reading.top;
+  /** Keep the visible rows in place when rows above change. Not every browser does this by itself. */
+  #holdPosition() {
+    if (this.#isAtEnd) this.#scroller.scrollTop = this.#scroller.scrollHeight;
+    else if (this.#anchor?.row.isConnected) {
+      const moved = topOf(this.#anchor.row) - this.#anchor.top;
       if (Math.abs(moved) >= 1) this.#scroller.scrollTop += moved;
-    } else this.#read();
+    } else this.#setAnchor();
   }
 
   #showJump() {
-    if (this.#atEnd) this.#unseen = 0;
-    put(this.#jump, "hidden", this.#atEnd);
-    put(this.#jump, "textContent", this.#unseen > 0 ? `Newest ↓ (${this.#unseen} new)` : "Newest ↓");
+    if (this.#isAtEnd) this.#unseen = 0;
+    setIfChanged(this.#jump, "hidden", this.#isAtEnd);
+    setIfChanged(this.#jump, "textContent", this.#unseen > 0 ? `Newest ↓ (${this.#unseen} new)` : "Newest ↓");
   }
 
-  /** Side by side as long as each column has its least width, which grows with the text; else in rows alike. */
+  /** Columns side by side if each has its minimum width, which grows with the text size; else stacked cells. */
   #layOut() {
     const columns = Math.max(1, this.#headings.childElementCount);
     const room = this.#rows.offsetWidth / this.#measure.offsetWidth;
     const fits = columns === 1 || columns <= room;
-    // With a label of its own each, a little wider.
-    const most = Math.max(1, Math.floor(room / STACKED));
-    const beside = fits ? columns : Math.ceil(columns / Math.ceil(columns / most));
-    put(this.element.dataset, "layout", fits ? "table" : "stacked");
+    // Stacked cells have labels, and need a little more width.
+    const max = Math.max(1, Math.floor(room / STACKED_COLUMNS));
+    const beside = fits ? columns : Math.ceil(columns / Math.ceil(columns / max));
+    setIfChanged(this.element.dataset, "layout", fits ? "table" : "stacked");
     this.element.style.setProperty("--columns", String(beside));
   }
 }

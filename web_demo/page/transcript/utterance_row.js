@@ -1,29 +1,17 @@
-// One utterance in the transcript: who said it and, in one cell each, what was said and its translations. Knows the
-// entry and the columns; must not know the other rows. Whatever was said or translated is set as text.
+// One utterance in the transcript: its speaker, the original and its translations, a cell each. Must not know the other
+// rows. What people said and models wrote is only ever set as text.
 
-import { button, element } from "../ui/dom.js";
-import { direction } from "../ui/languages.js";
-import { isSaid, speakerOf } from "./transcript.js";
+import { button, element, setIfChanged } from "../ui/dom.js";
+import { textDirection } from "../ui/languages.js";
+import { isSaid, speakerName } from "./entry.js";
 
-/** @typedef {import("./transcript.js").Cell} Cell */
-/** @typedef {import("./transcript.js").Entry} Entry */
+/** @typedef {import("./entry.js").Cell} Cell */
+/** @typedef {import("./entry.js").Entry} Entry */
 /** @typedef {import("../../client/messages.js").Stability} Stability */
 /** @typedef {{columns: readonly string[], originals: boolean, stability: Stability}} Shown */
 
-/** The column of what was said, in whatever language. */
+/** The column of originals, in any language. */
 export const AS_SPOKEN = "";
-
-/**
- * Browsers take what is set for a change even where it is none.
- * @template T
- * @template {keyof T} K
- * @param {T} target
- * @param {K} key
- * @param {T[K]} value
- */
-export function put(target, key, value) {
-  if (target[key] !== value) target[key] = value;
-}
 
 /** @param {number} ms */
 function duration(ms) {
@@ -47,16 +35,16 @@ class TextCell {
     this.element.append(this.#label, this.#text);
   }
 
-  /** @param {string} label Seen where cells are stacked, always heard by a screen reader. */
+  /** @param {string} label Visible where cells are stacked; a screen reader always reads it. */
   set label(label) {
-    put(this.#label, "textContent", label);
+    setIfChanged(this.#label, "textContent", label);
   }
 
   /**
    * @param {Entry} entry
    * @param {Stability} stability
    */
-  speak({ text, lang, final }, stability) {
+  showOriginal({ text, lang, final }, stability) {
     const words = final || stability !== "final" ? text : "";
     this.#write(lang, "auto", words, "", final ? "final" : "growing");
     this.#remark("");
@@ -66,18 +54,18 @@ class TextCell {
    * @param {string} lang
    * @param {Cell | undefined} cell
    * @param {Stability} stability
-   * @param {boolean} isOwed Whether something will come of it.
+   * @param {boolean} isExpected Whether a translation will come.
    */
-  translate(lang, cell, stability, isOwed) {
-    const dir = direction(lang);
+  showTranslation(lang, cell, stability, isExpected) {
+    const dir = textDirection(lang);
     if (cell?.state === "final") {
       this.#write(lang, dir, cell.text, "", "final");
-      this.#time(cell);
+      this.#showTimings(cell);
       return this.#remark(cell.truncated ? "Cut short: the translation is longer than the output limit." : "", " mild");
     }
     const words = stability === "final" ? "" : (cell?.committed ?? "");
     const tentative = stability === "live" ? (cell?.tentative ?? "") : "";
-    this.#write(lang, dir, words, tentative, cell?.state ?? (isOwed ? "growing" : "none"));
+    this.#write(lang, dir, words, tentative, cell?.state ?? (isExpected ? "growing" : "none"));
     this.#remark(cell?.reason);
   }
 
@@ -89,17 +77,17 @@ class TextCell {
    * @param {"growing" | "final" | "failed" | "none"} state
    */
   #write(lang, dir, words, tentative, state) {
-    put(this.#text, "lang", lang);
-    put(this.#text, "dir", dir);
+    setIfChanged(this.#text, "lang", lang);
+    setIfChanged(this.#text, "dir", dir);
     const tail = tentative.trimStart();
-    // The space between the two is no word that may change: nothing marks it.
-    put(this.#words, "data", words + tentative.slice(0, tentative.length - tail.length));
-    put(this.#tail, "textContent", tail);
-    put(this.#text.dataset, "state", state === "growing" && !words && !tail ? "waiting" : state);
+    // The space before tentative text is not marked as tentative.
+    setIfChanged(this.#words, "data", words + tentative.slice(0, tentative.length - tail.length));
+    setIfChanged(this.#tail, "textContent", tail);
+    setIfChanged(this.#text.dataset, "state", state === "growing" && !words && !tail ? "waiting" : state);
   }
 
   /** @param {Cell} cell */
-  #time({ timings, tokens }) {
+  #showTimings({ timings, tokens }) {
     if (timings === null) return;
     const { first_token_ms: first, total_ms: total } = timings;
     const facts = `First token ${duration(first)}, total ${duration(total)}`;
@@ -108,40 +96,39 @@ class TextCell {
   }
 
   #remark(words = "", kind = "") {
-    put(this.#note, "textContent", words);
-    put(this.#note, "className", `cell-note${kind}`);
+    setIfChanged(this.#note, "textContent", words);
+    setIfChanged(this.#note, "className", `cell-note${kind}`);
     if (!words) this.#note.remove();
     else if (!this.#note.isConnected) this.element.append(this.#note);
   }
 }
 
 export class UtteranceRow {
-  /** What it shows. */
   entry;
   #nameOf;
-  #name = element("bdi", ""); // whatever a name is made of, it turns nothing around it
+  #name = element("bdi", ""); // a right-to-left name must not change the direction around it
   #lang = element("span", "");
   #cancel;
   #grid = element("div", "cells");
   #note = element("p", "");
   /** @type {Shown} */
   #shown = { columns: [], originals: false, stability: "live" };
-  /** @type {Map<string, TextCell>} In the order in which they stand. */
+  /** Column → cell, in the order of the columns. @type {Map<string, TextCell>} */
   #cells = new Map();
 
   /**
    * @param {Entry} entry
    * @param {object} options
-   * @param {number} options.voice Which of the speakers' colours.
+   * @param {number} options.colour Which of the speakers' colours.
    * @param {(tag: string) => string} options.nameOf
    * @param {(entry: Entry) => void} options.onCancel
    */
-  constructor(entry, { voice, nameOf, onCancel }) {
+  constructor(entry, { colour, nameOf, onCancel }) {
     this.entry = entry;
     this.#nameOf = nameOf;
     this.element = element("li", entry.own ? "utterance own" : "utterance");
     Object.assign(this.element.dataset, { testid: "utterance", key: entry.key });
-    this.element.style.setProperty("--voice", `var(--voice-${voice})`);
+    this.element.style.setProperty("--voice", `var(--voice-${colour})`);
     const head = element("div", "row-head");
     const name = element("span", "voice-name");
     name.append(this.#name);
@@ -152,7 +139,7 @@ export class UtteranceRow {
       head.append(time);
     }
     this.#cancel = button("quiet row-cancel", "Cancel", "cancel", () => {
-      this.#cancel.ariaDisabled = "true"; // not `disabled`, which would lose the focus
+      this.#cancel.ariaDisabled = "true"; // not `disabled`: a disabled button loses the focus
       onCancel(entry);
     });
     this.#cancel.ariaLabel = "Cancel this translation";
@@ -160,7 +147,7 @@ export class UtteranceRow {
     this.element.append(head, this.#grid);
   }
 
-  /** @param {Entry | undefined} above Of one voice that goes on the name is not repeated. */
+  /** Hide the name if the row above has the same speaker. @param {Entry | undefined} above */
   follow(above) {
     const { participant, own } = this.entry;
     this.element.classList.toggle("follows", !own && above?.participant === participant);
@@ -184,29 +171,29 @@ export class UtteranceRow {
    */
   #columns({ columns, originals }) {
     if (originals) return [AS_SPOKEN, ...columns];
-    // What is not sent is seen as it was said: there is nothing else of it.
+    // An unsent utterance has no translations: show the original.
     return this.entry.unsent && !columns.includes(this.entry.lang) ? [AS_SPOKEN] : columns;
   }
 
-  /** @param {Iterable<string>} columns Those that changed; what was said may stand in any of them. */
+  /** @param {Iterable<string>} columns Those that changed. The original can be in any column. */
   render(columns) {
     const langs = new Set(columns);
     for (const column of langs.has(AS_SPOKEN) ? this.#cells.keys() : langs) this.#renderCell(column);
     const { lang, unsent, reason } = this.entry;
-    put(this.#name, "textContent", speakerOf(this.entry));
-    put(this.#lang, "textContent", lang && this.#nameOf(lang));
+    setIfChanged(this.#name, "textContent", speakerName(this.entry));
+    setIfChanged(this.#lang, "textContent", lang && this.#nameOf(lang));
     this.#remark(reason || (unsent ? "Not sent yet" : ""));
     const state = this.#state();
     if (document.activeElement === this.#cancel && state !== "running") {
       /** @type {HTMLElement | null} */ (this.element.closest("[tabindex]"))?.focus({ preventScroll: true });
     }
-    put(this.element.dataset, "state", state);
+    setIfChanged(this.element.dataset, "state", state);
   }
 
-  /** @param {string} words About all of it. */
+  /** @param {string} words A remark on the whole utterance. */
   #remark(words) {
-    put(this.#note, "textContent", words);
-    put(this.#note, "className", this.entry.reason ? "cell-note" : "cell-note quiet-note");
+    setIfChanged(this.#note, "textContent", words);
+    setIfChanged(this.#note, "className", this.entry.reason ? "cell-note" : "cell-note quiet-note");
     if (!words) this.#note.remove();
     else if (!this.#note.isConnected) this.element.append(this.#note);
   }
@@ -217,17 +204,17 @@ export class UtteranceRow {
     if (cell === undefined) return;
     const { lang, cells } = this.entry;
     const { stability } = this.#shown;
-    const spoken = column === lang || column === AS_SPOKEN;
-    put(cell.element, "className", spoken && column ? "cell spoken" : "cell");
-    cell.label = spoken ? `${lang && `${this.#nameOf(lang)}, `}as spoken` : this.#nameOf(column);
-    if (spoken) cell.speak(this.entry, stability);
-    else cell.translate(column, cells.get(column), stability, this.#isOwed(column));
+    const isOriginal = column === lang || column === AS_SPOKEN;
+    setIfChanged(cell.element, "className", isOriginal && column ? "cell spoken" : "cell");
+    cell.label = isOriginal ? `${lang && `${this.#nameOf(lang)}, `}as spoken` : this.#nameOf(column);
+    if (isOriginal) cell.showOriginal(this.entry, stability);
+    else cell.showTranslation(column, cells.get(column), stability, this.#isExpected(column));
   }
 
   /** @param {string} lang */
-  #isOwed(lang) {
-    const { unsent, reason, unowed } = this.entry;
-    return !unsent && !reason && !unowed.has(lang);
+  #isExpected(lang) {
+    const { unsent, reason, optional } = this.entry;
+    return !unsent && !reason && !optional.has(lang);
   }
 
   /** @returns {"speaking" | "running" | "settled" | "unsent"} */
@@ -235,10 +222,10 @@ export class UtteranceRow {
     const { lang, cells, reason, unsent } = this.entry;
     if (unsent && !reason) return "unsent";
     if (!isSaid(this.entry)) return "speaking";
-    const runs = this.#shown.columns.some((tag) => {
+    const isRunning = this.#shown.columns.some((tag) => {
       const cell = cells.get(tag);
-      return tag !== lang && (cell === undefined ? this.#isOwed(tag) : cell.state === "growing");
+      return tag !== lang && (cell === undefined ? this.#isExpected(tag) : cell.state === "growing");
     });
-    return runs ? "running" : "settled";
+    return isRunning ? "running" : "settled";
   }
 }

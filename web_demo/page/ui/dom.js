@@ -1,18 +1,20 @@
-// Elements of the page: found in index.html, or made.
+// Finds and makes HTML elements.
 
 /**
+ * An element of index.html.
  * @template {HTMLElement} T
  * @param {string} id
- * @param {new () => T} kind
+ * @param {new () => T} type
  * @returns {T}
  */
-export function find(id, kind) {
+export function find(id, type) {
   const found = document.getElementById(id);
-  if (!(found instanceof kind)) throw new Error(`The page has no #${id}.`);
+  if (!(found instanceof type)) throw new Error(`The page has no #${id}.`);
   return found;
 }
 
 /**
+ * A new element.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag
  * @param {string} className
@@ -28,14 +30,26 @@ export function element(tag, className, text = "") {
 
 /**
  * @param {string} className
- * @param {string} words
+ * @param {string} text
  * @param {string} testid
- * @param {() => void} click
+ * @param {() => void} onClick
  */
-export function button(className, words, testid, click) {
-  const made = element("button", className, words);
+export function button(className, text, testid, onClick) {
+  const made = element("button", className, text);
   made.type = "button";
   made.dataset.testid = testid;
-  made.addEventListener("click", click);
+  made.addEventListener("click", onClick);
   return made;
+}
+
+/**
+ * Set a property if its value is new. Browsers treat any assignment as a change.
+ * @template T
+ * @template {keyof T} K
+ * @param {T} target
+ * @param {K} key
+ * @param {T[K]} value
+ */
+export function setIfChanged(target, key, value) {
+  if (target[key] !== value) target[key] = value;
 }

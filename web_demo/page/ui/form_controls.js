@@ -1,7 +1,6 @@
-// Choices with their labels. Knows how they are made; must not know what is chosen, nor what for.
+// Form controls with their labels. Must not know what is chosen with them.
 
 import { element } from "./dom.js";
-import { ownName } from "./languages.js";
 
 /** @typedef {readonly (readonly [value: string, text: string])[]} Options */
 
@@ -14,7 +13,7 @@ let ids = 0;
  * @param {string} text
  * @param {(checked: boolean) => void} onChange
  */
-export function choice(className, testid, text, onChange) {
+export function checkbox(className, testid, text, onChange) {
   const label = element("label", className);
   const input = element("input", "");
   input.type = "checkbox";
@@ -25,35 +24,37 @@ export function choice(className, testid, text, onChange) {
 }
 
 /**
- * One of several, as chips.
+ * Radio buttons, shown as chips.
  * @template {string} T
  * @param {string} testid
  * @param {readonly (readonly [value: T, text: string, ...unknown[]])[]} options
- * @param {T} chosen
+ * @param {T} selected
  * @param {(value: T) => void} onChange
  */
-export function radios(testid, options, chosen, onChange) {
+export function radioButtons(testid, options, selected, onChange) {
   const chips = element("div", "chips");
-  const name = `choice-${++ids}`;
+  const name = `radio-${++ids}`;
   for (const [value, text] of options) {
-    const { label, input } = choice("chip", `${testid}-${value}`, text, () => onChange(value));
-    Object.assign(input, { type: "radio", name, value, checked: value === chosen });
+    const { label, input } = checkbox("chip", `${testid}-${value}`, text, () => onChange(value));
+    Object.assign(input, { type: "radio", name, value, checked: value === selected });
     chips.append(label);
   }
   return chips;
 }
 
 /**
- * @param {string} label
+ * A group of controls with a heading.
+ * @param {string} heading
  * @param {...Node} content
  */
-export function group(label, ...content) {
+export function fieldset(heading, ...content) {
   const made = element("fieldset", "panel-group");
-  made.append(element("legend", "label", label), ...content);
+  made.append(element("legend", "label", heading), ...content);
   return made;
 }
 
 /**
+ * A control below its label.
  * @param {string} label
  * @param {HTMLElement} control
  */
@@ -66,12 +67,12 @@ export function labelled(label, control) {
 }
 
 /**
- * Other options, and the value that was chosen if it is still among them.
+ * Replace the options. The selected value stays selected if it is still among them.
  * @param {HTMLSelectElement} select
  * @param {Options} options
  * @param {string} [value]
  */
-export function refill(select, options, value = select.value) {
+export function setOptions(select, options, value = select.value) {
   select.replaceChildren(...options.map(([offered, text]) => new Option(text, offered)));
   if (options.some(([offered]) => offered === value)) select.value = value;
 }
@@ -84,16 +85,6 @@ export function refill(select, options, value = select.value) {
 export function dropdown(testid, options = [], value) {
   const select = element("select", "");
   select.dataset.testid = testid;
-  refill(select, options, value);
+  setOptions(select, options, value);
   return select;
-}
-
-/**
- * A language's English name with its own one, where that is another.
- * @param {string} name
- * @param {string} tag
- */
-export function bothNames(name, tag) {
-  const own = ownName(tag);
-  return own && own !== name ? `${name} (${own})` : name;
 }

@@ -1,12 +1,13 @@
-// Languages as people know them. Knows the browser's own lists; must not know which of them the gateway offers.
+// Names of languages, the direction of their scripts, and those that the user prefers. Knows the browser's lists; must
+// not know which languages the gateway offers.
 
-/** @typedef {{tag: string, name: string}} Language As the gateway lists it; `name` is English. */
+/** @typedef {{tag: string, name: string}} Language From the gateway's list; `name` is English. */
 
 /**
- * What a language is called by those who speak it; empty where the browser does not know.
+ * A language's name in that language; empty if the browser does not know it.
  * @param {string} tag
  */
-export function ownName(tag) {
+export function nativeName(tag) {
   try {
     return new Intl.DisplayNames([tag], { type: "language", fallback: "none" }).of(tag) ?? "";
   } catch {
@@ -14,23 +15,32 @@ export function ownName(tag) {
   }
 }
 
+/**
+ * A language's English name, with its native name if that is different.
+ * @param {string} name
+ * @param {string} tag
+ */
+export function bilingualName(name, tag) {
+  const native = nativeName(tag);
+  return native && native !== name ? `${name} (${native})` : name;
+}
+
 const RIGHT_TO_LEFT = new Set(["ar", "arc", "ckb", "dv", "fa", "he", "ks", "ku", "ps", "sd", "syr", "ug", "ur", "yi"]);
 
 /**
- * The direction in which a language is written.
  * @param {string} tag
- * @returns {"ltr" | "rtl"}
+ * @returns {"ltr" | "rtl"} The direction in which the language is written.
  */
-export function direction(tag) {
+export function textDirection(tag) {
   return RIGHT_TO_LEFT.has(tag.split("-")[0] ?? "") ? "rtl" : "ltr";
 }
 
 /**
- * The languages this browser's user prefers, of those there are, best first.
+ * The offered languages that the user's browser prefers, best first.
  * @param {readonly Language[]} offered
  * @returns {string[]} Tags.
  */
-export function preferred(offered) {
+export function preferredLanguages(offered) {
   const tags = offered.map(({ tag }) => tag);
   const wanted = navigator.languages.map((language) => language.toLowerCase()).flatMap(candidates);
   return [...new Set(wanted)].filter((tag) => tags.includes(tag));

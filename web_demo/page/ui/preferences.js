@@ -1,14 +1,14 @@
-// What this browser remembers of its user's choices. Knows the browser's storage; must not know what is kept there.
+// The user's choices, kept in the browser's local storage. Must not know what they mean.
 
 /**
  * @param {string} key
- * @returns {string | null} Null where nothing is remembered, or nothing may be.
+ * @returns {string | null} Null if nothing was saved, or the browser allows no storage.
  */
-export function recall(key) {
+export function loadPreference(key) {
   try {
     return localStorage.getItem(key);
   } catch {
-    return null; // a browser may be told to keep nothing
+    return null;
   }
 }
 
@@ -16,10 +16,10 @@ export function recall(key) {
  * @param {string} key
  * @param {string} value
  */
-export function remember(key, value) {
+export function savePreference(key, value) {
   try {
     localStorage.setItem(key, value);
   } catch {
-    // Then it holds until the page is left.
+    // Without storage the choice holds until the page is left.
   }
 }
