@@ -78,7 +78,7 @@ def test_every_make_target_of_the_readme_exists() -> None:
 
 
 def test_every_parameter_of_the_captions_view_is_documented() -> None:
-    script = (ROOT / "web_demo" / "captions.js").read_text()
+    script = (ROOT / "web_demo" / "page" / "captions" / "caption_options.js").read_text()
     entries = re.findall(r'^  (\w+): \["([^"]*)", /', script, re.MULTILINE)
     documented = table("page.md", "Captions for overlays and wall screens")
     assert len(entries) > 5

@@ -204,7 +204,7 @@ def test_two_seconds_of_it(tmp_path: Path) -> None:
     assert list(result.failures()) == []
 
     first, second = result.visits
-    assert {"/", "/assets/…/app.js", "/assets/…/client/connection.js"} <= {each.path for each in first.files}
+    assert {"/", "/assets/…/page/app.js", "/assets/…/client/connection.js"} <= {each.path for each in first.files}
     assert not any(each.cached for each in first.files)
     # The second time only the document is asked for again.
     assert [each.path for each in second.files if not each.cached] == ["/"]

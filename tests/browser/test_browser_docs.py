@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.browser
 
 DOC = (ROOT / "docs" / "browser.md").read_text()
-CLIENT = (ROOT / "web_demo" / "client.js").read_text()
+CLIENT = (ROOT / "web_demo" / "client" / "gateway_client.js").read_text()
 ADDRESS = "127.0.0.1:8000"
 
 

@@ -1,4 +1,4 @@
-"""`web_demo/composer.js` and `microphone.js` in a page that else holds nothing, against a real gateway process.
+"""`web_demo/page/speaking` in a page that else holds nothing, against a real gateway process.
 
 The browser's recogniser is played by a script: a real one needs a microphone and its maker's servers.
 """
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 
 _SET_UP = """async ({ reads, demo }) => {
     const { GatewayClient } = await import("/client.js");
-    const { Composer } = await import("/composer.js");
+    const { Composer } = await import("/page/speaking/composer.js");
     const url = new URL("/v1/stream", location.href);
     url.protocol = "ws:";
     window.heard = [];
@@ -31,7 +31,7 @@ _SET_UP = """async ({ reads, demo }) => {
     client.listen((event) => heard.push(event));
     window.composer = new Composer({
         client,
-        object: (words) => objections.push(words),
+        onProblem: (words) => objections.push(words),
         onLang: (lang) => spoken.push(lang),
     });
     document.getElementById("main").append(composer.element);
@@ -545,7 +545,9 @@ async def test_languages_get_the_region_that_recognisers_want(open_composer: Ope
     tags = ["en", "ja", "es", "de", "fr", "zh", "zh-hant", "ko", "pt", "ar", "tlh"]
     async with open_composer(locale="en-GB") as composer:
         page: Page = composer.page
-        regional = await page.evaluate("async (tags) => tags.map((await import('/microphone.js')).regional)", tags)
+        regional = await page.evaluate(
+            "async (tags) => tags.map((await import('/page/speaking/microphone.js')).regionalTag)", tags
+        )
     assert regional == [
         *("en-GB", "ja-JP", "es-ES", "de-DE", "fr-FR", "zh-CN", "zh-TW", "ko-KR", "pt-BR", "ar-EG", "tlh"),
     ]

@@ -26,42 +26,42 @@ _PATIENCE_S = 60
 _CLEAR = """() => new Promise((resolve) => {
     document.body.replaceChildren();
     const sheet = document.createElement("link");
-    Object.assign(sheet, { rel: "stylesheet", href: "/engine.css", onload: () => resolve() });
+    Object.assign(sheet, { rel: "stylesheet", href: "/page/engine/engine.css", onload: () => resolve() });
     document.head.append(sheet);
 })"""
 
 # What the page does with the panel: one client in a meeting, and simulated speakers beside it.
 _SET_UP = """async () => {
     const { GatewayClient } = await import("/client.js");
-    const { EnginePanel } = await import("/engine_panel.js");
-    const { Flights, MEETING } = await import("/flights.js");
-    const { Latency } = await import("/latency.js");
-    const { LoadSpeakers } = await import("/load.js");
+    const { EnginePanel } = await import("/page/engine/engine_panel.js");
+    const { UtteranceTracker, OWN_MEETING } = await import("/page/engine/utterance_tracker.js");
+    const { Latency } = await import("/page/engine/latency.js");
+    const { SimulatedSpeakers } = await import("/page/samples/simulated_speakers.js");
     const { languages } = await (await fetch("/v1/languages")).json();
     const stream = new URL("/v1/stream", location.href);
     stream.protocol = "ws:";
     const latency = new Latency();
-    const flights = new Flights((_, timings, nowMs) => latency.note(timings, nowMs));
-    const load = new LoadSpeakers({
+    const tracker = new UtteranceTracker((timings, nowMs) => latency.add(timings, nowMs));
+    const speakers = new SimulatedSpeakers({
         streamUrl: stream.href,
         languages,
-        hear: (source, event) => flights.hear(source, event, performance.now()),
+        onEvent: (source, event) => tracker.onEvent(source, event, performance.now()),
     });
     const nameOf = (tag) => languages.find((language) => language.tag === tag).name;
-    const panel = new EnginePanel({ flights, latency, load, nameOf });
+    const panel = new EnginePanel({ tracker, latency, speakers, nameOf });
     const reads = ["ja", "de"];
     const client = new GatewayClient(stream.href, { meeting: "m", name: "Ana", speaks: "en", reads });
-    flights.reads(MEETING, reads);
+    tracker.setReads(OWN_MEETING, reads);
     window.heard = [];
     client.listen((event) => {
         heard.push(event);
-        flights.hear(MEETING, event, performance.now());
+        tracker.onEvent(OWN_MEETING, event, performance.now());
         const open = client.state === "open";
         panel.connection = { state: open ? "good" : "busy", words: open ? "Connected" : "Connecting…" };
     });
     document.body.append(panel.element);
     client.connect();
-    Object.assign(window, { client, flights, latency, load, panel });
+    Object.assign(window, { client, tracker, latency, speakers, panel });
 }"""
 
 OpenPanel = Callable[..., AbstractAsyncContextManager[Page]]
@@ -88,7 +88,7 @@ def blank(open_page: OpenPage) -> OpenPanel:
 
 @pytest.fixture
 def open_panel(blank: OpenPanel) -> OpenPanel:
-    """A page that holds the panel alone: `client`, `flights`, `latency`, `load`, `panel` are its globals."""
+    """A page that holds the panel alone: `client`, `tracker`, `latency`, `speakers`, `panel` are its globals."""
 
     @asynccontextmanager
     async def opened(gateway: GatewayProcess, **options: Any) -> AsyncIterator[Page]:
@@ -100,26 +100,26 @@ def open_panel(blank: OpenPanel) -> OpenPanel:
     return opened
 
 
-# -------------------------------------------------------------------- flights
+# -------------------------------------------------------------------- utterance_tracker.js
 
 Script = list[tuple[dict[str, Any], float]]
 
-_FLY = """async ([script, reads, nowMs]) => {
-    const { Flights, MEETING } = await import("/flights.js");
+_TRACK = """async ([script, reads, nowMs]) => {
+    const { UtteranceTracker, OWN_MEETING } = await import("/page/engine/utterance_tracker.js");
     let translated = 0;
-    const flights = new Flights(() => (translated += 1));
-    flights.reads(MEETING, reads);
-    for (const [event, ms] of script) flights.hear(MEETING, event, ms);
-    if (nowMs !== null) flights.giveUp(nowMs);
-    const seen = flights.visible(0, 1e9).map((flight) => ({ ...flight, langs: Object.fromEntries(flight.langs) }));
-    const { inFlight, speaking, languagesRunning } = flights;
+    const tracker = new UtteranceTracker(() => (translated += 1));
+    tracker.setReads(OWN_MEETING, reads);
+    for (const [event, ms] of script) tracker.onEvent(OWN_MEETING, event, ms);
+    if (nowMs !== null) tracker.endSilent(nowMs);
+    const seen = tracker.visible(0, 1e9).map((one) => ({ ...one, langs: Object.fromEntries(one.langs) }));
+    const { inFlight, speaking, languagesRunning } = tracker;
     return { seen, inFlight, speaking, running: [...languagesRunning].sort(), translated };
 }"""
 
 
-async def fly(page: Page, script: Script, *reads: str, now_ms: float | None = None) -> dict[str, Any]:
+async def track(page: Page, script: Script, *reads: str, now_ms: float | None = None) -> dict[str, Any]:
     """What the model makes of events that the meeting's client heard, with their times."""
-    told: dict[str, Any] = await page.evaluate(_FLY, [script, reads, now_ms])
+    told: dict[str, Any] = await page.evaluate(_TRACK, [script, reads, now_ms])
     return told
 
 
@@ -148,7 +148,7 @@ def failed(utterance: str, lang: str) -> dict[str, Any]:
     return {"type": "translation.failed", **said, "code": "engine_failed", "message": "No.", "offset": 8}
 
 
-async def test_a_flight_is_spoken_arrives_begins_and_ends_at_the_gateways_own_times(
+async def test_an_utterance_is_spoken_accepted_begins_and_ends_at_the_gateways_own_times(
     gateway: GatewayProcess, blank: OpenPanel
 ) -> None:
     script: Script = [
@@ -159,31 +159,31 @@ async def test_a_flight_is_spoken_arrives_begins_and_ends_at_the_gateways_own_ti
         (delta("1", "ja", 9), 3200),
     ]
     async with blank(gateway) as page:
-        speaking = await fly(page, script[:2], "ja", "de", "en")
+        speaking = await track(page, script[:2], "ja", "de", "en")
         assert (speaking["speaking"], speaking["inFlight"], speaking["running"]) == (1, 0, ["ja"])
 
-        accepted = await fly(page, script, "ja", "de", "en")
+        accepted = await track(page, script, "ja", "de", "en")
         assert (accepted["speaking"], accepted["inFlight"], accepted["running"]) == (0, 1, ["de", "ja"])
-        (flight,) = accepted["seen"]
-        times = ("spokenMs", "arrivedMs", "firstTokenMs", "endMs")
-        assert [flight[name] for name in times] == [1000, 3000, 3200, None]
+        (utterance,) = accepted["seen"]
+        times = ("spokenMs", "acceptedMs", "firstTokenMs", "endMs")
+        assert [utterance[name] for name in times] == [1000, 3000, 3200, None]
 
         # It was accepted at 2980, and was on its way for 20 ms.
         script += [(translated("1", "ja", 180, 520), 3500), (translated("1", "fr", 1, 1), 3500)]
-        half = await fly(page, script, "ja", "de", "en")
+        half = await track(page, script, "ja", "de", "en")
         assert (half["inFlight"], half["running"], half["translated"]) == (1, ["de"], 1)
 
         script += [(failed("1", "de"), 3600), (delta("1", "ja", 9), 3700), (translated("1", "ja", 1, 1), 3700)]
-        ended = await fly(page, script, "ja", "de", "en")
+        ended = await track(page, script, "ja", "de", "en")
         assert (ended["inFlight"], ended["speaking"], ended["running"], ended["translated"]) == (0, 0, [], 1)
-        (flight,) = ended["seen"]
-        assert [flight[name] for name in times] == [1000, 2980, 3160, 3600]
-        assert flight["failed"]
-        assert flight["langs"] == {
+        (utterance,) = ended["seen"]
+        assert [utterance[name] for name in times] == [1000, 2980, 3160, 3600]
+        assert utterance["failed"]
+        assert utterance["langs"] == {
             "ja": {"firstTokenMs": 3160, "endMs": 3500, "outcome": "translated"},
             "de": {"firstTokenMs": None, "endMs": 3600, "outcome": "failed"},
         }
-        assert not flight["load"]
+        assert not utterance["isSimulated"]
 
 
 def utterance_script(utterance: str, random: Random) -> Script:
@@ -206,24 +206,24 @@ def utterance_script(utterance: str, random: Random) -> Script:
     return script[: random.randint(1, len(script))]
 
 
-async def test_however_utterances_interleave_they_are_the_same_flights(
+async def test_however_utterances_interleave_they_are_tracked_alike(
     gateway: GatewayProcess, blank: OpenPanel
 ) -> None:
     async with blank(gateway) as page:
         for seed in range(30):
             random = Random(seed)
             scripts = [utterance_script(str(number), random) for number in range(random.randint(2, 6))]
-            one_by_one = await fly(page, [event for script in scripts for event in script], "ja", "de")
+            one_by_one = await track(page, [event for script in scripts for event in script], "ja", "de")
             mixed: Script = []
             while any(scripts):
                 mixed.append(random.choice([script for script in scripts if script]).pop(0))
-            together = await fly(page, mixed, "ja", "de")
+            together = await track(page, mixed, "ja", "de")
             # The older of two that began together may be either; nothing else depends on the order.
             assert together["seen"] == one_by_one["seen"], seed
             assert {**together, "seen": []} == {**one_by_one, "seen": []}, seed
 
 
-async def test_what_was_said_before_is_no_flight_and_a_reconnect_adds_none(
+async def test_what_was_said_before_is_not_tracked_and_a_reconnect_adds_none(
     gateway: GatewayProcess, blank: OpenPanel
 ) -> None:
     history: Script = [
@@ -235,14 +235,14 @@ async def test_what_was_said_before_is_no_flight_and_a_reconnect_adds_none(
         (delta("2", "de", 9), 950),
     ]
     async with blank(gateway) as page:
-        assert (await fly(page, history, "ja", "de"))["seen"] == []
-        assert (await fly(page, history, "ja", "de"))["translated"] == 0
-        own = await fly(page, [*history, (caption("a", 1, final=True, participant="me"), 960)], "ja")
-        assert [flight["participant"] for flight in own["seen"]] == ["me"]
+        assert (await track(page, history, "ja", "de"))["seen"] == []
+        assert (await track(page, history, "ja", "de"))["translated"] == 0
+        own = await track(page, [*history, (caption("a", 1, final=True, participant="me"), 960)], "ja")
+        assert [utterance["participant"] for utterance in own["seen"]] == ["me"]
         # All that was missed is before the answer to the ping.
         for behind, seen in (([({"type": "pong", "nonce": ""}, 960)], ["meeting/ana/9"]), ([], [])):
-            live = await fly(page, [*history, *behind, (caption("9", 9, final=True), 2000)], "ja")
-            assert [flight["key"] for flight in live["seen"]] == seen
+            live = await track(page, [*history, *behind, (caption("9", 9, final=True), 2000)], "ja")
+            assert [utterance["key"] for utterance in live["seen"]] == seen
 
         before: Script = [(started(), 0), (caption("1", 1), 2000), (caption("1", 9, final=True), 3000)]
         missed: Script = [
@@ -250,10 +250,10 @@ async def test_what_was_said_before_is_no_flight_and_a_reconnect_adds_none(
             (caption("2", 9, final=True), 9011),
             (translated("2", "ja", 5, 500), 9012),
         ]
-        resumed = await fly(page, [*before, (started(recovered=True), 9000), *missed], "ja")
-        (flight,) = resumed["seen"]
-        assert (flight["key"], flight["arrivedMs"], flight["endMs"]) == ("meeting/ana/1", 3000, 3500)
-        anew = await fly(page, [*before, (started("me2", recovered=False), 9000), *missed], "ja")
+        resumed = await track(page, [*before, (started(recovered=True), 9000), *missed], "ja")
+        (utterance,) = resumed["seen"]
+        assert (utterance["key"], utterance["acceptedMs"], utterance["endMs"]) == ("meeting/ana/1", 3000, 3500)
+        anew = await track(page, [*before, (started("me2", recovered=False), 9000), *missed], "ja")
         assert anew["seen"] == []
 
 
@@ -268,12 +268,12 @@ async def test_what_is_given_up_flies_no_more_and_what_nobody_waits_for_has_land
             {"type": "utterance.refused", "id": "1", "code": "cancelled", "message": ""},
             {"type": "state", "state": "closed", "reason": ""},
         ):
-            assert (await fly(page, [*spoken, (end, 1500)], "ja"))["seen"] == []
-        silent = await fly(page, [*spoken, (caption("2", 1), 20_000)], "ja")
-        assert [flight["key"] for flight in silent["seen"]] == ["meeting/ana/2"]
-        landed = await fly(page, [*spoken, (caption("1", 9, final=True), 1500)], "en")
-        assert [flight["endMs"] for flight in landed["seen"]] == [1500]
-        many = await fly(page, [(caption(str(number), 9, final=True), number) for number in range(700)], "ja")
+            assert (await track(page, [*spoken, (end, 1500)], "ja"))["seen"] == []
+        silent = await track(page, [*spoken, (caption("2", 1), 20_000)], "ja")
+        assert [utterance["key"] for utterance in silent["seen"]] == ["meeting/ana/2"]
+        landed = await track(page, [*spoken, (caption("1", 9, final=True), 1500)], "en")
+        assert [utterance["endMs"] for utterance in landed["seen"]] == [1500]
+        many = await track(page, [(caption(str(number), 9, final=True), number) for number in range(700)], "ja")
         assert len(many["seen"]) == 600
 
 
@@ -281,19 +281,19 @@ async def test_what_is_silent_for_long_is_waited_for_no_more(gateway: GatewayPro
     spoken: Script = [(caption("1", 1), 1000)]
     accepted: Script = [*spoken, (caption("1", 9, final=True), 2000), (translated("1", "ja", 100, 900), 2900)]
     async with blank(gateway) as page:
-        assert (await fly(page, spoken, "ja", now_ms=15_900))["speaking"] == 1
-        assert (await fly(page, spoken, "ja", now_ms=16_100))["speaking"] == 0
+        assert (await track(page, spoken, "ja", now_ms=15_900))["speaking"] == 1
+        assert (await track(page, spoken, "ja", now_ms=16_100))["speaking"] == 0
         # The gateway was asked for a language, and refused it.
-        waiting = await fly(page, accepted, "ja", "tlh", now_ms=17_800)
+        waiting = await track(page, accepted, "ja", "tlh", now_ms=17_800)
         assert (waiting["inFlight"], waiting["running"]) == (1, ["tlh"])
-        over = await fly(page, accepted, "ja", "tlh", now_ms=18_000)
+        over = await track(page, accepted, "ja", "tlh", now_ms=18_000)
         assert (over["inFlight"], over["running"], over["translated"]) == (0, [], 1)
-        (flight,) = over["seen"]
-        assert flight["langs"]["tlh"] == {"firstTokenMs": None, "endMs": 17_900, "outcome": "unknown"}
-        assert (flight["endMs"], flight["failed"]) == (17_900, False)
+        (utterance,) = over["seen"]
+        assert utterance["langs"]["tlh"] == {"firstTokenMs": None, "endMs": 17_900, "outcome": "unknown"}
+        assert (utterance["endMs"], utterance["failed"]) == (17_900, False)
         # One that comes late counts nevertheless.
         late: Script = [*accepted, (caption("2", 1), 30_000), (translated("1", "tlh", 100, 38_000), 40_000)]
-        told = await fly(page, late, "ja", "tlh")
+        told = await track(page, late, "ja", "tlh")
         assert (told["inFlight"], told["translated"]) == (0, 2)
         assert told["seen"][0]["langs"]["tlh"] == {"firstTokenMs": 2100, "endMs": 40_000, "outcome": "translated"}
 
@@ -303,14 +303,14 @@ async def test_of_a_speaker_who_left_nothing_is_kept(gateway: GatewayProcess, bl
         said = caption("1", 9, final=True)
         in_flight = await page.evaluate(
             """async (said) => {
-                const { Flights, MEETING } = await import("/flights.js");
-                const flights = new Flights();
+                const { UtteranceTracker, OWN_MEETING } = await import("/page/engine/utterance_tracker.js");
+                const tracker = new UtteranceTracker();
                 const counts = [];
-                for (const source of ["Speaker 1", MEETING]) {
-                    flights.reads(source, ["ja"]);
-                    flights.hear(source, { type: "state", state: "closed", reason: "", code: "" }, 1000);
-                    flights.hear(source, said, 2000);
-                    counts.push(flights.inFlight);
+                for (const source of ["Speaker 1", OWN_MEETING]) {
+                    tracker.setReads(source, ["ja"]);
+                    tracker.onEvent(source, { type: "state", state: "closed", reason: "", code: "" }, 1000);
+                    tracker.onEvent(source, said, 2000);
+                    counts.push(tracker.inFlight);
                 }
                 return counts;
             }""",
@@ -336,10 +336,10 @@ async def test_percentiles_are_exact_over_the_last_minute(gateway: GatewayProces
             samples = [(random.uniform(1, 900), at) for at in times]
             told = await page.evaluate(
                 """async ([samples, nowMs]) => {
-                    const { Latency } = await import("/latency.js");
+                    const { Latency } = await import("/page/engine/latency.js");
                     const latency = new Latency();
                     for (const [ms, atMs] of samples) {
-                        latency.note({ queue_ms: 0, first_token_ms: ms, total_ms: 2 * ms }, atMs);
+                        latency.add({ queue_ms: 0, first_token_ms: ms, total_ms: 2 * ms }, atMs);
                     }
                     return {
                         first: latency.summary("first_token_ms", nowMs),
@@ -358,7 +358,7 @@ async def test_percentiles_are_exact_over_the_last_minute(gateway: GatewayProces
             for index, point in enumerate(told["series"]):
                 first = 32_000 + 2_000 * index  # the slice that has just begun is the last
                 within = [ms for ms, at in samples if first <= at < first + 2_000]
-                assert point == ({"p50": plain_percentile(within, 50), "most": max(within)} if within else None)
+                assert point == ({"p50": plain_percentile(within, 50), "max": max(within)} if within else None)
 
 
 # -------------------------------------------------------------------- the panel
@@ -438,16 +438,16 @@ async def test_simulated_speakers_are_sessions_of_their_own_and_leave_when_told_
         await page.get_by_test_id("load-add-5").click()
         await expect(page.get_by_test_id("load-count")).to_have_text("5 simulated speakers")
         await sessions(gateway, 6)
-        await until(page, "flights.visible(0, performance.now()).some((one) => one.load && one.endMs)")
+        await until(page, "tracker.visible(0, performance.now()).some((one) => one.isSimulated && one.endMs)")
         await expect(page.get_by_test_id("total-p50")).not_to_have_text("–")
-        assert all(await page.evaluate("flights.visible(0, performance.now()).map((one) => one.load)"))
+        assert all(await page.evaluate("tracker.visible(0, performance.now()).map((one) => one.isSimulated)"))
 
         await stop.press("Enter")
         await expect(page.get_by_test_id("load-count")).to_have_text("No simulated speakers")
         await expect(stop).to_be_disabled()
         await expect(stop).to_be_focused()
         await sessions(gateway, 1)
-        await until(page, "flights.inFlight + flights.speaking === 0")
+        await until(page, "tracker.inFlight + tracker.speaking === 0")
         kinds = {event["type"] for event in await page.evaluate("heard")}
         assert not kinds & {"participant.joined", "caption", "translation.final"}
         assert await page.evaluate("client.state") == "open"
@@ -486,7 +486,7 @@ async def test_speakers_go_on_however_few_languages_there_are(
     gateway: GatewayProcess, open_panel: OpenPanel, offered: list[str]
 ) -> None:
     async with open_panel(gateway) as page:
-        await page.evaluate("(tags) => { load.languages = tags.map((tag) => ({ tag })); }", offered)
+        await page.evaluate("(tags) => { speakers.languages = tags.map((tag) => ({ tag })); }", offered)
         await page.evaluate("""() => {
             const { send } = WebSocket.prototype;
             window.finals = 0;
@@ -496,12 +496,12 @@ async def test_speakers_go_on_however_few_languages_there_are(
             };
         }""")
         await page.clock.install()
-        await page.evaluate("load.add(1)")
+        await page.evaluate("speakers.add(1)")
         # More than may wait to be translated.
         async with asyncio.timeout(_PATIENCE_S):
             while await page.evaluate("finals") < 6:
                 await page.clock.run_for(400)
-        await page.evaluate("load.stop(true)")
+        await page.evaluate("speakers.stop(true)")
 
 
 async def test_speakers_leave_at_once_when_the_page_goes(
@@ -511,7 +511,7 @@ async def test_speakers_leave_at_once_when_the_page_goes(
     async with open_panel(gateway) as page:
         await page.get_by_test_id("load-add-5").click()
         await sessions(gateway, 6)
-        await until(page, "flights.inFlight + flights.speaking > 0")
+        await until(page, "tracker.inFlight + tracker.speaking > 0")
         closed = await page.evaluate("""async () => {
             const { close } = WebSocket.prototype;
             const codes = [];
@@ -519,7 +519,7 @@ async def test_speakers_leave_at_once_when_the_page_goes(
                 codes.push(code);
                 return close.call(this, code);
             };
-            load.stop(true);
+            speakers.stop(true);
             return codes;
         }""")
         assert closed == [1000] * 5
@@ -532,12 +532,12 @@ _MANY = """(count) => {
         const source = number % 4 ? "load" : "meeting";
         const beganMs = nowMs - 12_000 + (number / count) * 11_000;
         const said = { participant: "p", utterance: `u${number}`, speaker: "Bo", lang: "en", rev: 1, text: "…" };
-        flights.reads(source, ["ja"]);
-        flights.hear(source, { type: "caption", ...said, final: false, offset: null }, beganMs);
-        flights.hear(source, { type: "caption", ...said, final: true, offset: 1 }, beganMs + 600);
+        tracker.setReads(source, ["ja"]);
+        tracker.onEvent(source, { type: "caption", ...said, final: false, offset: null }, beganMs);
+        tracker.onEvent(source, { type: "caption", ...said, final: true, offset: 1 }, beganMs + 600);
         const timings = { queue_ms: 1, first_token_ms: 200, total_ms: 300 };
         const outcome = number % 10 ? { type: "translation.final", timings } : { type: "translation.failed" };
-        flights.hear(source, { ...said, ...outcome, lang: "ja", offset: 2 }, beganMs + 900);
+        tracker.onEvent(source, { ...said, ...outcome, lang: "ja", offset: 2 }, beganMs + 900);
     }
 }"""
 

@@ -87,7 +87,7 @@ async def test_a_sample_meeting_is_one_click_away(
         assert await chosen(page) == before
         await expect(page.get_by_test_id("stability-stable")).to_be_checked()
         await expect(rows.first.locator("[data-testid^=cell-]")).to_have_count(len(before))
-        await expect(page.get_by_test_id("notice")).to_be_hidden()
+        await expect(page.get_by_test_id("alert")).to_be_hidden()
 
 
 async def test_the_welcome_leads_to_speaking_and_to_inviting(gateway: GatewayProcess, open_page: OpenPage) -> None:
@@ -130,7 +130,7 @@ async def test_a_typed_sentence_is_translated_into_the_chosen_languages(
         await expect(said.locator("[data-testid^=cell-]")).to_have_count(2)
         await expect(said.get_by_test_id("cancel")).to_be_hidden()
         await expect(page.get_by_test_id("text")).to_have_value("")
-        await expect(page.get_by_test_id("notice")).to_be_hidden()
+        await expect(page.get_by_test_id("alert")).to_be_hidden()
         await page.screenshot(path=artifacts / "page-meeting.png")
 
 
@@ -308,7 +308,7 @@ async def test_a_running_translation_can_be_cancelled(gateway: GatewayProcess, o
         # What was there stays to be read, and the next utterance goes through.
         await expect(cell(said, "fr")).to_have_text("[fr] This one will")
         await settled(await say(page, SENTENCE))
-        await expect(page.get_by_test_id("notice")).to_be_hidden()
+        await expect(page.get_by_test_id("alert")).to_be_hidden()
 
 
 async def test_a_translation_that_fails_says_why(gateway: GatewayProcess, open_page: OpenPage) -> None:
@@ -322,18 +322,18 @@ async def test_a_translation_that_fails_says_why(gateway: GatewayProcess, open_p
         await expect(cell(said, "fr")).to_have_attribute("data-state", "failed")
 
 
-async def test_what_cannot_be_sent_is_said_in_a_notice(start_gateway: StartGateway, open_page: OpenPage) -> None:
+async def test_what_cannot_be_sent_is_said_in_an_alert(start_gateway: StartGateway, open_page: OpenPage) -> None:
     gateway = start_gateway(SCRIPT + "\n[limits]\nmessage_bytes = 4096").ready()
     async with open_page(gateway.url) as watch:
         page = watch.page
         await read(page, "fr")
         await page.get_by_test_id("text").fill("語" * 1999)
         await page.get_by_test_id("send").click()
-        notice = page.get_by_test_id("notice")
-        await expect(notice).to_contain_text("too long to be sent")
+        alert = page.get_by_test_id("alert")
+        await expect(alert).to_contain_text("too long to be sent")
         assert sent(watch, "utterance.final") == []
-        await notice.get_by_role("button", name="Dismiss").click()
-        await expect(notice).to_be_hidden()
+        await alert.get_by_role("button", name="Dismiss").click()
+        await expect(alert).to_be_hidden()
         await settled(await say(page, SENTENCE))
 
 
@@ -496,7 +496,7 @@ async def test_a_field_that_is_cleared_leaves_nothing_behind(gateway: GatewayPro
         ids = list(dict.fromkeys(partial["id"] for partial in sent(watch, "utterance.partial")))
         assert len(ids) == 3
         assert [final["id"] for final in sent(watch, "utterance.final")] == ids[2:]
-        await expect(page.get_by_test_id("notice")).to_be_hidden()
+        await expect(page.get_by_test_id("alert")).to_be_hidden()
 
 
 async def test_languages_can_be_chosen_while_something_is_being_typed(
@@ -540,7 +540,7 @@ async def test_the_engine_is_seen_at_work_under_load(
         await expect(page.get_by_test_id("utterance")).to_have_count(1)
         await pane.get_by_role("button", name="Stop").click()
         await expect(pane.get_by_test_id("load-count")).to_have_text("No simulated speakers")
-        await expect(page.get_by_test_id("notice")).to_be_hidden()
+        await expect(page.get_by_test_id("alert")).to_be_hidden()
 
 
 async def test_a_script_in_the_markup_is_blocked_and_fails_the_test(

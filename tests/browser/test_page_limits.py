@@ -68,18 +68,18 @@ async def test_a_meeting_that_reads_all_it_may_is_joined_with_less(
     async with open_page(gateway.url, **DESKTOP) as ana:
         # Three to begin with are too many already; then one, and then two by hand.
         await connected(ana.page)
-        await expect(ana.page.get_by_test_id("notice")).to_contain_text("Not all of your languages")
+        await expect(ana.page.get_by_test_id("alert")).to_contain_text("Not all of your languages")
         await read(ana.page, "en", "ja")
         await until(lambda: bool(received(ana, "session.updated")))
         # A third one is refused: the choice shows what is in force, and begins the next visit.
         await ana.page.get_by_test_id("read-de").click()
-        await expect(ana.page.get_by_test_id("notice")).to_contain_text("meeting_languages")
+        await expect(ana.page.get_by_test_id("alert")).to_contain_text("meeting_languages")
         await expect(ana.page.get_by_test_id("read-de")).not_to_be_checked()
         await expect(ana.page.get_by_role("log").locator(".heading")).to_have_count(3)
         assert await ana.page.evaluate("localStorage.reads") == "en,ja"
         async with open_page(ana.page.url, **DESKTOP) as bo:
             await join(bo.page, "Bo", reads="fr")
-            await expect(bo.page.get_by_test_id("notice")).to_contain_text("Not all of your languages")
+            await expect(bo.page.get_by_test_id("alert")).to_contain_text("Not all of your languages")
             assert reads(bo) == []
             row = await say(ana.page, "Good morning.")
             await settled(row)
@@ -107,7 +107,7 @@ async def test_what_is_chosen_during_the_sample_meeting_holds_after_it(
 ) -> None:
     async with open_page(gateway.url, **DESKTOP) as watch:
         page = watch.page
-        await page.get_by_test_id("welcome-play").click()
+        await page.get_by_test_id("empty-play").click()
         pane = await show(page, "reading")
         await expect(pane.get_by_test_id("read-zh")).to_be_checked()
         await pane.get_by_test_id("read-de").uncheck()
@@ -142,11 +142,11 @@ async def test_the_news_of_a_restart_goes_with_it(start_gateway: StartGateway, o
         await connected(page)
         meeting = meeting_of(page)
         gateway.process.terminate()
-        await expect(page.get_by_test_id("notice")).to_contain_text("The gateway is restarting.")
+        await expect(page.get_by_test_id("alert")).to_contain_text("The gateway is restarting.")
         port = gateway.port
         gateway.end()
         start_gateway(port=port).ready()
         await connected(page)
-        await expect(page.get_by_test_id("notice")).to_be_hidden()
+        await expect(page.get_by_test_id("alert")).to_be_hidden()
         await expect(page.get_by_test_id("banner")).to_be_hidden()
         assert meeting_of(page) == meeting

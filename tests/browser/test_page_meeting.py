@@ -192,7 +192,7 @@ async def test_a_link_whose_meeting_cannot_be_leads_to_one_of_ones_own(
     gateway: GatewayProcess, open_page: OpenPage
 ) -> None:
     async with open_page(f"{gateway.url}/?meeting=a%2Fb") as watch:
-        await expect(watch.page.get_by_test_id("notice")).to_contain_text("meeting cannot be")
+        await expect(watch.page.get_by_test_id("alert")).to_contain_text("meeting cannot be")
         await connected(watch.page)
         await expect(watch.page).not_to_have_url("a%2Fb")
         assert meeting_of(watch.page) not in ("", "a/b")

@@ -31,7 +31,10 @@ _SET_UP = """async () => {
     document.documentElement.dataset.view = "meeting";
     document.body.replaceChildren(main);
     const load = (name) => import(new URL(`/${name}.js`, location.href));
-    const panels = ["reading_choice", "appearance", "people", "join_dialog", "share_dialog", "downloads"];
+    const panels = [
+        "settings/reading_settings", "settings/display_settings", "people/people_list", "people/join_dialog",
+        "people/share_dialog", "transcript/transcript_download",
+    ].map((path) => `page/${path}`);
     Object.assign(window, ...await Promise.all(["client", ...panels].map(load)));
     const names = { en: "English", ja: "Japanese", es: "Spanish", de: "German", fr: "French", zh: "Chinese" };
     window.languages = Object.entries(names).map(([tag, name]) => ({ tag, name }));
@@ -51,19 +54,19 @@ _SET_UP = """async () => {
     };
 }"""
 _READING = """() => {
-    window.reading = place(new ReadingChoice({ languages, nameOf, onChange: (value) => changes.push(value) }));
+    window.reading = place(new ReadingSettings({ languages, nameOf, onChange: (value) => changes.push(value) }));
 }"""
 _PEOPLE = """async (options) => {
     window.client = await connected(options);
-    window.people = place(new People({ client, nameOf }));
+    window.people = place(new PeopleList({ client, nameOf }));
 }"""
-_DOWNLOADS = """(meeting) => place(new Downloads({
+_DOWNLOADS = """(meeting) => place(new TranscriptDownload({
     meeting: () => meeting, languages: () => languages, nameOf, reads: () => ["ja", "en"],
-    object: (problem) => objections.push(problem),
+    onProblem: (problem) => objections.push(problem),
 }))"""
 _SHARE = """(meeting) => {
     const share = new ShareDialog({
-        meeting: () => meeting, languages: () => languages, object: (problem) => objections.push(problem),
+        meeting: () => meeting, languages: () => languages, onProblem: (problem) => objections.push(problem),
     });
     document.querySelector("#before").addEventListener("click", () => share.open());
 }"""
@@ -113,7 +116,7 @@ async def no_objections(page: Page, within: str) -> None:
     assert not found.moderate, found
 
 
-# ---------------------------------------------------------------- reading_choice.js
+# ---------------------------------------------------------------- reading_settings.js
 
 
 async def test_what_is_read_is_chosen_by_keyboard_and_remembered(open_blank: OpenBlank) -> None:
@@ -140,7 +143,7 @@ async def test_what_is_read_is_chosen_by_keyboard_and_remembered(open_blank: Ope
         assert changes[-1] == chosen
         # What one begins with next time is what the gateway has taken.
         assert await page.evaluate("localStorage.getItem('reads')") is None
-        await page.evaluate("reading.keep()")
+        await page.evaluate("reading.saveLanguages()")
         await again(page)
         await page.evaluate(_READING)
         assert await page.evaluate("reading.value") == chosen
@@ -158,7 +161,7 @@ async def test_nothing_may_be_read_and_stays_so(open_blank: OpenBlank) -> None:
         await page.evaluate(_READING)
         await page.get_by_test_id("read-fr").uncheck()
         await expect(page.get_by_text("Nothing is translated for you.")).to_be_visible()
-        await page.evaluate("reading.keep()")
+        await page.evaluate("reading.saveLanguages()")
         await again(page)
         await page.evaluate(_READING)
         assert await page.evaluate("reading.value.reads") == []
@@ -198,7 +201,7 @@ async def test_no_more_languages_than_the_gateway_takes(open_blank: OpenBlank) -
         await expect(page.get_by_role("status")).to_be_empty()
 
 
-# ---------------------------------------------------------------- appearance.js
+# ---------------------------------------------------------------- display_settings.js
 
 
 async def test_the_appearance_is_applied_and_remembered(open_blank: OpenBlank) -> None:
@@ -208,7 +211,7 @@ async def test_the_appearance_is_applied_and_remembered(open_blank: OpenBlank) -
         document.documentElement.dataset.contrast ?? null,
     ]"""
     async with open_blank() as page:
-        await page.evaluate("place(new Appearance())")
+        await page.evaluate("place(new DisplaySettings())")
         assert await page.evaluate(look) == ["1", "auto", None]
         larger = page.get_by_role("button", name="Larger text")
         for _ in range(5):
@@ -223,13 +226,13 @@ async def test_the_appearance_is_applied_and_remembered(open_blank: OpenBlank) -
         await no_objections(page, "main")
 
         await again(page)
-        await page.evaluate("place(new Appearance())")
+        await page.evaluate("place(new DisplaySettings())")
         assert await page.evaluate(look) == ["1.5", "dark", "high"]
         await page.get_by_role("checkbox", name="High contrast").press("Space")
         assert await page.evaluate(look) == ["1.5", "dark", None]
 
 
-# ---------------------------------------------------------------- people.js
+# ---------------------------------------------------------------- people_list.js
 
 
 async def test_who_is_there_and_what_they_do(open_blank: OpenBlank) -> None:
@@ -318,7 +321,7 @@ async def test_a_crowd_is_not_listed_whole(open_blank: OpenBlank) -> None:
                 const nobody = { name: "", speaks: null, reads: [] };
                 const participants = new Map(["b", "c"].map((id) => [id, nobody]));
                 const limits = { participants_shown: 3, name_chars: 80 };
-                place(new People({ client: { ...nobody, participants, limits, listen() {} }, nameOf }));
+                place(new PeopleList({ client: { ...nobody, participants, limits, listen() {} }, nameOf }));
             }"""
         )
         await expect(page.get_by_role("heading", name="People 3+")).to_be_visible()
@@ -519,7 +522,7 @@ async def test_sharing_fits_a_phone(open_blank: OpenBlank, width: int) -> None:
         await expect(page.get_by_role("button", name="Close")).to_be_in_viewport(ratio=1)
 
 
-# ---------------------------------------------------------------- downloads.js
+# ---------------------------------------------------------------- transcript_download.js
 
 
 async def hold_meeting(page: Page, meeting: str) -> None:

@@ -1,4 +1,4 @@
-"""`web_demo/sample_player.js` in a page that else holds nothing, against a real gateway process.
+"""The page's sample meeting player in a page that else holds nothing, against a real gateway process.
 
 The simulated engine's "translation" is the source text behind the target's tag.
 """
@@ -32,7 +32,7 @@ SCRIPT: dict[str, Any] = {
 
 _SET_UP = """async ({ script, meeting }) => {
     const { GatewayClient } = await import("/client.js");
-    const { SamplePlayer } = await import("/sample_player.js");
+    const { SampleMeetingPlayer } = await import("/page/samples/sample_meeting_player.js");
     const url = new URL("/v1/stream", location.href);
     url.protocol = "ws:";
     window.heard = [];
@@ -40,11 +40,11 @@ _SET_UP = """async ({ script, meeting }) => {
     window.objections = [];
     window.reader = new GatewayClient(url.href, { meeting, reads: ["de"] });
     reader.listen((event) => heard.push(event));
-    window.player = new SamplePlayer({
+    window.player = new SampleMeetingPlayer({
         streamUrl: url.href,
         meeting: () => meeting,
-        onState: (playing) => states.push(playing),
-        object: (words) => objections.push(words),
+        onChange: (playing) => states.push(playing),
+        onProblem: (words) => objections.push(words),
         pauseMs: 100,
         script,
     });
@@ -158,7 +158,7 @@ async def test_who_speaks_a_language_that_is_not_offered_is_left_out(
         assert [one["name"] for one in await sample.heard("participant.joined")] == ["Wei"]
 
         await sample.do("player.stop(); player.start(['ko'])")
-        assert await sample.do("player.playing") is False
+        assert await sample.do("player.isPlaying") is False
         assert await sample.do("objections") == ["This gateway knows none of the languages of the sample meeting."]
 
 
@@ -201,7 +201,7 @@ async def test_a_lost_connection_is_waited_for(start_gateway: StartGateway, open
         start_gateway(port=gateway.port).ready()
         await sample.do("heard.length = 0")
         await sample.until("reader.state === 'open' && of('translation.final').length >= 4")
-        assert await sample.do("player.playing")
+        assert await sample.do("player.isPlaying")
         assert await sample.do("objections") == []
 
 

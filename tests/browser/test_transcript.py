@@ -19,18 +19,18 @@ pytestmark = pytest.mark.browser
 Event = dict[str, Any]
 
 _HTML = """<!doctype html><html lang="en"><head><title>Transcript</title>
-<link rel="icon" href="/favicon.svg"><link rel="stylesheet" href="/style.css">
-<link rel="stylesheet" href="/transcript.css"></head><body></body></html>"""
+<link rel="icon" href="/favicon.svg"><link rel="stylesheet" href="/page/style.css">
+<link rel="stylesheet" href="/page/transcript/transcript.css"></head><body></body></html>"""
 
 _SET_UP = """async ({ columns, originals, stability }) => {
-    const { Transcript } = await import("/transcript.js");
-    const { TranscriptView } = await import("/transcript_view.js");
-    const { Announcer } = await import("/announcer.js");
+    const { Transcript } = await import("/page/transcript/transcript.js");
+    const { TranscriptView } = await import("/page/transcript/transcript_view.js");
+    const { ScreenReaderAnnouncer } = await import("/page/transcript/screen_reader_announcer.js");
     const names = new Intl.DisplayNames(["en"], { type: "language" });
     Object.assign(window, { Transcript, changes: [], cancelled: [] });
     window.transcript = new Transcript();
     transcript.listen(({ entry, lang, what }) => changes.push([what, entry.key, lang].join(" ").trim()));
-    window.announcer = new Announcer({ transcript });
+    window.announcer = new ScreenReaderAnnouncer({ transcript });
     const nameOf = (tag) => names.of(tag);
     window.view = new TranscriptView({ transcript, nameOf, onCancel: (entry) => cancelled.push(entry.key) });
     view.empty.textContent = "Welcome.";
@@ -59,7 +59,7 @@ class Reader:
         """All of them, and the frame behind them."""
         await self.page.evaluate(
             """(events) => new Promise((done) => {
-                for (const event of events) transcript.hear(event);
+                for (const event of events) transcript.onEvent(event);
                 requestAnimationFrame(() => requestAnimationFrame(done));
             })""",
             events,
@@ -267,8 +267,8 @@ async def test_messages_in_any_order_and_any_number_end_in_the_same_finals(open_
         plain, *others = await reader.page.evaluate(
             """([started, orders]) => orders.map((order) => {
                 const transcript = new Transcript();
-                transcript.hear(started);
-                for (const event of order) transcript.hear(event);
+                transcript.onEvent(started);
+                for (const event of order) transcript.onEvent(event);
                 const ends = result(transcript);
                 // How far a failed one had come is no part of it.
                 for (const { cells } of Object.values(ends)) cells.de[1] = "";
@@ -471,7 +471,7 @@ async def test_a_session_that_was_lost_before_it_told_all_leaves_nothing_waiting
 
 async def test_what_is_said_without_a_connection_is_seen_at_once(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
-        await reader.page.evaluate("announcer.lang = 'en'; announcer.begin()")
+        await reader.page.evaluate("announcer.lang = 'en'; announcer.start()")
         await reader.hear(queued("1", "First."), queued("2", "Second."))
         await expect(reader.rows).to_have_count(2)
         first = reader.rows.first
@@ -623,7 +623,7 @@ async def test_the_last_eight_speakers_have_colours_of_their_own(open_reader: Op
 async def test_a_name_turns_nothing_around_it(open_reader: OpenReader) -> None:
     name = "Bo\u202e\u2067"
     async with open_reader("ja") as reader:
-        await reader.page.evaluate("announcer.lang = 'ja'; announcer.begin()")
+        await reader.page.evaluate("announcer.lang = 'ja'; announcer.start()")
         await reader.hear(started(), pong(), {**final("bo", "1", "ja", "Hello."), "speaker": name})
         await expect(reader.rows.locator(".voice-name bdi")).to_have_text(name)
         await expect(reader.page.get_by_test_id("announcer").locator("p > bdi")).to_have_text(name)
@@ -749,7 +749,7 @@ async def test_a_cancel_button_takes_room_only_while_there_is_something_to_cance
 async def test_words_are_text_whatever_they_look_like(open_reader: OpenReader) -> None:
     text = '<img src=x onerror="document.title=1"><b>bold</b>'
     async with open_reader("ja", originals=True) as reader:
-        await reader.page.evaluate("announcer.lang = 'ja'; announcer.begin()")
+        await reader.page.evaluate("announcer.lang = 'ja'; announcer.start()")
         await reader.hear(started(), caption(text, "1", text), delta(text, "1", "ja", text, text))
         await expect(reader.page.get_by_test_id("tentative-ja")).to_have_text(text)
         await reader.hear(final(text, "1", "ja", text), failed(text, "2", "ja", text))
@@ -875,7 +875,7 @@ async def test_whole_sentences_of_one_language_are_read_out_once(open_reader: Op
         await reader.page.evaluate("announcer.lang = 'ja'")
         await reader.hear(started(), caption("ana", "0", "History."))
         await reader.hear(final("ana", "0", "ja", "[ja] History."))
-        await reader.page.evaluate("announcer.begin()")
+        await reader.page.evaluate("announcer.start()")
         await reader.hear(partial("ana", "1", "Hel"), delta("ana", "1", "ja", "[ja] Hel"))
         await reader.hear(caption("ana", "1", "Hello."))
         await reader.hear(final("ana", "1", "de", "[de] Hello."), *2 * [final("ana", "1", "ja", "[ja] Hello.")])

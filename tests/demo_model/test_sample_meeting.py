@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[2] / "web_demo"
 
 
 def test_the_page_has_what_the_generator_writes() -> None:
-    assert (PAGE / "sample_meeting.js").read_text(encoding="utf-8") == javascript()
+    assert (PAGE / "page/samples/sample_meeting_script.js").read_text(encoding="utf-8") == javascript()
 
 
 def test_the_revisions_of_an_utterance_add_up_to_its_sentence() -> None:

@@ -20,6 +20,9 @@ from gateway.server.page import routes as page_routes
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "web_demo"
 
+# The address that pages elsewhere import the client from (docs/browser.md).
+PUBLIC_CLIENT = "client.js"
+
 # What a first visit may weigh; a budget, to be kept.
 MOST_BYTES = 150_000
 
@@ -65,7 +68,7 @@ def client(folder: Path) -> TestClient:
 
 def assets(client: TestClient) -> str:
     """The address where the page's files never change, as its document names it."""
-    found = re.search(r'"\./(assets/[^/"]+/)app\.js"', client.get("/").text)
+    found = re.search(r'"\./(assets/[^/"]+/)(?:page/)?app\.js"', client.get("/").text)
     assert found is not None
     return found[1]
 
@@ -391,7 +394,8 @@ def everything() -> set[str]:
             found |= modules(path, dynamic=True)
     for path in sorted(found):
         if path.endswith(".js"):
-            found |= set(_STYLESHEET.findall(without_comments(text(path))))
+            names = _STYLESHEET.findall(without_comments(text(path)))
+            found |= {normal(PurePosixPath(path).parent / name) for name in names}
         elif path.endswith(".css"):
             found |= {normal(PurePosixPath(path).parent / name) for name in _CSS_FILE.findall(text(path))}
     return found
@@ -426,18 +430,28 @@ def test_everything_the_page_refers_to_is_served() -> None:
 
 def test_what_the_page_needs_at_once_is_fetched_at_once() -> None:
     # Of the two views that app.js chooses from, this is what `/` is.
-    assert '<script type="module" src="./app.js">' in text("index.html")
-    assert sorted(_PRELOAD.findall(text("index.html"))) == sorted(
-        (modules("app.js") | modules("entrance.js")) - {"app.js"}
-    )
+    app, meeting = "page/app.js", "page/meeting/start_meeting.js"
+    assert f'<script type="module" src="./{app}">' in text("index.html")
+    assert sorted(_PRELOAD.findall(text("index.html"))) == sorted((modules(app) | modules(meeting)) - {app})
 
 
 def test_every_file_of_the_page_is_used_by_it() -> None:
     there = {file.relative_to(PAGE).as_posix() for file in PAGE.rglob("*") if file.is_file()}
     used = everything()
     types = for_the_checker({path for path in used if path.endswith(".js")})
-    assert there - used == types
+    assert there - used == types | {PUBLIC_CLIENT}
     assert used <= there
+
+
+def test_other_pages_get_the_client_and_nothing_of_the_page() -> None:
+    client = client_of(None)
+    assert text(PUBLIC_CLIENT).endswith('export { GatewayClient } from "./client/gateway_client.js";\n')
+    loaded = modules(PUBLIC_CLIENT)
+    assert all(path.startswith("client/") for path in loaded - {PUBLIC_CLIENT})
+    for path in loaded:
+        answer = client.get(f"/{path}", headers={"Origin": "https://meet.example.com"})
+        assert answer.status_code == 200, path
+        assert answer.headers["access-control-allow-origin"] == "*"
 
 
 def test_the_page_weighs_less_than_150_kb_on_the_wire() -> None:

@@ -1,32 +1,29 @@
-// WebSockets to one gateway, one after another. Knows when a socket is lost, when to come back and when to stay away;
-// must not know what the messages mean.
+// Keeps a WebSocket open to one gateway. Knows when a socket is lost and whether to reconnect; must not know what the
+// messages mean.
 
 const SUBPROTOCOL = "translation.v1.json";
 const RECONNECT_FIRST_MS = 250;
-const RECONNECT_MOST_MS = 10_000;
-// A connection that lasted less is part of the trouble before it: who takes everybody and drops them is not stormed.
-const STEADY_MS = 15_000;
+const RECONNECT_MAX_MS = 10_000;
+// A connection that lasted less does not reset the back-off: a gateway that accepts clients and drops them again must
+// not be flooded with new connections.
+const STABLE_MS = 15_000;
+// After so long without a message the gateway is asked for an answer.
 const QUIET_MS = 20_000;
-const ANSWER_MS = 10_000;
+const ANSWER_TIMEOUT_MS = 10_000;
 
 /** @param {number} status A WebSocket close code. */
-function mayReconnect(status) {
+function allowsReconnect(status) {
   return status !== 1000 && !(status >= 4500 && status <= 4999);
 }
 
-/** Once to twice the delay, so that clients do not come back together, nor too early. @param {number} delayMs */
-export function jittered(delayMs) {
-  return delayMs * (1 + Math.random());
-}
-
 /**
- * Who uses a connection. When it is `opened` and when it is to be probed, something is sent that is answered.
+ * The user of a connection.
  * @typedef {object} Owner
- * @property {() => void} opening
- * @property {() => void} opened
+ * @property {() => void} opening A socket is about to be opened.
+ * @property {() => void} opened Must send something that the gateway answers.
  * @property {(message: any) => void} received
- * @property {() => void} probe
- * @property {(mayReturn: boolean) => void} lost `mayReturn`: `openLater` makes sense.
+ * @property {() => void} probe Must send something that the gateway answers.
+ * @property {(mayReconnect: boolean) => void} lost
  */
 
 export class Connection {
@@ -36,14 +33,14 @@ export class Connection {
   #socket = null;
   #leaving = false;
   #attempts = 0;
-  /** When the gateway proved to be of use on this socket. @type {number | null} */
-  #provenAt = null;
-  /** Whether an answer is overdue when the timer rings. */
-  #asked = false;
+  /** When a session started on this socket, by `performance.now()`. @type {number | null} */
+  #sessionStartedAt = null;
+  /** Whether an answer is expected before the timer ends. */
+  #awaitsAnswer = false;
   /** @type {number | undefined} */
   #timer;
   /** @type {number | undefined} */
-  #returning;
+  #reconnectTimer;
 
   /**
    * @param {string} url
@@ -54,32 +51,32 @@ export class Connection {
     this.#owner = owner;
   }
 
-  /** Open a socket now; where there is one, find out whether anybody is at its other end. */
+  /** Open a socket now. If there is one, check that it is alive. */
   open() {
     if (this.#socket !== null) {
-      if (!this.#asked) this.#probe(this.#socket);
+      if (!this.#awaitsAnswer) this.#probe(this.#socket);
       return;
     }
-    clearTimeout(this.#returning);
+    clearTimeout(this.#reconnectTimer);
     this.#leaving = false;
-    this.#provenAt = null;
+    this.#sessionStartedAt = null;
     this.#owner.opening();
     const socket = new WebSocket(this.#url, SUBPROTOCOL);
     this.#socket = socket;
     this.#expectAnswer(socket);
     socket.addEventListener("open", () => this.#begin(socket));
     socket.addEventListener("message", (event) => this.#receive(socket, event.data));
-    socket.addEventListener("close", (event) => this.#lose(socket, mayReconnect(event.code)));
+    socket.addEventListener("close", (event) => this.#lose(socket, allowsReconnect(event.code)));
   }
 
-  /** Open a socket after a while, on average a longer one each time. @param {number} atLeastMs */
+  /** Open a socket after a random delay that grows with each attempt. @param {number} atLeastMs */
   openLater(atLeastMs) {
-    const mostMs = Math.min(RECONNECT_FIRST_MS * 2 ** this.#attempts, RECONNECT_MOST_MS);
+    const maxMs = Math.min(RECONNECT_FIRST_MS * 2 ** this.#attempts, RECONNECT_MAX_MS);
     this.#attempts += 1;
-    this.#returning = setTimeout(() => this.open(), atLeastMs + Math.random() * mostMs);
+    this.#reconnectTimer = setTimeout(() => this.open(), atLeastMs + Math.random() * maxMs);
   }
 
-  /** Another socket in place of the one that there is, whose owner does not hear of its end. */
+  /** Replace the socket by a new one. The owner is not told that the old one is lost. */
   replace() {
     const socket = this.#socket;
     this.#socket = null;
@@ -87,9 +84,9 @@ export class Connection {
     this.open();
   }
 
-  /** The gateway is of use. */
-  proven() {
-    this.#provenAt = performance.now();
+  /** The gateway started a session. */
+  sessionStarted() {
+    this.#sessionStartedAt = performance.now();
   }
 
   /** @param {object} message */
@@ -97,14 +94,14 @@ export class Connection {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message));
   }
 
-  /** Keep the socket for as long as the gateway does; however it ends, none follows. */
+  /** Wait for the gateway to close the socket, and do not reconnect. */
   leave() {
     this.#leaving = true;
   }
 
-  /** No socket from now on. */
+  /** Close the socket, and do not reconnect. */
   close() {
-    clearTimeout(this.#returning);
+    clearTimeout(this.#reconnectTimer);
     this.#leaving = true;
     if (this.#socket !== null) this.#lose(this.#socket, false);
     else this.#owner.lost(false);
@@ -123,11 +120,11 @@ export class Connection {
     this.#owner.probe();
   }
 
-  /** A connection can be gone without a word. @param {WebSocket} socket */
+  /** A connection can be lost without a close event. @param {WebSocket} socket */
   #expectAnswer(socket) {
     clearTimeout(this.#timer);
-    this.#asked = true;
-    this.#timer = setTimeout(() => this.#lose(socket, true), ANSWER_MS);
+    this.#awaitsAnswer = true;
+    this.#timer = setTimeout(() => this.#lose(socket, true), ANSWER_TIMEOUT_MS);
   }
 
   /**
@@ -137,24 +134,24 @@ export class Connection {
   #receive(socket, frame) {
     if (socket !== this.#socket || typeof frame !== "string") return;
     clearTimeout(this.#timer);
-    this.#asked = false;
+    this.#awaitsAnswer = false;
     this.#timer = setTimeout(() => this.#probe(socket), QUIET_MS);
     this.#owner.received(JSON.parse(frame));
   }
 
   /**
    * @param {WebSocket} socket
-   * @param {boolean} mayReturn
+   * @param {boolean} mayReconnect
    */
-  #lose(socket, mayReturn) {
+  #lose(socket, mayReconnect) {
     if (socket !== this.#socket) return;
     this.#socket = null;
     clearTimeout(this.#timer);
-    if (this.#provenAt !== null && performance.now() - this.#provenAt >= STEADY_MS) this.#attempts = 0;
-    const returning = mayReturn && !this.#leaving;
-    // With 1000 the session is over; with none it is kept to be gone on with.
-    if (returning) socket.close();
+    if (this.#sessionStartedAt !== null && performance.now() - this.#sessionStartedAt >= STABLE_MS) this.#attempts = 0;
+    const reconnects = mayReconnect && !this.#leaving;
+    // Code 1000 ends the session. Without a code the gateway keeps it, to be resumed.
+    if (reconnects) socket.close();
     else socket.close(1000);
-    this.#owner.lost(returning);
+    this.#owner.lost(reconnects);
   }
 }

@@ -1,4 +1,4 @@
-// What the gateway sends over the wire protocol v1, as far as the client reads it. Types alone: nothing here runs.
+// The messages of the wire protocol v1 that the gateway sends, with the fields that this client reads. Types only.
 
 /**
  * @typedef {object} Limits
@@ -6,22 +6,23 @@
  * @property {number} text_chars Unicode code points.
  * @property {number} utterances_in_flight
  * @property {number} languages
- * @property {number} id_chars Of an utterance's id and of a meeting's.
+ * @property {number} id_chars The longest id of an utterance or a meeting.
  * @property {number} name_chars
  * @property {number} participants_shown
- * @property {number} keep_s How long a session without connection can be resumed.
+ * @property {number} keep_s How long a session without a connection can be resumed.
  */
 
 /**
- * What is shown of an utterance that is still being said: the earliest words, whose tail may change; only text that is
- * never taken back; or nothing before the whole sentence.
+ * What is shown of an utterance that is still being said:
+ * - `live`: the earliest words, the last of which may change
+ * - `stable`: only text that stays
+ * - `final`: nothing until the sentence is complete
  * @typedef {"live" | "stable" | "final"} Stability
  */
 
 /** @typedef {{queue_ms: number, first_token_ms: number, total_ms: number}} Timings */
 
 /**
- * Gateway → client, as far as this client reads them.
  * @typedef {{participant: string, name: string, speaks: string | null, reads: string[]}} Participant
  * @typedef {{type: "session.started", session: string, participant: string, meeting: string, epoch: string,
  *   offset: number, recovered: boolean | null, languages: string[], participants: Participant[], options: string[],

@@ -1,7 +1,7 @@
-// An utterance, from its first partial until the gateway has accepted it. Knows its text and how far it got; must not
-// know messages.
+// One utterance of this client, from its first partial until the gateway has accepted it. Knows its text and what of it
+// was sent; must not know messages.
 
-/** Unlike `crypto.randomUUID`, this works on pages that were not served over TLS. */
+/** Unlike `crypto.randomUUID`, this also works on pages served without TLS. */
 function randomId() {
   return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
@@ -9,23 +9,24 @@ function randomId() {
 export class Utterance {
   text = "";
   lang = "";
-  /** Of the newest partial that was sent, or of the final. */
+  /** Revision of the newest partial that was sent, or of the final. */
   rev = 0;
-  /** Whether `text` is the last word. */
+  /** Whether `text` will not change any more. */
   final = false;
   /** Whether the final was sent on this connection. */
   sent = false;
-  /** Whether the gateway was told to stop. */
+  /** Whether the gateway was told to cancel it. */
   cancelled = false;
-  /** Whether it was told that it waits for a session. */
+  /** Whether listeners were told that it waits for a session. */
   queued = false;
+  /** How many times in a row the gateway refused it. */
   refusals = 0;
-  /** Whether there is a partial that was not sent. */
-  #fresh = false;
-  /** Revisions of partials that may still be answered on this connection. @type {number[]} */
+  /** Whether its text changed since the last partial. */
+  #revised = false;
+  /** Revisions of partials that the gateway has not answered on this connection. @type {number[]} */
   #unanswered = [];
-  /** @type {number | undefined} */
-  #pause;
+  /** Runs while the next revision has to wait. @type {number | undefined} */
+  #timer;
 
   /** @param {string} [id] */
   constructor(id = randomId()) {
@@ -39,11 +40,11 @@ export class Utterance {
   revise(text, lang) {
     this.text = text;
     this.lang = lang;
-    this.#fresh = text.trim() !== "";
+    this.#revised = text.trim() !== "";
   }
 
   /**
-   * The last word on it.
+   * Make it final.
    * @param {string} text
    * @param {string} lang
    */
@@ -51,74 +52,74 @@ export class Utterance {
     this.revise(text, lang);
     this.final = true;
     this.rev += 1;
-    this.hurry();
+    this.stopWaiting();
   }
 
-  /** Whether the gateway was told of it before the last word. */
+  /** Whether the gateway got a partial of it. */
   get begun() {
     return this.rev > (this.final ? 1 : 0);
   }
 
-  /** Whether its newest text is to be sent. */
+  /** Whether its newest text can be sent now. */
   get due() {
-    return this.#pause === undefined && (this.final ? !this.sent : this.#fresh);
+    return this.#timer === undefined && (this.final ? !this.sent : this.#revised);
   }
 
   /**
-   * Its newest text goes out as a partial; the next one not before a pause.
-   * @param {number} pauseMs
-   * @param {() => void} whenOver
+   * Its newest text is sent as a partial. The next one has to wait.
+   * @param {number} delayMs
+   * @param {() => void} onDue
    */
-  sendPartial(pauseMs, whenOver) {
+  sendPartial(delayMs, onDue) {
     this.rev += 1;
     this.#unanswered.push(this.rev);
-    this.#fresh = false;
-    this.#wait(pauseMs, whenOver);
+    this.#revised = false;
+    this.#wait(delayMs, onDue);
   }
 
-  /** The gateway has shown a revision, and with it answered those before. @param {number} rev */
+  /** The gateway showed a revision, which answers all earlier ones, too. @param {number} rev */
   captioned(rev) {
     this.#unanswered = this.#unanswered.filter((sent) => sent > rev);
   }
 
-  /** @returns {boolean} Whether what the gateway refused may have been a partial. */
+  /** @returns {boolean} Whether the gateway may have refused a partial. */
   refusePartial() {
     return this.#unanswered.shift() !== undefined;
   }
 
   /**
-   * The final was not taken: due again after a while.
+   * The gateway refused the final for the moment: send it again later.
    * @param {number} delayMs
-   * @param {() => void} whenDue
+   * @param {() => void} onDue
    */
-  postpone(delayMs, whenDue) {
+  postpone(delayMs, onDue) {
     this.sent = false;
-    this.#wait(delayMs, whenDue);
+    this.#wait(delayMs, onDue);
   }
 
-  /** Wait no longer. */
-  hurry() {
-    clearTimeout(this.#pause);
-    this.#pause = undefined;
+  /** The next revision is due now. */
+  stopWaiting() {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
-  /** The connection is gone: what was not accepted has to be sent again, of partials the newest. */
-  lose() {
-    this.hurry();
+  /** The connection is lost: the final, or else the newest partial, has to be sent again. */
+  onDisconnected() {
+    this.stopWaiting();
     this.#unanswered = [];
     this.sent = false;
-    if (!this.final) this.#fresh = this.text.trim() !== "";
+    if (!this.final) this.#revised = this.text.trim() !== "";
   }
 
   /**
    * @param {number} delayMs
-   * @param {() => void} whenOver
+   * @param {() => void} onDue
    */
-  #wait(delayMs, whenOver) {
-    this.hurry();
-    this.#pause = setTimeout(() => {
-      this.#pause = undefined;
-      whenOver();
+  #wait(delayMs, onDue) {
+    this.stopWaiting();
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      onDue();
     }, delayMs);
   }
 }

@@ -1,0 +1,389 @@
+// A session in a meeting that survives its connections, over the wire protocol v1. Knows which message to send when;
+// must not know the page. docs/browser.md explains how to use it.
+
+import { Connection } from "./connection.js";
+import { EventEmitter } from "./event_emitter.js";
+import { LogPosition } from "./log_position.js";
+import { Participants } from "./participants.js";
+import { Pinger } from "./pinger.js";
+import { retryDelayMs } from "./retry_delay.js";
+import { SessionSettings } from "./session_settings.js";
+import { UtteranceSender } from "./utterance_sender.js";
+
+/** @import {ClientEvent, ConnectionState, SessionOptions} from "./events.js" */
+/** @import {GatewayError, Limits, ServerMessage, SessionStarted, SessionUpdated, Stability} from "./messages.js" */
+/** @import {Said} from "./utterance_sender.js" */
+
+const ENDED = { code: "closed", message: "The session has ended." };
+// Errors that answer no message of this client: an option that the gateway does not know, and news of the engine.
+const UNSOLICITED = new Set(["unsupported_option", "engine_restarting"]);
+
+export class GatewayClient {
+  #participants = new Participants();
+  /** The others in the meeting, by their public ids. */
+  participants = this.#participants.others;
+  #connection;
+  #emitter = new EventEmitter();
+  /** @type {ConnectionState} */
+  #state = "closed";
+  #reason = "";
+  #meeting;
+  #originals;
+  #settings;
+  #position = new LogPosition();
+  #utterances;
+  #pinger = new Pinger((message) => this.#connection.send(message));
+  /** The last message, if it was an error: a close that follows is explained by it. @type {GatewayError | null} */
+  #lastError = null;
+  #isDraining = false;
+  /** After `close`: what was said is sent (`wanted`), then `session.end` (`sent`). @type {"no" | "wanted" | "sent"} */
+  #ending = "no";
+  #isFlushScheduled = false;
+  /** @type {number | undefined} */
+  #startTimer;
+  /** @type {number | undefined} */
+  #endTimer;
+
+  /**
+   * @param {string} url Address of the stream: `ws://` or `wss://`.
+   * @param {SessionOptions} [options]
+   */
+  constructor(url, options = {}) {
+    const { meeting = "", name = "", speaks = null, reads = [], stability = "live", originals = false } = options;
+    this.#meeting = meeting;
+    this.#originals = originals;
+    this.#settings = new SessionSettings({ name, speaks, reads, stability });
+    this.#utterances = new UtteranceSender({
+      isOpen: () => this.#state === "open",
+      send: (message) => this.#connection.send(message),
+      emit: (event) => this.#emitter.emit(event),
+      flush: () => this.#flush(),
+    });
+    this.#connection = new Connection(url, {
+      opening: () => this.#enter("connecting"),
+      opened: () => this.#sendStart(),
+      received: (message) => this.#onMessage(message),
+      probe: () => this.#probe(),
+      lost: (mayReconnect) => this.#onLost(mayReconnect),
+    });
+  }
+
+  get state() {
+    return this.#state;
+  }
+
+  /** What the gateway accepts. Null before the first session started. @returns {Limits | null} */
+  get limits() {
+    return this.#utterances.limits;
+  }
+
+  /** The meeting's id. Empty before the first session started, unless it was given. */
+  get meeting() {
+    return this.#meeting;
+  }
+
+  /** This client's public id. Empty before the first session started. */
+  get participant() {
+    return this.#participants.own;
+  }
+
+  /** How many finals the gateway has not accepted yet. */
+  get unsent() {
+    return this.#utterances.unsent;
+  }
+
+  // The values that were asked for last. They are in force once the gateway has confirmed them.
+
+  get name() {
+    return this.#settings.name.wanted;
+  }
+
+  get speaks() {
+    return this.#settings.speaks.wanted;
+  }
+
+  get reads() {
+    return this.#settings.reads.wanted;
+  }
+
+  get stability() {
+    return this.#settings.stability.wanted;
+  }
+
+  /**
+   * @param {(event: ClientEvent) => void} listener
+   * @returns {() => void} Removes the listener.
+   */
+  listen(listener) {
+    return this.#emitter.listen(listener);
+  }
+
+  /** Connect, or try again now. If there is a connection, check that it is alive. */
+  connect() {
+    this.#connection.open();
+  }
+
+  /**
+   * End the session: send what was said, let the gateway finish what it accepted, and close. Without a session, or when
+   * called again, close at once.
+   */
+  close() {
+    if (this.#state !== "open" || this.#ending !== "no") return this.#connection.close();
+    this.#ending = "wanted";
+    this.#connection.leave();
+    this.#flush();
+  }
+
+  /** Choose the languages to translate into. @param {readonly string[]} reads */
+  read(reads) {
+    this.#settings.reads.wanted = [...reads];
+    this.#scheduleFlush();
+  }
+
+  /** Choose what is shown of an utterance before it is final. @param {Stability} mode */
+  setStability(mode) {
+    this.#settings.stability.wanted = mode;
+    this.#scheduleFlush();
+  }
+
+  /** Choose the language that others see as spoken. @param {string | null} lang */
+  speak(lang) {
+    this.#settings.speaks.wanted = lang;
+    this.#scheduleFlush();
+  }
+
+  /** Choose the name that others see. @param {string} name */
+  rename(name) {
+    this.#settings.name.wanted = name;
+    this.#scheduleFlush();
+  }
+
+  /**
+   * Send what was said so far. If several come quickly, only the newest is sent. One that the gateway refuses is dropped.
+   * @param {Said} said `id`: the utterance to revise. Without one, a new utterance begins.
+   * @returns {string} The utterance's id.
+   */
+  partial(said) {
+    this.#scheduleFlush();
+    return this.#utterances.partial(said);
+  }
+
+  /**
+   * Send a complete utterance, after those before it were answered, and again until it is accepted or refused for good.
+   * @param {Said} said `id`: an utterance that began with `partial`, or one to try again.
+   * @returns {string} The utterance's id.
+   */
+  final(said) {
+    if (this.#ending !== "no") return this.#utterances.final(said, ENDED);
+    this.#scheduleFlush();
+    return this.#utterances.final(said, null);
+  }
+
+  /**
+   * Stop translating an utterance. Its missing translations arrive as `translation.failed`. An utterance that is not
+   * accepted yet is refused, and everybody who has seen it gets `utterance.cancelled`.
+   * @param {string} id
+   */
+  cancel(id) {
+    this.#utterances.cancel(id);
+  }
+
+  // ---- sending
+
+  #sendStart() {
+    clearTimeout(this.#startTimer);
+    this.#startTimer = undefined;
+    const settings = this.#settings.requestAll();
+    const [meeting, resume] = [this.#meeting || null, this.#position.resume];
+    this.#connection.send({ type: "session.start", meeting, ...settings, originals: this.#originals, resume });
+  }
+
+  /** Send what is due after the current task, so that several changes become one message. */
+  #scheduleFlush() {
+    if (this.#isFlushScheduled) return;
+    this.#isFlushScheduled = true;
+    queueMicrotask(() => {
+      this.#isFlushScheduled = false;
+      this.#flush();
+    });
+  }
+
+  #flush() {
+    if (this.#state !== "open" || this.#isDraining || this.#ending === "sent") return this.#utterances.reportWaiting();
+    if (this.#ending === "no" && this.#sendSettings()) return;
+    const hasFinal = this.#utterances.sendFinal();
+    if (this.#ending === "no") {
+      this.#utterances.sendPartials();
+    } else if (!hasFinal) {
+      this.#ending = "sent";
+      this.#connection.send({ type: "session.end" });
+    }
+  }
+
+  /** @returns {boolean} Whether the session continues on a new connection, to change what no update can. */
+  #sendSettings() {
+    if (this.#settings.needRestart) {
+      this.#onDisconnected();
+      this.#connection.replace();
+      return true;
+    }
+    const changed = this.#settings.requestChanged();
+    if (changed !== null) this.#connection.send({ type: "session.update", ...changed });
+    return false;
+  }
+
+  /** The gateway must answer, or the connection is lost. */
+  #probe() {
+    if (this.#state === "open") this.#pinger.ping();
+    // A start that the gateway refused for the moment is sent again; any other is still to be answered.
+    else if (this.#startTimer !== undefined) this.#sendStart();
+  }
+
+  // ---- receiving
+
+  /** @param {ServerMessage} message */
+  #onMessage(message) {
+    this.#lastError = message.type === "error" ? message : null;
+    if (message.type === "session.started") return this.#onStarted(message);
+    if (!this.#position.isNew(message)) return;
+    switch (message.type) {
+      case "session.updated":
+        return this.#onUpdated(message);
+      case "session.draining":
+        this.#isDraining = true;
+        break;
+      case "participant.joined":
+      case "participant.updated":
+        this.#participants.add(message);
+        break;
+      case "participant.left":
+        this.#participants.remove(message.participant);
+        break;
+      case "utterance.accepted":
+        if (!this.#utterances.onAccepted(message.id)) return;
+        this.#emitter.emit(message);
+        return this.#flush();
+      case "caption":
+        if (message.participant === this.participant) this.#utterances.onCaption(message.utterance, message.rev);
+        break;
+      case "translation.failed":
+      case "utterance.cancelled":
+        if (message.participant === this.participant) this.#utterances.onCancelled(message.utterance);
+        break;
+      case "error":
+        return this.#onError(message);
+      case "pong":
+        this.#pinger.onPong();
+        break;
+    }
+    // Messages of a newer gateway that this client does not know are passed on, too.
+    this.#emitter.emit(message);
+  }
+
+  /** @param {SessionStarted} message */
+  #onStarted(message) {
+    this.#position.started(message);
+    this.#connection.sessionStarted();
+    this.#settings.confirm();
+    this.#utterances.limits = message.limits;
+    this.#meeting = message.meeting;
+    const { name, speaks, reads } = this;
+    const gone = this.#participants.start(message, { name, speaks, reads: [...reads] });
+    this.#emitter.emit(message);
+    for (const participant of gone) this.#emitter.emit({ ...participant, type: "participant.left" });
+    this.#enter("open");
+    this.#utterances.onSessionStarted(message.recovered === true);
+    this.#pinger.ping(); // its answer comes after everything that was missed
+    this.#flush();
+  }
+
+  /** @param {SessionUpdated} message */
+  #onUpdated(message) {
+    this.#settings.confirm();
+    this.#settings.endUpdate();
+    this.#emitter.emit(message);
+    this.#flush();
+  }
+
+  /** @param {GatewayError} error */
+  #onError(error) {
+    if (error.utterance) return this.#utterances.onRefused(error.utterance, error);
+    if (this.#state !== "open") return this.#onStartRefused(error);
+    if (UNSOLICITED.has(error.code)) return this.#emitter.emit(error);
+    const isPingRefused = this.#pinger.onError(error);
+    // The error does not say which message it answers. It does no harm to send both again.
+    if (this.#settings.isUpdating) return this.#onUpdateRefused(error);
+    if (error.code === "rate_limited" && this.#ending === "sent") {
+      this.#endTimer = setTimeout(() => {
+        this.#ending = "wanted";
+        this.#flush();
+      }, retryDelayMs(error));
+    } else if (!isPingRefused) {
+      this.#emitter.emit(error);
+    }
+  }
+
+  /** @param {GatewayError} error */
+  #onUpdateRefused(error) {
+    if (error.retryable) return this.#settings.retryUpdate(error, () => this.#flush());
+    this.#settings.refuse(error);
+    this.#settings.endUpdate();
+    this.#emitter.emit(error);
+    this.#flush();
+  }
+
+  /** @param {GatewayError} error */
+  #onStartRefused(error) {
+    if (!error.retryable) {
+      const canStart = this.#settings.refuse(error);
+      this.#emitter.emit(error);
+      return canStart ? this.#sendStart() : this.#connection.close();
+    }
+    // A draining gateway closes the connection next. There is no point in trying again on it.
+    if (error.code === "draining") return;
+    this.#enter("loading", error);
+    this.#startTimer = setTimeout(() => this.#sendStart(), retryDelayMs(error));
+  }
+
+  // ---- the connection
+
+  /** What was sent over the lost connection may not have arrived. */
+  #onDisconnected() {
+    clearTimeout(this.#startTimer);
+    clearTimeout(this.#endTimer);
+    this.#pinger.onDisconnected();
+    this.#isDraining = false;
+    this.#lastError = null;
+    this.#settings.endUpdate();
+    this.#settings.withdraw();
+    this.#utterances.onDisconnected();
+  }
+
+  /** @param {boolean} mayReconnect */
+  #onLost(mayReconnect) {
+    const error = this.#lastError;
+    this.#onDisconnected();
+    if (mayReconnect) {
+      this.#connection.openLater(error?.retry_after_ms ?? 0);
+      this.#enter("reconnecting", error);
+      return this.#flush();
+    }
+    this.#ending = "no";
+    this.#position.endSession();
+    this.#settings.endSession();
+    this.#utterances.onSessionEnded({ ...ENDED, ...(error && { message: error.message }) });
+    this.#enter("closed", error);
+  }
+
+  /**
+   * @param {ConnectionState} state
+   * @param {GatewayError | null} [error] What caused it.
+   */
+  #enter(state, error = null) {
+    const reason = error?.message ?? "";
+    if (this.#state === state && this.#reason === reason) return;
+    this.#state = state;
+    this.#reason = reason;
+    this.#emitter.emit({ type: "state", state, reason, code: error?.code ?? "", field: error?.field ?? "" });
+  }
+}

@@ -1,0 +1,35 @@
+// Who is in the meeting: this client and the others. Must not know what they say.
+
+/** @import {Participant, SessionStarted} from "./messages.js" */
+
+export class Participants {
+  /** By their public ids. @type {Map<string, Participant>} */
+  others = new Map();
+  /** This client's public id. Empty before the first session started. */
+  own = "";
+
+  /** @param {Participant} other */
+  add({ participant, name, speaks, reads }) {
+    this.others.set(participant, { participant, name, speaks, reads });
+  }
+
+  /** @param {string} id */
+  remove(id) {
+    this.others.delete(id);
+  }
+
+  /**
+   * A session starts or is resumed.
+   * @param {SessionStarted} started
+   * @param {Omit<Participant, "participant">} own What others know of this client.
+   * @returns {Participant[]} Those who left since the last session, and this client under its old id.
+   */
+  start(started, { name, speaks, reads }) {
+    const before = [...this.others.values()];
+    if (this.own && this.own !== started.participant) before.push({ participant: this.own, name, speaks, reads });
+    this.own = started.participant;
+    this.others.clear();
+    for (const other of started.participants) this.add(other);
+    return before.filter(({ participant }) => !this.others.has(participant));
+  }
+}

@@ -1,0 +1,98 @@
+// The utterances of this client that the gateway has not accepted: those that are still being said, and the finals,
+// oldest first. Knows which one is next; must not know messages.
+
+import { evictOldest } from "./evict_oldest.js";
+import { Utterance } from "./utterance.js";
+
+// How many finals can wait while there is no connection. The next one is refused, so that those before it stay complete
+// and in order.
+const MAX_FINALS = 1_000;
+// How many utterances can be unfinished. The oldest is dropped.
+const MAX_OPEN = 100;
+// How many accepted utterances are recognised when they are said again.
+const MAX_ACCEPTED = 1_000;
+
+export class UtteranceQueue {
+  /** @type {Map<string, Utterance>} */
+  #open = new Map();
+  /** @type {Map<string, Utterance>} */
+  #finals = new Map();
+  /** Id → revision. @type {Map<string, number>} */
+  #accepted = new Map();
+
+  /** @param {string} id */
+  find(id) {
+    return this.#finals.get(id) ?? this.#open.get(id);
+  }
+
+  all() {
+    return [...this.#finals.values(), ...this.#open.values()];
+  }
+
+  /** The oldest final. @returns {Utterance | undefined} */
+  get oldest() {
+    return this.#finals.values().next().value;
+  }
+
+  /** The finals that are not accepted. */
+  get finals() {
+    return [...this.#finals.values()];
+  }
+
+  /** Unfinished utterances with a text that is due to be sent. */
+  revised() {
+    return [...this.#open.values()].filter((utterance) => utterance.due);
+  }
+
+  /**
+   * @param {string} text
+   * @param {string} lang
+   * @param {string | undefined} id
+   * @returns {string} The utterance's id.
+   */
+  revise(text, lang, id) {
+    // A speech recogniser may revise an utterance that is final already. That comes too late.
+    if (id !== undefined && (this.#finals.has(id) || this.#accepted.has(id))) return id;
+    const utterance = this.#findOpen(id);
+    utterance.revise(text, lang);
+    this.#open.set(utterance.id, utterance);
+    evictOldest(this.#open, MAX_OPEN);
+    return utterance.id;
+  }
+
+  /**
+   * @param {string} text
+   * @param {string} lang
+   * @param {string | undefined} id
+   * @returns {Utterance} If the queue is full, it is not in it.
+   */
+  conclude(text, lang, id) {
+    const utterance = this.#findOpen(id);
+    this.remove(utterance);
+    // An accepted utterance that is said again keeps its revision.
+    utterance.rev = Math.max(utterance.rev, (this.#accepted.get(utterance.id) ?? 0) - 1);
+    utterance.conclude(text, lang);
+    if (this.#finals.size < MAX_FINALS) this.#finals.set(utterance.id, utterance);
+    return utterance;
+  }
+
+  /** @param {Utterance} utterance */
+  accept(utterance) {
+    this.remove(utterance);
+    this.#accepted.delete(utterance.id);
+    this.#accepted.set(utterance.id, utterance.rev);
+    evictOldest(this.#accepted, MAX_ACCEPTED);
+  }
+
+  /** @param {Utterance} utterance */
+  remove(utterance) {
+    utterance.stopWaiting();
+    this.#open.delete(utterance.id);
+    this.#finals.delete(utterance.id);
+  }
+
+  /** An unfinished utterance, or a new one. @param {string | undefined} id */
+  #findOpen(id) {
+    return (id === undefined ? undefined : this.#open.get(id)) ?? new Utterance(id);
+  }
+}

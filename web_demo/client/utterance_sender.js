@@ -1,0 +1,232 @@
+// Sends utterances until the gateway has accepted or refused them. Knows what is sent when, and what is sent again;
+// must not know settings or the state of the connection.
+
+import { evictOldest } from "./evict_oldest.js";
+import { retryDelayMs } from "./retry_delay.js";
+import { UtteranceQueue } from "./utterance_queue.js";
+
+/** @import {ClientEvent} from "./events.js" */
+/** @import {GatewayError, Limits} from "./messages.js" */
+/** @import {Utterance} from "./utterance.js" */
+/** @typedef {{text: string, lang: string, id?: string | undefined}} Said */
+
+// The shortest time between two partials of one utterance: nobody reads more than four a second.
+const PARTIAL_MS = 250;
+// How many cancels are kept to be repeated after a lost connection.
+const MAX_CANCELS = 32;
+const CANCELLED = { code: "cancelled", message: "The utterance was cancelled." };
+const FULL = { code: "queue_full", message: "Too much waits to be sent." };
+const TOO_LARGE = { code: "message_too_large", message: "The text or its id is too long to be sent." };
+
+/**
+ * The session that utterances are sent in.
+ * @typedef {object} Session
+ * @property {() => boolean} isOpen
+ * @property {(message: object) => void} send
+ * @property {(event: ClientEvent) => void} emit
+ * @property {() => void} flush Sends everything that is due.
+ */
+
+export class UtteranceSender {
+  /** What the gateway accepts; null before the first session started. @type {Limits | null} */
+  limits = null;
+  #session;
+  #queue = new UtteranceQueue();
+  /** Ids of accepted or begun utterances whose cancel may not have arrived. @type {Map<string, true>} */
+  #cancels = new Map();
+
+  /** @param {Session} session */
+  constructor(session) {
+    this.#session = session;
+  }
+
+  /** How many finals the gateway has not accepted yet. */
+  get unsent() {
+    return this.#queue.finals.length;
+  }
+
+  // ---- what the user says
+
+  /**
+   * @param {Said} said
+   * @returns {string} The utterance's id.
+   */
+  partial({ text, lang, id }) {
+    return this.#queue.revise(text, lang, id);
+  }
+
+  /**
+   * @param {Said} said
+   * @param {{code: string, message: string} | null} refusal Why nothing more can be said; null while it can.
+   * @returns {string} The utterance's id.
+   */
+  final({ text, lang, id }, refusal) {
+    if (id !== undefined && this.#queue.find(id)?.final) return id;
+    const utterance = this.#queue.conclude(text, lang, id);
+    const reason = this.#queue.find(utterance.id) === undefined ? FULL : refusal;
+    // The caller must get the id before it hears of the refusal.
+    if (reason !== null) queueMicrotask(() => this.#refuse(utterance, reason));
+    return utterance.id;
+  }
+
+  /** @param {string} id */
+  cancel(id) {
+    const utterance = this.#queue.find(id);
+    if (utterance?.sent) {
+      if (!utterance.cancelled) this.#sendCancel(id);
+      utterance.cancelled = true;
+      return;
+    }
+    if (utterance === undefined || utterance.begun) {
+      this.#rememberCancel(id);
+      if (this.#session.isOpen()) this.#sendCancel(id);
+    }
+    if (utterance !== undefined) this.#refuse(utterance, CANCELLED);
+  }
+
+  // ---- sending
+
+  /**
+   * Send the oldest final if it is due. The next one waits until this one is answered, so that none overtakes another.
+   * @returns {boolean} Whether there was one that the gateway had not accepted.
+   */
+  sendFinal() {
+    const { oldest } = this.#queue;
+    if (oldest === undefined) return false;
+    if (oldest.due) {
+      oldest.sent = true;
+      if (!this.#sendRevision("utterance.final", oldest)) {
+        this.#refuse(oldest, TOO_LARGE);
+        this.#session.flush();
+      }
+    }
+    return true;
+  }
+
+  sendPartials() {
+    for (const utterance of this.#queue.revised()) {
+      utterance.sendPartial(PARTIAL_MS, () => this.#session.flush());
+      this.#sendRevision("utterance.partial", utterance);
+    }
+  }
+
+  /** Report, once for each final, that it waits for a session. */
+  reportWaiting() {
+    for (const utterance of this.#queue.finals) {
+      if (utterance.sent || utterance.queued) continue;
+      utterance.queued = true;
+      const { id, lang, text } = utterance;
+      this.#session.emit({ type: "utterance.queued", id, lang, text });
+    }
+  }
+
+  /**
+   * @param {"utterance.partial" | "utterance.final"} type
+   * @param {Utterance} utterance
+   * @returns {boolean} False if it is too large: the gateway's refusal could not name the utterance.
+   */
+  #sendRevision(type, { id, rev, text, lang }) {
+    const message = { type, id, rev, text, lang };
+    const bytes = new TextEncoder().encode(JSON.stringify(message)).length;
+    if (this.limits !== null && (bytes > this.limits.message_bytes || [...id].length > this.limits.id_chars)) {
+      return false;
+    }
+    this.#session.send(message);
+    return true;
+  }
+
+  /** @param {string} id */
+  #sendCancel(id) {
+    this.#session.send({ type: "utterance.cancel", id });
+  }
+
+  /** Repeat the cancel in the next connection, unless it is known to have arrived. @param {string} id */
+  #rememberCancel(id) {
+    this.#cancels.set(id, true);
+    evictOldest(this.#cancels, MAX_CANCELS);
+  }
+
+  // ---- what the gateway answers
+
+  /**
+   * @param {string} id
+   * @returns {boolean} Whether this is new. A final is acknowledged again when it was sent twice or the log is replayed.
+   */
+  onAccepted(id) {
+    const utterance = this.#queue.find(id);
+    if (!utterance?.final) return false;
+    this.#queue.accept(utterance);
+    if (utterance.cancelled) this.#rememberCancel(id);
+    return true;
+  }
+
+  /** The gateway showed a revision. @param {string} id @param {number} rev */
+  onCaption(id, rev) {
+    this.#queue.find(id)?.captioned(rev);
+  }
+
+  /** A cancel has arrived, or there is nothing left to cancel. @param {string} id */
+  onCancelled(id) {
+    this.#cancels.delete(id);
+  }
+
+  /**
+   * @param {string} id
+   * @param {GatewayError} error
+   */
+  onRefused(id, error) {
+    const utterance = this.#queue.find(id);
+    if (utterance === undefined) {
+      // The gateway refused a cancel. If there is nothing left to cancel, nobody needs to know.
+      if (this.#cancels.delete(id) && error.retryable) setTimeout(() => this.cancel(id), retryDelayMs(error));
+    } else if (utterance.refusePartial()) {
+      // A refused partial is dropped silently. The error may have been about the final that followed it. So the final
+      // is sent again: if the gateway took it the first time, it only acknowledges it again.
+      if (!utterance.sent || utterance.cancelled) return;
+      utterance.sent = false;
+      this.#session.flush();
+    } else if (utterance.sent && error.retryable && !utterance.cancelled) {
+      utterance.refusals += 1;
+      utterance.postpone(retryDelayMs(error, utterance.refusals), () => this.#session.flush());
+    } else if (utterance.sent) {
+      this.#refuse(utterance, utterance.cancelled ? CANCELLED : error);
+      this.#session.flush();
+    }
+  }
+
+  // ---- the session
+
+  /** @param {boolean} recovered Whether the session goes on: then the gateway still knows what is to be cancelled. */
+  onSessionStarted(recovered) {
+    if (recovered) {
+      for (const id of this.#cancels.keys()) this.#sendCancel(id);
+    } else {
+      this.#cancels.clear();
+    }
+  }
+
+  /** What was sent over the lost connection may not have arrived. */
+  onDisconnected() {
+    for (const utterance of this.#queue.all()) {
+      utterance.onDisconnected();
+      if (!utterance.cancelled) continue;
+      this.#rememberCancel(utterance.id); // it may have been accepted
+      this.#refuse(utterance, CANCELLED);
+    }
+  }
+
+  /** @param {{code: string, message: string}} reason Told for every utterance that was not accepted. */
+  onSessionEnded(reason) {
+    this.#cancels.clear();
+    for (const utterance of this.#queue.all()) this.#refuse(utterance, reason);
+  }
+
+  /**
+   * @param {Utterance} utterance
+   * @param {{code: string, message: string}} reason
+   */
+  #refuse(utterance, { code, message }) {
+    this.#queue.remove(utterance);
+    this.#session.emit({ type: "utterance.refused", id: utterance.id, code, message });
+  }
+}

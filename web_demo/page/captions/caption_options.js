@@ -1,0 +1,52 @@
+// The parameters in the address of the captions view. docs/page.md lists them.
+
+/**
+ * Of each parameter: its default, the values allowed, and these in words.
+ * @satisfies {Record<string, [string, RegExp, string]>}
+ */
+const PARAMETERS = {
+  meeting: ["", /^[\w.~-]{1,64}$/, "the id of a meeting"],
+  lang: ["", /^[a-z]{2,3}(-[a-z\d]+)*(,[a-z]{2,3}(-[a-z\d]+)*)*$/i, "a language, or several, such as ja,en"],
+  lines: ["2", /^[1-6]$/, "a number from 1 to 6"],
+  size: ["2.25", /^([1-9]\d?(\.\d+)?|0\.[1-9]\d*)(rem)?$/, "a size in rem, such as 2.25"],
+  align: ["left", /^(left|center)$/, "left or center"],
+  position: ["bottom", /^(bottom|top)$/, "bottom or top"],
+  stability: ["stable", /^(stable|live|final)$/, "stable, live or final"],
+  names: ["1", /^[01]$/, "1 or 0"],
+  original: ["0", /^[01]$/, "0 or 1"],
+  box: ["60", /^(\d\d?|100)$/, "a number from 0 to 100"],
+  linger: ["0", /^\d{1,4}(\.\d+)?$/, "a number of seconds"],
+};
+
+/** @typedef {Record<keyof typeof PARAMETERS, string>} CaptionOptions */
+
+/**
+ * @param {URLSearchParams} query
+ * @returns {[CaptionOptions, string[]]} The options, and a sentence for each one that is not valid.
+ */
+export function captionOptions(query) {
+  /** @type {string[]} */
+  const problems = [];
+  const options = Object.entries(PARAMETERS).map(([name, [initial, allowed, words]]) => {
+    const value = query.get(name) ?? initial;
+    if (!allowed.test(value)) problems.push(`“${name}” ${value ? "has to be" : "is missing:"} ${words}.`);
+    return [name, value];
+  });
+  return [Object.fromEntries(options), problems];
+}
+
+/**
+ * A language tag as the gateway writes it: it knows regions for Chinese only.
+ * @param {string} tag
+ */
+function gatewayTag(tag) {
+  return /^zh-(tw|hk|hant)/.test(tag) ? "zh-hant" : (tag.split("-")[0] ?? tag);
+}
+
+/**
+ * @param {CaptionOptions} options
+ * @returns {string[]} The languages to read, each once.
+ */
+export function captionLanguages({ lang }) {
+  return [...new Set(lang.toLowerCase().split(",").map(gatewayTag))];
+}

@@ -1,0 +1,162 @@
+// The captions view, for wall screens and video overlays: captions and nothing else. Must not know the meeting page.
+
+import { GatewayClient } from "../../client/gateway_client.js";
+import { Transcript } from "../transcript/transcript.js";
+import { element } from "../ui/dom.js";
+import { textDirection } from "../ui/languages.js";
+import { captionLanguages, captionOptions } from "./caption_options.js";
+
+/** @typedef {import("../../client/messages.js").Stability} Stability */
+/** @typedef {import("../transcript/entry.js").Entry} Entry */
+/** @typedef {import("./caption_options.js").CaptionOptions} CaptionOptions */
+
+// At a wall screen nobody can click to try again.
+const RETRY_MS = 30_000;
+// Errors that do not go away. Others do: even a limit may have been reached because of other people.
+const PERMANENT_ERROR = /^(unsupported|invalid)_/;
+
+/** The newest captions in one language. */
+class CaptionsBlock {
+  #lang;
+  #options;
+  #entries;
+  /** The captions on the screen, by their entries' keys. @type {Map<string, HTMLElement>} */
+  #lines = new Map();
+  /** Keys of entries whose captions have faded. @type {Set<string>} */
+  #faded = new Set();
+  #fadeTimer = 0;
+
+  /**
+   * @param {string} lang
+   * @param {CaptionOptions} options
+   * @param {ReadonlyMap<string, Entry>} entries
+   */
+  constructor(lang, options, entries) {
+    this.#lang = lang;
+    this.#options = options;
+    this.#entries = entries;
+    this.element = element("div", "captions-block");
+    this.element.dataset.testid = `captions-${lang}`;
+  }
+
+  draw() {
+    /** @type {[string, HTMLElement][]} */
+    const lines = [];
+    let isFinal = true;
+    for (const entry of [...this.#entries.values()].reverse()) {
+      if (lines.length === Number(this.#options.lines)) break;
+      const [text, isComplete] = this.#textOf(entry);
+      if (text === "" || this.#faded.has(entry.key)) continue;
+      isFinal &&= isComplete;
+      const line = this.#lines.get(entry.key) ?? element("div", "caption");
+      this.#write(line, entry, text);
+      lines.unshift([entry.key, line]);
+    }
+    if (lines.length === 0 && this.element.classList.contains("faded")) return; // let it fade
+    this.#lines = new Map(lines);
+    this.element.classList.remove("faded");
+    this.element.replaceChildren(...this.#lines.values());
+    clearTimeout(this.#fadeTimer);
+    const linger = Number(this.#options.linger);
+    if (isFinal && linger > 0) this.#fadeTimer = setTimeout(() => this.#fade(), linger * 1000);
+  }
+
+  #fade() {
+    const keys = [...this.#entries.keys()];
+    this.#faded = new Set(keys.filter((key) => this.#faded.has(key) || this.#lines.has(key)));
+    this.element.classList.add("faded");
+  }
+
+  /**
+   * @param {Entry} entry
+   * @returns {[string, boolean]} The text to show, and whether it is final.
+   */
+  #textOf({ lang, text, final, cells }) {
+    const { stability } = this.#options;
+    if (lang === this.#lang) return [final || stability !== "final" ? text : "", final];
+    const cell = cells.get(this.#lang);
+    if (cell === undefined || cell.state === "final") return [cell?.text ?? "", true];
+    if (stability === "final") return ["", true];
+    return [cell.committed + (stability === "live" ? cell.tentative : ""), cell.state === "failed"];
+  }
+
+  /**
+   * @param {HTMLElement} line
+   * @param {Entry} entry
+   * @param {string} text
+   */
+  #write(line, { speaker, lang, text: spoken }, text) {
+    const parts = [captionText(text, this.#lang, "", this.#options.names === "1" ? speaker : "")];
+    if (this.#options.original === "1" && spoken && lang !== this.#lang) parts.unshift(captionText(spoken, lang, "original"));
+    const isSame = parts.length === line.children.length && parts.every((part, i) => line.children[i]?.isEqualNode(part));
+    if (!isSame) line.replaceChildren(...parts);
+  }
+}
+
+/** A text in a frame that shows the end of it if it is too long. */
+function captionText(text = "", lang = "", className = "", speaker = "") {
+  const paragraph = element("p", "");
+  paragraph.lang = lang;
+  paragraph.dir = textDirection(lang);
+  if (speaker) paragraph.append(element("bdi", "caption-name", speaker), ": ");
+  paragraph.append(text);
+  const frame = element("div", `caption-words ${className}`);
+  frame.append(paragraph);
+  return frame;
+}
+
+/**
+ * @param {object} options
+ * @param {HTMLElement} options.host The element to show the captions in.
+ * @param {string} options.streamUrl
+ * @param {URLSearchParams} options.query Of the page's address.
+ */
+export function startCaptions({ host, streamUrl, query }) {
+  const style = element("link", "");
+  style.rel = "stylesheet";
+  style.href = new URL("./captions.css", import.meta.url).href;
+  document.head.append(style);
+  const view = element("div", "captions");
+  const message = element("p", "captions-message");
+  message.dataset.testid = "captions-message";
+  host.replaceChildren(view);
+  const [options, problems] = captionOptions(query);
+  if (problems.length > 0) {
+    message.textContent = ["These captions cannot be shown.", ...problems].join("\n");
+    return view.append(message);
+  }
+  const { meeting, align, position, size, box } = options;
+  Object.assign(view.dataset, { testid: "captions", align, position });
+  view.style.setProperty("--size", `${Number.parseFloat(size)}rem`);
+  view.style.setProperty("--box", `${box}%`);
+  const reads = captionLanguages(options);
+  const transcript = new Transcript();
+  const blocks = reads.map((lang) => new CaptionsBlock(lang, options, transcript.entries));
+  view.append(...blocks.map((block) => block.element), message);
+
+  let frame = 0;
+  transcript.listen(() => {
+    frame ||= requestAnimationFrame(() => {
+      frame = 0;
+      for (const block of blocks) block.draw();
+    });
+  });
+  const stability = /** @type {Stability} */ (options.stability);
+  const client = new GatewayClient(streamUrl, { meeting, reads, stability, originals: options.original === "1" });
+  client.listen((event) => {
+    transcript.onEvent(event);
+    if (event.type !== "state") return;
+    view.dataset.state = event.state;
+    if (event.state === "open") message.textContent = "";
+    if (event.state !== "closed") return;
+    message.textContent = event.reason || "The meeting cannot be reached.";
+    if (!PERMANENT_ERROR.test(event.code)) setTimeout(() => client.connect(), RETRY_MS);
+  });
+  window.addEventListener("pagehide", (event) => {
+    if (event.persisted) return;
+    client.close();
+    client.close(); // the second call does not wait for answers
+  });
+  message.textContent = "Waiting for the meeting …";
+  client.connect();
+}

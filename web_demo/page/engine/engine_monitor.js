@@ -1,0 +1,51 @@
+// Shows the engine at work in a meeting, with simulated speakers on demand. Connects the panel with what it shows; must
+// not know the meeting page.
+
+import { SimulatedSpeakers } from "../samples/simulated_speakers.js";
+import { EnginePanel } from "./engine_panel.js";
+import { Latency } from "./latency.js";
+import { OWN_MEETING, UtteranceTracker } from "./utterance_tracker.js";
+
+/** @import {ClientEvent} from "../../client/events.js" */
+/** @import {Language} from "../ui/languages.js" */
+
+export class EngineMonitor {
+  #tracker;
+  #speakers;
+  #panel;
+
+  /** @param {{streamUrl: string, languages: readonly Language[], nameOf: (tag: string) => string}} options */
+  constructor({ streamUrl, languages, nameOf }) {
+    const latency = new Latency();
+    this.#tracker = new UtteranceTracker((timings, nowMs) => latency.add(timings, nowMs));
+    this.#speakers = new SimulatedSpeakers({
+      streamUrl,
+      languages,
+      onEvent: (speaker, event) => this.#tracker.onEvent(speaker, event, performance.now()),
+    });
+    this.#panel = new EnginePanel({ tracker: this.#tracker, latency, speakers: this.#speakers, nameOf });
+  }
+
+  get element() {
+    return this.#panel.element;
+  }
+
+  /** @param {{state: "good" | "busy" | "bad", words: string}} connection */
+  set connection(connection) {
+    this.#panel.connection = connection;
+  }
+
+  /**
+   * @param {ClientEvent} event Of the client in the page's meeting.
+   * @param {readonly string[]} reads What this client reads.
+   */
+  onEvent(event, reads) {
+    if (event.type === "session.started") this.#tracker.setReads(OWN_MEETING, reads);
+    this.#tracker.onEvent(OWN_MEETING, event, performance.now());
+  }
+
+  /** The page is left. */
+  stopNow() {
+    this.#speakers.stop(true);
+  }
+}

@@ -1,0 +1,53 @@
+// The id of the meeting in the page's address, and the role in which this tab has joined it. Must not know the gateway.
+
+// What the gateway accepts as an id.
+const ID = /^(?=.*[A-Za-z0-9_~-])[A-Za-z0-9._~-]{1,64}$/;
+const STORAGE_KEY = "joined";
+
+/** @typedef {"speak" | "listen"} Role */
+
+/**
+ * @param {URLSearchParams} query
+ * @returns {string | null} The meeting that a link leads to; null if there is none, or its id is not valid.
+ */
+export function meetingIdIn(query) {
+  const id = query.get("meeting");
+  return id !== null && ID.test(id) ? id : null;
+}
+
+/** A random id of 60 bits that can be read out. */
+export function newMeetingId() {
+  const letters = "abcdefghijkmnpqrstuvwxyz23456789";
+  const bytes = crypto.getRandomValues(new Uint8Array(12));
+  const id = Array.from(bytes, (byte) => letters[byte % letters.length]).join("");
+  return id.replace(/.{4}(?=.)/g, "$&-");
+}
+
+/**
+ * @param {string} id
+ * @returns {Role | null} The role in which this tab has joined the meeting; null if it has not.
+ */
+export function joinedRole(id) {
+  try {
+    const [joined, role] = (sessionStorage.getItem(STORAGE_KEY) ?? "").split(" ");
+    return joined === id && (role === "speak" || role === "listen") ? role : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Put the meeting into the page's address, and remember the role, so that a reload leads back to it.
+ * @param {string} id
+ * @param {Role} role
+ */
+export function saveJoined(id, role) {
+  const address = new URL(location.href);
+  address.searchParams.set("meeting", id);
+  history.replaceState(null, "", address);
+  try {
+    sessionStorage.setItem(STORAGE_KEY, `${id} ${role}`);
+  } catch {
+    // Without storage one is asked again after a reload.
+  }
+}

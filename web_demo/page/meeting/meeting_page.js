@@ -1,0 +1,385 @@
+// The meeting page: connects its parts with the client and with each other. Knows every part; must not know how any of
+// them works.
+
+import { GatewayClient } from "../../client/gateway_client.js";
+import { EngineMonitor } from "../engine/engine_monitor.js";
+import { askToJoin } from "../people/join_dialog.js";
+import { PeopleList } from "../people/people_list.js";
+import { ShareDialog } from "../people/share_dialog.js";
+import { ReadingSettings } from "../settings/reading_settings.js";
+import { Composer } from "../speaking/composer.js";
+import { hideAlert, showAlert, withdrawAlert } from "../status/alert.js";
+import { ConnectionBanner } from "../status/connection_banner.js";
+import { ScreenReaderAnnouncer } from "../transcript/screen_reader_announcer.js";
+import { Transcript } from "../transcript/transcript.js";
+import { TranscriptDownload } from "../transcript/transcript_download.js";
+import { TranscriptView } from "../transcript/transcript_view.js";
+import { button, element, find } from "../ui/dom.js";
+import { loadPreference } from "../ui/preferences.js";
+import { EmptyState } from "./empty_state.js";
+import { joinedRole, meetingIdIn, newMeetingId, saveJoined } from "./meeting_address.js";
+import { SampleMeetingButton } from "./sample_meeting_button.js";
+import { SidePanel } from "./side_panel.js";
+import { keepScreenAwake } from "./wake_lock.js";
+
+/** @typedef {import("../../client/events.js").ClientEvent} ClientEvent */
+/** @typedef {import("../../client/events.js").StateChanged} StateChanged */
+/** @typedef {import("../../client/messages.js").GatewayError} GatewayError */
+/** @typedef {import("../../client/messages.js").Limits} Limits */
+/** @typedef {import("../settings/display_settings.js").DisplaySettings} DisplaySettings */
+/** @typedef {import("../settings/reading_settings.js").Reading} Reading */
+/** @typedef {import("../status/loading_card.js").LoadingCard} LoadingCard */
+/** @typedef {import("../status/readiness_poller.js").Readiness} Readiness */
+/** @typedef {import("../status/readiness_poller.js").ReadinessPoller} ReadinessPoller */
+/** @typedef {import("../ui/languages.js").Language} Language */
+
+const main = find("main", HTMLElement);
+const actions = find("actions", HTMLDivElement);
+
+/** Why an alert was shown that is out of date as soon as there is a session again. */
+const UNTIL_RECONNECTED = "until reconnected";
+/** How many languages a newcomer reads at first, to see something translated. */
+const FIRST_LANGUAGES = 3;
+
+/** @typedef {{languages: Language[], family: string, limits: Limits}} GatewayInfo The answer of `/v1/languages`. */
+
+export class MeetingPage {
+  #gateway;
+  #readinessPoller;
+  #loadingCard;
+  /** The meeting that a link leads to; null in a meeting of one's own. */
+  #invitedTo;
+  /** @type {Readiness} */
+  #readiness = { status: "ready", reason: "" };
+  /** Tag → English name. @type {Map<string, string>} */
+  #languageNames;
+  /** @type {GatewayClient} */
+  #client;
+  #transcript = new Transcript();
+  #readingSettings;
+  #view;
+  #announcer;
+  #composer;
+  #engineMonitor;
+  #sampleButton;
+  #sidePanel;
+  #shareDialog;
+  #hasJoined = false;
+
+  #element = element("div", "meeting");
+  #banner = new ConnectionBanner({ onRetry: () => this.#retry() });
+  #speaking = element("div", "speaking");
+  #listening = element("p", "listening hint");
+
+  /**
+   * @param {object} parts
+   * @param {string} parts.streamUrl
+   * @param {URLSearchParams} parts.query
+   * @param {GatewayInfo} parts.gateway
+   * @param {DisplaySettings} parts.displaySettings
+   * @param {ReadinessPoller} parts.readiness
+   * @param {LoadingCard} parts.loadingCard
+   */
+  constructor({ streamUrl, query, gateway, displaySettings, readiness, loadingCard }) {
+    this.#gateway = gateway;
+    this.#readinessPoller = readiness;
+    this.#loadingCard = loadingCard;
+    this.#invitedTo = meetingIdIn(query);
+    if (query.has("meeting") && this.#invitedTo === null) {
+      showAlert("The link's meeting cannot be: its id has other characters than letters, digits and . _ ~ -");
+    }
+    const { languages, limits } = gateway;
+    this.#languageNames = new Map(languages.map(({ tag, name }) => [tag, name]));
+    const nameOf = this.#nameOf;
+    const meeting = () => this.#client.meeting;
+    const offered = () => languages;
+
+    this.#readingSettings = new ReadingSettings({ languages, nameOf, onChange: (reading) => this.#onChoice(reading) });
+    this.#readingSettings.limit = limits.languages;
+    const { reads, stability } = this.#readingSettings.value;
+    this.#client = new GatewayClient(streamUrl, {
+      meeting: this.#invitedTo ?? newMeetingId(),
+      name: loadPreference("name") ?? "",
+      reads,
+      stability,
+      originals: true,
+    });
+    this.#client.listen((event) => this.#onEvent(event));
+    this.#client.listen((event) => this.#transcript.onEvent(event));
+
+    this.#view = new TranscriptView({
+      transcript: this.#transcript,
+      nameOf,
+      onCancel: (entry) => this.#client.cancel(entry.utterance),
+    });
+    this.#announcer = new ScreenReaderAnnouncer({ transcript: this.#transcript });
+    this.#composer = new Composer({
+      client: this.#client,
+      onProblem: showAlert,
+      onLang: (lang) => this.#client.speak(lang),
+    });
+    this.#composer.offer(languages, { demo: gateway.family === "bundled" });
+    this.#shareDialog = new ShareDialog({ meeting, languages: offered, onProblem: showAlert });
+    const peopleList = new PeopleList({ client: this.#client, nameOf });
+    const download = new TranscriptDownload({
+      meeting,
+      languages: offered,
+      nameOf,
+      reads: () => this.#readingSettings.value.reads,
+      onProblem: showAlert,
+    });
+    this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf });
+    this.#sampleButton = new SampleMeetingButton({
+      streamUrl,
+      meeting,
+      tags: this.#tags,
+      maxLanguages: () => this.#client.limits?.languages ?? Infinity,
+      reading: () => this.#readingSettings.value,
+      onRead: (changes) => this.#setReading(changes),
+      onClick: hideAlert,
+      onStart: () => this.#makeRoom(),
+      onProblem: showAlert,
+    });
+    this.#sidePanel = new SidePanel([
+      { id: "reading", name: "Reading", content: [this.#readingSettings.element, displaySettings.element] },
+      { id: "people", name: "People", content: [peopleList.element, download.element] },
+      { id: "engine", name: "Engine", content: [this.#engineMonitor.element] },
+    ]);
+    this.#layOut();
+    this.#stopOnLeave();
+    this.#applyReading(this.#readingSettings.value);
+  }
+
+  /** Join: at once in a meeting of one's own, after a question in that of a link. */
+  async join() {
+    const id = this.#client.meeting;
+    let role = this.#invitedTo === null ? "speak" : joinedRole(id);
+    if (role === null) role = await this.#askToJoin();
+    else if (this.#invitedTo === null && loadPreference("reads") === null) this.#readFirstLanguages();
+    this.#hasJoined = true;
+    keepScreenAwake();
+    saveJoined(id, role);
+    if (role === "listen") this.#listenOnly();
+    this.#loadingCard.element.hidden = true;
+    this.#element.hidden = false;
+    this.#client.connect();
+    if (matchMedia("(hover: hover)").matches && document.activeElement === document.body) this.#composer.focus();
+  }
+
+  async #askToJoin() {
+    const { languages, limits } = this.#gateway;
+    const meeting = this.#client.meeting;
+    const answer = await askToJoin({ languages, nameOf: this.#nameOf, meeting, nameChars: limits.name_chars });
+    this.#client.rename(answer.name);
+    if (loadPreference("reads") === null || !this.#readingSettings.value.reads.includes(answer.lang)) {
+      this.#setReading({ reads: [answer.lang] });
+    }
+    return answer.speaks ? "speak" : "listen";
+  }
+
+  #readFirstLanguages() {
+    const { reads } = this.#readingSettings.value;
+    const max = Math.min(Math.max(FIRST_LANGUAGES, reads.length), this.#gateway.limits.languages);
+    this.#setReading({ reads: [...new Set([...reads, ...this.#tags])].slice(0, max) });
+  }
+
+  /** @param {Readiness} readiness */
+  onReadiness(readiness) {
+    const before = this.#readiness.status;
+    this.#readiness = readiness;
+    if (readiness.status === "ready" && before !== "ready") this.checkConnection();
+    this.#showStatus();
+  }
+
+  checkConnection() {
+    if (this.#hasJoined && this.#client.state !== "closed") this.#client.connect();
+  }
+
+  // ---------------------------------------------------------------- layout
+
+  #layOut() {
+    const stage = element("section", "stage");
+    stage.ariaLabel = "Meeting";
+    stage.append(this.#view.element, this.#banner.element);
+    const emptyState = new EmptyState({
+      onPlaySample: () => this.#sampleButton.toggle(),
+      onInvite: () => this.#shareDialog.open(),
+      onSpeak: () => this.#startSpeaking(),
+    });
+    this.#view.empty.append(emptyState.element);
+
+    this.#listening.hidden = true;
+    this.#listening.append("You are listening. ", button("quiet", "Speak, too", "speak-too", () => this.#startSpeaking()));
+    this.#speaking.append(this.#listening, this.#composer.element);
+
+    this.#element.hidden = true;
+    this.#element.append(stage, this.#speaking, this.#sidePanel.element);
+    main.append(this.#element, this.#announcer.element);
+    const share = button("quiet", "Share", "share", () => this.#shareDialog.open());
+    const options = button("quiet", "Options", "options", () => this.#sidePanel.toggle());
+    this.#sidePanel.setOpener(options);
+    actions.append(this.#sampleButton.element, share, options);
+  }
+
+  #stopOnLeave() {
+    window.addEventListener("beforeunload", (event) => {
+      if (this.#client.unsent > 0) event.preventDefault(); // the browser asks whether to stay
+    });
+    window.addEventListener("pagehide", (event) => {
+      if (event.persisted) return;
+      this.#sampleButton.stopNow();
+      this.#engineMonitor.stopNow();
+      this.#client.close();
+      this.#client.close(); // the second call does not wait for answers
+    });
+  }
+
+  get #tags() {
+    return [...this.#languageNames.keys()];
+  }
+
+  /** @param {string} tag */
+  #nameOf = (tag) => this.#languageNames.get(tag) ?? tag;
+
+  /** Close the panel where it would leave the sample meeting's columns too narrow. */
+  #makeRoom() {
+    if (matchMedia("(max-width: 90rem)").matches) this.#sidePanel.close();
+  }
+
+  // ---------------------------------------------------------------- reading and speaking
+
+  /** @param {Partial<Reading>} changes */
+  #setReading(changes) {
+    this.#readingSettings.set(changes);
+    this.#onReading(this.#readingSettings.value);
+  }
+
+  /** @param {Reading} reading */
+  #onChoice(reading) {
+    this.#sampleButton.keepReading();
+    this.#onReading(reading);
+  }
+
+  /** @param {Reading} reading */
+  #onReading(reading) {
+    this.#client.read(reading.reads);
+    this.#client.setStability(reading.stability);
+    this.#applyReading(reading);
+  }
+
+  /** @param {Reading} reading */
+  #applyReading({ reads, stability, originals, announce }) {
+    this.#view.show({ columns: reads, originals, stability });
+    this.#announcer.lang = announce;
+  }
+
+  #listenOnly() {
+    this.#client.speak(null);
+    this.#composer.element.hidden = true;
+    this.#listening.hidden = false;
+  }
+
+  #startSpeaking() {
+    saveJoined(this.#client.meeting, "speak");
+    this.#composer.element.hidden = false;
+    this.#listening.hidden = true;
+    this.#client.speak(this.#composer.lang);
+    this.#composer.focus();
+  }
+
+  #retry() {
+    this.#client.connect();
+    void this.#readinessPoller.check();
+    // The button disappears with the banner, and must not take the focus with it.
+    if (!this.#composer.element.hidden) return this.#composer.focus();
+    const transcript = this.#view.element.querySelector("[tabindex]");
+    if (transcript instanceof HTMLElement) transcript.focus();
+  }
+
+  // ---------------------------------------------------------------- events of the client
+
+  /** @param {ClientEvent} event */
+  #onEvent(event) {
+    this.#engineMonitor.onEvent(event, this.#client.reads);
+    switch (event.type) {
+      case "state":
+        this.#onState(event);
+        break;
+      case "session.updated":
+        this.#saveLanguages();
+        break;
+      case "pong":
+        this.#announcer.start(); // everything before the first one is history
+        break;
+      case "session.draining":
+        showAlert(
+          "The gateway is restarting. It finishes what was said; this page reconnects by itself.",
+          UNTIL_RECONNECTED,
+        );
+        break;
+      case "translation.failed":
+        if (event.code === "engine_unavailable") void this.#readinessPoller.check();
+        break;
+      case "error":
+        this.#onError(event);
+        break;
+      case "session.started":
+      case "participant.joined":
+      case "participant.left":
+        this.#sidePanel.rename("people", `People ${this.#client.participants.size + 1}`);
+        break;
+    }
+  }
+
+  /** @param {StateChanged} change */
+  #onState({ state, reason, code, field }) {
+    this.#showStatus();
+    this.#composer.enabled = state !== "closed";
+    if (state === "reconnecting" || state === "loading") void this.#readinessPoller.check();
+    if (state === "closed" && reason && !this.#startWithLess(code, field)) showAlert(reason, UNTIL_RECONNECTED);
+    if (state !== "open") return;
+    withdrawAlert(UNTIL_RECONNECTED);
+    this.#composer.limits = this.#client.limits;
+    this.#saveLanguages();
+  }
+
+  #saveLanguages() {
+    if (this.#sampleButton.isReadingChosen) this.#readingSettings.saveLanguages();
+  }
+
+  /**
+   * The gateway refused saved languages or a saved name: start the session with fewer languages or a shorter name.
+   * @param {string} code
+   * @param {string} field
+   * @returns {boolean} Whether there is something left to try.
+   */
+  #startWithLess(code, field) {
+    const { reads, name } = this.#client;
+    if (field.startsWith("reads") && reads.length > 0) {
+      // The gateway knows other languages than the one that the page was loaded from.
+      if (code === "unsupported_language") location.reload();
+      this.#setReading({ reads: reads.slice(0, reads.length > 1 ? 1 : 0) });
+      showAlert("Not all of your languages can be read in this meeting. Choose others under Options, Reading.");
+    } else if (field === "name" && name !== "") {
+      this.#client.rename([...name].slice(0, this.#gateway.limits.name_chars).join(""));
+    } else {
+      return false;
+    }
+    queueMicrotask(() => this.#client.connect());
+    return true;
+  }
+
+  /** @param {GatewayError} error */
+  #onError({ code, field, message }) {
+    if (code === "draining") return; // `session.draining` shows an alert of its own
+    if (field?.startsWith("reads")) {
+      this.#readingSettings.set({ reads: [...this.#client.reads] });
+      this.#applyReading(this.#readingSettings.value);
+    }
+    showAlert(message, code === "engine_restarting" ? UNTIL_RECONNECTED : "");
+  }
+
+  #showStatus() {
+    this.#engineMonitor.connection = this.#banner.show(this.#readiness, this.#hasJoined ? this.#client.state : null);
+  }
+}

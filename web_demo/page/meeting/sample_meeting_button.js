@@ -1,0 +1,78 @@
+// The button that plays the sample meeting. While it plays, more languages are read than the user chose. Must not know
+// what is said in it.
+
+import { SampleMeetingPlayer } from "../samples/sample_meeting_player.js";
+import { button } from "../ui/dom.js";
+
+/** @typedef {import("../settings/reading_settings.js").Reading} Reading */
+
+const WIDE = matchMedia("(min-width: 40rem)");
+const NARROW_LANGUAGES = 2;
+
+export class SampleMeetingButton {
+  element = button("quiet", "▶ Sample meeting", "sample", () => this.toggle());
+  #options;
+  #player;
+  /** What was read before it began to play. @type {Reading | null} */
+  #readingBefore = null;
+
+  /**
+   * @param {object} options
+   * @param {string} options.streamUrl
+   * @param {() => string} options.meeting The id of the meeting.
+   * @param {readonly string[]} options.tags The gateway's languages.
+   * @param {() => number} options.maxLanguages How many of them can be read at a time.
+   * @param {() => Reading} options.reading What is read now.
+   * @param {(changes: Partial<Reading>) => void} options.onRead
+   * @param {() => void} options.onClick
+   * @param {() => void} options.onStart
+   * @param {(problem: string) => void} options.onProblem
+   */
+  constructor(options) {
+    this.#options = options;
+    const { streamUrl, meeting, onProblem } = options;
+    this.#player = new SampleMeetingPlayer({
+      streamUrl,
+      meeting,
+      onChange: (isPlaying) => this.#onChange(isPlaying),
+      onProblem,
+    });
+  }
+
+  /** Whether the languages that are read are the user's choice, and not those of the sample meeting. */
+  get isReadingChosen() {
+    return this.#readingBefore === null;
+  }
+
+  toggle() {
+    this.#options.onClick();
+    if (this.#player.isPlaying) this.#player.stop();
+    else this.#player.start(this.#options.tags);
+  }
+
+  /** The page is left. */
+  stopNow() {
+    this.#player.stop(true);
+  }
+
+  /** The user chose languages while it plays: they stay when it ends. */
+  keepReading() {
+    this.#readingBefore = null;
+  }
+
+  /** @param {boolean} isPlaying */
+  #onChange(isPlaying) {
+    const { maxLanguages, onRead, onStart, reading, tags } = this.#options;
+    this.element.textContent = isPlaying ? "■ Stop sample" : "▶ Sample meeting";
+    if (isPlaying && this.#readingBefore === null) {
+      this.#readingBefore = reading();
+      const max = WIDE.matches ? maxLanguages() : NARROW_LANGUAGES;
+      const reads = [...new Set([...this.#readingBefore.reads, ...tags])].slice(0, max);
+      onStart();
+      onRead({ reads, originals: false }); // the originals are among so many languages
+    } else if (!isPlaying && this.#readingBefore !== null) {
+      onRead(this.#readingBefore);
+      this.#readingBefore = null;
+    }
+  }
+}

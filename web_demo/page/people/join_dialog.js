@@ -1,0 +1,66 @@
+// Asks for name, language and role before one joins a meeting. Must not know the connection.
+
+import { element } from "../ui/dom.js";
+import { dropdown, fieldset, labelled, radioButtons } from "../ui/form_controls.js";
+import { bilingualName, preferredLanguages } from "../ui/languages.js";
+import { loadPreference, savePreference } from "../ui/preferences.js";
+
+/** @typedef {import("../ui/languages.js").Language} Language */
+
+const TITLE = "Join the meeting";
+
+/**
+ * @param {object} options
+ * @param {readonly Language[]} options.languages
+ * @param {(tag: string) => string} options.nameOf
+ * @param {string} options.meeting Its id; empty if it has none yet.
+ * @param {number} [options.nameChars] The longest name that the gateway accepts.
+ * @returns {Promise<{name: string, lang: string, speaks: boolean}>}
+ */
+export function askToJoin({ languages, nameOf, meeting, nameChars = 80 }) {
+  const dialog = element("dialog", "dialog");
+  dialog.ariaLabel = TITLE;
+  dialog.dataset.testid = "join";
+  const form = element("form", "dialog-body");
+
+  const name = element("input", "");
+  name.autocomplete = "name";
+  name.autofocus = true;
+  name.maxLength = nameChars;
+  name.placeholder = "Guest";
+  name.value = [...(loadPreference("name") ?? "")].slice(0, nameChars).join("");
+
+  const saved = loadPreference("lang") ?? "";
+  const best = languages.some(({ tag }) => tag === saved) ? saved : preferredLanguages(languages)[0];
+  const reads = dropdown("join-lang", languages.map(({ tag }) => [tag, bilingualName(nameOf(tag), tag)]), best);
+
+  let role = loadPreference("part") === "speak" ? "speak" : "listen";
+  const roles = radioButtons("join", [["listen", "listen"], ["speak", "speak and listen"]], role, (chosen) => (role = chosen));
+
+  form.append(
+    element("h2", "dialog-heading", TITLE),
+    ...(meeting ? [element("p", "hint dialog-meeting", meeting)] : []),
+    labelled("Your name", name),
+    labelled("I read", reads),
+    fieldset("I want to", roles),
+    element("button", "primary", "Join"),
+  );
+  dialog.append(form);
+  document.body.append(dialog);
+
+  return new Promise((resolve) => {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const answer = { name: name.value.trim(), lang: reads.value, speaks: role === "speak" };
+      savePreference("name", answer.name);
+      savePreference("lang", answer.lang);
+      savePreference("part", role);
+      dialog.remove();
+      resolve(answer);
+    });
+    // There is nothing to go back to behind the dialog. Browsers close it anyway if Escape is pressed twice.
+    dialog.addEventListener("cancel", (event) => event.preventDefault());
+    dialog.addEventListener("close", () => dialog.isConnected && dialog.showModal());
+    dialog.showModal();
+  });
+}

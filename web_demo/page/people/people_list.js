@@ -1,0 +1,156 @@
+// The list of participants, with a form for one's own name. Must not know what they say to each other.
+
+import { button, element } from "../ui/dom.js";
+import { savePreference } from "../ui/preferences.js";
+
+/** @typedef {import("../../client/gateway_client.js").GatewayClient} GatewayClient */
+/** @typedef {{speaks: string | null, reads: readonly string[]}} Role What somebody does in the meeting. */
+
+const GUEST = "Guest";
+
+/** In `bdi`, so that a right-to-left name does not change the direction around it. @param {string} name */
+function nameElement(name) {
+  const span = element("span", "person-name");
+  span.append(element("bdi", "", name));
+  return span;
+}
+
+export class PeopleList {
+  element = element("section", "panel");
+  #client;
+  #nameOf;
+  #count = element("span", "panel-count");
+  #list = element("ul", "people");
+  #self = element("li", "person");
+  #rename = button("quiet", "", "rename", () => this.#openForm());
+  #form = element("form", "person-form");
+  #input = element("input", "");
+  #more = element("p", "hint");
+  /** @type {Map<string, HTMLLIElement>} */
+  #rows = new Map();
+
+  /**
+   * @param {object} options
+   * @param {GatewayClient} options.client
+   * @param {(tag: string) => string} options.nameOf
+   */
+  constructor({ client, nameOf }) {
+    this.#client = client;
+    this.#nameOf = nameOf;
+
+    const heading = element("h2", "panel-heading", "People ");
+    heading.append(this.#count);
+    this.#count.dataset.testid = "people-count";
+    this.#list.dataset.testid = "people";
+    this.#list.role = "list"; // WebKit drops the role of lists without bullets
+    this.#list.ariaLabel = "People";
+    this.#makeForm();
+    this.#self.dataset.testid = "own";
+    this.#list.append(this.#self);
+    this.element.append(heading, this.#list, this.#more);
+    this.#showAll();
+    client.listen((event) => {
+      if (event.type === "session.started") this.#showAll();
+      else if (event.type === "session.updated") this.#showSelf();
+      else if (event.type === "participant.joined" || event.type === "participant.updated") this.#showOne(event.participant);
+      else if (event.type === "participant.left") this.#remove(event.participant);
+    });
+  }
+
+  /** How many are listed, oneself included. */
+  get count() {
+    return this.#client.participants.size + 1;
+  }
+
+  #showSelf() {
+    const own = this.#client.name.trim();
+    const name = nameElement(own || "You");
+    if (own) name.append(" (you)");
+    name.hidden = !this.#form.hidden;
+    this.#rename.textContent = own ? "Rename" : "Add your name";
+    this.#rename.hidden = name.hidden;
+    // The button and the form stay in place, because moving them would lose the focus.
+    for (const old of this.#self.querySelectorAll(":scope > span")) old.remove();
+    if (!this.#self.hasChildNodes()) this.#self.append(this.#rename, this.#form);
+    this.#self.prepend(name);
+    this.#self.append(this.#badges(this.#client));
+  }
+
+  #showAll() {
+    for (const id of this.#rows.keys()) this.#remove(id);
+    for (const id of this.#client.participants.keys()) this.#showOne(id);
+    this.#showSelf();
+    this.#showCount();
+  }
+
+  /** @param {string} id */
+  #showOne(id) {
+    const participant = this.#client.participants.get(id);
+    if (participant === undefined) return;
+    const row = this.#rows.get(id) ?? element("li", "person");
+    row.replaceChildren(nameElement(participant.name.trim() || GUEST), this.#badges(participant));
+    if (row.parentNode === null) this.#list.append(row);
+    this.#rows.set(id, row);
+    this.#showCount();
+  }
+
+  /** @param {string} id */
+  #remove(id) {
+    this.#rows.get(id)?.remove();
+    this.#rows.delete(id);
+    this.#showCount();
+  }
+
+  /** @param {Role} role */
+  #badges({ speaks, reads }) {
+    const badges = element("span", "person-badges");
+    if (speaks !== null) badges.append(element("span", "badge speaker", `Speaker · ${this.#nameOf(speaks)}`));
+    if (reads.length) badges.append(element("span", "badge", `Reader · ${reads.map(this.#nameOf).join(", ")}`));
+    return badges;
+  }
+
+  #showCount() {
+    const most = this.#client.limits?.participants_shown ?? Infinity;
+    const isFull = this.count >= most;
+    this.#count.textContent = `${this.count}${isFull ? "+" : ""}`;
+    this.#more.textContent = isFull ? `and others: no more than ${most} are listed.` : "";
+  }
+
+  // ---------------------------------------------------------------- one's own name
+
+  #makeForm() {
+    this.#form.hidden = true;
+    this.#input.autocomplete = "name";
+    this.#input.ariaLabel = "Your name";
+    this.#input.placeholder = GUEST;
+    const save = element("button", "quiet", "Save");
+    this.#form.append(this.#input, save);
+    this.#form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const name = this.#input.value.trim();
+      savePreference("name", name);
+      if (name !== this.#client.name) this.#client.rename(name);
+      this.#closeForm();
+    });
+    this.#form.addEventListener("keydown", (event) => {
+      // An Escape that ends the conversion of an input method must not close the form.
+      if (event.key !== "Escape" || event.isComposing) return;
+      event.stopPropagation(); // it would close the side panel, too
+      this.#closeForm();
+    });
+  }
+
+  #openForm() {
+    this.#input.maxLength = this.#client.limits?.name_chars ?? 80;
+    this.#input.value = this.#client.name;
+    this.#form.hidden = false;
+    this.#showSelf();
+    this.#input.select();
+  }
+
+  #closeForm() {
+    this.#form.hidden = true;
+    this.#showSelf();
+    this.#rename.focus();
+  }
+}

@@ -1,0 +1,179 @@
+// Invites others: the meeting's link, as text and as a QR code, and the link to its captions. Knows the page's addresses;
+// must not know the connection.
+
+import { button, element } from "../ui/dom.js";
+import { dropdown, labelled, setOptions } from "../ui/form_controls.js";
+import { bilingualName } from "../ui/languages.js";
+
+/** @typedef {import("../ui/languages.js").Language} Language */
+
+const LOOPBACK = /^(localhost|.*\.localhost|127\..*|\[::1\]|0\.0\.0\.0)$/;
+const SIZES = /** @type {const} */ ([
+  ["1.5", "Small"],
+  ["2.25", "Medium"],
+  ["3.5", "Large"],
+  ["5", "Very large"],
+]);
+
+export class ShareDialog {
+  #meeting;
+  #languages;
+  #onProblem;
+  #dialog = element("dialog", "dialog wide");
+  #link = new CopyField("Meeting link", "link");
+  #qr = element("img", "dialog-qr");
+  #lang = dropdown("captions-lang");
+  #lines = dropdown("captions-lines", [..."123456"].map((lines) => [lines, lines]), "2");
+  #size = dropdown("captions-size", SIZES, "2.25");
+  #captions = new CopyField("Captions link", "captions-link");
+
+  /**
+   * @param {object} options
+   * @param {() => string} options.meeting Its id.
+   * @param {() => readonly Language[]} options.languages
+   * @param {(problem: string) => void} options.onProblem
+   */
+  constructor({ meeting, languages, onProblem }) {
+    this.#meeting = meeting;
+    this.#languages = languages;
+    this.#onProblem = onProblem;
+    this.#build();
+    closeOnOutsideClick(this.#dialog);
+    // The event comes late: the dialog may be open again by then.
+    this.#dialog.addEventListener("close", () => this.#dialog.open || this.#dialog.remove());
+  }
+
+  open() {
+    if (this.#dialog.open) return;
+    setOptions(this.#lang, this.#languages().map(({ tag, name }) => [tag, bilingualName(name, tag)]));
+    this.#link.value = this.#address({});
+    this.#qr.src = `./qr.svg?link=${encodeURIComponent(this.#link.value)}`;
+    this.#showCaptions();
+    document.body.append(this.#dialog);
+    this.#dialog.showModal();
+  }
+
+  #build() {
+    this.#dialog.ariaLabel = "Share this meeting";
+    this.#dialog.dataset.testid = "share";
+    const top = element("div", "dialog-top");
+    const close = button("quiet", "Close", "share-close", () => this.#dialog.close());
+    top.append(element("h2", "dialog-heading", "Share this meeting"), close);
+
+    const warning = element("p", "dialog-warning", addressWarning(location));
+    warning.dataset.testid = "share-warning";
+    warning.hidden = !warning.textContent;
+
+    this.#qr.alt = "QR code of the meeting link";
+    const code = element("div", "dialog-code");
+    const words = element("div", "dialog-words");
+    words.append(element("p", "hint", "Whoever has this link can join and read, each in a language of their own."));
+    if (navigator.share !== undefined) {
+      words.append(button("secondary", "Share…", "share-native", () => void this.#shareNatively()));
+    }
+    code.append(this.#qr, words);
+
+    const choices = element("div", "dialog-choices");
+    choices.append(labelled("Language", this.#lang), labelled("Lines", this.#lines), labelled("Text size", this.#size));
+    choices.addEventListener("change", () => this.#showCaptions());
+
+    const body = element("div", "dialog-body");
+    body.append(
+      top,
+      warning,
+      this.#link.element,
+      code,
+      element("h3", "dialog-subheading", "Captions for OBS and wall screens"),
+      choices,
+      this.#captions.element,
+      element("p", "hint", "OBS: add a Browser source with this address. Wall screen: open it, and fill the screen with F11."),
+    );
+    this.#dialog.append(body);
+  }
+
+  /** @param {Record<string, string>} options */
+  #address(options) {
+    const url = new URL(document.baseURI);
+    url.hash = "";
+    url.search = new URLSearchParams({ meeting: this.#meeting(), ...options }).toString();
+    return url.href;
+  }
+
+  #showCaptions() {
+    const [lang, lines, size] = [this.#lang.value, this.#lines.value, this.#size.value];
+    this.#captions.value = this.#address({ view: "captions", lang, lines, size });
+  }
+
+  async #shareNatively() {
+    try {
+      await navigator.share({ title: document.title, url: this.#link.value });
+    } catch (error) {
+      if (error instanceof Error && error.name !== "AbortError") this.#onProblem("This browser could not share the link.");
+    }
+  }
+}
+
+/** A text with a button that copies it. */
+class CopyField {
+  element;
+  #input = element("input", "");
+  #result = element("span", "hint");
+
+  /**
+   * @param {string} label
+   * @param {string} testid
+   */
+  constructor(label, testid) {
+    this.#input.readOnly = true;
+    this.#input.dataset.testid = testid;
+    this.#input.addEventListener("focus", () => this.#input.select());
+    this.element = labelled(label, this.#input);
+    const copy = button("secondary", "Copy", `${testid}-copy`, () => void this.#copy());
+    copy.ariaLabel = `Copy: ${label}`;
+    this.#result.role = "status";
+    const row = element("div", "dialog-copy");
+    row.append(this.#input, copy);
+    this.element.append(row, this.#result);
+  }
+
+  get value() {
+    return this.#input.value;
+  }
+  set value(value) {
+    this.#input.value = value;
+    this.#result.textContent = "";
+  }
+
+  async #copy() {
+    let copied = true;
+    try {
+      await navigator.clipboard.writeText(this.value);
+    } catch {
+      // The user did not allow it, or there is no clipboard because the page came without TLS.
+      this.#input.select();
+      copied = document.execCommand("copy");
+    }
+    this.#result.textContent = copied ? "Copied" : "Selected: press Ctrl+C or ⌘C to copy it.";
+  }
+}
+
+/** Why others cannot use a page at this address; empty if they can. @param {Location} location */
+function addressWarning({ hostname, protocol }) {
+  if (LOOPBACK.test(hostname)) {
+    return (
+      "This address works on this computer alone. For others, start the gateway with --host 0.0.0.0 and open the page " +
+      `at this machine’s own address instead of ${hostname}, or put it behind TLS (https), which microphones need.`
+    );
+  }
+  return protocol === "https:" ? "" : "Microphones need https: at this address, others can read and type only.";
+}
+
+/**
+ * A click outside a dialog closes it, unless the pointer went down inside.
+ * @param {HTMLDialogElement} dialog Without padding: a click on the dialog itself, not on its content, is outside.
+ */
+function closeOnOutsideClick(dialog) {
+  let startedOutside = false;
+  dialog.addEventListener("pointerdown", ({ target }) => (startedOutside = target === dialog));
+  dialog.addEventListener("click", ({ target }) => startedOutside && target === dialog && dialog.close());
+}

@@ -1,0 +1,154 @@
+// Which languages one reads, how early their text appears, and whether originals are shown. Must not know the
+// connection.
+
+import { element } from "../ui/dom.js";
+import { checkbox, dropdown, fieldset, labelled, radioButtons, setOptions } from "../ui/form_controls.js";
+import { nativeName, preferredLanguages } from "../ui/languages.js";
+import { loadPreference, savePreference } from "../ui/preferences.js";
+
+/** @typedef {import("../../client/messages.js").Stability} Stability */
+/** @typedef {import("../ui/languages.js").Language} Language */
+
+/**
+ * @typedef {object} Reading
+ * @property {string[]} reads Tags, in the order in which they were chosen.
+ * @property {Stability} stability
+ * @property {boolean} originals Whether the original text is shown, too.
+ * @property {string} announce The language that a screen reader reads out, one of `reads`; empty for none.
+ */
+
+const STABILITIES = /** @type {const} */ ([
+  ["live", "as early as possible", "Words appear while the sentence is being said; dotted ones may change."],
+  ["stable", "only what stays", "Words appear a little later, once they can stay; none is taken back in mid-sentence."],
+  ["final", "whole sentences", "Nothing before the sentence is finished, then all of it."],
+]);
+// What is saved if the screen reader is to read nothing out.
+const SILENT = "none";
+
+export class ReadingSettings {
+  element = element("div", "panel");
+  #nameOf;
+  #onChange;
+  #value;
+  #limit = Infinity;
+  /** The user's choice for `announce`. If null, the first language that is read. @type {string | null} */
+  #announceChoice;
+  /** @type {Map<string, HTMLInputElement>} */
+  #languages = new Map();
+  #stabilities;
+  #note = element("p", "hint");
+  #explanation = element("p", "hint");
+  #originals;
+  #announce = dropdown("announce");
+
+  /** @param {{languages: readonly Language[], nameOf: (tag: string) => string, onChange: (value: Reading) => void}} options */
+  constructor({ languages, nameOf, onChange }) {
+    this.#nameOf = nameOf;
+    this.#onChange = onChange;
+    this.#value = savedReading(languages);
+    const saved = loadPreference("announce");
+    this.#announceChoice = saved === SILENT ? "" : saved;
+
+    const chips = element("div", "chips");
+    for (const { tag } of languages) {
+      const name = nameOf(tag);
+      const { label, input } = checkbox("chip", `read-${tag}`, name, () => this.#change({ reads: this.#toggled(tag) }));
+      if (nativeName(tag) !== name) label.append(element("span", "own-name", nativeName(tag)));
+      this.#languages.set(tag, input);
+      chips.append(label);
+    }
+    this.#note.role = "status";
+    /** @param {Stability} stability */
+    const onStability = (stability) => this.#change({ stability });
+    this.#stabilities = radioButtons("stability", STABILITIES, "live", onStability);
+    this.#explanation.id = "stability-explanation";
+    const stabilities = fieldset("Show translations", this.#stabilities, this.#explanation);
+    stabilities.setAttribute("aria-describedby", this.#explanation.id);
+    const originals = checkbox("panel-check", "originals", "Show what was said, too", (shown) => this.#change({ originals: shown }));
+    this.#originals = originals.input;
+    this.#announce.addEventListener("change", () => this.#change({ announce: this.#announce.value }));
+    this.element.append(
+      fieldset("Languages you read", chips, this.#note),
+      stabilities,
+      originals.label,
+      labelled("Screen reader announces", this.#announce),
+    );
+    this.#show();
+  }
+
+  get value() {
+    return { ...this.#value, reads: [...this.#value.reads] };
+  }
+
+  /**
+   * Change the settings for the user: nothing is saved, and `onChange` is not called.
+   * @param {Partial<Reading>} value
+   */
+  set(value) {
+    this.#value = { ...this.#value, ...value };
+    this.#value.reads = [...new Set(this.#value.reads)].filter((tag) => this.#languages.has(tag));
+    if (value.announce !== undefined) this.#announceChoice = value.announce;
+    this.#show();
+  }
+
+  /** How many languages can be read at a time; those beyond the limit are dropped. @param {number} limit */
+  set limit(limit) {
+    this.#limit = limit;
+    this.set({ reads: this.#value.reads.slice(0, limit) });
+  }
+
+  /** Save the languages, to start with them next time. The gateway has accepted them. */
+  saveLanguages() {
+    savePreference("reads", this.#value.reads.join());
+  }
+
+  /** @param {Partial<Reading>} changes */
+  #change(changes) {
+    this.set(changes);
+    const { stability, originals, announce } = changes;
+    if (stability) savePreference("stability", stability);
+    if (originals !== undefined) savePreference("originals", originals ? "yes" : "no");
+    if (announce !== undefined) savePreference("announce", announce || SILENT);
+    this.#onChange(this.value);
+  }
+
+  /** @param {string} tag */
+  #toggled(tag) {
+    const { reads } = this.#value;
+    return reads.includes(tag) ? reads.filter((read) => read !== tag) : [...reads, tag];
+  }
+
+  #show() {
+    const { reads, stability, originals } = this.#value;
+    const isFull = reads.length >= this.#limit && this.#languages.size > reads.length;
+    for (const [tag, input] of this.#languages) {
+      input.checked = reads.includes(tag);
+      input.disabled = isFull && !input.checked;
+    }
+    for (const input of this.#stabilities.querySelectorAll("input")) input.checked = input.value === stability;
+    this.#originals.checked = originals;
+    this.#explanation.textContent = STABILITIES.find(([value]) => value === stability)?.[2] ?? "";
+    const limitNote = `${this.#limit} at a time is the most: leave one out to choose another.`;
+    this.#note.textContent = isFull ? limitNote : reads.length ? "" : "Nothing is translated for you.";
+    const choice = this.#announceChoice;
+    const isValid = choice === "" || (choice !== null && reads.includes(choice));
+    this.#value.announce = isValid ? choice : (reads[0] ?? "");
+    const names = reads.map((tag) => /** @type {const} */ ([tag, this.#nameOf(tag)]));
+    setOptions(this.#announce, [["", "Nothing"], ...names], this.#value.announce);
+  }
+}
+
+/**
+ * @param {readonly Language[]} languages
+ * @returns {Reading}
+ */
+function savedReading(languages) {
+  const tags = languages.map(({ tag }) => tag);
+  const saved = loadPreference("reads");
+  let reads = (saved ?? "").split(",").filter((tag) => tags.includes(tag));
+  // Nothing is saved at the first visit; with another model, the saved languages may be unknown.
+  if (saved !== "" && !reads.length) reads = preferredLanguages(languages);
+  if (saved !== "" && !reads.length) reads = tags.slice(0, 2);
+  const stability = STABILITIES.find(([value]) => value === loadPreference("stability"))?.[0] ?? "live";
+  return { reads, stability, originals: loadPreference("originals") !== "no", announce: "" };
+}

@@ -1,0 +1,375 @@
+// Where the user speaks: by typing, with the microphone, or with a sample sentence. Must not know who reads it.
+
+import { sampleSentences } from "../samples/sample_sentences.js";
+import { SimulatedSpeech } from "../samples/simulated_speech.js";
+import { element, setIfChanged } from "../ui/dom.js";
+import { preferredLanguages, textDirection } from "../ui/languages.js";
+import { loadPreference, savePreference } from "../ui/preferences.js";
+import { Microphone } from "./microphone.js";
+
+/** @typedef {import("../../client/messages.js").Limits} Limits */
+/** @typedef {import("./microphone.js").Hearing} Hearing */
+
+// After such a pause in the middle of a word the draft is sent.
+const PAUSE_MS = 250;
+// Apostrophes and hyphens can be inside a word.
+const WORD_END = /(?:\s|(?!['’-])\p{P})$/u;
+
+const PLACEHOLDER = "Type what you say";
+const DISABLED = "Disconnected";
+const TOO_LONG = "Too long to send: shorten it, or say it in parts.";
+const HEARING = { off: "", starting: "Waiting for the microphone…", listening: "Listening…" };
+const PRIVACY = "Listening. Your browser recognises the speech, and may send what it hears to its maker.";
+
+const SVG = "http://www.w3.org/2000/svg";
+const MICROPHONE = "M12 15a3 3 0 0 0 3-3V6a3 3 0 0 0-6 0v6a3 3 0 0 0 3 3ZM6 12a6 6 0 0 0 12 0M12 18v3";
+
+/**
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {string} classes
+ * @param {string} testid
+ * @param {Partial<HTMLElementTagNameMap[K]>} [properties]
+ * @returns {HTMLElementTagNameMap[K]}
+ */
+function make(tag, classes, testid, properties) {
+  const made = element(tag, classes);
+  made.dataset["testid"] = testid;
+  Object.assign(made, properties);
+  return made;
+}
+
+/**
+ * Whether a text is a revision of an earlier one, and not another sentence. A translation continues from text that it
+ * never takes back, so another sentence needs an utterance of its own.
+ * @param {string} earlier
+ * @param {string} text
+ */
+function isRevision(earlier, text) {
+  let same = 0;
+  while (same < earlier.length && earlier[same] === text[same]) same += 1;
+  return same >= earlier.length / 2;
+}
+
+export class Composer {
+  element = make("form", "composer", "composer", { ariaLabel: "Say something" });
+  #client;
+  #onProblem;
+  #onLang;
+  #fields = element("fieldset", "composer-bar");
+  #select = make("select", "composer-lang", "spoken-lang", { ariaLabel: "Language you speak" });
+  #text = make("textarea", "composer-text", "text", {
+    ariaLabel: "What you say",
+    placeholder: PLACEHOLDER,
+    rows: 1,
+    dir: "auto",
+    autocomplete: "off",
+    enterKeyHint: "send",
+  });
+  #mic = make("button", "composer-mic", "microphone", {
+    type: "button",
+    title: "Speak into the microphone",
+    ariaLabel: "Speak into the microphone",
+    ariaPressed: "false",
+  });
+  #send = make("button", "primary composer-send", "send", { textContent: "Send" });
+  #sentencesLabel = make("span", "label", "try", { textContent: "Try a sentence", id: "composer-try", hidden: true });
+  #demoHint = make("span", "hint composer-demo", "demo-model", {
+    textContent: "The demo model knows meeting sentences like these, and little else.",
+    hidden: true,
+  });
+  #note = make("span", "hint composer-note", "composer-note", { role: "status", id: "composer-note" });
+  #count = make("span", "hint composer-count", "count");
+  #sentences = make("div", "composer-sentences", "sentences", { role: "group", hidden: true });
+  #microphone;
+  /** @type {Hearing} */
+  #hearing = "off";
+  /** A remark on what the user did last. */
+  #remark = { text: "", isBad: false };
+  /** @type {Limits | null} */
+  #limits = null;
+  /** The utterance that is being typed. @type {{id: string, text: string} | undefined} */
+  #draft;
+  /** Sample sentences that are being said, by utterance. @type {Map<string, SimulatedSpeech>} */
+  #speeches = new Map();
+  /** @type {number | undefined} */
+  #pauseTimer;
+
+  /**
+   * @param {object} options
+   * @param {import("../../client/gateway_client.js").GatewayClient} options.client
+   * @param {(problem: string) => void} options.onProblem A sentence for people: why something was refused.
+   * @param {(lang: string) => void} [options.onLang] The user speaks another language.
+   */
+  constructor({ client, onProblem, onLang }) {
+    this.#client = client;
+    this.#onProblem = onProblem;
+    this.#onLang = onLang;
+    this.#microphone = new Microphone({ client, lang: "en", onState: (...change) => this.#onHearing(...change) });
+    this.#build();
+    this.element.addEventListener("submit", (event) => this.#onSubmit(event));
+    this.#text.addEventListener("keydown", (event) => this.#onKey(event));
+    this.#text.addEventListener("input", (event) => this.#onInput(event));
+    this.#text.addEventListener("compositionend", () => this.#onDraft());
+    this.#select.addEventListener("change", () => {
+      savePreference("speaks", this.lang);
+      this.#speak();
+    });
+    this.#mic.addEventListener("click", () => this.#microphone[this.#microphone.isOn ? "stop" : "start"]());
+    client.listen((event) => this.#onEvent(event));
+  }
+
+  #build() {
+    const icon = document.createElementNS(SVG, "svg");
+    const path = document.createElementNS(SVG, "path");
+    icon.setAttribute("viewBox", "0 0 24 24");
+    path.setAttribute("d", MICROPHONE);
+    icon.append(path);
+    this.#mic.append(icon);
+    this.#text.setAttribute("aria-describedby", this.#note.id);
+    this.#sentences.setAttribute("aria-labelledby", this.#sentencesLabel.id);
+    const line = element("div", "composer-line");
+    line.append(this.#sentencesLabel, this.#demoHint, this.#note, this.#count);
+    this.#fields.append(this.#select, this.#text, this.#mic, this.#send);
+    this.element.append(this.#fields, line, this.#sentences);
+  }
+
+  // ---------------------------------------------------------------- for the page
+
+  /**
+   * Set the languages to speak. Selects the user's last choice, or one that the browser prefers.
+   * @param {readonly import("../ui/languages.js").Language[]} languages
+   * @param {{demo: boolean}} options `demo`: whether the model knows little more than the sample sentences.
+   */
+  offer(languages, { demo }) {
+    const tags = languages.map(({ tag }) => tag);
+    const wanted = [this.lang, loadPreference("speaks"), ...preferredLanguages(languages), "en", ...tags];
+    this.#select.replaceChildren(...languages.map(({ tag, name }) => new Option(name, tag)));
+    this.#demoHint.hidden = !demo;
+    this.lang = wanted.find((tag) => tags.includes(tag ?? "")) ?? "";
+  }
+
+  /** The language that the user speaks; empty before languages were offered. */
+  get lang() {
+    return this.#select.value;
+  }
+
+  /** A language that was not offered changes nothing. */
+  set lang(tag) {
+    if (![...this.#select.options].some(({ value }) => value === tag)) return;
+    this.#select.value = tag;
+    this.#speak();
+  }
+
+  /** What the gateway accepts; null before it is known. */
+  get limits() {
+    return this.#limits;
+  }
+
+  set limits(limits) {
+    this.#limits = limits;
+    this.#showLength();
+  }
+
+  /** Whether anything can be said. Disabling stops the microphone and sample sentences, and keeps what was typed. */
+  get enabled() {
+    return !this.#fields.disabled;
+  }
+
+  set enabled(enabled) {
+    this.#fields.disabled = !enabled;
+    this.#text.placeholder = enabled ? PLACEHOLDER : DISABLED;
+    for (const chip of this.#sentences.querySelectorAll("button")) chip.disabled = !enabled;
+    if (enabled) return;
+    this.#microphone.abort();
+    for (const speech of this.#speeches.values()) speech.stop();
+    this.#speeches.clear();
+    clearTimeout(this.#pauseTimer);
+  }
+
+  focus() {
+    this.#text.focus();
+  }
+
+  /** Speak the selected language from now on. */
+  #speak() {
+    const { lang } = this;
+    if (lang === this.#text.lang) return;
+    this.#text.lang = this.#sentences.lang = this.#microphone.lang = lang;
+    this.#showSentences();
+    this.#onLang?.(lang);
+    // The draft was begun in another language.
+    this.#cancelDraftUnless("");
+    this.#onDraft();
+  }
+
+  // ---------------------------------------------------------------- typing
+
+  get #typed() {
+    return this.#text.value.trim();
+  }
+
+  #isTooLong() {
+    return [...this.#typed].length > (this.#limits?.text_chars ?? Infinity);
+  }
+
+  #showLength() {
+    const most = this.#limits?.text_chars ?? Infinity;
+    const { length } = [...this.#typed];
+    this.#count.textContent = length > most * 0.8 ? `${length} of ${most}` : "";
+    this.#text.ariaInvalid = String(length > most);
+    this.#send.disabled = length > most;
+    this.#showNote();
+    if (CSS.supports("field-sizing", "content")) return;
+    this.#text.style.setProperty("height", "auto");
+    this.#text.style.setProperty("height", `${this.#text.scrollHeight}px`);
+  }
+
+  #showNote() {
+    const isTooLong = this.#isTooLong();
+    const text = isTooLong ? TOO_LONG : this.#remark.text || HEARING[this.#hearing];
+    // Setting the same text again would make a screen reader read it again.
+    setIfChanged(this.#note, "textContent", text);
+    this.#note.classList.toggle("bad", isTooLong || this.#remark.isBad);
+  }
+
+  /**
+   * @param {string} text
+   * @param {boolean} [isBad]
+   */
+  #setRemark(text, isBad = false) {
+    this.#remark = { text, isBad };
+    this.#showNote();
+  }
+
+  /** @param {Event} event */
+  #onInput(event) {
+    this.#remark = { text: "", isBad: false };
+    this.#showLength();
+    clearTimeout(this.#pauseTimer);
+    // While an input method composes, the text is not meant yet.
+    if (event instanceof InputEvent && event.isComposing) return;
+    if (this.#text.value === "" || WORD_END.test(this.#text.value)) this.#onDraft();
+    else this.#pauseTimer = setTimeout(() => this.#onDraft(), PAUSE_MS);
+  }
+
+  #onDraft() {
+    clearTimeout(this.#pauseTimer);
+    if (this.#isTooLong() || !this.lang) return;
+    const text = this.#typed;
+    this.#cancelDraftUnless(text);
+    if (!text || text === this.#draft?.text) return;
+    this.#draft = { id: this.#client.partial({ text, lang: this.lang, id: this.#draft?.id }), text };
+  }
+
+  /**
+   * Cancel the draft, unless a text is a revision of it.
+   * @param {string} text
+   */
+  #cancelDraftUnless(text) {
+    const draft = this.#draft;
+    if (draft === undefined || (text && isRevision(draft.text, text))) return;
+    this.#draft = undefined;
+    this.#client.cancel(draft.id);
+  }
+
+  #clear() {
+    clearTimeout(this.#pauseTimer);
+    this.#text.value = "";
+    this.#showLength();
+  }
+
+  /** @param {Event} event */
+  #onSubmit(event) {
+    event.preventDefault();
+    if (this.#isTooLong() || !this.lang) return; // Enter submits anyway; the note says what is wrong
+    const text = this.#typed;
+    if (text) {
+      this.#cancelDraftUnless(text);
+      const id = this.#draft?.id;
+      this.#draft = undefined;
+      this.#client.final({ text, lang: this.lang, id });
+      this.#clear();
+    } else {
+      this.#setRemark("Type something first, or pick a sentence.");
+    }
+    this.focus();
+  }
+
+  /** @param {KeyboardEvent} event */
+  #onKey(event) {
+    // While an input method composes, Enter accepts a candidate and Escape dismisses it. In Safari that Enter comes
+    // after the composition has ended, with key code 229.
+    if (event.isComposing || event.keyCode === 229) return;
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      this.element.requestSubmit();
+    } else if (event.key === "Escape" && this.#text.value) {
+      event.stopPropagation();
+      this.#clear();
+      this.#onDraft();
+    }
+  }
+
+  // ---------------------------------------------------------------- sample sentences
+
+  #showSentences() {
+    const { lang } = this;
+    const chips = sampleSentences(lang).map((sentence) => {
+      const chip = element("button", "chip", sentence);
+      chip.type = "button";
+      chip.disabled = !this.enabled;
+      chip.addEventListener("click", () => this.#saySample(sentence, lang));
+      return chip;
+    });
+    this.#sentences.replaceChildren(...chips);
+    this.#sentences.dir = textDirection(lang);
+    this.#sentences.scrollLeft = 0;
+    this.#sentences.hidden = this.#sentencesLabel.hidden = chips.length === 0;
+  }
+
+  /**
+   * Say a sample sentence word by word.
+   * @param {string} sentence
+   * @param {string} lang
+   */
+  #saySample(sentence, lang) {
+    this.#setRemark("");
+    /** @type {string | undefined} */
+    let id;
+    const speech = new SimulatedSpeech(sentence, lang, {
+      onWords: (text) => {
+        id = this.#client.partial({ text, lang, id });
+        this.#speeches.set(id, speech);
+      },
+      onEnd: () => {
+        this.#speeches.delete(this.#client.final({ text: sentence, lang, id }));
+      },
+    });
+    speech.start();
+  }
+
+  // ---------------------------------------------------------------- microphone, and events of the client
+
+  /**
+   * @param {Hearing} hearing
+   * @param {string} problem
+   */
+  #onHearing(hearing, problem) {
+    this.#hearing = hearing;
+    this.#mic.ariaPressed = String(hearing !== "off");
+    const isFirstUse = hearing === "listening" && loadPreference("microphone") === null;
+    if (isFirstUse) savePreference("microphone", "told");
+    this.#setRemark(isFirstUse ? PRIVACY : problem, problem !== "");
+  }
+
+  /** @param {import("../../client/events.js").ClientEvent} event */
+  #onEvent(event) {
+    if (event.type !== "utterance.refused") return;
+    this.#speeches.get(event.id)?.stop();
+    this.#speeches.delete(event.id);
+    // A refused draft needs no message: its text is still in the field.
+    if (event.id === this.#draft?.id) this.#draft = undefined;
+    else if (event.code !== "cancelled") this.#onProblem(event.message);
+  }
+}

@@ -1,0 +1,82 @@
+// Asks the gateway at intervals whether its engine can translate. Knows `/readyz`; must not know the page.
+
+/**
+ * @typedef {object} Readiness
+ * @property {"ready" | "starting" | "failed" | "draining" | "unreachable"} status
+ * @property {string} reason One sentence for people; empty when ready.
+ */
+
+// The interval while the engine is not ready. It grows, because browsers log every 503 to the console.
+const WAITING_MIN_MS = 1_000;
+const WAITING_MAX_MS = 3_000;
+// The interval afterwards, to notice an engine that dies.
+const READY_MS = 10_000;
+const TIMEOUT_MS = 5_000;
+
+/**
+ * @param {string} url
+ * @returns {Promise<Readiness>}
+ */
+async function ask(url) {
+  let response;
+  try {
+    response = await fetch(url, { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
+  } catch {
+    return { status: "unreachable", reason: "The gateway does not answer." };
+  }
+  if (response.ok) return { status: "ready", reason: "" };
+  /** @type {{status?: unknown, reason?: unknown} | null} */
+  let body = null;
+  try {
+    body = await response.json();
+  } catch {
+    // A proxy's error page instead of the gateway's answer.
+  }
+  const reason = typeof body?.reason === "string" ? body.reason : "";
+  switch (body?.status) {
+    case "starting":
+    case "failed":
+    case "draining":
+      return { status: body.status, reason };
+    case "stopped":
+      return { status: "draining", reason };
+    default:
+      return { status: "unreachable", reason: reason || `The gateway's address answers with status ${response.status}.` };
+  }
+}
+
+export class ReadinessPoller {
+  #url;
+  #onAnswer;
+  /** @type {number | undefined} */
+  #timer;
+  #isAsking = false;
+  #waitMs = WAITING_MIN_MS;
+
+  /**
+   * @param {string} url
+   * @param {(readiness: Readiness) => void} onAnswer Called with every answer.
+   */
+  constructor(url, onAnswer) {
+    this.#url = url;
+    this.#onAnswer = onAnswer;
+  }
+
+  /** Ask now, and from then on at intervals. */
+  async check() {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    clearTimeout(this.#timer);
+    const readiness = await ask(this.#url);
+    this.#isAsking = false;
+    this.#timer = setTimeout(() => void this.check(), this.#nextIntervalMs(readiness.status === "ready"));
+    this.#onAnswer(readiness);
+  }
+
+  /** @param {boolean} ready */
+  #nextIntervalMs(ready) {
+    const intervalMs = ready ? READY_MS : this.#waitMs;
+    this.#waitMs = ready ? WAITING_MIN_MS : Math.min(this.#waitMs + WAITING_MIN_MS, WAITING_MAX_MS);
+    return intervalMs;
+  }
+}

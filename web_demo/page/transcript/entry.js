@@ -1,0 +1,96 @@
+// An entry of the transcript: one utterance with its translations, as plain data.
+
+/** @import {Timings} from "../../client/messages.js" */
+
+/**
+ * A translation into one language.
+ * @typedef {object} Cell
+ * @property {string} lang
+ * @property {"growing" | "final" | "failed"} state
+ * @property {string} committed While it grows: text that stays.
+ * @property {string} tentative While it grows: text that may change.
+ * @property {boolean} isVoid Whether the next delta replaces the text. Until then the old text stays visible.
+ * @property {string} text The final text.
+ * @property {string} reason Why it failed.
+ * @property {Timings | null} timings
+ * @property {number} tokens
+ * @property {boolean} truncated
+ */
+
+/**
+ * @typedef {object} Entry
+ * @property {string} key
+ * @property {string} participant
+ * @property {string} utterance
+ * @property {string} speaker
+ * @property {string} lang Empty before the first caption.
+ * @property {string} text Empty before the first caption.
+ * @property {number} rev Revision of `text`.
+ * @property {boolean} final Whether `text` will not change any more.
+ * @property {boolean} own
+ * @property {Date | null} at When it was first heard of; null if it was said before one joined.
+ * @property {string} reason Why nothing more will come for it, or empty.
+ * @property {boolean} unsent Own and final, but not accepted by the gateway. Its caption makes a new entry.
+ * @property {Map<string, Cell>} cells Translations, by language.
+ * @property {Set<string>} optional Languages that were not read when it was said. A translation may come, or not.
+ */
+
+/**
+ * Whether the utterance is complete. Its translations are never final before.
+ * @param {Entry} entry
+ */
+export function isSaid(entry) {
+  return entry.final || entry.reason !== "" || [...entry.cells.values()].some((cell) => cell.state !== "growing");
+}
+
+/**
+ * Whether nothing more is expected.
+ * @param {Entry} entry
+ */
+export function isSettled(entry) {
+  if (entry.unsent) return entry.reason !== "";
+  return isSaid(entry) && [...entry.cells.values()].every((cell) => cell.state !== "growing");
+}
+
+/**
+ * The speaker's name for the reader.
+ * @param {Entry} entry
+ */
+export function speakerName({ own, speaker }) {
+  return own ? "You" : speaker || "Guest";
+}
+
+/**
+ * @param {string} participant
+ * @param {string} utterance
+ */
+export function keyOf(participant, utterance) {
+  return `${participant}/${utterance}`;
+}
+
+/**
+ * The key of an entry that the gateway has not accepted. A participant's id is never empty.
+ * @param {string} utterance
+ */
+export function unsentKey(utterance) {
+  return keyOf("", utterance);
+}
+
+/**
+ * The entry's translation into a language, made if it is missing.
+ * @param {Entry} entry
+ * @param {string} lang
+ * @returns {Cell}
+ */
+export function cellOf({ cells, optional }, lang) {
+  optional.delete(lang);
+  let cell = cells.get(lang);
+  if (cell === undefined) {
+    cell = {
+      ...{ lang, committed: "", tentative: "", isVoid: false, state: "growing", text: "", reason: "" },
+      ...{ timings: null, tokens: 0, truncated: false },
+    };
+    cells.set(lang, cell);
+  }
+  return cell;
+}

@@ -1,0 +1,370 @@
+// The transcript as data: utterances and translations, built from the events of a client, which may come in any order
+// and repeatedly. Must not know the page.
+
+import { evictOldest } from "../../client/evict_oldest.js";
+import { cellOf, isSaid, isSettled, keyOf, unsentKey } from "./entry.js";
+
+/** @typedef {import("../../client/events.js").ClientEvent} ClientEvent */
+/** @typedef {import("../../client/messages.js").Caption} Caption */
+/** @typedef {import("../../client/messages.js").TranslationDelta} TranslationDelta */
+/** @typedef {import("../../client/messages.js").TranslationFailed} TranslationFailed */
+/** @typedef {import("../../client/messages.js").TranslationFinal} TranslationFinal */
+
+/** @typedef {import("./entry.js").Cell} Cell */
+/** @typedef {import("./entry.js").Entry} Entry */
+
+/**
+ * @typedef {object} Change
+ * @property {Entry} entry
+ * @property {string} lang Of the translation that changed.
+ * @property {"new" | "original" | "translation" | "gone"} what
+ */
+
+const MAX_ENTRIES = 500;
+// How many cancelled drafts are remembered until the gateway confirms that they are cancelled.
+const MAX_CANCELLED = 100;
+const GATEWAY_RESTARTED = "Interrupted: the gateway was restarted.";
+const CONNECTION_LOST = "Interrupted: the connection was lost for too long.";
+
+export class Transcript {
+  /** @type {Map<string, Entry>} */
+  #entries = new Map();
+  /** @type {Set<(change: Change) => void>} */
+  #listeners = new Set();
+  /** All ids that this client had. A session that is not recovered gets a new one. @type {Set<string>} */
+  #own = new Set();
+  /** The current one. */
+  #self = "";
+  #epoch = "";
+  /** True between `session.started` and the `pong` that comes after everything that was missed. */
+  #catchingUp = false;
+  /** Unfinished entries of others that were not heard of since the connection came back. @type {Set<Entry>} */
+  #unconfirmed = new Set();
+  /** Entry that was complete when a new session began → why its missing translations may not come. @type {Map<Entry, string>} */
+  #interrupted = new Map();
+  /** Own drafts that were cancelled: what still comes for them is late. @type {Map<string, true>} */
+  #cancelled = new Map();
+  /** The languages that are read. @type {Set<string>} */
+  #reads = new Set();
+  /** Those of them that the gateway has not confirmed yet. @type {Set<string>} */
+  #unconfirmedReads = new Set();
+  /** Those of them for which utterances before the next `pong` need no translation. @type {Set<string>} */
+  #optionalUntilPong = new Set();
+
+  /** In the order in which they were first heard of. @returns {ReadonlyMap<string, Entry>} */
+  get entries() {
+    return this.#entries;
+  }
+
+  /**
+   * @param {(change: Change) => void} listener
+   * @returns {() => void} Removes the listener.
+   */
+  listen(listener) {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /**
+   * Set the languages that are read from now on. Earlier utterances need no translation into new ones.
+   * @param {readonly string[]} langs
+   */
+  read(langs) {
+    const added = langs.filter((lang) => !this.#reads.has(lang));
+    this.#reads = new Set(langs);
+    this.#unconfirmedReads = new Set([...this.#unconfirmedReads, ...added].filter((lang) => this.#reads.has(lang)));
+    this.#makeOptional(added);
+  }
+
+  /** @param {ClientEvent} event */
+  onEvent(event) {
+    switch (event.type) {
+      case "session.started":
+        return this.#onStarted(event);
+      case "pong":
+        return this.#caughtUp();
+      case "session.updated": {
+        // If text that is left out from now on is asked for again later, it starts again.
+        this.#void((lang) => event.stability === "final" || !event.reads.includes(lang));
+        const inForce = event.reads.filter((lang) => this.#unconfirmedReads.delete(lang));
+        return this.#makeOptional(inForce);
+      }
+      case "utterance.queued":
+        return this.#onQueued(event);
+      case "caption":
+        return this.#onCaption(event);
+      case "translation.delta":
+        return this.#onDelta(event);
+      case "translation.final":
+        return this.#onFinal(event);
+      case "translation.failed":
+        return this.#onFailed(event);
+      case "participant.left":
+        return this.#onLeft(event.participant);
+      case "utterance.cancelled":
+        this.#cancelled.delete(keyOf(event.participant, event.utterance));
+        return this.#onCancelled(keyOf(event.participant, event.utterance));
+      case "utterance.refused":
+        return this.#onRefused(event.id, event.code, event.message);
+    }
+  }
+
+  /** @param {import("../../client/messages.js").SessionStarted} started */
+  #onStarted({ participant, epoch, recovered }) {
+    // A new session, and the old one had not caught up.
+    if (this.#catchingUp && recovered !== true) this.#caughtUp();
+    const entries = [...this.#entries.values()];
+    this.#unconfirmed = new Set(entries.filter((entry) => !entry.own && !isSaid(entry)));
+    if (recovered === true) {
+      for (const lang of this.#unconfirmedReads) this.#optionalUntilPong.add(lang);
+    } else {
+      const reason = epoch === this.#epoch ? CONNECTION_LOST : GATEWAY_RESTARTED;
+      for (const entry of entries) if (isSaid(entry) && !entry.unsent) this.#interrupted.set(entry, reason);
+      this.#optionalUntilPong = new Set(this.#reads);
+      this.#cancelled.clear();
+    }
+    this.#unconfirmedReads.clear();
+    this.#own.add(participant);
+    this.#self = participant;
+    this.#epoch = epoch;
+    this.#catchingUp = true;
+    this.#void(() => true);
+  }
+
+  #caughtUp() {
+    this.#catchingUp = false;
+    // Unfinished utterances that were not heard of again were cancelled during the lost connection.
+    for (const entry of this.#unconfirmed) this.#onCancelled(entry.key);
+    this.#unconfirmed.clear();
+    for (const [entry, reason] of this.#interrupted) this.#interrupt(entry, reason);
+    this.#interrupted.clear();
+    this.#makeOptional([...this.#optionalUntilPong]);
+    this.#optionalUntilPong.clear();
+  }
+
+  /**
+   * A new session began: translations that were expected and not heard of since will not come.
+   * @param {Entry} entry
+   * @param {string} reason
+   */
+  #interrupt(entry, reason) {
+    const { lang: spoken, cells, optional } = entry;
+    const expected = entry.reason ? [] : [...this.#reads].filter((lang) => lang !== spoken && !optional.has(lang));
+    for (const lang of new Set([...cells.keys(), ...expected])) {
+      const heardOf = cells.get(lang)?.isVoid === false;
+      if (!heardOf) this.#fail(entry, cellOf(entry, lang), reason);
+    }
+  }
+
+  /**
+   * Utterances until now need no translation into these languages. Void text in them is removed.
+   * @param {readonly string[]} langs
+   */
+  #makeOptional(langs) {
+    if (langs.length === 0) return;
+    for (const entry of this.#entries.values()) {
+      if (!isSaid(entry)) continue;
+      for (const lang of langs) {
+        const cell = entry.cells.get(lang);
+        if (entry.optional.has(lang) || (cell !== undefined && !(cell.isVoid && cell.state === "growing"))) continue;
+        entry.cells.delete(lang);
+        entry.optional.add(lang);
+        this.#emit(entry, "translation", lang);
+      }
+    }
+  }
+
+  /** Unfinished translations into some languages will start again. @param {(lang: string) => boolean} applies */
+  #void(applies) {
+    for (const { cells } of this.#entries.values()) {
+      for (const cell of cells.values()) cell.isVoid ||= cell.state === "growing" && applies(cell.lang);
+    }
+  }
+
+  /** @param {Caption} caption */
+  #onCaption(caption) {
+    if (caption.final) this.#published(caption);
+    else if (this.#isLate(caption)) return;
+    const entry = this.#entryOf(caption);
+    if (entry.final || (!caption.final && caption.rev <= entry.rev)) return;
+    const { rev, lang, text, final } = caption;
+    Object.assign(entry, { rev, lang, text, final });
+    this.#emit(entry, "original");
+  }
+
+  /** @param {TranslationDelta} delta */
+  #onDelta(delta) {
+    if (this.#isLate(delta)) return;
+    const entry = this.#entryOf(delta);
+    const cell = cellOf(entry, delta.lang);
+    if (cell.state !== "growing") return;
+    cell.committed = (cell.isVoid ? "" : cell.committed) + delta.committed;
+    cell.tentative = delta.tentative ?? "";
+    cell.isVoid = false;
+    this.#emit(entry, "translation", delta.lang);
+  }
+
+  /** @param {TranslationFinal} translation */
+  #onFinal(translation) {
+    this.#published(translation);
+    const entry = this.#entryOf(translation);
+    const cell = cellOf(entry, translation.lang);
+    if (cell.state === "final") return;
+    const { text, timings, tokens, truncated } = translation;
+    Object.assign(cell, { state: "final", text, timings, tokens, truncated, reason: "", committed: "", tentative: "" });
+    this.#emit(entry, "translation", cell.lang);
+  }
+
+  /** @param {TranslationFailed} failure */
+  #onFailed(failure) {
+    this.#published(failure);
+    const entry = this.#entryOf(failure);
+    this.#fail(entry, cellOf(entry, failure.lang), failure.message);
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {Cell} cell
+   * @param {string} reason
+   */
+  #fail(entry, cell, reason) {
+    if (cell.state !== "growing") return;
+    Object.assign(cell, { state: "failed", reason, tentative: "" });
+    this.#emit(entry, "translation", cell.lang);
+  }
+
+  /**
+   * What a participant was saying when they left will not be finished.
+   * @param {string} participant
+   */
+  #onLeft(participant) {
+    for (const entry of this.#entries.values()) {
+      if (entry.participant === participant && !isSaid(entry)) this.#remove(entry);
+    }
+  }
+
+  /** @param {string} key Of an utterance that its speaker cancelled. */
+  #onCancelled(key) {
+    const entry = this.#entries.get(key);
+    if (entry !== undefined && !isSaid(entry)) this.#remove(entry);
+  }
+
+  /**
+   * Whether a message is about an own draft that has ended for this client, but not yet for the gateway.
+   * @param {{participant: string, utterance: string}} message
+   */
+  #isLate({ participant, utterance }) {
+    if (!this.#own.has(participant)) return false;
+    return this.#entries.has(unsentKey(utterance)) || this.#cancelled.has(keyOf(participant, utterance));
+  }
+
+  /**
+   * The gateway has accepted an own utterance.
+   * @param {{participant: string, utterance: string}} message
+   */
+  #published({ participant, utterance }) {
+    if (!this.#own.has(participant)) return;
+    this.#cancelled.delete(keyOf(participant, utterance));
+    const unsent = this.#entries.get(unsentKey(utterance));
+    if (unsent !== undefined) this.#remove(unsent);
+  }
+
+  /** @param {{id: string, lang: string, text: string}} said */
+  #onQueued({ id, lang, text }) {
+    const begun = this.#ownEntries(id);
+    if (begun.some((entry) => !entry.unsent && isSaid(entry))) return;
+    for (const entry of begun) this.#remove(entry);
+    const entry = this.#begin(unsentKey(id), this.#self, id);
+    Object.assign(entry, { lang, text, final: true, own: true, unsent: true, at: new Date() });
+    this.#add(entry);
+  }
+
+  /** @param {string} id */
+  #ownEntries(id) {
+    const keys = [unsentKey(id), ...[...this.#own].map((participant) => keyOf(participant, id))];
+    return keys.flatMap((key) => this.#entries.get(key) ?? []);
+  }
+
+  /**
+   * @param {string} id
+   * @param {string} code
+   * @param {string} message
+   */
+  #onRefused(id, code, message) {
+    if (code === "cancelled") {
+      this.#cancelled.set(keyOf(this.#self, id), true);
+      evictOldest(this.#cancelled, MAX_CANCELLED);
+    }
+    for (const entry of this.#ownEntries(id)) {
+      if (code === "cancelled" && (entry.unsent || !isSaid(entry))) {
+        this.#remove(entry);
+        continue;
+      }
+      entry.reason = message;
+      for (const cell of entry.cells.values()) this.#fail(entry, cell, "");
+      this.#emit(entry, "original");
+    }
+  }
+
+  /**
+   * @param {{participant: string, utterance: string, speaker?: string}} message Deltas have no speaker.
+   * @returns {Entry}
+   */
+  #entryOf({ participant, utterance, speaker = "" }) {
+    const key = keyOf(participant, utterance);
+    const known = this.#entries.get(key);
+    if (known !== undefined) {
+      this.#unconfirmed.delete(known);
+      known.speaker ||= speaker;
+      return known;
+    }
+    const entry = this.#begin(key, participant, utterance);
+    entry.speaker = speaker;
+    return this.#add(entry);
+  }
+
+  /**
+   * @param {string} key
+   * @param {string} participant
+   * @param {string} utterance
+   * @returns {Entry}
+   */
+  #begin(key, participant, utterance) {
+    const own = this.#own.has(participant);
+    const at = this.#catchingUp ? null : new Date();
+    return {
+      ...{ key, participant, utterance, speaker: "", own, at, lang: "", text: "", rev: 0, final: false },
+      ...{ reason: "", unsent: false, cells: new Map(), optional: new Set() },
+    };
+  }
+
+  /** @param {Entry} entry */
+  #add(entry) {
+    this.#entries.set(entry.key, entry);
+    this.#emit(entry, "new");
+    if (this.#entries.size > MAX_ENTRIES) this.#removeOldest();
+    return entry;
+  }
+
+  #removeOldest() {
+    const entries = [...this.#entries.values()].slice(0, -1);
+    const oldest = entries.find(isSettled) ?? entries[0];
+    if (oldest !== undefined) this.#remove(oldest);
+  }
+
+  /** @param {Entry} entry */
+  #remove(entry) {
+    this.#entries.delete(entry.key);
+    this.#unconfirmed.delete(entry);
+    this.#interrupted.delete(entry);
+    this.#emit(entry, "gone");
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {Change["what"]} what
+   */
+  #emit(entry, what, lang = "") {
+    for (const listener of [...this.#listeners]) listener({ entry, lang, what });
+  }
+}

@@ -1,0 +1,108 @@
+// Downloads the transcript as a file. Knows the gateway's addresses of transcripts; must not know the connection.
+
+import { button, element } from "../ui/dom.js";
+import { dropdown, labelled, setOptions } from "../ui/form_controls.js";
+
+/** @typedef {import("../ui/languages.js").Language} Language */
+
+const FORMATS = /** @type {const} */ ([
+  ["txt", "Text (.txt)"],
+  ["srt", "Subtitles (.srt)"],
+  ["vtt", "Web subtitles (.vtt)"],
+  ["json", "Data (.json)"],
+]);
+const SIDE_BY_SIDE = ",";
+// How long the browser has time to start saving the file.
+const SAVING_MS = 60_000;
+
+export class TranscriptDownload {
+  element = element("div", "panel");
+  #options;
+  #format = dropdown("download-format", FORMATS);
+  #lang = dropdown("download-lang");
+  #result = element("p", "hint");
+  #isBusy = false;
+
+  /**
+   * @param {object} options
+   * @param {() => string} options.meeting Its id; empty if there is none yet.
+   * @param {() => readonly Language[]} options.languages
+   * @param {(tag: string) => string} options.nameOf
+   * @param {() => readonly string[]} options.reads
+   * @param {(problem: string) => void} options.onProblem
+   */
+  constructor(options) {
+    this.#options = options;
+    this.#result.role = "status";
+    const choices = element("div", "panel-choices");
+    choices.append(labelled("Format", this.#format), labelled("Language", this.#lang));
+    this.element.append(
+      element("h2", "panel-heading", "Download the transcript"),
+      choices,
+      button("secondary", "Download", "download", () => void this.#download()),
+      this.#result,
+      element("p", "hint", "The gateway keeps what was said for 4 hours, unless it was set otherwise."),
+    );
+    // The languages that are read may change. Bring the options up to date before one can be chosen.
+    for (const event of ["pointerenter", "focusin", "change"]) this.element.addEventListener(event, () => this.#updateOptions());
+    this.#updateOptions();
+  }
+
+  #updateOptions() {
+    const { languages, nameOf, reads } = this.#options;
+    const tags = new Set([...reads(), ...languages().map(({ tag }) => tag)]);
+    setOptions(this.#lang, [
+      ["", this.#format.value === "json" ? "Every language" : "As spoken"],
+      ...(reads().length > 1 ? [/** @type {const} */ ([SIDE_BY_SIDE, "All I read, side by side"])] : []),
+      ...[...tags].map((tag) => /** @type {const} */ ([tag, nameOf(tag)])),
+    ]);
+  }
+
+  async #download() {
+    const { onProblem } = this.#options;
+    const meeting = this.#options.meeting();
+    if (this.#isBusy) return;
+    if (!meeting) return onProblem("There is no meeting yet.");
+    this.#isBusy = true;
+    this.#result.textContent = "";
+    const format = this.#format.value;
+    const lang = this.#lang.value === SIDE_BY_SIDE ? this.#options.reads().join() : this.#lang.value;
+    const url = new URL(`v1/meetings/${encodeURIComponent(meeting)}/transcript.${format}`, document.baseURI);
+    if (lang) url.searchParams.set("lang", lang);
+    try {
+      const response = await fetch(url, { cache: "no-store" });
+      if (!response.ok) return onProblem(await problem(response));
+      const said = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "");
+      const name = said?.[1] ?? `${meeting}.${format}`;
+      save(await response.blob(), name);
+      this.#result.textContent = `Saved as ${name}`;
+    } catch {
+      onProblem("The gateway does not answer.");
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+}
+
+/** @param {Response} response */
+async function problem(response) {
+  try {
+    const { detail } = await response.json();
+    if (typeof detail === "string") return detail;
+  } catch {
+    // A proxy's error page.
+  }
+  return `The gateway answers with status ${response.status}.`;
+}
+
+/**
+ * @param {Blob} content
+ * @param {string} name
+ */
+function save(content, name) {
+  const link = element("a", "");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), SAVING_MS);
+}

@@ -1,0 +1,231 @@
+// One utterance in the transcript: its speaker, the original and its translations, a cell each. Must not know the other
+// rows. What people said and models wrote is only ever set as text.
+
+import { button, element, setIfChanged } from "../ui/dom.js";
+import { textDirection } from "../ui/languages.js";
+import { isSaid, speakerName } from "./entry.js";
+
+/** @typedef {import("./entry.js").Cell} Cell */
+/** @typedef {import("./entry.js").Entry} Entry */
+/** @typedef {import("../../client/messages.js").Stability} Stability */
+/** @typedef {{columns: readonly string[], originals: boolean, stability: Stability}} Shown */
+
+/** The column of originals, in any language. */
+export const AS_SPOKEN = "";
+
+/** @param {number} ms */
+function duration(ms) {
+  return ms < 10_000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
+
+/** The text in one column. */
+class TextCell {
+  #label = element("span", "cell-label");
+  #text = element("p", "cell-text");
+  #words = document.createTextNode("");
+  #tail = element("span", "tentative");
+  #note = element("p", "cell-note");
+
+  /** @param {string} column */
+  constructor(column) {
+    this.element = element("div", "cell");
+    this.#text.dataset.testid = column === AS_SPOKEN ? "original" : `cell-${column}`;
+    this.#tail.dataset.testid = `tentative-${column}`;
+    this.#text.append(this.#words, this.#tail);
+    this.element.append(this.#label, this.#text);
+  }
+
+  /** @param {string} label Visible where cells are stacked; a screen reader always reads it. */
+  set label(label) {
+    setIfChanged(this.#label, "textContent", label);
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {Stability} stability
+   */
+  showOriginal({ text, lang, final }, stability) {
+    const words = final || stability !== "final" ? text : "";
+    this.#write(lang, "auto", words, "", final ? "final" : "growing");
+    this.#remark("");
+  }
+
+  /**
+   * @param {string} lang
+   * @param {Cell | undefined} cell
+   * @param {Stability} stability
+   * @param {boolean} isExpected Whether a translation will come.
+   */
+  showTranslation(lang, cell, stability, isExpected) {
+    const dir = textDirection(lang);
+    if (cell?.state === "final") {
+      this.#write(lang, dir, cell.text, "", "final");
+      this.#showTimings(cell);
+      return this.#remark(cell.truncated ? "Cut short: the translation is longer than the output limit." : "", " mild");
+    }
+    const words = stability === "final" ? "" : (cell?.committed ?? "");
+    const tentative = stability === "live" ? (cell?.tentative ?? "") : "";
+    this.#write(lang, dir, words, tentative, cell?.state ?? (isExpected ? "growing" : "none"));
+    this.#remark(cell?.reason);
+  }
+
+  /**
+   * @param {string} lang
+   * @param {string} dir
+   * @param {string} words
+   * @param {string} tentative
+   * @param {"growing" | "final" | "failed" | "none"} state
+   */
+  #write(lang, dir, words, tentative, state) {
+    setIfChanged(this.#text, "lang", lang);
+    setIfChanged(this.#text, "dir", dir);
+    const tail = tentative.trimStart();
+    // The space before tentative text is not marked as tentative.
+    setIfChanged(this.#words, "data", words + tentative.slice(0, tentative.length - tail.length));
+    setIfChanged(this.#tail, "textContent", tail);
+    setIfChanged(this.#text.dataset, "state", state === "growing" && !words && !tail ? "waiting" : state);
+  }
+
+  /** @param {Cell} cell */
+  #showTimings({ timings, tokens }) {
+    if (timings === null) return;
+    const { first_token_ms: first, total_ms: total } = timings;
+    const facts = `First token ${duration(first)}, total ${duration(total)}`;
+    Object.assign(this.#text.dataset, { firstTokenMs: first, totalMs: total, timings: facts });
+    this.#text.title = `${facts}, ${tokens} tokens`;
+  }
+
+  #remark(words = "", kind = "") {
+    setIfChanged(this.#note, "textContent", words);
+    setIfChanged(this.#note, "className", `cell-note${kind}`);
+    if (!words) this.#note.remove();
+    else if (!this.#note.isConnected) this.element.append(this.#note);
+  }
+}
+
+export class UtteranceRow {
+  entry;
+  #nameOf;
+  #name = element("bdi", ""); // a right-to-left name must not change the direction around it
+  #lang = element("span", "");
+  #cancel;
+  #grid = element("div", "cells");
+  #note = element("p", "");
+  /** @type {Shown} */
+  #shown = { columns: [], originals: false, stability: "live" };
+  /** Column → cell, in the order of the columns. @type {Map<string, TextCell>} */
+  #cells = new Map();
+
+  /**
+   * @param {Entry} entry
+   * @param {object} options
+   * @param {number} options.colour Which of the speakers' colours.
+   * @param {(tag: string) => string} options.nameOf
+   * @param {(entry: Entry) => void} options.onCancel
+   */
+  constructor(entry, { colour, nameOf, onCancel }) {
+    this.entry = entry;
+    this.#nameOf = nameOf;
+    this.element = element("li", entry.own ? "utterance own" : "utterance");
+    Object.assign(this.element.dataset, { testid: "utterance", key: entry.key });
+    this.element.style.setProperty("--voice", `var(--voice-${colour})`);
+    const head = element("div", "row-head");
+    const name = element("span", "voice-name");
+    name.append(this.#name);
+    head.append(name, this.#lang);
+    if (entry.at !== null) {
+      const time = element("time", "", entry.at.toLocaleTimeString([], { timeStyle: "short" }));
+      time.dateTime = entry.at.toISOString();
+      head.append(time);
+    }
+    this.#cancel = button("quiet row-cancel", "Cancel", "cancel", () => {
+      this.#cancel.ariaDisabled = "true"; // not `disabled`: a disabled button loses the focus
+      onCancel(entry);
+    });
+    this.#cancel.ariaLabel = "Cancel this translation";
+    if (entry.own) head.append(this.#cancel);
+    this.element.append(head, this.#grid);
+  }
+
+  /** Hide the name if the row above has the same speaker. @param {Entry | undefined} above */
+  follow(above) {
+    const { participant, own } = this.entry;
+    this.element.classList.toggle("follows", !own && above?.participant === participant);
+  }
+
+  /** @param {Shown} shown */
+  show(shown) {
+    this.#shown = shown;
+    const columns = this.#columns(shown);
+    const before = this.#cells;
+    if (before.size !== columns.length || [...before.keys()].join() !== columns.join()) {
+      this.#cells = new Map(columns.map((column) => [column, before.get(column) ?? new TextCell(column)]));
+      this.#grid.replaceChildren(...[...this.#cells.values()].map((cell) => cell.element));
+    }
+    this.render(this.#cells.keys());
+  }
+
+  /**
+   * @param {Shown} shown
+   * @returns {readonly string[]}
+   */
+  #columns({ columns, originals }) {
+    if (originals) return [AS_SPOKEN, ...columns];
+    // An unsent utterance has no translations: show the original.
+    return this.entry.unsent && !columns.includes(this.entry.lang) ? [AS_SPOKEN] : columns;
+  }
+
+  /** @param {Iterable<string>} columns Those that changed. The original can be in any column. */
+  render(columns) {
+    const langs = new Set(columns);
+    for (const column of langs.has(AS_SPOKEN) ? this.#cells.keys() : langs) this.#renderCell(column);
+    const { lang, unsent, reason } = this.entry;
+    setIfChanged(this.#name, "textContent", speakerName(this.entry));
+    setIfChanged(this.#lang, "textContent", lang && this.#nameOf(lang));
+    this.#remark(reason || (unsent ? "Not sent yet" : ""));
+    const state = this.#state();
+    if (document.activeElement === this.#cancel && state !== "running") {
+      /** @type {HTMLElement | null} */ (this.element.closest("[tabindex]"))?.focus({ preventScroll: true });
+    }
+    setIfChanged(this.element.dataset, "state", state);
+  }
+
+  /** @param {string} words A remark on the whole utterance. */
+  #remark(words) {
+    setIfChanged(this.#note, "textContent", words);
+    setIfChanged(this.#note, "className", this.entry.reason ? "cell-note" : "cell-note quiet-note");
+    if (!words) this.#note.remove();
+    else if (!this.#note.isConnected) this.element.append(this.#note);
+  }
+
+  /** @param {string} column */
+  #renderCell(column) {
+    const cell = this.#cells.get(column);
+    if (cell === undefined) return;
+    const { lang, cells } = this.entry;
+    const { stability } = this.#shown;
+    const isOriginal = column === lang || column === AS_SPOKEN;
+    setIfChanged(cell.element, "className", isOriginal && column ? "cell spoken" : "cell");
+    cell.label = isOriginal ? `${lang && `${this.#nameOf(lang)}, `}as spoken` : this.#nameOf(column);
+    if (isOriginal) cell.showOriginal(this.entry, stability);
+    else cell.showTranslation(column, cells.get(column), stability, this.#isExpected(column));
+  }
+
+  /** @param {string} lang */
+  #isExpected(lang) {
+    const { unsent, reason, optional } = this.entry;
+    return !unsent && !reason && !optional.has(lang);
+  }
+
+  /** @returns {"speaking" | "running" | "settled" | "unsent"} */
+  #state() {
+    const { lang, cells, reason, unsent } = this.entry;
+    if (unsent && !reason) return "unsent";
+    if (!isSaid(this.entry)) return "speaking";
+    const isRunning = this.#shown.columns.some((tag) => {
+      const cell = cells.get(tag);
+      return tag !== lang && (cell === undefined ? this.#isExpected(tag) : cell.state === "growing");
+    });
+    return isRunning ? "running" : "settled";
+  }
+}
