@@ -9,8 +9,9 @@ import pytest
 
 from gateway.config import BUNDLED_MODEL
 from gateway.domain.errors import StartupError
+from gateway.engines.vllm import hardware, preflight
 from gateway.engines.vllm.arguments import VllmOptions
-from gateway.engines.vllm.engine import VllmEngine, hardware, preflight
+from gateway.engines.vllm.engine import VllmEngine
 
 
 def has_shared(monkeypatch: pytest.MonkeyPatch, free_mib: float) -> None:
