@@ -19,7 +19,6 @@ from typing import TextIO
 
 import uvicorn
 import uvloop
-from msgspec import structs
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -33,8 +32,9 @@ from gateway.domain.ports import Engine
 from gateway.domain.sessions import Handover
 from gateway.engines.host.proxy import HostedEngine, processed
 from gateway.engines.simulated import simulated_engines
-from gateway.engines.supervisor import Supervisor
-from gateway.engines.vllm.engine import VllmEngine, VllmOptions
+from gateway.engines.supervisor import RestartPolicy, Supervisor
+from gateway.engines.vllm.engine import VllmEngine
+from gateway.engines.vllm.options import VllmOptions
 from gateway.protocol.messages import error_message
 from gateway.runtime import log_to, settle_interpreter
 from gateway.server import api, page
@@ -70,13 +70,9 @@ class Gateway:
 
     def __init__(self, settings: Settings, build: Callable[[], Engine] | None = None) -> None:
         self.settings = settings
-        options = settings.engine
         self.engine = Supervisor(
             build or _engine_factory(settings),
-            stall_s=options.stall_s,
-            max_restarts=options.max_restarts,
-            backoff_s=options.restart_backoff_s,
-            backoff_max_s=options.restart_backoff_max_s,
+            config.part(RestartPolicy, settings.engine),
             on_change=self._engine_changed,
         )
         self.log = MemoryEventLog(
@@ -254,9 +250,8 @@ def _engine_factory(settings: Settings) -> Callable[[], Engine]:
 
 
 def engine_options(settings: Settings) -> VllmOptions:
-    """What vLLM's engine is given: settings of the same names."""
-    given = structs.asdict(settings) | structs.asdict(settings.engine)
-    return VllmOptions(**{name: given[name] for name in VllmOptions.__struct_fields__})
+    """What vLLM's engine is given."""
+    return config.part(VllmOptions, settings.engine, settings)
 
 
 def serve(config_file: Path | None, overrides: Mapping[str, object], *, traceback: bool = False) -> int:

@@ -17,7 +17,7 @@ import pytest
 from msgspec import structs
 
 from gateway.engines.vllm import hardware
-from gateway.engines.vllm.arguments import VllmOptions
+from gateway.engines.vllm.options import VllmOptions
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.child import Child

@@ -13,7 +13,7 @@ from gateway.domain.engine import EngineHealth, EngineState, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable, StartupError
 from gateway.engines import supervisor
 from gateway.engines.simulated import Rule, Script, SimulatedEngine, simulated_engines
-from gateway.engines.supervisor import Supervisor
+from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.translation.scheduler import Scheduler
 
 READY, RESTARTING, FAILED, STOPPED = (
@@ -69,14 +69,13 @@ class Workshop:
     async def supervised(
         self, *, stall_s: float = 60.0, max_restarts: int = 5, backoff_s: float = 0.0, backoff_max_s: float = 0.001
     ) -> AsyncIterator[Supervisor]:
-        engine = Supervisor(
-            self.build,
+        policy = RestartPolicy(
             stall_s=stall_s,
             max_restarts=max_restarts,
-            backoff_s=backoff_s,
-            backoff_max_s=backoff_max_s,
-            on_change=self.tell,
+            restart_backoff_s=backoff_s,
+            restart_backoff_max_s=backoff_max_s,
         )
+        engine = Supervisor(self.build, policy, on_change=self.tell)
         await engine.start()
         try:
             yield engine
@@ -405,13 +404,12 @@ async def test_it_stops_at_any_moment(stage: str) -> None:
     scripts = iter([FAST, Script(load_s=3_600)])
     workshop = Workshop(build=lambda: Slow(next(scripts)))
     wait_s = 3_600.0 if stage in {"back-off", "failed"} else 0.0
-    engine = Supervisor(
-        workshop.build,
-        backoff_s=wait_s * 10,
-        backoff_max_s=wait_s * 10,
+    policy = RestartPolicy(
+        restart_backoff_s=wait_s * 10,
+        restart_backoff_max_s=wait_s * 10,
         max_restarts=0 if stage == "failed" else 5,
-        on_change=workshop.tell,
     )
+    engine = Supervisor(workshop.build, policy, on_change=workshop.tell)
     await engine.start()
     if stage != "ready":
         workshop.engines[0].fail("killed")

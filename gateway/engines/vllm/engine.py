@@ -40,10 +40,11 @@ from gateway.engines.prompting import families
 from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
 from gateway.engines.prompting.verification import Beginning, Probe, find_beginning
 from gateway.engines.vllm import hardware, preflight
-from gateway.engines.vllm.arguments import VllmOptions, engine_arguments, engine_environment
+from gateway.engines.vllm.arguments import engine_arguments, engine_environment
 from gateway.engines.vllm.load import EngineLoad, load_logger
+from gateway.engines.vllm.options import VllmOptions
 
-__all__ = ["RawEngine", "VllmEngine", "VllmOptions"]
+__all__ = ["RawEngine", "VllmEngine"]
 
 _log = logging.getLogger(__name__)
 
