@@ -39,7 +39,6 @@ from gateway.domain.errors import (
 )
 from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
-from gateway.protocol.checks import SessionRules, Terms
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     ClientMessage,
@@ -57,6 +56,7 @@ from gateway.protocol.messages import (
     error_message,
 )
 from gateway.protocol.rate_limit import TokenBucket
+from gateway.sessions.rules import SessionRules, Terms
 
 __all__ = [
     "Accept",
