@@ -35,7 +35,7 @@ from gateway.engines.simulated import simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
-from gateway.protocol.messages import error_message
+from gateway.protocol.from_domain import error_message
 from gateway.runtime import log_to, settle_interpreter
 from gateway.server import api, page
 from gateway.server.uvicorn_server import DrainingServer, listen

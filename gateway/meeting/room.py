@@ -25,6 +25,7 @@ from gateway.meeting.history import Recent, RecentUtterances
 from gateway.meeting.live_utterances import LiveTranslation, LiveUtterance, LiveUtterances
 from gateway.meeting.members import Member, Members
 from gateway.meeting.payload import Payload
+from gateway.protocol.from_domain import publication_message
 from gateway.protocol.messages import (
     Participant,
     ParticipantJoined,
@@ -33,7 +34,6 @@ from gateway.protocol.messages import (
     ServerMessage,
     TranslationDelta,
     UtteranceCancelled,
-    publication_message,
 )
 from gateway.translation.scheduler import Ticket
 

@@ -33,6 +33,7 @@ from gateway.domain.ports import Engine
 from gateway.meeting.members import Member
 from gateway.meeting.outbox import Outbox
 from gateway.protocol.codec import Codec, negotiate
+from gateway.protocol.from_domain import error_message
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     ClientMessage,
@@ -41,7 +42,6 @@ from gateway.protocol.messages import (
     SessionDraining,
     SessionStarted,
     UtteranceAccepted,
-    error_message,
 )
 from gateway.sessions.machine import (
     Accept,

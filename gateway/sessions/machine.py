@@ -39,6 +39,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
+from gateway.protocol.from_domain import error_message
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     ClientMessage,
@@ -53,7 +54,6 @@ from gateway.protocol.messages import (
     UtteranceCancel,
     UtteranceFinal,
     UtterancePartial,
-    error_message,
 )
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.sessions.rules import SessionRules, Terms
