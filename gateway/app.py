@@ -35,6 +35,7 @@ from gateway.engines.simulated import simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
+from gateway.metrics import DEFAULT_ENGINE
 from gateway.protocol.from_domain import error_message
 from gateway.runtime import log_to, settle_interpreter
 from gateway.server import api, page
@@ -119,9 +120,9 @@ class Gateway:
             metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
         metrics.TRANSLATIONS_WAITING.set_function(lambda: self.scheduler.waiting)
         metrics.TRANSLATIONS_RUNNING.set_function(lambda: self.scheduler.running)
-        metrics.ENGINE_RUNNING.set_function(lambda: self.engine.capacity().running)
-        metrics.ENGINE_WAITING.set_function(lambda: self.engine.capacity().waiting)
-        metrics.ENGINE_READY.set(False)
+        metrics.ENGINE_RUNNING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().running)
+        metrics.ENGINE_WAITING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().waiting)
+        metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(False)
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
@@ -146,7 +147,7 @@ class Gateway:
             await self.engine.stop()
 
     def _engine_changed(self, health: EngineHealth) -> None:
-        metrics.ENGINE_READY.set(health.state is EngineState.READY)
+        metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(health.state is EngineState.READY)
         self.scheduler.engine_changed()
         if health.state is EngineState.READY:
             self._taken_over()

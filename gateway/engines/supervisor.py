@@ -61,7 +61,7 @@ class RestartPolicy(Struct, frozen=True, kw_only=True):
 class Supervisor:
     """Engine port over engines that come and go.
 
-    build: makes an engine that is not started.
+    build: makes an engine that is not started. name: what the engine is called in metrics.
     on_change: is told each new state, once. What `health` says of a restart is meant for everybody, so it has no
     details; these are logged.
     """
@@ -71,11 +71,16 @@ class Supervisor:
         build: Callable[[], Engine],
         policy: RestartPolicy | None = None,
         *,
+        name: str = metrics.DEFAULT_ENGINE,
         on_change: Callable[[EngineHealth], None] = lambda _: None,
     ) -> None:
         self.on_change = on_change
         self._build = build
         self._policy = policy or RestartPolicy()
+        # An alert on growth needs each series before the first one.
+        self._restarts = {what: metrics.ENGINE_RESTARTS.labels(name, what) for what in ("crash", "stall")}
+        self._start_failures = metrics.ENGINE_START_FAILURES.labels(name)
+        self._restart_s = metrics.ENGINE_RESTART_S.labels(name)
         self._engine: Engine | None = None
         self._health = EngineHealth(EngineState.STARTING, "starting")
         self._profile: EngineProfile | None = None
@@ -177,7 +182,7 @@ class Supervisor:
         if self._dead.is_set() or self._stopped:
             return
         self._dead.set()
-        metrics.ENGINE_RESTARTS.labels(what).inc()
+        self._restarts[what].inc()
         if time.monotonic() - self._ready_s >= STEADY_S:
             self._failures = 0
         said = "died" if what == "crash" else "hung"
@@ -207,7 +212,7 @@ class Supervisor:
                 async with asyncio.timeout(self._start_limit_s):
                     await engine.start()
             except Exception as error:
-                metrics.ENGINE_START_FAILURES.inc()
+                self._start_failures.inc()
                 _log.error("the engine could not be started again: %s", _reason(error))
                 await self._discard()
                 self._failed("The engine could not be started again so far; it is tried once more.")
@@ -215,7 +220,7 @@ class Supervisor:
                 break
         self._serve(engine)
         took_s = time.monotonic() - died_s
-        metrics.ENGINE_RESTART_S.observe(took_s)
+        self._restart_s.observe(took_s)
         _log.warning("the engine is ready again after %.1f s", took_s)
 
     def _pause_s(self) -> float:

@@ -132,7 +132,7 @@ async def test_a_first_start_that_fails_is_raised_and_not_tried_again() -> None:
 
 async def test_a_dead_engine_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
     workshop = Workshop(Script(token_s=60), FAST)
-    restarts = metrics.ENGINE_RESTARTS.labels("crash")._value.get()
+    restarts = metrics.ENGINE_RESTARTS.labels("default", "crash")._value.get()
     async with workshop.supervised() as engine:
         profile = engine.profile()
         running = [asyncio.create_task(generate(engine, f"text {n}")) for n in range(3)]
@@ -153,7 +153,7 @@ async def test_a_dead_engine_is_replaced(caplog: pytest.LogCaptureFixture) -> No
         await workshop.until(READY, RESTARTING, READY)
         assert await generate(engine, "again") == "[de] again"
         assert workshop.engines[0].health().state is STOPPED
-    assert metrics.ENGINE_RESTARTS.labels("crash")._value.get() == restarts + 1
+    assert metrics.ENGINE_RESTARTS.labels("default", "crash")._value.get() == restarts + 1
     assert len(workshop.engines) == 2
 
 
@@ -306,14 +306,14 @@ async def test_a_cancelled_reader_is_cancelled_also_when_the_engine_dies_just_th
 
 async def test_engines_that_do_not_start_are_tried_until_one_does(caplog: pytest.LogCaptureFixture) -> None:
     workshop = Workshop(FAST)
-    failures = metrics.ENGINE_START_FAILURES._value.get()
+    failures = metrics.ENGINE_START_FAILURES.labels("default")._value.get()
     async with workshop.supervised(max_restarts=3) as engine:
         workshop.broken = 2
         workshop.engines[0].fail("killed")
         await workshop.until(READY, RESTARTING, READY)
         assert caplog.text.count("The model is gone") == 2
         assert await generate(engine, "again") == "[de] again"
-    assert metrics.ENGINE_START_FAILURES._value.get() == failures + 2
+    assert metrics.ENGINE_START_FAILURES.labels("default")._value.get() == failures + 2
 
 
 async def test_too_many_failures_in_a_row_are_said_and_the_engine_is_tried_again_all_the_same() -> None:
