@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 __all__ = [
     "CONTENT_TYPE_LATEST",
+    "DEFAULT_ENGINE",
     "ENGINE_READY",
     "ENGINE_RESTARTS",
     "ENGINE_RESTART_S",
@@ -120,33 +121,42 @@ PROMPT_TOKENS_CACHED = Counter(
 )
 ERRORS = Counter("gateway_errors", "Errors sent to clients, by code.", ["code"])
 OUTBOX_MERGED = Counter("gateway_deltas_merged", "Deltas merged into an unsent one because the reader lagged.")
-ENGINE_RUNNING = Gauge("gateway_engine_running", "Sequences that the engine generates together.")
-ENGINE_WAITING = Gauge("gateway_engine_waiting", "Sequences that wait inside the engine.")
+# What the label `engine` says of the one engine that there is.
+DEFAULT_ENGINE = "default"
+ENGINE_RUNNING = Gauge("gateway_engine_running", "Sequences that the engine generates together.", ["engine"])
+ENGINE_WAITING = Gauge("gateway_engine_waiting", "Sequences that wait inside the engine.", ["engine"])
 ENGINE_STEP_S = Histogram(
     "gateway_engine_step_seconds",
     "Time between two outputs of the engine while it has something to generate.",
+    ["engine"],
     buckets=_STEP_SECONDS,
 )
-ENGINE_READY = Gauge("gateway_engine_ready", "1 while the engine takes requests.")
-ENGINE_RESTARTS = Counter("gateway_engine_restarts", "Engines replaced, by what was wrong with them.", ["reason"])
-ENGINE_START_FAILURES = Counter("gateway_engine_start_failures", "Engines that could not be started again.")
+ENGINE_READY = Gauge("gateway_engine_ready", "1 while the engine takes requests.", ["engine"])
+ENGINE_RESTARTS = Counter(
+    "gateway_engine_restarts", "Engines replaced, by what was wrong with them.", ["engine", "reason"]
+)
+ENGINE_START_FAILURES = Counter(
+    "gateway_engine_start_failures", "Engines that could not be started again.", ["engine"]
+)
 ENGINE_RESTART_S = Histogram(
     "gateway_engine_restart_seconds",
     "From the death of an engine to the readiness of the next.",
+    ["engine"],
     buckets=(1, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1_800),
 )
-for _reason in ("crash", "stall"):
-    ENGINE_RESTARTS.labels(_reason)  # an alert on growth needs the series before the first one
 
 
 class _EngineProcess(Collector):
     """What `process_cpu_seconds_total` is of the gateway's own process."""
 
     def collect(self) -> Iterator[Metric]:
-        used_s = time.process_time()
-        yield CounterMetricFamily(
-            "gateway_engine_process_cpu_seconds", "CPU time of the process that hands the engine its work.", used_s
+        family = CounterMetricFamily(
+            "gateway_engine_process_cpu_seconds",
+            "CPU time of the process that hands the engine its work.",
+            labels=["engine"],
         )
+        family.add_metric([DEFAULT_ENGINE], time.process_time())
+        yield family
 
 
 REGISTRY.register(_EngineProcess())

@@ -14,8 +14,9 @@ from contextlib import AsyncExitStack, suppress
 from threading import Thread
 from typing import Any, Self, TypeVar
 
+from gateway.cli.common import LAST_WORDS, Patience, announce, note
+from gateway.cli.jobs import Job, SessionOptions, open_session
 from gateway.cli.terminal import LiveLines, can_redraw, printable
-from gateway.cli.translate import LAST_WORDS, Job, Patience, SessionOptions, announce, note, open_session
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
 from gateway.domain.errors import CloseCode
 from gateway.domain.languages import language_name, normalise

@@ -7,7 +7,6 @@ so that `--help` answers at once.
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 from contextlib import suppress
 from math import inf
@@ -19,9 +18,6 @@ from gateway.domain.languages import NAMES, normalise
 __all__ = ["DEFAULT_URL", "parser"]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
-
-# What a meeting may be called: it is part of addresses.
-_MEETING = re.compile(r"[A-Za-z0-9._~-]+")
 
 # Words a minute of people who talk in meetings.
 _USUAL_PACE = 150.0
@@ -315,9 +311,13 @@ def _term(text: str) -> tuple[str | None, str, str]:
 
 
 def _meeting(text: str) -> str:
-    if _MEETING.fullmatch(text):
+    from gateway.protocol.checks import is_meeting_id
+
+    if is_meeting_id(text):
         return text
-    raise argparse.ArgumentTypeError(f"{text!r} is no meeting: it takes letters, digits and . _ ~ -")
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is no meeting: it takes letters, digits and . _ ~ -, but not dots alone"
+    )
 
 
 def _pace(text: str) -> float:

@@ -21,8 +21,8 @@ from gateway.cli.flags import DEFAULT_URL, parser
 from gateway.domain.errors import StartupError
 
 if TYPE_CHECKING:
+    from gateway.cli.jobs import SessionOptions
     from gateway.cli.meeting import Seat
-    from gateway.cli.translate import SessionOptions
 
 __all__ = ["main"]
 
@@ -107,7 +107,8 @@ def _translate(args: argparse.Namespace) -> int:
 
     import asyncio
 
-    from gateway.cli.translate import lines_of, one_text, translate
+    from gateway.cli.common import lines_of
+    from gateway.cli.translate import one_text, translate
 
     texts = lines_of(sys.stdin.fileno()) if from_stdin else one_text(text)
     work = translate(options, texts, as_json=args.json, timings=args.timings, numbered=from_stdin)
@@ -168,7 +169,7 @@ def _session_options(args: argparse.Namespace) -> SessionOptions:
     if args.to and set(args.to) == {args.source}:
         _misused(args, f"nothing to translate: --from and --to are both {args.source}")
 
-    from gateway.cli.translate import SessionOptions
+    from gateway.cli.jobs import SessionOptions
 
     return SessionOptions(
         url=_DEFAULT_URL if args.url is None else args.url,
@@ -199,7 +200,7 @@ def _misused(args: argparse.Namespace, sentence: str) -> NoReturn:
 
 def _explaining(args: argparse.Namespace, work: Callable[[], int]) -> int:
     """The status of work against a running gateway; what goes wrong there is told in one sentence."""
-    from gateway.cli.translate import EXIT_FAILED, EXIT_UNREACHABLE, note
+    from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, note
     from gateway.client import ClientError, EngineNotReady, GatewayUnreachable, InvalidAddress, SessionRefused
 
     try:

@@ -15,7 +15,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from gateway.cli.translate import LAST_WORDS, Patience
+from gateway.cli.common import LAST_WORDS, Patience
 from gateway.client import ClientSession, Reconnected, Reconnecting, SessionEvent, connect
 from gateway.domain.errors import SessionIdle, SessionReplaced
 from gateway.domain.sessions import Stability

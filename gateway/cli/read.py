@@ -16,9 +16,9 @@ from typing import Protocol, TextIO
 import msgspec
 from msgspec import Struct
 
+from gateway.cli.common import note
 from gateway.cli.meeting import Interruptible, Seat, sit_down, told
 from gateway.cli.terminal import LiveArea, Row, can_redraw, printable
-from gateway.cli.translate import note
 from gateway.client import Reconnected, Reconnecting, SessionClosed, SessionEvent
 from gateway.domain.errors import CloseCode
 from gateway.domain.sessions import Stability

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TextIO
 
+from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, lines_of, note
 from gateway.cli.meeting import Interruptible, Seat, sit_down, told
 from gateway.cli.terminal import cells, head, printable
-from gateway.cli.translate import EXIT_FAILED, EXIT_UNREACHABLE, lines_of, note
 from gateway.client import ClientSession, SessionClosed, SessionEvent
 from gateway.domain.errors import CloseCode
 from gateway.protocol.messages import Error, UtteranceAccepted

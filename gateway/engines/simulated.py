@@ -12,8 +12,9 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from itertools import takewhile
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from gateway.domain.engine import (
@@ -32,33 +33,42 @@ __all__ = ["Rule", "Script", "SimulatedEngine", "simulated_engines"]
 
 
 class Rule(Struct, frozen=True):
-    """What happens to a text that contains `match`.
+    """What happens to a text that contains `match`."""
 
-    fail_after: raise `EngineFailed` after so many tokens. stall_after: say nothing more after so many tokens,
-    until aborted. crash_after: the engine dies after so many tokens, `crashes` times in all, however often it is
-    built again. repeat: say the text so many times, for a long generation. token_s: another pace than the
-    script's.
-    """
-
+    # A part of the text.
     match: str
+    # Raise `EngineFailed` after so many tokens.
     fail_after: int | None = None
+    # Say nothing more after so many tokens, until aborted.
     stall_after: int | None = None
-    crash_after: int | None = None
-    crashes: int = 1
+    # The engine dies after so many tokens,
+    crash_after: Annotated[int, Meta(ge=0)] | None = None
+    # so many times in all, however often it is built again.
+    crashes: Annotated[int, Meta(ge=0)] = 1
+    # Say the text so many times, for a long generation.
     repeat: int = 1
-    token_s: float | None = None
+    # Another pace than the script's, seconds.
+    token_s: Annotated[float, Meta(ge=0, le=86_400)] | None = None
 
 
 class Script(Struct, frozen=True):
-    """Times in seconds. max_running: sequences generated together; the others wait."""
+    """What the engine can do, how long that takes, and what goes wrong."""
 
-    load_s: float = 0.0
-    first_token_s: float = 0.02
-    token_s: float = 0.005
-    max_running: int = 16
+    # Until the engine is ready, seconds.
+    load_s: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
+    # Until a sequence's first token, seconds.
+    first_token_s: Annotated[float, Meta(ge=0, le=86_400)] = 0.02
+    # Every further token, seconds.
+    token_s: Annotated[float, Meta(ge=0, le=86_400)] = 0.005
+    # Sequences generated together; the others wait.
+    max_running: Annotated[int, Meta(ge=1)] = 16
+    # Languages that it claims to know.
     languages: tuple[str, ...] = ("en", "ja", "es", "de", "fr", "zh")
+    # Of `glossary`, `context`, `formality`.
     options: frozenset[str] = frozenset()
+    # Longest text that it takes, in words.
     max_text_tokens: int = 512
+    # What happens to which texts; the first that matches counts.
     rules: tuple[Rule, ...] = ()
 
 

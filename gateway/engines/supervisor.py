@@ -15,6 +15,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Literal
 
+from msgspec import Struct
+
 from gateway import metrics
 from gateway.domain.engine import (
     EngineCapacity,
@@ -28,7 +30,7 @@ from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupEr
 from gateway.domain.ports import Engine
 from gateway.engines.in_flight import Generations
 
-__all__ = ["STEADY_S", "Supervisor"]
+__all__ = ["STEADY_S", "RestartPolicy", "Supervisor"]
 
 _log = logging.getLogger(__name__)
 
@@ -42,13 +44,24 @@ _STOP_S = 60.0
 _START_FACTOR, _START_LEAST_S = 4.0, 120.0
 
 
+class RestartPolicy(Struct, frozen=True, kw_only=True):
+    """When an engine counts as dead, and what is done about it."""
+
+    # An engine that has generations in flight, whose readers wait, and gives no token for so long hangs.
+    stall_s: float = 60.0
+    # Failures in a row, crashes or failed starts, that are made good. With one more the engine is `FAILED`, and is
+    # tried again every `restart_backoff_max_s` all the same.
+    max_restarts: int = 5
+    # The first pause is up to so long, each later one in a row up to twice as long as the one before.
+    restart_backoff_s: float = 1.0
+    # The longest pause.
+    restart_backoff_max_s: float = 60.0
+
+
 class Supervisor:
     """Engine port over engines that come and go.
 
-    build: makes an engine that is not started. stall_s: an engine that has generations in flight, whose readers
-    wait, and gives no token for so long hangs. max_restarts: failures in a row, crashes or failed starts, that are
-    made good; with one more the engine is `FAILED`, and is tried again every `backoff_max_s` all the same.
-    backoff_s: the first pause is up to so long, each later one in a row up to twice as long as the one before.
+    build: makes an engine that is not started. name: what the engine is called in metrics.
     on_change: is told each new state, once. What `health` says of a restart is meant for everybody, so it has no
     details; these are logged.
     """
@@ -56,19 +69,18 @@ class Supervisor:
     def __init__(
         self,
         build: Callable[[], Engine],
+        policy: RestartPolicy | None = None,
         *,
-        stall_s: float = 60.0,
-        max_restarts: int = 5,
-        backoff_s: float = 1.0,
-        backoff_max_s: float = 60.0,
+        name: str = metrics.DEFAULT_ENGINE,
         on_change: Callable[[EngineHealth], None] = lambda _: None,
     ) -> None:
         self.on_change = on_change
         self._build = build
-        self._stall_s = stall_s
-        self._max_restarts = max_restarts
-        self._backoff_s = backoff_s
-        self._backoff_max_s = backoff_max_s
+        self._policy = policy or RestartPolicy()
+        # An alert on growth needs each series before the first one.
+        self._restarts = {what: metrics.ENGINE_RESTARTS.labels(name, what) for what in ("crash", "stall")}
+        self._start_failures = metrics.ENGINE_START_FAILURES.labels(name)
+        self._restart_s = metrics.ENGINE_RESTART_S.labels(name)
         self._engine: Engine | None = None
         self._health = EngineHealth(EngineState.STARTING, "starting")
         self._profile: EngineProfile | None = None
@@ -145,7 +157,7 @@ class Supervisor:
     async def _until_dead(self) -> None:
         assert self._engine is not None  # noqa: S101 -- set by start
         generations = self._generations
-        poll_s = min(_POLL_S, self._stall_s / 4)
+        poll_s = min(_POLL_S, self._policy.stall_s / 4)
         seen, quiet_s, looked_s = -1, 0.0, time.monotonic()
         while not self._dead.is_set():
             with contextlib.suppress(TimeoutError):
@@ -161,8 +173,8 @@ class Supervisor:
             else:
                 quiet_s = 0.0
             seen, looked_s = generations.progress, now_s
-            if quiet_s >= self._stall_s:
-                self._died("stall", f"it gave no token for {self._stall_s:g} s")
+            if quiet_s >= self._policy.stall_s:
+                self._died("stall", f"it gave no token for {self._policy.stall_s:g} s")
                 return
 
     def _died(self, what: Literal["crash", "stall"], reason: str) -> None:
@@ -170,7 +182,7 @@ class Supervisor:
         if self._dead.is_set() or self._stopped:
             return
         self._dead.set()
-        metrics.ENGINE_RESTARTS.labels(what).inc()
+        self._restarts[what].inc()
         if time.monotonic() - self._ready_s >= STEADY_S:
             self._failures = 0
         said = "died" if what == "crash" else "hung"
@@ -181,10 +193,10 @@ class Supervisor:
     def _failed(self, sentence: str) -> None:
         """One more failure in a row."""
         self._failures += 1
-        if self._failures > self._max_restarts:
+        if self._failures > self._policy.max_restarts:
             sentence = (
                 f"The engine failed {self._failures} times in a row; it is tried again every "
-                f"{self._backoff_max_s:g} s."
+                f"{self._policy.restart_backoff_max_s:g} s."
             )
             self._become(EngineHealth(EngineState.FAILED, sentence))
         else:
@@ -200,7 +212,7 @@ class Supervisor:
                 async with asyncio.timeout(self._start_limit_s):
                     await engine.start()
             except Exception as error:
-                metrics.ENGINE_START_FAILURES.inc()
+                self._start_failures.inc()
                 _log.error("the engine could not be started again: %s", _reason(error))
                 await self._discard()
                 self._failed("The engine could not be started again so far; it is tried once more.")
@@ -208,14 +220,16 @@ class Supervisor:
                 break
         self._serve(engine)
         took_s = time.monotonic() - died_s
-        metrics.ENGINE_RESTART_S.observe(took_s)
+        self._restart_s.observe(took_s)
         _log.warning("the engine is ready again after %.1f s", took_s)
 
     def _pause_s(self) -> float:
         if self._health.state is EngineState.FAILED:
-            return self._backoff_max_s
+            return self._policy.restart_backoff_max_s
         # Exponential with full jitter: several gateways that share what made them fail do not come back together.
-        most_s = min(self._backoff_max_s, self._backoff_s * 2.0 ** (self._failures - 1))
+        most_s = min(
+            self._policy.restart_backoff_max_s, self._policy.restart_backoff_s * 2.0 ** (self._failures - 1)
+        )
         return random.uniform(0, most_s)  # noqa: S311 -- no secret
 
     async def _discard(self) -> None:

@@ -12,7 +12,8 @@ from gateway.domain.log import Page, Publication, Said
 from gateway.meeting.outbox import Outbox
 from gateway.meeting.payload import Payload
 from gateway.meeting.replay import Seam
-from gateway.protocol.messages import UtteranceAccepted, publication_message
+from gateway.protocol.from_domain import publication_message
+from gateway.protocol.messages import UtteranceAccepted
 
 __all__ = ["Feed"]
 

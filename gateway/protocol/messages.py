@@ -15,8 +15,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from gateway.domain.engine import Formality
-from gateway.domain.errors import GatewayError
-from gateway.domain.log import Publication, Said, Timings, Translated, Untranslated
+from gateway.domain.log import Timings
 from gateway.domain.sessions import Stability
 from gateway.protocol.limits import Limits
 
@@ -48,8 +47,6 @@ __all__ = [
     "UtteranceFinal",
     "UtterancePartial",
     "client_messages",
-    "error_message",
-    "publication_message",
     "server_messages",
 ]
 
@@ -343,58 +340,6 @@ ServerMessage = (
     | Error
     | Pong
 )
-
-
-def error_message(error: GatewayError) -> Error:
-    """An error of the tree as it goes over the wire."""
-    return Error(
-        code=error.code,
-        message=error.message,
-        retryable=error.retryable,
-        retry_after_ms=error.retry_after_ms,
-        utterance=error.utterance,
-        field=error.field,
-    )
-
-
-def publication_message(publication: Publication) -> Caption | TranslationFinal | TranslationFailed:
-    """An entry of the log as it goes over the wire."""
-    match publication.event:
-        case Said(utterance=said):
-            return Caption(
-                participant=said.participant,
-                utterance=said.id,
-                speaker=said.speaker,
-                lang=said.lang,
-                rev=said.rev,
-                text=said.text,
-                final=True,
-                offset=publication.offset,
-            )
-        case Translated() as done:
-            return TranslationFinal(
-                participant=done.participant,
-                utterance=done.utterance,
-                speaker=done.speaker,
-                lang=done.lang,
-                rev=done.rev,
-                text=done.text,
-                offset=publication.offset,
-                timings=done.timings,
-                tokens=done.tokens,
-                truncated=done.truncated,
-            )
-        case Untranslated() as failed:
-            return TranslationFailed(
-                participant=failed.participant,
-                utterance=failed.utterance,
-                speaker=failed.speaker,
-                lang=failed.lang,
-                rev=failed.rev,
-                code=failed.code,
-                message=failed.message,
-                offset=publication.offset,
-            )
 
 
 def client_messages() -> tuple[type[ClientStruct], ...]:

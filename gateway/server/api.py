@@ -45,6 +45,7 @@ from gateway.server.qr import qr_code
 from gateway.server.responses import Resource, json_response, problem_response
 from gateway.server.sse import EventStream
 from gateway.server.transcripts import Transcripts
+from gateway.server.translate_request import decode_body, plan
 from gateway.translation.pacing import Throttle
 from gateway.translation.scheduler import Scheduler
 from gateway.translation.ticket import Ticket
@@ -103,8 +104,8 @@ class _Api:
     async def translate(self, request: Request) -> ASGIApp:
         if (reason := _unusable(request)) is not None:
             return problem_response(bodies.status_problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, reason))
-        body = bodies.decode_body(await _read(request))
-        requests, warnings = bodies.plan(
+        body = decode_body(await _read(request))
+        requests, left_out = plan(
             body,
             id_prefix=f"http-{secrets.token_hex(8)}",
             profile=self._engine.profile(),
@@ -114,6 +115,7 @@ class _Api:
         host = request.client.host if request.client is not None else "local"
         # From here to `_Call.run`, which gives the places back, nothing is awaited.
         tickets = self._scheduler.admit(f"http:{host}", requests)
+        warnings = [TranslationWarning(option.code, option.message, option.field) for option in left_out]
         is_batch = isinstance(body.texts, list)
         if _prefers_events(request.headers.get("accept", "")):
             return _StreamedCall(self._scheduler, tickets, warnings, self._delta_interval_s)

@@ -1,9 +1,7 @@
-"""What goes over HTTP: bodies, events of a stream, transcripts, problems; and what a request asks for.
+"""What the gateway answers over HTTP: bodies, events of a stream, transcripts, problems.
 
-Knows: fields, limits and languages; `/openapi.json` is generated from here.
-Must not know: headers, connections, who is waiting.
-
-Unknown fields are ignored, as on the WebSocket.
+Knows: fields and errors; `/openapi.json` is generated from here. Must not know: headers, connections, what a
+request asks for (`translate_request`).
 """
 
 from __future__ import annotations
@@ -11,10 +9,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated, Literal
 
-import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 
-from gateway.domain.engine import EngineProfile, Formality, TranslationOptions, TranslationRequest
 from gateway.domain.errors import (
     DeadlineExceeded,
     Draining,
@@ -29,13 +25,10 @@ from gateway.domain.errors import (
     Overloaded,
     UnknownMeeting,
     UnsupportedLanguage,
-    UnsupportedOption,
 )
-from gateway.domain.languages import normalise
 from gateway.protocol.asyncapi import ErrorMeaning, title
-from gateway.protocol.codec import where_and_why
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import Lang, Timings
+from gateway.protocol.messages import Timings
 
 __all__ = [
     "HTTP_ERRORS",
@@ -60,11 +53,8 @@ __all__ = [
     "TranscriptAnswer",
     "TranscriptText",
     "TranscriptUtterance",
-    "TranslateBody",
     "Translation",
     "TranslationWarning",
-    "decode_body",
-    "plan",
     "problem",
     "status_code",
     "status_meaning",
@@ -110,18 +100,6 @@ HTTP_STATUSES: dict[HTTPStatus, str] = {
 
 
 # ---------------------------------------------------------------- POST /v1/translate
-
-
-class TranslateBody(Struct, frozen=True, kw_only=True):
-    """One text (`text`) or several (`texts`), all from one language into one other."""
-
-    text: Annotated[str, Meta(description="The text to translate.")] | UnsetType = UNSET
-    texts: Annotated[list[str], Meta(description="Several texts; admitted all or none.")] | UnsetType = UNSET
-    source_lang: Lang
-    target_lang: Lang
-    glossary: Annotated[dict[str, str] | None, Meta(description="Source term → target term.")] = None
-    context: Annotated[str | None, Meta(description="What was said before; not translated.")] = None
-    formality: Formality | None = None
 
 
 class TranslationWarning(Struct, frozen=True):
@@ -338,95 +316,3 @@ def status_code(status: HTTPStatus) -> str:
 def status_meaning(status: HTTPStatus) -> ErrorMeaning:
     """The same for what only HTTP can say."""
     return ErrorMeaning(status_code(status), status.phrase, status, False, HTTP_STATUSES[status])
-
-
-# ---------------------------------------------------------------- from a body to translation requests
-
-
-def decode_body(data: bytes) -> TranslateBody:
-    """The body of `POST /v1/translate`. Raises `InvalidMessage`, with `field` where one is to blame."""
-    try:
-        body = _DECODER.decode(data)
-    except msgspec.ValidationError as error:
-        field, sentence = where_and_why(error)
-        raise InvalidMessage(f"{sentence}.", field=field) from None
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidMessage(f"The body is not valid JSON: {error}.") from None
-    if (body.text is UNSET) == (body.texts is UNSET):
-        raise InvalidMessage("Send either `text` or `texts`.", field="text")
-    return body
-
-
-_DECODER = msgspec.json.Decoder(TranslateBody)
-
-
-def plan(
-    body: TranslateBody, *, id_prefix: str, profile: EngineProfile, limits: Limits, batch_texts: int
-) -> tuple[list[TranslationRequest], list[TranslationWarning]]:
-    """The translations that a body asks for, in order, and what the model cannot take into account.
-
-    Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`, with `field`.
-    """
-    named = [("text", body.text)] if isinstance(body.text, str) else []
-    if isinstance(body.texts, list):
-        if not body.texts:
-            raise InvalidValue("There is nothing to translate.", field="texts")
-        if len(body.texts) > batch_texts:
-            raise LimitExceeded(f"{len(body.texts)} texts; the limit is {batch_texts}.", field="texts")
-        named = [(f"texts[{n}]", text) for n, text in enumerate(body.texts)]
-    for field, text in named:
-        _bound(text, limits.text_chars, field)
-        if not text.strip():
-            raise InvalidValue("The text is empty.", field=field)
-    source = _language(body.source_lang, profile, "source_lang")
-    target = _language(body.target_lang, profile, "target_lang")
-    if source == target:
-        raise InvalidValue(f"Source and target are both {source!r}.", field="target_lang")
-    _check_options(body, limits)
-    given = {"glossary": body.glossary, "context": body.context, "formality": body.formality}
-    taken = {name: value for name, value in given.items() if value and name in profile.options}
-    warnings = [
-        TranslationWarning(
-            UnsupportedOption.code, f"The model {profile.model} takes no {name}; it is left out.", name
-        )
-        for name, value in given.items()
-        if value and name not in taken
-    ]
-    options = TranslationOptions(
-        glossary=tuple((body.glossary or {}).items()) if "glossary" in taken else (),
-        context=(body.context or "",) if "context" in taken else (),
-        formality=body.formality if "formality" in taken else None,
-    )
-    requests = [
-        TranslationRequest(id=f"{id_prefix}-{n}", text=text, source=source, target=target, options=options)
-        for n, (_, text) in enumerate(named)
-    ]
-    return requests, warnings
-
-
-def _check_options(body: TranslateBody, limits: Limits) -> None:
-    if body.context is not None:
-        _bound(body.context, limits.context_chars, "context")
-    glossary = body.glossary or {}
-    if len(glossary) > limits.glossary_terms:
-        raise LimitExceeded(f"{len(glossary)} terms; the limit is {limits.glossary_terms}.", field="glossary")
-    for terms in glossary.items():
-        for term in terms:
-            if not term.strip():
-                raise InvalidValue("A glossary term is empty.", field="glossary")
-            _bound(term, limits.term_chars, "glossary")
-
-
-def _bound(value: str, limit: int, field: str) -> None:
-    if len(value) > limit:
-        raise LimitExceeded(f"{field} has {len(value)} characters; the limit is {limit}.", field=field)
-
-
-def _language(tag: str, profile: EngineProfile, field: str) -> str:
-    lang = normalise(tag)
-    if lang not in profile.languages:
-        known = ", ".join(profile.languages)
-        raise UnsupportedLanguage(
-            f"The model does not know the language {tag[:20]!r}; it knows {known}.", field=field
-        )
-    return lang

@@ -31,6 +31,7 @@ from gateway.domain.errors import (
 from gateway.domain.ports import Engine
 from gateway.meeting.outbox import Outbox
 from gateway.protocol.codec import Codec
+from gateway.protocol.from_domain import error_message
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     ClientMessage,
@@ -38,7 +39,6 @@ from gateway.protocol.messages import (
     Pong,
     SessionStarted,
     UtteranceAccepted,
-    error_message,
 )
 from gateway.sessions.effects import (
     Accept,

@@ -1,6 +1,6 @@
 """The machine-readable documentation of the HTTP endpoints: `/openapi.json`.
 
-Knows: the structs of `bodies`, from which every schema is generated; the error tree.
+Knows: the structs of `bodies` and `translate_request`, from which every schema is generated; the error tree.
 Must not know: routes, sockets, settings (limits are arguments).
 """
 
@@ -14,6 +14,7 @@ from msgspec import Struct
 from gateway import __version__
 from gateway.domain.errors import EngineUnavailable, GatewayError
 from gateway.protocol.asyncapi import LICENSE, Document, ErrorMeaning, components, doc, error_meaning, plain, ref
+from gateway.protocol.checks import MEETING_ID
 from gateway.protocol.limits import Limits
 from gateway.server.bodies import (
     HTTP_ERRORS,
@@ -31,10 +32,10 @@ from gateway.server.bodies import (
     Readiness,
     TextAnswer,
     TranscriptAnswer,
-    TranslateBody,
     status_code,
     status_meaning,
 )
+from gateway.server.translate_request import TranslateBody
 
 __all__ = ["TRANSLATE_EXAMPLES", "openapi"]
 
@@ -170,7 +171,7 @@ def _transcript(limits: Limits) -> Document:
                 "name": "meeting",
                 "in": "path",
                 "required": True,
-                "schema": {"type": "string", "pattern": "^[A-Za-z0-9._~-]+$", "maxLength": limits.id_chars},
+                "schema": {"type": "string", "pattern": f"^{MEETING_ID}$", "maxLength": limits.id_chars},
             },
             {
                 "name": "format",

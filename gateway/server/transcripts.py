@@ -7,7 +7,6 @@ Must not know: how the formats are written (`transcripts`), other endpoints.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Collection, Sequence
 from http import HTTPStatus
 
@@ -16,18 +15,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from gateway.domain.errors import (
-    EngineUnavailable,
-    InvalidValue,
-    LimitExceeded,
-    LogUnavailable,
-    UnknownMeeting,
-    UnsupportedLanguage,
-)
+from gateway.domain.errors import EngineUnavailable, LimitExceeded, LogUnavailable, UnknownMeeting
 from gateway.domain.languages import normalise
 from gateway.domain.log import Page, Publication
 from gateway.domain.ports import Engine, EventLog
 from gateway.meeting.transcript import Spoken, plain_text, subrip, transcript, webvtt
+from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
 from gateway.server import bodies
 from gateway.server.bodies import TRANSCRIPT_MEDIA_TYPES, TranscriptAnswer, TranscriptText, TranscriptUtterance
 from gateway.server.responses import problem_response
@@ -35,9 +28,6 @@ from gateway.server.responses import problem_response
 __all__ = ["Transcripts", "languages"]
 
 _PAGE = 500
-# The ids that `session.start` takes: nothing is kept under any other.
-_MEETING = re.compile(r"[A-Za-z0-9._~-]+")
-_TAG = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8}){0,4}")
 
 
 class Transcripts:
@@ -74,7 +64,8 @@ class Transcripts:
 
     async def _kept(self, meeting: str) -> Page:
         """All that is kept of a meeting, as one page. Raises `UnknownMeeting` or `LogUnavailable`."""
-        page = await self._log.read(meeting, 0, _PAGE) if _may_exist(meeting) else Page("", first=1, last=0)
+        # Nothing is kept under an id that `session.start` does not take.
+        page = await self._log.read(meeting, 0, _PAGE) if is_meeting_id(meeting) else Page("", first=1, last=0)
         if not page.epoch:
             raise UnknownMeeting(f"Nothing is kept of a meeting {meeting[:80]!r}: it never was, or has expired.")
         epoch, last = page.epoch, page.last
@@ -88,10 +79,6 @@ class Transcripts:
         if not held:
             return Page(epoch, page.last + 1, page.last)
         return Page(epoch, held[0].offset, held[-1].offset, tuple(held))
-
-
-def _may_exist(meeting: str) -> bool:
-    return _MEETING.fullmatch(meeting) is not None and bool(meeting.strip("."))
 
 
 def _joined(held: list[Publication], read: Sequence[Publication]) -> list[Publication]:
@@ -110,13 +97,8 @@ def languages(values: Sequence[str], *, known: Collection[str] | None, most: int
     """
     found: dict[str, None] = {}
     for tag in (tag.strip() for value in values for tag in value.split(",")):
-        if not _TAG.fullmatch(tag):
-            raise InvalidValue(f"{tag[:20]!r} is not a language tag.", field="lang")
-        lang = normalise(tag)
-        if known is not None and lang not in known:
-            raise UnsupportedLanguage(
-                f"The model does not know the language {tag[:20]!r}; it knows {', '.join(known)}.", field="lang"
-            )
+        check_language_tag(tag, "lang")
+        lang = normalise(tag) if known is None else supported_language(tag, known, "lang")
         found[lang] = None
         if len(found) > most:
             raise LimitExceeded(f"More than {most} languages.", field="lang")

@@ -39,7 +39,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
-from gateway.protocol.checks import SessionRules, Terms
+from gateway.protocol.from_domain import error_message
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     ClientMessage,
@@ -52,7 +52,6 @@ from gateway.protocol.messages import (
     UtteranceCancel,
     UtteranceFinal,
     UtterancePartial,
-    error_message,
 )
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.sessions.effects import (
@@ -67,6 +66,7 @@ from gateway.sessions.effects import (
     Update,
     Withdraw,
 )
+from gateway.sessions.rules import SessionRules, Terms
 
 __all__ = ["REMEMBERED_UTTERANCES", "Session", "State"]
 

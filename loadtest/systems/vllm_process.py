@@ -20,7 +20,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from gateway.engines.vllm import hardware
-from gateway.engines.vllm.arguments import VllmOptions, engine_arguments, engine_environment
+from gateway.engines.vllm.arguments import engine_arguments, engine_environment
+from gateway.engines.vllm.options import VllmOptions
 
 __all__ = ["STREAM_INTERVAL", "Serve", "as_flags", "server_arguments"]
 

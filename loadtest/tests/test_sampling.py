@@ -56,12 +56,14 @@ class _Metrics(BaseHTTPRequestHandler):
         _Metrics.steps += 10
         body = (
             "# HELP gateway_engine_running Sequences.\n"
-            "gateway_engine_running 3.0\nvllm:num_requests_running 99.0\n"
+            'gateway_engine_running{engine="default"} 3.0\n'
+            "vllm:num_requests_running 99.0\n"
             'vllm:num_requests_waiting{engine="0"} 1.0\nvllm:num_requests_waiting{engine="1"} 1.0\n'
-            "gateway_engine_waiting 0.0\ngateway_tokens_total 40.0\nvllm:generation_tokens_total 70.0\n"
+            'gateway_engine_waiting{engine="default"} 0.0\n'
+            "gateway_tokens_total 40.0\nvllm:generation_tokens_total 70.0\n"
             'vllm:num_requests_waiting_by_reason{reason="capacity"} 5.0\n'
-            f'gateway_engine_step_seconds_bucket{{le="0.1"}} {_Metrics.steps - 2}.0\n'
-            f'gateway_engine_step_seconds_bucket{{le="+Inf"}} {_Metrics.steps}.0\n'
+            f'gateway_engine_step_seconds_bucket{{engine="default",le="0.1"}} {_Metrics.steps - 2}.0\n'
+            f'gateway_engine_step_seconds_bucket{{engine="default",le="+Inf"}} {_Metrics.steps}.0\n'
         ).encode()
         self.send_response(200)
         self.end_headers()

@@ -17,7 +17,7 @@ import pytest
 from msgspec import structs
 
 from gateway.engines.vllm import hardware
-from gateway.engines.vllm.arguments import VllmOptions
+from gateway.engines.vllm.options import VllmOptions
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.child import Child
@@ -333,7 +333,7 @@ async def test_a_gateway_serves_with_the_settings_and_is_gone_afterwards(monkeyp
     async with gateway(SIMULATED, lambda _: None) as running:
         assert running.pid is not None
         assert running.metrics_url is not None
-        assert "gateway_engine_ready 1.0" in get(running.metrics_url)[1]
+        assert 'gateway_engine_ready{engine="default"} 1.0' in get(running.metrics_url)[1]
         async with existing(running.metrics_url.removesuffix("/metrics")) as same:
             assert same.address == running.address
     assert _gone(running.pid)

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from gateway import __version__
+from gateway.cli import common, jobs, translate
 from gateway.cli import main as cli
-from gateway.cli import translate
 from gateway.cli.main import main
 from gateway.domain.errors import StartupError
 from gateway.protocol.messages import (
@@ -537,7 +537,7 @@ async def test_a_text_is_not_sent_again_for_ever() -> None:
     async with scripted_gateway(script) as url:
         ran = await run("translate", "yes", "--to", "ja", "--url", url)
     assert ran == (3, "", "gateway: Full.\n")
-    assert sent == translate._ATTEMPTS
+    assert sent == jobs._ATTEMPTS
 
 
 async def test_an_error_about_the_session_is_told() -> None:
@@ -827,7 +827,7 @@ async def test_an_engine_that_dies_is_waited_for_as_long() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
         # More often than a text is sent again for other reasons, and said once for all texts.
-        for _ in range(translate._ATTEMPTS + 1):
+        for _ in range(jobs._ATTEMPTS + 1):
             one, two = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
             await peer.say(refused("engine_unavailable", "Restarting.", one.id, retry_after_ms=1))
             await peer.say(refused("engine_unavailable", "Restarting.", two.id, retry_after_ms=1))
@@ -1290,8 +1290,8 @@ def test_every_exit_status_is_documented() -> None:
     statuses = {
         0,
         2,
-        translate.EXIT_UNREACHABLE,
-        translate.EXIT_FAILED,
+        common.EXIT_UNREACHABLE,
+        common.EXIT_FAILED,
         cli._INTERRUPTED,
         cli._BROKEN_PIPE,
     }

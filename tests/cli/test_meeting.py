@@ -107,6 +107,10 @@ def failed(message: str, utterance: str = "1", *, by: str = ANA, lang: str = "ja
         (["speak"], "the following arguments are required: --meeting"),
         (["speak", "--meeting", "stand up"], "'stand up' is no meeting: it takes letters, digits and . _ ~ -"),
         (["speak", "--meeting", "a/../b"], "'a/../b' is no meeting"),
+        (
+            ["speak", "--meeting", ".."],
+            "'..' is no meeting: it takes letters, digits and . _ ~ -, but not dots alone",
+        ),
         (["speak", "--meeting", "m", "--words-per-minute", "0"], "'0' is no number of words"),
         (["speak", "--meeting", "m", "--words-per-minute", "nan"], "'nan' is no number of words"),
         (["speak", "--meeting", "m", "--url", "ftp://x"], "'ftp://x' is no address of a gateway"),

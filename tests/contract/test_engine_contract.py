@@ -23,7 +23,8 @@ from gateway.engines.host import processes, proxy
 from gateway.engines.host.processes import Process
 from gateway.engines.host.proxy import HostedEngine, processed
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
-from gateway.engines.vllm.engine import VllmEngine, VllmOptions
+from gateway.engines.vllm.engine import VllmEngine
+from gateway.engines.vllm.options import VllmOptions
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

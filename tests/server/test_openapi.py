@@ -36,10 +36,9 @@ from gateway.server.bodies import (
     TRANSCRIPT_ERRORS,
     TRANSCRIPT_MEDIA_TYPES,
     TRANSLATE_ERRORS,
-    decode_body,
-    plan,
 )
 from gateway.server.openapi import openapi
+from gateway.server.translate_request import decode_body, plan
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.translation.scheduler import Scheduler
 from tests.gateways import running

@@ -375,7 +375,7 @@ async def test_an_engine_that_dies_for_good_fails_what_runs_and_refuses_what_com
         while (error := (await peer.until(Error))[-1]).utterance is None:
             assert error.code == "engine_unavailable", "the news for everybody"
         assert (error.code, error.utterance) == ("engine_unavailable", "u2")
-        assert b"gateway_engine_ready 0.0" in metrics.exposition()
+        assert b'gateway_engine_ready{engine="default"} 0.0' in metrics.exposition()
 
 
 @pytest.mark.parametrize("leave", ["session.end", "close", "abort"])

@@ -7,15 +7,13 @@ time. Must not know: generations, tokenizers. vLLM is imported only to be asked 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from gateway.engines.vllm import hardware
+from gateway.engines.vllm.options import VllmOptions
 
-__all__ = ["VllmOptions", "engine_arguments", "engine_environment", "shares_memory"]
+__all__ = ["engine_arguments", "engine_environment", "shares_memory"]
 
 _log = logging.getLogger(__name__)
 
@@ -33,34 +31,6 @@ _GRAPH_ARGUMENTS = {
     "max_cudagraph_capture_size",
     "optimization_level",
 }
-
-
-class VllmOptions(Struct, frozen=True, kw_only=True):
-    """How to run the model; the defaults suit a laptop CPU and a small meeting load.
-
-    model: a folder, or a name that vLLM can resolve. family: a prompt family, or null to detect it.
-    max_num_seqs: sequences in a batch. Match it to the load you measured, not to what the GPU could hold:
-    a larger batch makes every token of everybody slower.
-    max_model_len: prompt + output, tokens; null takes the model's own. kv_cache_gib: cache on a CPU.
-    output_tokens_per_source_token, output_tokens_base: the output limit is base + factor × source tokens.
-    delta_interval_s: the engine hands on new text about so often, seconds, the first and the last at once; 0: each
-    token. extra: further vLLM engine arguments, as they are named there; they win over what is chosen here.
-    """
-
-    model: str
-    family: str | None = None
-    max_num_seqs: int = 16
-    max_model_len: int | None = None
-    dtype: str = "auto"
-    gpu_memory_utilization: float = 0.9
-    kv_cache_gib: float = 1.0
-    enforce_eager: bool | None = None
-    max_num_batched_tokens: int | None = None
-    card_sampling: bool = False
-    output_tokens_per_source_token: float = 3.0
-    output_tokens_base: int = 32
-    delta_interval_s: float = 0.0
-    extra: Mapping[str, Any] = {}
 
 
 def engine_environment(options: VllmOptions) -> dict[str, str]:

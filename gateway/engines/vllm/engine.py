@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 import gc
-import itertools
 import logging
 import os
 import sys
@@ -29,21 +27,23 @@ from gateway.domain.engine import (
     EngineHealth,
     EngineProfile,
     EngineState,
-    FinishReason,
     TokenEvent,
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
 from gateway.engines.host import processes
-from gateway.engines.in_flight import Generation, Generations
-from gateway.engines.prompting import families
-from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
-from gateway.engines.prompting.verification import Beginning, Probe, find_beginning
+from gateway.engines.in_flight import Generations
+from gateway.engines.prompting.completions import translated
+from gateway.engines.prompting.encoding import PromptEncoder
+from gateway.engines.prompting.families import PromptFamily
 from gateway.engines.vllm import hardware, preflight
-from gateway.engines.vllm.arguments import VllmOptions, engine_arguments, engine_environment, shares_memory
+from gateway.engines.vllm.api import VllmApi
+from gateway.engines.vllm.arguments import engine_arguments, engine_environment, shares_memory
+from gateway.engines.vllm.completions import TranslationCompletions, VllmRequests
 from gateway.engines.vllm.load import EngineLoad, load_logger
+from gateway.engines.vllm.options import VllmOptions
 
-__all__ = ["RawEngine", "VllmEngine", "VllmOptions"]
+__all__ = ["RawEngine", "VllmEngine"]
 
 _log = logging.getLogger(__name__)
 
@@ -68,12 +68,12 @@ class VllmEngine:
         self._options = options
         self._health = EngineHealth(EngineState.STARTING, "starting")
         self._profile: EngineProfile | None = None
-        self._family: families.PromptFamily | None = None
+        self._family: PromptFamily | None = None
         self._engine: Any = None
         self._encoder: PromptEncoder | None = None
         self._load = EngineLoad()
-        self._translating: Any = None
-        self._api: _Api | None = None
+        self._requests: VllmRequests | None = None
+        self._api: VllmApi | None = None
         self._generations = Generations()
         self._others: frozenset[processes.Process] = frozenset()
         self._processes: frozenset[processes.Process] = frozenset()
@@ -122,6 +122,16 @@ class VllmEngine:
             output_base=options.output_tokens_base,
             output_per_source_token=options.output_tokens_per_source_token,
         )
+        assert self._api is not None  # noqa: S101 -- set by `_build`
+        card_sampling = self._family.card_sampling if options.card_sampling else None
+        self._requests = VllmRequests(
+            self._engine,
+            self._api,
+            self._load,
+            sampling=card_sampling or self._family.sampling,
+            stop_token_ids=self._encoder.stop_token_ids,
+            delta_interval_s=options.delta_interval_s,
+        )
         self._profile = EngineProfile(
             model=Path(options.model).name,
             family=self._family.name,
@@ -136,7 +146,6 @@ class VllmEngine:
             # a third of a second, again and again.
             gc.collect()
             gc.freeze()
-            assert self._api is not None  # noqa: S101 -- set by `_build`
             self._api.cache_environment(True)
         except (EngineFailed, EngineUnavailable) as error:
             raise StartupError(f"The model loads but cannot translate: {error.message}") from error
@@ -161,7 +170,7 @@ class VllmEngine:
             failed |= asyncio.get_running_loop().time() - began_s > _GRACE_S
             if shutdown.done() and (error := shutdown.exception()) is not None:
                 _log.warning("vLLM could not shut its engine down: %r", error)
-            self._engine = None
+            self._engine = self._requests = None
             if self._api is not None:
                 self._api.cache_environment(False)
             gc.unfreeze()
@@ -209,7 +218,7 @@ class VllmEngine:
         for name, value in engine_environment(self._options).items():
             os.environ.setdefault(name, value)
         with _output_to(log):
-            self._api = api = _Api()
+            self._api = api = VllmApi()
             if self._health.state is EngineState.STOPPED:
                 raise StartupError("The gateway was stopped while vLLM was being imported.")
             self._say("starting the engine process (about 30 s on a CPU)")
@@ -244,30 +253,14 @@ class VllmEngine:
     async def _generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         assert self._api is not None  # noqa: S101 -- ready engines have it
         assert self._encoder is not None  # noqa: S101 -- ready engines have it
-        prompt = self._encoder.encode(request)
         generation = self._generations.open()
         try:
-            beginning = Beginning()
-            if request.prefix or request.draft:
-                beginning = await self._begin(generation, request, prompt)
-                if event := beginning.event:
+            if self._requests is None:
+                raise EngineUnavailable("The engine was stopped.", retry_after_ms=2_000)
+            completions = TranslationCompletions(self._requests, generation, request.id, request.priority)
+            async with contextlib.aclosing(translated(request, self._encoder, completions)) as events:
+                async for event in events:
                     yield event
-                if beginning.finish:
-                    return
-            ids = prompt.ids + beginning.ids
-            sampling = self._sampling(max(1, prompt.max_tokens - len(beginning.ids)), **self._pace())
-            async with contextlib.aclosing(self._stream(generation, request, "", ids, sampling)) as outputs:
-                async for output in outputs:
-                    completion = output.outputs[0]
-                    finish = _FINISH[completion.finish_reason]
-                    cached_tokens = beginning.cached_tokens + (output.num_cached_tokens or 0)
-                    yield TokenEvent(
-                        text=completion.text,
-                        tokens=len(completion.token_ids),
-                        finish=finish,
-                        prompt_tokens=beginning.prompt_tokens + len(ids) if finish else 0,
-                        cached_tokens=cached_tokens if finish else 0,
-                    )
         except GatewayError:
             raise
         except Exception as error:
@@ -286,101 +279,8 @@ class VllmEngine:
         self._check()
         assert self._api is not None  # noqa: S101 -- ready engines have it
         assert self._encoder is not None  # noqa: S101 -- ready engines have it
-        return RawEngine(
-            self._engine,
-            self._encoder,
-            lambda max_tokens: self._sampling(max_tokens, **self._pace()),
-            self._api.tokens_input,
-        )
-
-    async def _begin(
-        self, generation: Generation, request: TranslationRequest, prompt: EncodedPrompt
-    ) -> Beginning:
-        """What of the request's prefix and draft need not be generated."""
-        assert self._encoder is not None  # noqa: S101 -- ready engines have it
-        numbers = itertools.count(1)
-
-        async def probe(ids: list[int], read_cache: bool) -> Probe:
-            asked = {"prompt_logprobs": 2, "flat_logprobs": True, "skip_reading_prefix_cache": not read_cache}
-            sampling = self._new_sampling(max_tokens=1, detokenize=False, **asked)
-            outputs = self._stream(generation, request, f"-probe-{next(numbers)}", ids, sampling)
-            found = Probe()
-            # Some ways to run vLLM refuse prompt_logprobs; whatever else is wrong comes up again without them.
-            with contextlib.suppress(ValueError):
-                async with contextlib.aclosing(outputs):
-                    async for output in outputs:
-                        rows = output.prompt_logprobs
-                        found = Probe(
-                            logprobs=rows if hasattr(rows, "start_indices") else found.logprobs,
-                            cached_tokens=output.num_cached_tokens or 0,
-                            stopped=output.outputs[0].finish_reason == "stop",
-                            said=next(iter(output.outputs[0].token_ids), found.said),
-                        )
-            return found
-
-        sampling = self._sampling_of_family()
-        greedy = sampling.temperature == 0 and sampling.repetition_penalty == 1
-        return await find_beginning(request, prompt, self._encoder, probe, greedy=greedy)
-
-    async def _stream(
-        self, generation: Generation, request: TranslationRequest, suffix: str, ids: list[int], sampling: Any
-    ) -> AsyncGenerator[Any, None]:
-        """The outputs of one request to vLLM, whose id is the translation's with a suffix."""
-        assert self._api is not None  # noqa: S101 -- ready engines have it
-        events = self._engine.generate(
-            self._api.tokens_input(ids), sampling, request.id + suffix, priority=request.priority
-        )
-        async with contextlib.aclosing(events):
-            while True:
-                with generation:
-                    try:
-                        output = await anext(events)
-                    except StopAsyncIteration:
-                        return
-                reason = output.outputs[0].finish_reason
-                if reason not in _FINISH:
-                    raise EngineFailed(f"The engine ended this text early ({reason}).")
-                yield output
-
-    def _pace(self) -> dict[str, int]:
-        """How many tokens vLLM is to gather before it hands them on, as arguments of the sampling."""
-        assert self._api is not None  # noqa: S101 -- ready engines have it
-        interval = self._load.tokens_a_piece(self._options.delta_interval_s)
-        if hasattr(self._api.SamplingParams, "stream_interval"):
-            return {"stream_interval": interval}
-        # Earlier versions have one for all requests, which is read when a request begins.
-        self._engine.output_processor.stream_interval = interval
-        return {}
-
-    def _sampling_of_family(self) -> families.Sampling:
-        assert self._family is not None  # noqa: S101 -- ready engines have it
-        family = self._family
-        return (family.card_sampling or family.sampling) if self._options.card_sampling else family.sampling
-
-    def _sampling(self, max_tokens: int, **arguments: Any) -> Any:
-        # Making and checking one takes as long as sending the request; a copy takes next to nothing.
-        if self._translating is None:
-            self._translating = self._new_sampling(skip_clone=True)
-        sampling = copy.copy(self._translating)
-        sampling.max_tokens = max_tokens
-        for name, value in arguments.items():
-            setattr(sampling, name, value)
-        return sampling
-
-    def _new_sampling(self, **arguments: Any) -> Any:
-        assert self._api is not None  # noqa: S101 -- ready engines have it
-        assert self._encoder is not None  # noqa: S101 -- ready engines have it
-        sampling = self._sampling_of_family()
-        return self._api.SamplingParams(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            top_k=sampling.top_k,
-            repetition_penalty=sampling.repetition_penalty,
-            stop_token_ids=self._encoder.stop_token_ids or None,
-            output_kind=self._api.RequestOutputKind.DELTA,
-            skip_special_tokens=True,
-            **arguments,
-        )
+        assert self._requests is not None  # noqa: S101 -- ready engines have it
+        return RawEngine(self._engine, self._encoder, self._requests.translation_sampling, self._api.tokens_input)
 
     def _check(self) -> None:
         health = self.health()
@@ -411,37 +311,6 @@ class VllmEngine:
 # For the engine process to end by itself, which takes five seconds where all is well; for a killed one to be gone;
 # between looks at one that is starting.
 _GRACE_S, _KILL_S, _LOOK_S = 12.0, 5.0, 0.1
-_FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
-
-
-class _Api:
-    """The names of vLLM that are used here, imported at the last moment."""
-
-    def __init__(self) -> None:
-        from vllm import SamplingParams
-        from vllm.engine.arg_utils import AsyncEngineArgs
-        from vllm.inputs import tokens_input
-        from vllm.sampling_params import RequestOutputKind
-        from vllm.v1.engine.async_llm import AsyncLLM
-        from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
-        from vllm.v1.metrics.loggers import PrometheusStatLogger
-
-        self.SamplingParams = SamplingParams
-        self.AsyncEngineArgs = AsyncEngineArgs
-        self.AsyncLLM = AsyncLLM
-        self.RequestOutputKind = RequestOutputKind
-        self.EngineDeadError: type[Exception] = EngineDeadError
-        self.EngineGenerateError: type[Exception] = EngineGenerateError
-        self.PrometheusStatLogger = PrometheusStatLogger
-        self.tokens_input = tokens_input
-
-    def cache_environment(self, on: bool) -> None:
-        """vLLM reads dozens of environment variables for each request, unless told that they stay as they are."""
-        from vllm import envs
-
-        switch = getattr(envs, "enable_envs_cache" if on else "disable_envs_cache", None)
-        if switch is not None:
-            switch()
 
 
 @contextlib.contextmanager

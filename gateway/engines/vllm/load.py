@@ -26,9 +26,13 @@ _MOST_TOKENS = 12
 
 
 class EngineLoad:
-    """running, waiting: sequences as of the engine's last step. step_s: what a step took lately; 0: not known."""
+    """running, waiting: sequences as of the engine's last step. step_s: what a step took lately; 0: not known.
 
-    def __init__(self) -> None:
+    name: what the engine is called in metrics.
+    """
+
+    def __init__(self, name: str = metrics.DEFAULT_ENGINE) -> None:
+        self._steps_s = metrics.ENGINE_STEP_S.labels(name)
         self.running = 0
         self.waiting = 0
         self._last_s: float | None = None
@@ -44,7 +48,7 @@ class EngineLoad:
         # Between a step that left nothing to run and the next lies idleness, not a step.
         if self._last_s is not None and self.running:
             took_s = now_s - self._last_s
-            metrics.ENGINE_STEP_S.observe(took_s)
+            self._steps_s.observe(took_s)
             remembered = math.exp(-took_s / _REMEMBERED_S)
             self._took_s = self._took_s * remembered + took_s
             self._steps = self._steps * remembered + 1

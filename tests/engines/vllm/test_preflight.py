@@ -10,7 +10,7 @@ import pytest
 from gateway.config import BUNDLED_MODEL
 from gateway.domain.errors import StartupError
 from gateway.engines.vllm import hardware, preflight
-from gateway.engines.vllm.arguments import VllmOptions
+from gateway.engines.vllm.options import VllmOptions
 from gateway.engines.vllm.engine import VllmEngine
 
 

@@ -126,6 +126,13 @@ def test_a_value_that_cannot_work_is_refused(tmp_path: Path, toml: str, says: st
     assert refusal(tmp_path, toml) == f"{tmp_path / 'gateway.toml'}: {says}"
 
 
+def test_only_values_in_force_have_to_work(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("port = 70000\n[engine]\ndtype = 'int4'\n")
+    settings = load(file, {"GATEWAY__PORT": "1"}, {"engine.dtype": "float32"})
+    assert (settings.port, settings.engine.dtype) == (1, "float32")
+
+
 def test_every_prompt_family_may_be_chosen() -> None:
     for family in FAMILIES:
         assert load(overrides={"engine.family": family}).engine.family == family

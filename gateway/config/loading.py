@@ -1,0 +1,81 @@
+"""The settings in force, from every source at once, or one sentence about the first mistake in them.
+
+Order, the later wins: the fields' defaults, a TOML file, environment variables (`GATEWAY__PORT`,
+`GATEWAY__ENGINE__MAX_NUM_SEQS`), command line flags. Every mistake is a `StartupError` that names where it was
+made: the file and the setting, the variable, or the flag.
+Knows: which settings depend on one another. Must not know: what they are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from gateway.config.settings import Settings
+from gateway.config.sources import Source, environment_source, file_source, flag_source, merged, stated
+from gateway.config.validation import check_types, check_values
+from gateway.domain.errors import StartupError
+
+__all__ = ["load"]
+
+# What one session's outbox holds besides the texts of an utterance: names, numbers, other messages.
+_OUTBOX_BESIDES_BYTES = 65_536
+
+# At most 4 bytes a character in UTF-8.
+_CHAR_BYTES = 4
+
+
+def load(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Settings:
+    """The settings in force. `overrides` has dotted keys (`engine.model`). Raises `StartupError`."""
+    sources = [file_source(file), environment_source(environment or {}), flag_source(overrides or {})]
+    for source in sources:
+        check_types(source)
+    check_values(sources)
+    try:
+        settings = msgspec.convert(merged(sources), Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise StartupError(f"The settings cannot be used: {error}.") from None
+    _check_together(settings, sources)
+    return settings
+
+
+def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
+    """Bounds that depend on other settings, and what no bound says."""
+    if settings.event_log.handover_file == "":
+        raise StartupError(
+            f"{stated('event_log.handover_file', 'empty', sources)}: leave it out to have none, or name a file."
+        )
+    if settings.engine.restart_backoff_max_s < settings.engine.restart_backoff_s:
+        raise StartupError(
+            f"{stated('engine.restart_backoff_max_s', settings.engine.restart_backoff_max_s, sources)}: "
+            f"it has to be at least engine.restart_backoff_s = {settings.engine.restart_backoff_s}."
+        )
+    # An engine that gathers text for so long would be taken for one that hangs.
+    if settings.delta_interval_s > settings.engine.stall_s / 4:
+        raise StartupError(
+            f"{stated('delta_interval_s', settings.delta_interval_s, sources)}: it may be a quarter of "
+            f"engine.stall_s = {settings.engine.stall_s} at most."
+        )
+    limits = settings.limits
+    # The caption of the longest text, and its final in every language, wait for one client at the same time.
+    least = _OUTBOX_BESIDES_BYTES + _CHAR_BYTES * limits.text_chars * (1 + limits.languages)
+    if settings.outbox_bytes < least:
+        raise StartupError(
+            f"{stated('outbox_bytes', settings.outbox_bytes, sources)}: one utterance of limits.text_chars = "
+            f"{limits.text_chars} characters in limits.languages = {limits.languages} languages would close its "
+            f"session. It has to be at least {least}."
+        )
+    # One session may hold half of the queue.
+    least = 2 * limits.languages
+    if settings.max_waiting < least:
+        raise StartupError(
+            f"{stated('max_waiting', settings.max_waiting, sources)}: one session may fill half of it, and an "
+            f"utterance in limits.languages = {limits.languages} languages has to fit. "
+            f"It has to be at least {least}."
+        )
