@@ -1,6 +1,7 @@
-"""What a session may be asked for: every limit and value rule, as checks that name the field.
+"""Checks the values of client messages: every limit and rule, with an error that names the field.
 
-Knows: the limits, the languages and options of the loaded model. Must not know: what was sent before (`session`).
+Knows: the limits, and the languages and options of the loaded model.
+Must not know: what was sent before (`sessions.machine`).
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ from gateway.protocol.messages import UtteranceFinal, UtterancePartial
 
 __all__ = ["SessionRules", "Terms"]
 
-# Target language → its (source term, target term) pairs, as `Utterance.glossary` has them.
+# Target language → its (source term, target term) pairs, as in `Utterance.glossary`.
 Terms = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
-# Safe in a path and in a file name, so that a meeting can be part of an address.
+# Characters that are safe in a URL path and in a file name.
 _MEETING = re.compile(r"[A-Za-z0-9._~-]+")
 
 
 class SessionRules:
-    """`profile` is null while the engine is loading; whatever needs it then raises `EngineUnavailable`."""
+    """The checks of one gateway. Those that need the profile raise `EngineUnavailable` while it is None."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
+        # None while the engine is loading.
         self.profile: EngineProfile | None = None
 
     def supported(self) -> EngineProfile:
@@ -48,7 +50,7 @@ class SessionRules:
             raise LimitExceeded(f"{field} has {len(value)} characters; the limit is {limit}.", field=field)
 
     def meeting(self, meeting: str) -> str:
-        """A meeting's id. Raises `LimitExceeded` or `InvalidValue`."""
+        """The meeting's id, checked. Raises `LimitExceeded` or `InvalidValue`."""
         self.bound(meeting, self.limits.id_chars, "meeting")
         if not _MEETING.fullmatch(meeting) or not meeting.strip("."):
             raise InvalidValue(
@@ -68,14 +70,14 @@ class SessionRules:
         return lang
 
     def languages(self, tags: list[str]) -> tuple[str, ...]:
-        """What to read, each once. Raises `UnsupportedLanguage` or `LimitExceeded`."""
+        """The languages to read, normalised, each once. Raises `UnsupportedLanguage` or `LimitExceeded`."""
         langs = tuple(dict.fromkeys(self.language(tag, f"reads[{n}]") for n, tag in enumerate(tags)))
         if len(langs) > self.limits.languages:
             raise LimitExceeded(f"{len(langs)} languages; the limit is {self.limits.languages}.", field="reads")
         return langs
 
     def utterance(self, message: UtterancePartial | UtteranceFinal, speaks: str | None) -> str:
-        """Every rule that partials and finals share; the utterance's language."""
+        """Check the rules that partials and finals share. Returns the utterance's language."""
         if not message.id:
             raise InvalidValue("An utterance needs an id.", field="id")
         self.bound(message.id, self.limits.id_chars, "id")
@@ -95,7 +97,7 @@ class SessionRules:
         return speaks
 
     def glossary(self, glossary: dict[str, dict[str, str]]) -> Terms:
-        """Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`."""
+        """The glossary, checked. Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`."""
         if (count := sum(map(len, glossary.values()))) > self.limits.glossary_terms:
             raise LimitExceeded(f"{count} terms; the limit is {self.limits.glossary_terms}.", field="glossary")
         checked = []
@@ -110,7 +112,7 @@ class SessionRules:
         return tuple(checked)
 
     def left_out(self, given: dict[str, bool]) -> list[GatewayError]:
-        """A note for each option that is given and that the model cannot take."""
+        """An error for each given option that the model cannot take."""
         profile = self.supported()
         return [
             UnsupportedOption(f"The model {profile.model} takes no {option}; it is left out.", field=option)
