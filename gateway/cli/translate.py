@@ -1,7 +1,7 @@
-"""`gateway translate`: texts in, one line per language out, through one session of a running gateway.
+"""`gateway translate`: translates texts through one session of a running gateway, and prints a line per language.
 
-Knows: sessions (`client`), how many texts to have under way, what to print where.
-Must not know: flags and their spelling (`cli`), the gateway's inside.
+Knows: sessions (`gateway.client`), how many texts are under way at once, what is printed where.
+Must not know: how flags are spelled (`cli.flags`), the server's code.
 """
 
 from __future__ import annotations
@@ -67,50 +67,50 @@ __all__ = [
 EXIT_UNREACHABLE = 1
 EXIT_FAILED = 3
 
-# Texts under way at once when nobody watches: enough to fill the engine's batch, and short to wait for.
+# Texts under way at once when the output is not a terminal.
 _WINDOW = 8
 
-# A text that the gateway has no room for is given up after so many refusals.
+# After this many refusals a text is given up.
 _ATTEMPTS = 20
+# Wait before a text is sent again if the gateway does not say how long to wait.
 _RETRY_MS = 500
 
-# For lines that are on their way while it is found out which ones a restart has cost.
+# How long to read further input, to find out which lines a restart left untranslated.
 _REST_S = 0.2
 
-# Errors that come right before the gateway closes; the close is explained with them.
+# Errors that come right before the gateway closes. They are shown as the reason for the close.
 LAST_WORDS = frozenset(cls.code for cls in (GatewayError, Draining, SlowReader))
 
 
 class CutOff(ClientError):
-    """The session ended before everything was translated; the text says what is missing."""
+    """The session ended before everything was translated. The text says what is missing."""
 
 
 class SessionOptions(Struct, frozen=True):
-    """What the flags say about the session.
-
-    targets: languages to translate into; empty: every language the gateway knows. glossary: (target language
-    or null for all, source term, target term). wait_s: patience with an engine that is loading and with a gateway
-    that is gone, seconds.
-    """
+    """The options of a session, as given by the flags."""
 
     url: str
+    # Language of the texts.
     source: str
+    # Languages to translate into. Empty: every language that the gateway knows.
     targets: tuple[str, ...] = ()
+    # (target language, source term, target term). The language None stands for every target.
     glossary: tuple[tuple[str | None, str, str], ...] = ()
     context: str | None = None
     formality: Formality | None = None
+    # How long to wait for an engine that is loading, and for a lost gateway, in seconds.
     wait_s: float = 300.0
 
 
 class Patience:
-    """How much longer an engine that is not ready is waited for, counted from the first time it was not."""
+    """How much longer to wait for an engine, counted from the first time that it was not ready."""
 
     def __init__(self, wait_s: float) -> None:
         self._wait_s = wait_s
         self._until_s: float | None = None
 
     def lasts(self, more_s: float) -> bool:
-        """Whether to wait so many seconds more; says so the first time."""
+        """Whether to wait `more_s` more seconds. Prints a note the first time."""
         now_s = asyncio.get_running_loop().time()
         if self._until_s is None:
             self._until_s = now_s + self._wait_s
@@ -119,12 +119,12 @@ class Patience:
         return now_s + more_s <= self._until_s
 
     def begins(self, error: Error) -> None:
-        """`session.start` has to wait, which the client sees to; only say so."""
+        """Note that `session.start` has to wait; the client itself does the waiting."""
         self.lasts((error.retry_after_ms or 0) / 1000)
 
 
 class Job:
-    """One text on its way into its languages: what is there so far, and how each language ended."""
+    """The translation of one text into its languages: the text so far, and how each language ended."""
 
     def __init__(self, number: int, text: str, targets: Sequence[str], patience: Patience) -> None:
         self.number = number
@@ -139,17 +139,17 @@ class Job:
 
     @property
     def done(self) -> bool:
-        """Whether nothing more comes."""
+        """Whether it was refused or every language has ended."""
         return self.refusal is not None or len(self.ended) == len(self._shown)
 
     @property
     def stopped(self) -> bool:
-        """Whether a restart stopped translations of the text: it is said again after it."""
+        """Whether a restart stopped a translation of the text; it is then sent again."""
         return any(_stopped(end) for end in self.ended.values())
 
     @property
     def shown(self) -> list[str]:
-        """The text of each language as far as it is known, in the order of the languages."""
+        """The text so far in each language, in the order of the languages."""
         return list(self._shown.values())
 
     def take(self, message: SessionEvent) -> None:
@@ -165,7 +165,7 @@ class Job:
                 self._shown[lang] = message.text if isinstance(message, TranslationFinal) else ""
 
     async def send(self, session: ClientSession) -> None:
-        """Send the text. A session that is over says nothing here: reading it tells why."""
+        """Send the text. If the session is over, reading it raises the reason."""
         try:
             await session.final(self.text, self.id)
         except ValueError as error:
@@ -174,9 +174,9 @@ class Job:
             pass
 
     async def refused(self, session: ClientSession, error: Error) -> None:
-        """The gateway refused the text: the session says it again where that makes sense; how long is our say."""
+        """The gateway refused the text. The session sends it again if it is retryable; decide for how long."""
         if error.code == Draining.code:
-            return  # the gateway goes, and with it the question
+            return  # sent again after the restart
         wait_s = (_RETRY_MS if error.retry_after_ms is None else error.retry_after_ms) / 1000
         if error.code in (EngineUnavailable.code, EngineRestarting.code):
             hopeful = self._patience.lasts(wait_s)
@@ -187,13 +187,13 @@ class Job:
             self.refusal = error
             if error.retryable:
                 with suppress(ClientError):
-                    await session.cancel(self.id)  # or the session would go on saying it
+                    await session.cancel(self.id)  # otherwise the session would keep sending it
 
     async def reconnected(self, session: ClientSession) -> None:
-        """The session was lost and found: say the text again if nobody else sees to it.
+        """The connection is back: send the text again unless the session does that itself.
 
-        What was shown of unfinished translations comes again. A session that was not recovered knows nothing of
-        what an earlier one accepted.
+        The text of unfinished translations comes again. A session that was not recovered does not know what an
+        earlier one accepted.
         """
         stopped = self.stopped
         self.ended = {lang: end for lang, end in self.ended.items() if not _stopped(end)}
@@ -210,16 +210,16 @@ def _stopped(end: TranslationFinal | TranslationFailed) -> bool:
 
 
 def announce(event: SessionEvent) -> None:
-    """Tell when the connection is lost and when it is found again; once each, however many attempts it takes."""
+    """Print a note when the connection is lost, and when it is back; once each, not for every attempt."""
     match event:
         case Reconnecting(attempt=1):
             note(f"{event.reason} Trying to reach it again.")
         case Reconnected():
-            note("The gateway is back; going on.")
+            note("The gateway is back; continuing.")
 
 
 def note(sentence: str) -> None:
-    """Say something on stderr that is no translation."""
+    """Print a sentence for people on stderr."""
     print(f"gateway: {printable(sentence)}", file=sys.stderr, flush=True)
 
 
@@ -227,9 +227,9 @@ def note(sentence: str) -> None:
 async def open_session(
     options: SessionOptions, patience: Patience, *, growing: bool
 ) -> AsyncGenerator[tuple[ClientSession, tuple[str, ...]], None]:
-    """A started session and the languages it translates into. Raises `ClientError`.
+    """Start a session. Yields it with the languages it translates into. Raises `ClientError`.
 
-    growing: whether anybody sees a translation before it is done; otherwise none is sent before.
+    growing: whether translations are shown before they are done; if not, the gateway sends only finals.
     """
     targets = tuple(lang for lang in options.targets if lang != options.source)
     async with connect(
@@ -250,7 +250,7 @@ async def open_session(
 
 
 async def _read_everything(session: ClientSession, options: SessionOptions) -> tuple[str, ...]:
-    """Read every language but the spoken one, up to the gateway's limit; which ones these are."""
+    """Read every language except the source, up to the gateway's limit. Returns these languages."""
     others = [lang for lang in session.started.languages if lang != options.source]
     targets = tuple(others[: session.started.limits.languages])
     await session.update(reads=targets, glossary=_glossary(options.glossary, targets))
@@ -281,9 +281,9 @@ def _glossary(
 async def translate(
     options: SessionOptions, texts: AsyncIterator[str], *, as_json: bool, timings: bool, numbered: bool
 ) -> int:
-    """Translate texts until they end; the exit status. `numbered`: complaints name the text's line.
+    """Translate texts until they end. Returns the exit status.
 
-    Raises `ClientError`, `CutOff` where some texts were translated and others were not.
+    numbered: whether notes name the line of the text. Raises `ClientError`; `CutOff` if texts are left.
     """
     patience = Patience(options.wait_s)
     lines = _Lines(texts)
@@ -310,7 +310,7 @@ async def translate(
                                 page.show()
                 sending.cancel()
         except ExceptionGroup as failures:
-            # The first one is the cause, and what our caller knows how to explain.
+            # The first error is the cause, and the caller can explain it.
             cause = failures.exceptions[0]
             if not isinstance(cause, ClientError):
                 raise cause from None
@@ -323,14 +323,14 @@ async def translate(
 
 
 class _Lines:
-    """The texts to translate, numbered by their lines, and which of them are not translated yet.
-
-    left: lines that were read and not printed. ended: there are no more than were read.
-    """
+    """The texts to translate, numbered by line, and which of them are not translated yet."""
 
     def __init__(self, texts: AsyncIterator[str]) -> None:
+        # Numbers of the lines that were read and not printed.
         self.left: deque[int] = deque()
+        # Whether the input has ended.
         self.ended = False
+        # Lines read so far.
         self.read = 0
         self._texts = texts
         self._coming: asyncio.Task[str | None] | None = None
@@ -344,7 +344,7 @@ class _Lines:
         self.ended = True
 
     async def look_ahead(self) -> None:
-        """Read on, as far as there is something to read at once."""
+        """Read the lines that are available at once."""
         if self.ended:
             return
         with suppress(TimeoutError):
@@ -355,7 +355,7 @@ class _Lines:
             self._coming.cancel()
 
     async def _next(self) -> str | None:
-        # Whoever waits for a line may be cancelled; the line is then for whoever asks next.
+        # If a waiting caller is cancelled, the next caller gets the line.
         if self._coming is None:
             self._coming = asyncio.create_task(self._read())
         text = await asyncio.shield(self._coming)
@@ -367,7 +367,7 @@ class _Lines:
 
 
 def _what_is_missing(closed: ClientError | None, lines: _Lines | None) -> str:
-    """Why the session ended, and which lines to run again; `lines` is null for a text without a number."""
+    """Why the session ended, and which lines to run again. lines: None for a single text."""
     if lines is None:
         missing = "the text was not translated. Run it again."
     elif not lines.ended:
@@ -391,14 +391,14 @@ async def _send(
         await job.send(session)
         if job.done:
             page.show()
-    # The gateway takes nothing after the end, so whatever it may still refuse has to be through.
+    # The gateway accepts nothing after the end, so every text needs its answer first.
     await page.settle()
     with suppress(ClientError):
         await session.end()
 
 
 class _Page:
-    """The texts under way and what is printed of them: in the order they came in, the first one live."""
+    """Prints the texts under way in the order of their lines; the first one grows on the screen."""
 
     def __init__(
         self,
@@ -429,12 +429,12 @@ class _Page:
         self._jobs[job.id] = job
 
     async def settle(self) -> None:
-        """Wait until every text is through."""
+        """Wait until every text is done."""
         for _ in range(self._window):
             await self._room.acquire()
 
     async def reconnected(self) -> None:
-        """The session was lost and found; texts are said again in the order they came in."""
+        """The connection is back: send texts again, in the order of their lines."""
         for job in list(self._jobs.values()):
             await job.reconnected(self._session)
 
@@ -443,7 +443,7 @@ class _Page:
         return self._jobs.get(utterance)
 
     def complain(self, error: Error) -> None:
-        """An error about the session, not about one text."""
+        """Print an error about the session, not about one text."""
         if error.code in LAST_WORDS:
             return
         note(error.message)
@@ -451,7 +451,7 @@ class _Page:
             self.status = EXIT_FAILED
 
     def show(self) -> None:
-        """Print what is finished, which makes room for more, and draw what is not."""
+        """Print the finished texts, which makes room for more, and draw the first unfinished one."""
         while self._jobs and (job := next(iter(self._jobs.values()))).done and not job.stopped:
             self._print(job)
             self._source.left.popleft()
@@ -461,7 +461,7 @@ class _Page:
             self._lines.draw(next(iter(self._jobs.values())).shown)
 
     def leave(self) -> None:
-        """Nothing more is printed; what is half there stays on the screen."""
+        """Stop printing; an unfinished text stays on the screen."""
         if self._lines is not None:
             self._lines.leave()
 
@@ -505,7 +505,7 @@ async def one_text(text: str) -> AsyncGenerator[str, None]:
 
 
 async def lines_of(fd: int) -> AsyncGenerator[str, None]:
-    """The lines of a file or pipe as they come, without their ends. Bytes that are no UTF-8 are replaced."""
+    """The lines of a file or pipe as they arrive, without line ends. Bytes that are not UTF-8 are replaced."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     rest = ""
     while chunk := await _read(fd):
@@ -517,12 +517,12 @@ async def lines_of(fd: int) -> AsyncGenerator[str, None]:
 
 
 async def _read(fd: int) -> bytes:
-    # Not a thread that reads: one that is stuck in a read cannot be interrupted by Ctrl-C.
+    # Not in a thread: Ctrl-C cannot interrupt a thread that is blocked in a read.
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     try:
         loop.add_reader(fd, readable.set)
-    except PermissionError:  # a regular file, which never makes anybody wait
+    except PermissionError:  # a regular file, whose reads do not block
         return os.read(fd, 65_536)
     try:
         await readable.wait()
