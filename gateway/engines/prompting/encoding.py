@@ -138,7 +138,7 @@ class PromptEncoder:
         return replace(opening, ids=ids[: max(opening.cover, prompt.max_tokens - 1)])
 
     def cut(self, prompt: EncodedPrompt, opening: Opening, count: int, *, keep: bool) -> tuple[int, str]:
-        """Cut the opening to at most `count` tokens that end with a whole character. Returns their number and text.
+        """Cut the opening to at most `count` tokens that end with a whole character; their number and text.
 
         keep: whether to return at least the prefix, exactly as it was requested.
         """
