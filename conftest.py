@@ -12,6 +12,8 @@ import hypothesis
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright, expect
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from tests.patience import PATIENCE_MS
 from tests.processes import GatewayProcess, gateway_process
@@ -21,6 +23,10 @@ hypothesis.settings.register_profile("without deadlines", deadline=None)
 hypothesis.settings.load_profile("without deadlines")
 
 ROOT = Path(__file__).parent
+
+WITH_REAL_GATEWAY = (
+    *("test_real_engine.py", "test_page_meeting.py", "test_page.py", "test_page_and_cli.py", "test_baselines.py"),
+)
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -48,6 +54,19 @@ NOT_NEEDED = (
 def pytest_xdist_auto_num_workers() -> int:
     """`-n auto`: two for each core, as half of the time tests wait; of more than 16 most would only start."""
     return min(2 * len(os.sched_getaffinity(0)), 16)
+
+
+class _Together(LoadFileScheduling):
+    """A file's tests stay in one process, and so do all that share `real_gateway`, or each would start one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "real_gateway" if Path(file).name in WITH_REAL_GATEWAY else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    # By marks, as this is documented for, it does nothing since pytest 9.2.
+    return _Together(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
