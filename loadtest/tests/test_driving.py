@@ -265,8 +265,10 @@ async def test_what_has_not_ended_in_time_has_failed() -> None:
     async with running() as gateway:
         address = WebSocketGateway(f"http://127.0.0.1:{gateway.port}")
         async with driver(address, Open(10.0), processes=1, say=quiet) as crowd:
-            said = [Line("a", "one", "en", ("de",)), Line("b", "STALL", "en", ("de",))]
-            played = await crowd.play(said, limit_s=1.0)
+            a, b = Line("a", "one", "en", ("de",)), Line("b", "STALL", "en", ("de",))
+            # Long enough on this machine for the one that does not stall.
+            alone = await crowd.play([a], limit_s=300.0)
+            played = await crowd.play([a, b], limit_s=1.0 + 10 * alone.elapsed_s)
             assert {record.line: record.failed for record in played.records} == {"a": None, "b": "time limit"}
             # What was left behind does not come back.
             again = await crowd.play(lines(2), limit_s=300.0)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, cast
@@ -291,11 +291,18 @@ def test_cpu_is_counted_between_two_moments_alone() -> None:
 
 
 class _Driver:
-    """Plays for a moment. ran_out_s: as in `Driven`."""
+    """Plays for a moment, and on until it is enough. ran_out_s: as in `Driven`."""
 
     pids: Sequence[int] = ()
 
-    def __init__(self, records: Sequence[Record], lag_ms: float = 0.0, ran_out_s: float | None = None) -> None:
+    def __init__(
+        self,
+        records: Sequence[Record],
+        lag_ms: float = 0.0,
+        ran_out_s: float | None = None,
+        enough: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._enough = enough
         self._records = list(records)
         self._lag_ms = lag_ms
         self._ran_out_s = ran_out_s
@@ -303,6 +310,8 @@ class _Driver:
     async def play(self, lines: Sequence[Line], **_options: object) -> Driven:
         began_s = time.monotonic()
         await asyncio.sleep(0.25)
+        while not self._enough():
+            await asyncio.sleep(0.01)
         elapsed_s = time.monotonic() - began_s
         use = ProcessUse(0.01, elapsed_s, self._lag_ms, self._lag_ms, self._lag_ms)
         return Driven(began_s, elapsed_s, self._records, Delivered(), [use], ran_out_s=self._ran_out_s)
@@ -318,11 +327,12 @@ async def _measured(
     lag_ms: float = 0.0,
     *,
     ran_out_s: float | None = None,
+    enough: Callable[[], bool] = lambda: True,
     lines: Sequence[Line] = (),
     load: Load = Closed(1),  # noqa: B008 -- it never changes
     **options: Any,
 ) -> Trial:
-    driver = cast(Driver, _Driver(records, lag_ms, ran_out_s))
+    driver = cast(Driver, _Driver(records, lag_ms, ran_out_s, enough))
     return await measure(
         running,
         driver,
@@ -332,7 +342,7 @@ async def _measured(
         repetition=1,
         workload="made up",
         say=lambda _: None,
-        limit_s=10,
+        limit_s=300,
         **options,
     )
 
@@ -342,7 +352,14 @@ _EXISTING = Running("gateway", WebSocketGateway("http://127.0.0.1:9"), {"url": "
 
 async def test_a_trial_holds_what_was_seen(metrics_url: str, busy: int) -> None:
     running = Running("gateway", WebSocketGateway("unused"), {"engine": {}}, busy, metrics_url)
-    trial = await _measured([_record(0.0), _record(0.1)], running)
+    accounts, asked = Accounts({"serving": [busy]}), _Metrics.steps
+    before = accounts.read()
+
+    def enough() -> bool:
+        """It was asked often, and the engine was given some time."""
+        return _Metrics.steps >= asked + 40 and accounts.read().since(before)["engine"] > 0.2
+
+    trial = await _measured([_record(0.0), _record(0.1)], running, enough=enough)
     assert (trial.name, trial.system, trial.repetition, trial.load) == ("a trial", "gateway", 1, Closed(1))
     assert len(trial.records) == 2
     assert trial.cpu_s["engine"] > trial.cpu_s["serving"]

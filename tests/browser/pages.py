@@ -112,6 +112,32 @@ async def type_words(watch: Watch, *words: str, into: str | None = None) -> None
             await asyncio.sleep(0.02)
 
 
+async def stop_the_clock(page: Page) -> None:
+    """From now on time passes on the page with its clock's `run_for` alone, until that is resumed."""
+    await page.clock.install()
+    await page.clock.pause_at(await page.evaluate("Date.now() / 1000 + 60"))
+
+
+async def pick_sentence(watch: Watch, index: int, lang: str, words: str) -> None:
+    """Have a sample sentence said until these words of its translation are on the screen; the clock stands then.
+
+    The next word is said once the one before is translated.
+    """
+    await stop_the_clock(watch.page)
+    done = await partials_done(watch.page.url, lang) - len(sent(watch, "utterance.partial"))
+    await watch.page.get_by_test_id("sentences").get_by_role("button").nth(index).click()
+    translation = watch.page.get_by_test_id(f"cell-{lang}").last
+    while True:
+        assert sent(watch, "utterance.final") == [], "all of it was said, and too little of it was shown"
+        while await partials_done(watch.page.url, lang) < done + len(sent(watch, "utterance.partial")):
+            await asyncio.sleep(0.02)
+        # For what has arrived to be drawn, and no other word.
+        await watch.page.clock.run_for(100)
+        if await translation.count() and words in await translation.inner_text():
+            return
+        await watch.page.clock.run_for(300)
+
+
 async def partials_done(url: str, lang: str) -> float:
     """Of how many partials a gateway knows what became of their translation into a language."""
     return await asyncio.to_thread(_partials_done, urlsplit(url).netloc, lang)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from tests.browser.pages import until
+from tests.browser.pages import stop_the_clock, until
 from tests.conftest import OpenPage, Watch
 from tests.processes import GatewayProcess
 
@@ -363,8 +363,7 @@ async def test_what_is_spoken_or_played_ends_with_the_session(open_composer: Ope
         await composer.recognisers(1)
         await composer.hear(0, ("let's move", False))
         # Nothing more is said before it is interrupted.
-        await page.clock.install()
-        await page.clock.pause_at(await page.evaluate("Date.now() / 1000 + 60"))
+        await stop_the_clock(page)
         await page.get_by_role("button", name="We're running out of time.").click()
         await composer.until(lambda: {"let's move", "We're"} <= set(composer.partials()))
         await page.evaluate(
