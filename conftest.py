@@ -22,6 +22,10 @@ from tests.processes import GatewayProcess, gateway_process
 hypothesis.settings.register_profile("without deadlines", deadline=None)
 hypothesis.settings.load_profile("without deadlines")
 
+# Left to themselves, two engines bind their threads to the same cores, and wait for each other in loops.
+os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 ROOT = Path(__file__).parent
 
 WITH_REAL_GATEWAY = (

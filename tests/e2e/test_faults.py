@@ -32,6 +32,8 @@ from tests.processes import (
 )
 
 engine = pytest.mark.engine
+# A machine that others use as well takes minutes to start an engine five times.
+pytestmark = pytest.mark.timeout(1_800)
 
 
 class Reader:
