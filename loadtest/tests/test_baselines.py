@@ -116,7 +116,7 @@ class Service:
         assert running.pid is not None
         self.pid = running.pid
         self.url = running.address.url
-        self._client = httpx.AsyncClient(base_url=self.url, timeout=30, trust_env=False)
+        self._client = httpx.AsyncClient(base_url=self.url, timeout=300, trust_env=False)
 
     async def translate(self, body: dict[str, str]) -> httpx.Response:
         return await self._client.post("/translate", json=body)
@@ -271,7 +271,7 @@ async def test_it_ends_with_the_load_test_that_started_it() -> None:
         "import asyncio\nfrom loadtest.baselines.system import baseline\n"
         "async def main():\n"
         f"    async with baseline('two-workers', {settings}, lambda line: None) as running:\n"
-        "        print(running.pid, flush=True)\n        await asyncio.sleep(60)\n"
+        "        print(running.pid, flush=True)\n        await asyncio.sleep(600)\n"
         "asyncio.run(main())"
     )
     process = await asyncio.create_subprocess_exec(

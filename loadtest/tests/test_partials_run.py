@@ -1,8 +1,7 @@
-"""The whole evaluation in seconds: the simulated engine, real sockets, every arm."""
+"""The whole evaluation in seconds: the simulated engine, real sockets, every arm, waits that take no time."""
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from collections import Counter
@@ -15,6 +14,7 @@ from loadtest.partials.result import PartialsPlan, PartialsResult
 from loadtest.partials.run import run
 from loadtest.partials.screens import Arm
 from loadtest.results import LoadtestError
+from tests.clocks import run_swiftly
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ SMALL = PartialsPlan(engine="simulated", sources=("en", "ja"), streams=3, handwr
 
 @pytest.fixture(scope="module")
 def result() -> PartialsResult:
-    return asyncio.run(run(SMALL, "a command", lambda _: None))
+    return run_swiftly(run(SMALL, "a command", lambda _: None))
 
 
 def test_every_reader_gets_every_stream_in_every_arm(result: PartialsResult) -> None:

@@ -465,9 +465,10 @@ async def test_one_that_cannot_start_is_left_out() -> None:
 @pytest.mark.slow
 async def test_what_was_measured_in_time_is_kept() -> None:
     plan = PeersPlan(peers=_PLAN.peers, in_flight=(2,), repetitions=500, utterances=4, time_limit_s=6.0)
-    outcome = await run(plan, lambda _: None)
+    while not (outcome := await run(plan, lambda _: None)).trials:
+        # On a busy machine nothing may be measured in so short a time.
+        plan = replace(plan, time_limit_s=2 * plan.time_limit_s)
     assert outcome.cut_short
-    assert outcome.trials
 
 
 async def test_without_any_system_there_are_no_rounds(monkeypatch: pytest.MonkeyPatch) -> None:

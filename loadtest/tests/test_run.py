@@ -35,6 +35,7 @@ from loadtest.trial.values import (
     Trial,
     WebSocketGateway,
 )
+from tests.clocks import swiftly
 from tests.gateways import running
 
 # ---------------------------------------------------------------- options
@@ -344,6 +345,7 @@ async def test_what_cannot_go_on_leaves_what_was_finished(monkeypatch: pytest.Mo
     assert_cut_short(await run(held_elsewhere(), "", str), "meetings: no line was translated.", finished=2)
 
 
+@swiftly
 async def test_the_time_limit_leaves_what_was_finished(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     Acted(monkeypatch, FINISHED, None)
     file = tmp_path / "weekly.jsonl"

@@ -235,15 +235,15 @@ def test_a_driver_that_was_the_limit_is_told_beside_the_numbers() -> None:
 
 
 @pytest.mark.slow
-def test_half_a_million_records_are_no_problem(tmp_path: Path) -> None:
+def test_a_hundred_thousand_records_are_no_problem(tmp_path: Path) -> None:
     records = [
-        Record(f"line-{n}", "en", n / 1e4, n / 1e4, n / 1e4 + 0.05, n / 1e4 + 0.5, 20, 80) for n in range(500_000)
+        Record(f"line-{n}", "en", n / 1e4, n / 1e4, n / 1e4 + 0.05, n / 1e4 + 0.5, 20, 80) for n in range(100_000)
     ]
-    trial = msgspec.structs.replace(open_trial(10, 1, 1), records=records, elapsed_s=50.5, samples=[])
+    trial = msgspec.structs.replace(open_trial(10, 1, 1), records=records, elapsed_s=10.5, samples=[])
     report.write(made_up("run", [trial]), tmp_path)
     kept = records_file.read(tmp_path / "utterances.jsonl")
-    assert len(kept.records[trial.name, 1]) == 500_000
+    assert len(kept.records[trial.name, 1]) == 100_000
     written, said = report.read(tmp_path)
     assert said == ""
-    assert written.summaries[0].requests_per_s.median == pytest.approx(9_900.99)
+    assert written.summaries[0].requests_per_s.median == pytest.approx(9_523.81)
     assert (tmp_path / "report.html").stat().st_size < 1_000_000

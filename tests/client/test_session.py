@@ -39,6 +39,7 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
+from tests.clocks import swiftly
 from tests.scripted_gateway import STARTED, Peer, refused, scripted_gateway, translated
 
 
@@ -144,6 +145,7 @@ async def test_a_loading_engine_is_waited_for() -> None:
     assert [wait.code for wait in waits] == ["engine_unavailable", "engine_unavailable"]
 
 
+@swiftly
 async def test_the_wait_for_an_engine_ends() -> None:
     async def script(peer: Peer) -> None:
         await peer.expect(SessionStart)
@@ -193,6 +195,7 @@ async def test_a_gateway_that_closes_instead_of_starting() -> None:
                 pass
 
 
+@swiftly
 async def test_a_gateway_that_never_answers_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.client.connection._ANSWER_S", 0.2)
 
@@ -272,6 +275,7 @@ async def test_a_websocket_server_without_our_subprotocol_answers() -> None:
                 pass
 
 
+@swiftly
 async def test_a_server_that_accepts_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.client.connection._ANSWER_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:

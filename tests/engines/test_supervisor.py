@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from gateway import metrics
 from gateway.domain.engine import EngineHealth, EngineState, TranslationRequest
@@ -16,6 +17,7 @@ from gateway.engines.simulated import Rule, Script, SimulatedEngine, simulated_e
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.translation.pacing import Throttle
 from gateway.translation.scheduler import Scheduler
+from tests.clocks import swiftly
 
 READY, RESTARTING, FAILED, STOPPED = (
     EngineState.READY,
@@ -158,6 +160,7 @@ async def test_a_dead_engine_is_replaced(caplog: pytest.LogCaptureFixture) -> No
     assert len(workshop.engines) == 2
 
 
+@swiftly
 async def test_an_idle_engine_that_dies_is_replaced() -> None:
     workshop = Workshop(FAST)
     async with workshop.supervised(stall_s=0.01) as engine:
@@ -166,6 +169,7 @@ async def test_an_idle_engine_that_dies_is_replaced() -> None:
         assert await generate(engine, "again") == "[de] again"
 
 
+@swiftly
 async def test_an_engine_that_says_nothing_is_replaced_and_those_who_wait_are_woken() -> None:
     workshop = Workshop(SILENT, FAST)
     async with workshop.supervised(stall_s=0.02) as engine:
@@ -176,21 +180,22 @@ async def test_an_engine_that_says_nothing_is_replaced_and_those_who_wait_are_wo
         assert await generate(engine, "hush now") == "[de] hush now"
 
 
+@swiftly
 async def test_an_engine_whose_other_generations_go_on_does_not_hang() -> None:
-    workshop = Workshop(SILENT)
+    workshop = Workshop(replace(SILENT, token_s=0.01))
     async with workshop.supervised(stall_s=0.2) as engine:
         silent = asyncio.create_task(generate(engine, "hush now"))
         loop = asyncio.get_running_loop()
         until_s = loop.time() + 0.5
         while loop.time() < until_s:
             assert await generate(engine, "some words") == "[de] some words"
-            await asyncio.sleep(0)
         assert workshop.states == [READY]
         silent.cancel()
         await asyncio.wait([silent])
         assert silent.cancelled()
 
 
+@swiftly
 async def test_a_reader_that_does_not_read_is_no_hanging_engine() -> None:
     workshop = Workshop(FAST)
     async with workshop.supervised(stall_s=0.02) as engine:

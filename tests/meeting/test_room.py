@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -41,6 +40,7 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
+from tests.clocks import swiftly
 from tests.gateways import SCRIPT, Peer, Running, running
 
 
@@ -316,13 +316,14 @@ def said(messages: list[Any]) -> list[tuple[str, str, bool]]:
     return [(m.utterance, m.text, m.final) for m in messages if isinstance(m, Caption)]
 
 
+@swiftly
 async def test_while_the_event_loop_is_late_only_finals_are_translated() -> None:
     async with (
         running() as gateway,
         joined(gateway, speaks="en") as ana,
         joined(gateway, reads=["ja"]) as bo,
     ):
-        time.sleep(0.5)  # noqa: ASYNC251 -- somebody's long computation
+        gateway.gateway._lag.late(1.0)  # somebody's long computation
         await ana.peer.send(UtterancePartial("1", 1, "I was going to"), say("2", "SLOW going"))
         await bo.until(TranslationFinal)
         assert {m.utterance for m in await bo.everything() if isinstance(m, TranslationDelta)} == {"2"}
@@ -490,6 +491,7 @@ async def test_a_session_belongs_to_one_meeting() -> None:
         assert (started.meeting, started.recovered) == ("m", True)
 
 
+@swiftly
 async def test_a_session_is_kept_for_as_long_as_said_and_then_gone() -> None:
     settings = Settings(limits=Limits(keep_s=1))
     async with running(settings) as gateway, joined(gateway, speaks="en") as ana:
@@ -536,6 +538,7 @@ async def test_an_empty_meeting_is_let_go_of_and_its_log_stays() -> None:
 # ---------------------------------------------------------------- idle and slow connections
 
 
+@swiftly
 async def test_a_connection_on_which_nothing_is_said_is_closed_and_its_session_kept() -> None:
     settings = Settings(limits=Limits(idle_s=1))
     async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
@@ -545,6 +548,7 @@ async def test_a_connection_on_which_nothing_is_said_is_closed_and_its_session_k
             assert again.started.recovered is True
 
 
+@swiftly
 async def test_a_peer_that_answers_no_ping_is_found_and_its_session_kept() -> None:
     settings = Settings(ping_interval_s=0.1, ping_timeout_s=0.1)
     async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
@@ -660,6 +664,7 @@ async def test_a_failed_translation_can_be_asked_for_again() -> None:
 # ---------------------------------------------------------------- restarts
 
 
+@swiftly
 async def test_a_restarted_gateway_goes_on_where_it_was(tmp_path: Any) -> None:
     settings = Settings(drain_s=0.1, event_log=EventLogSettings(handover_file=str(tmp_path / "handover")))
     async with running(settings) as gateway, joined(gateway, speaks="en", name="Ana") as ana:
@@ -743,6 +748,7 @@ async def test_the_next_process_does_all_that_was_promised_and_nothing_else(tmp_
         assert len([e for e in await logged(gateway) if isinstance(e, Said)]) == 301
 
 
+@swiftly
 async def test_sessions_wait_for_an_engine_that_loads_longer_than_they_are_kept(tmp_path: Path) -> None:
     settings = restarted(tmp_path, limits=Limits(keep_s=1))
     async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
@@ -771,6 +777,7 @@ async def test_a_failure_is_remembered_across_a_restart(tmp_path: Path) -> None:
         assert (await again.until(TranslationFinal))[0].text == "[ja] FAIL once"
 
 
+@swiftly
 async def test_a_second_signal_does_not_lose_the_handover(tmp_path: Path) -> None:
     settings = restarted(tmp_path)
     async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
@@ -811,6 +818,7 @@ async def test_a_resent_final_and_a_late_joiner_do_not_translate_twice() -> None
         await ana.until(TranslationFinal, 7)
 
 
+@swiftly
 async def test_newcomers_come_to_a_meeting_whose_log_was_trimmed() -> None:
     settings = Settings(event_log=EventLogSettings(keep_s=1))
     async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:

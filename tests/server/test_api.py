@@ -22,6 +22,7 @@ from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.protocol.limits import Limits
 from gateway.server import api
 from gateway.translation.ticket import Ticket
+from tests.clocks import swiftly
 from tests.gateways import SCRIPT, Running, running
 
 FROM_TO = {"source_lang": "en", "target_lang": "ja"}
@@ -579,6 +580,7 @@ async def test_when_the_engine_died_too_often() -> None:
         assert "in a row" in ready.json()["reason"]
 
 
+@swiftly
 async def test_a_text_that_is_not_done_in_time_is_named() -> None:
     async with serving(settings=Settings(utterance_deadline_s=1)) as (_, client):
         check_problem(

@@ -35,6 +35,7 @@ from gateway.protocol.messages import (
     UtteranceCancel,
     UtteranceFinal,
 )
+from tests.clocks import swiftly
 from tests.gateways import Peer, Running, running
 
 
@@ -64,6 +65,7 @@ async def idle(gateway: Running) -> None:
 
 
 @pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=["json", "msgpack"])
+@swiftly
 async def test_deltas_add_up_to_the_final_in_both_encodings(codec: Codec) -> None:
     async with running(Settings(delta_interval_s=0)) as gateway, gateway.peer(codec) as peer:
         assert peer.connection.subprotocol == codec.subprotocol
@@ -186,6 +188,7 @@ async def test_a_frame_too_large_is_an_error_and_far_too_large_a_close() -> None
         assert (await close_of(peer))[0] == 1009
 
 
+@swiftly
 async def test_a_flood_is_rate_limited_and_the_session_lives_on() -> None:
     settings = Settings(limits=Limits(messages_per_s=10, messages_burst=5))
     async with running(settings) as gateway, gateway.peer() as peer:
@@ -207,6 +210,7 @@ async def test_a_flood_is_rate_limited_and_the_session_lives_on() -> None:
         assert await peer.receive() == Pong("late")
 
 
+@swiftly
 async def test_who_says_nothing_is_closed_with_a_reason() -> None:
     settings = Settings(limits=Limits(start_timeout_s=1))
     async with running(settings) as gateway, gateway.peer() as peer:
@@ -216,6 +220,7 @@ async def test_who_says_nothing_is_closed_with_a_reason() -> None:
     assert error.code == "start_timeout"
 
 
+@swiftly
 async def test_a_late_start_is_no_start() -> None:
     settings = Settings(limits=Limits(start_timeout_s=1))
     async with running(settings) as gateway, gateway.peer() as peer:
@@ -224,6 +229,7 @@ async def test_a_late_start_is_no_start() -> None:
     assert (code, error and error.code) == (4010, "start_timeout")
 
 
+@swiftly
 async def test_who_waits_for_the_engine_is_not_late() -> None:
     settings = Settings(limits=Limits(start_timeout_s=1))
     async with running(settings, script=Script(load_s=1.6)) as gateway, gateway.peer() as peer:
@@ -294,6 +300,7 @@ async def test_a_reader_that_stops_reading_is_cut_off_and_harms_nobody() -> None
             stuck.connection.transport.abort()
 
 
+@swiftly
 async def test_drain_turns_new_sessions_away_and_finishes_accepted_work() -> None:
     async with running() as gateway, gateway.peer() as peer:
         await peer.send(START, say("u1", "STALL"))
@@ -312,6 +319,7 @@ async def test_drain_turns_new_sessions_away_and_finishes_accepted_work() -> Non
         await draining
 
 
+@swiftly
 async def test_drain_gives_up_at_its_deadline_and_says_so() -> None:
     async with running(Settings(drain_s=0.05)) as gateway, gateway.peer() as peer:
         await peer.send(START, say("u1", "STALL"))
@@ -326,6 +334,7 @@ def translated() -> float:
     return REGISTRY.get_sample_value("gateway_translations_total", {"outcome": "final", "lang": "ja"}) or 0.0
 
 
+@swiftly
 async def test_a_reader_that_lags_gets_everything_before_the_gateway_leaves() -> None:
     script = Script(first_token_s=0.0, token_s=0.0, max_running=64)
     # More bytes than the sockets' buffers hold, in few tokens.
@@ -379,6 +388,7 @@ async def test_an_engine_that_dies_for_good_fails_what_runs_and_refuses_what_com
 
 
 @pytest.mark.parametrize("leave", ["session.end", "close", "abort"])
+@swiftly
 async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage(leave: str) -> None:
     settings = Settings(limits=Limits(keep_s=1))
     async with running(settings) as gateway:

@@ -72,17 +72,18 @@ def kill(processes: Iterable[Process], within_s: float) -> frozenset[Process]:
 
 
 def _runs(process: Process) -> bool:
-    # A zombie holds neither memory nor a device; its parent reaps it.
     read = _read(process.pid)
-    return read is not None and read[0] == process and read[2] != "Z"
+    return read is not None and read[0] == process and read[2]
 
 
-def _read(pid: int) -> tuple[Process, int, str] | None:
-    """The process, its parent's pid and its state letter; see proc_pid_stat(5)."""
+def _read(pid: int) -> tuple[Process, int, bool] | None:
+    """The process, its parent's pid and whether it runs; see proc_pid_stat(5)."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
     # The process name is in parentheses and may contain anything.
     fields = stat.rpartition(")")[2].split()
-    return Process(pid, int(fields[19])), int(fields[1]), fields[0]
+    # A zombie holds no memory and no device, unless other threads of it are still ending; its parent reaps it.
+    runs = fields[0] != "Z" or int(fields[17]) > 1
+    return Process(pid, int(fields[19])), int(fields[1]), runs
