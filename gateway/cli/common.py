@@ -1,6 +1,6 @@
-"""What all commands that talk to a gateway have in common: exit statuses, sentences on stderr, lines from a pipe.
+"""Shared by all commands that talk to a gateway: exit statuses, notes on stderr, lines from a pipe.
 
-Knows: what is told when a gateway is not ready, lost or back. Must not know: any one command.
+Knows: what to print when a gateway is not ready, lost or back. Must not know: any single command.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ __all__ = [
 EXIT_UNREACHABLE = 1
 EXIT_FAILED = 3
 
-# Errors that come right before the gateway closes; the close is explained with them.
+# Errors that come right before the gateway closes. They are shown as the reason for the close.
 LAST_WORDS = frozenset(cls.code for cls in (GatewayError, Draining, SlowReader))
 
 
 class Patience:
-    """How much longer an engine that is not ready is waited for, counted from the first time it was not."""
+    """How much longer to wait for an engine, counted from the first time that it was not ready."""
 
     def __init__(self, wait_s: float) -> None:
         self._wait_s = wait_s
         self._until_s: float | None = None
 
     def lasts(self, more_s: float) -> bool:
-        """Whether to wait so many seconds more; says so the first time."""
+        """Whether to wait `more_s` more seconds. Prints a note the first time."""
         now_s = asyncio.get_running_loop().time()
         if self._until_s is None:
             self._until_s = now_s + self._wait_s
@@ -50,26 +50,26 @@ class Patience:
         return now_s + more_s <= self._until_s
 
     def begins(self, error: Error) -> None:
-        """`session.start` has to wait, which the client sees to; only say so."""
+        """Note that `session.start` has to wait; the client itself does the waiting."""
         self.lasts((error.retry_after_ms or 0) / 1000)
 
 
 def announce(event: SessionEvent) -> None:
-    """Tell when the connection is lost and when it is found again; once each, however many attempts it takes."""
+    """Print a note when the connection is lost, and when it is back; once each, not for every attempt."""
     match event:
         case Reconnecting(attempt=1):
             note(f"{event.reason} Trying to reach it again.")
         case Reconnected():
-            note("The gateway is back; going on.")
+            note("The gateway is back; continuing.")
 
 
 def note(sentence: str) -> None:
-    """Say something on stderr that is no translation."""
+    """Print a sentence for people on stderr."""
     print(f"gateway: {printable(sentence)}", file=sys.stderr, flush=True)
 
 
 async def lines_of(fd: int) -> AsyncGenerator[str, None]:
-    """The lines of a file or pipe as they come, without their ends. Bytes that are no UTF-8 are replaced."""
+    """The lines of a file or pipe as they arrive, without line ends. Bytes that are not UTF-8 are replaced."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     rest = ""
     while chunk := await _read(fd):
@@ -81,12 +81,12 @@ async def lines_of(fd: int) -> AsyncGenerator[str, None]:
 
 
 async def _read(fd: int) -> bytes:
-    # Not a thread that reads: one that is stuck in a read cannot be interrupted by Ctrl-C.
+    # Not in a thread: Ctrl-C cannot interrupt a thread that is blocked in a read.
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     try:
         loop.add_reader(fd, readable.set)
-    except PermissionError:  # a regular file, which never makes anybody wait
+    except PermissionError:  # a regular file, whose reads do not block
         return os.read(fd, 65_536)
     try:
         await readable.wait()

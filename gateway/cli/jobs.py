@@ -1,7 +1,7 @@
-"""Texts to translate for whoever sits at the terminal: the session they go through, and what becomes of each.
+"""The texts that a command translates: their session, and the state of each text.
 
-Knows: sessions (`client`), and when a text is said again.
-Must not know: flags and their spelling (`flags`), what is printed.
+Knows: sessions (`gateway.client`), and when a text is sent again.
+Must not know: how flags are spelled (`cli.flags`), how translations are printed.
 """
 
 from __future__ import annotations
@@ -26,31 +26,32 @@ from gateway.protocol.messages import Error, SessionUpdated, TranslationDelta, T
 
 __all__ = ["Job", "SessionOptions", "open_session"]
 
-# A text that the gateway has no room for is given up after so many refusals.
+# After this many refusals a text is given up.
 _ATTEMPTS = 20
+# Wait before a text is sent again if the gateway does not say how long to wait.
 _RETRY_MS = 500
 
 
 class SessionOptions(Struct, frozen=True):
-    """What the flags say about the session."""
+    """The options of a session, as given by the flags."""
 
     # The gateway's address.
     url: str
-    # The language of the texts.
+    # Language of the texts.
     source: str
-    # Languages to translate into; empty: every language the gateway knows.
+    # Languages to translate into. Empty: every language that the gateway knows.
     targets: tuple[str, ...] = ()
-    # (Target language or None for all, source term, target term).
+    # (target language, source term, target term). The language None stands for every target.
     glossary: tuple[tuple[str | None, str, str], ...] = ()
-    # What was said before; not translated.
+    # Background: what was said before; not translated.
     context: str | None = None
     formality: Formality | None = None
-    # Patience with an engine that is loading, and with a gateway that is gone.
+    # How long to wait for an engine that is loading, and for a lost gateway, in seconds.
     wait_s: float = 300.0
 
 
 class Job:
-    """One text on its way into its languages: what is there so far, and how each language ended."""
+    """The translation of one text into its languages: the text so far, and how each language ended."""
 
     def __init__(self, number: int, text: str, targets: Sequence[str], patience: Patience) -> None:
         self.number = number
@@ -65,17 +66,17 @@ class Job:
 
     @property
     def done(self) -> bool:
-        """Whether nothing more comes."""
+        """Whether it was refused or every language has ended."""
         return self.refusal is not None or len(self.ended) == len(self._shown)
 
     @property
     def stopped(self) -> bool:
-        """Whether a restart stopped translations of the text: it is said again after it."""
+        """Whether a restart stopped a translation of the text; it is then sent again."""
         return any(_stopped(end) for end in self.ended.values())
 
     @property
     def shown(self) -> list[str]:
-        """The text of each language as far as it is known, in the order of the languages."""
+        """The text so far in each language, in the order of the languages."""
         return list(self._shown.values())
 
     def take(self, message: SessionEvent) -> None:
@@ -91,7 +92,7 @@ class Job:
                 self._shown[lang] = message.text if isinstance(message, TranslationFinal) else ""
 
     async def send(self, session: ClientSession) -> None:
-        """Send the text. A session that is over says nothing here: reading it tells why."""
+        """Send the text. If the session is over, reading it raises the reason."""
         try:
             await session.final(self.text, self.id)
         except ValueError as error:
@@ -100,9 +101,9 @@ class Job:
             pass
 
     async def refused(self, session: ClientSession, error: Error) -> None:
-        """The gateway refused the text: the session says it again where that makes sense; how long is our say."""
+        """The gateway refused the text. The session sends it again if it is retryable; decide for how long."""
         if error.code == Draining.code:
-            return  # the gateway goes, and with it the question
+            return  # sent again after the restart
         wait_s = (_RETRY_MS if error.retry_after_ms is None else error.retry_after_ms) / 1000
         if error.code in (EngineUnavailable.code, EngineRestarting.code):
             hopeful = self._patience.lasts(wait_s)
@@ -113,13 +114,13 @@ class Job:
             self.refusal = error
             if error.retryable:
                 with suppress(ClientError):
-                    await session.cancel(self.id)  # or the session would go on saying it
+                    await session.cancel(self.id)  # otherwise the session would keep sending it
 
     async def reconnected(self, session: ClientSession) -> None:
-        """The session was lost and found: say the text again if nobody else sees to it.
+        """The connection is back: send the text again unless the session does that itself.
 
-        What was shown of unfinished translations comes again. A session that was not recovered knows nothing of
-        what an earlier one accepted.
+        The text of unfinished translations comes again. A session that was not recovered does not know what an
+        earlier one accepted.
         """
         stopped = self.stopped
         self.ended = {lang: end for lang, end in self.ended.items() if not _stopped(end)}
@@ -139,9 +140,9 @@ def _stopped(end: TranslationFinal | TranslationFailed) -> bool:
 async def open_session(
     options: SessionOptions, patience: Patience, *, growing: bool
 ) -> AsyncGenerator[tuple[ClientSession, tuple[str, ...]], None]:
-    """A started session and the languages it translates into. Raises `ClientError`.
+    """Start a session. Yields it with the languages it translates into. Raises `ClientError`.
 
-    growing: whether anybody sees a translation before it is done; otherwise none is sent before.
+    growing: whether translations are shown before they are done; if not, the gateway sends only finals.
     """
     targets = tuple(lang for lang in options.targets if lang != options.source)
     async with connect(
@@ -162,7 +163,7 @@ async def open_session(
 
 
 async def _read_everything(session: ClientSession, options: SessionOptions) -> tuple[str, ...]:
-    """Read every language but the spoken one, up to the gateway's limit; which ones these are."""
+    """Read every language except the source, up to the gateway's limit. Returns these languages."""
     others = [lang for lang in session.started.languages if lang != options.source]
     targets = tuple(others[: session.started.limits.languages])
     await session.update(reads=targets, glossary=_glossary(options.glossary, targets))

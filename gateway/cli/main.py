@@ -1,10 +1,11 @@
-"""The command line: from arguments to a command, its exit status and what is said of its errors.
+"""The command line: runs a command, explains its errors and returns its exit status.
 
-Knows: which flags go together, and what each command is given. Must not know: how flags are spelled (`cli_flags`),
-nor how any command is done; each imports that when it runs, so that `--help` answers at once.
+Knows: which flags go together, and the arguments of each command.
+Must not know: how flags are spelled (`cli.flags`), how a command works. Commands are imported only when they run,
+so that `--help` answers at once.
 
-Exit statuses: 0 done; 1 the gateway cannot start, is not there or went away; 2 wrong usage; 3 something was
-not translated; 130 interrupted.
+Exit statuses: 0 done; 1 the gateway cannot start, does not answer or went away; 2 wrong usage; 3 something was
+not translated; 130 interrupted; 141 the reader of the output stopped.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ _BROKEN_PIPE = 141  # 128 + SIGPIPE, as shells report it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; its exit status. Wrong usage and `--help` raise `SystemExit`, as argparse does."""
+    """Run a command. Returns its exit status. Wrong usage and `--help` raise `SystemExit`, as argparse does."""
     gateway = parser()
     args, unknown = gateway.parse_known_args(argv)
     if unknown:
-        # Told by the command that was given: its usage shows the flags that there are.
+        # The command's own parser reports it, because its usage shows the right flags.
         getattr(args, "parser", gateway).error(f"unrecognized arguments: {' '.join(unknown)}")
     if args.command is None:
         gateway.print_help(sys.stderr)
@@ -48,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone. Python would complain once more while flushing at exit.
+        # The reader of our output has gone. Without this, Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except Exception as error:
@@ -65,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 # ---------------------------------------------------------------- commands
 
 
-# Flags of `serve` and the settings they stand for.
+# Flag of `serve` → setting.
 _SETTINGS = {
     "host": "host",
     "port": "port",
@@ -199,7 +200,7 @@ def _misused(args: argparse.Namespace, sentence: str) -> NoReturn:
 
 
 def _explaining(args: argparse.Namespace, work: Callable[[], int]) -> int:
-    """The status of work against a running gateway; what goes wrong there is told in one sentence."""
+    """Run `work` against a gateway. Returns its exit status, and prints one sentence for an error."""
     from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, note
     from gateway.client import ClientError, EngineNotReady, GatewayUnreachable, InvalidAddress, SessionRefused
 

@@ -1,7 +1,7 @@
-"""`gateway read --transcript`: what a meeting's log holds, as a file that players and editors read.
+"""`gateway read --transcript`: prints a meeting's transcript, as text, subtitles or JSON.
 
-Knows: the address of a transcript, and how failures to get it read to people.
-Must not know: flags and their spelling (`cli_flags`), formats of transcripts (the gateway writes them).
+Knows: the address of a transcript, and how to explain failures.
+Must not know: how flags are spelled (`cli.flags`), the formats of transcripts (the gateway writes them).
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 class _Problem(Struct):
-    """What is read of an error that came over HTTP."""
+    """The fields that are used of an error over HTTP."""
 
     code: str
     detail: str
 
 
 def transcript_url(seat: Seat, langs: Sequence[str], format: str) -> str:
-    """Where the gateway has the transcript, side by side in these languages. Raises `InvalidAddress`."""
+    """The URL of the transcript in these languages. Raises `InvalidAddress`."""
     base = stream_url(seat.url).removesuffix(STREAM_PATH).replace("ws", "http", 1)
     query = f"?{urlencode({'lang': ','.join(langs)}, safe=',')}" if langs else ""
     return f"{base}/v1/meetings/{seat.meeting}/transcript.{format}{query}"
 
 
 def print_transcript(seat: Seat, langs: Sequence[str], format: str) -> int:
-    """Print the transcript; the exit status. Raises `ClientError`."""
+    """Print the transcript. Returns the exit status. Raises `ClientError`."""
     text = _fetch(transcript_url(seat, langs, format), seat)
     if sys.stdout.isatty():
         text = "".join(f"{printable(line.rstrip())}\n" for line in text.rstrip("\n").split("\n"))
@@ -54,7 +54,7 @@ def print_transcript(seat: Seat, langs: Sequence[str], format: str) -> int:
 def _fetch(url: str, seat: Seat) -> str:
     parts = urlsplit(url)
     address = f"{parts.scheme}://{parts.netloc}"
-    # A proxy for the outside world cannot reach this machine's own ports.
+    # A proxy cannot reach the loopback address of this machine.
     opener = build_opener(ProxyHandler({} if parts.hostname in _LOOPBACK else None))
     try:
         with opener.open(url, timeout=_ANSWER_S) as answer:
@@ -76,7 +76,7 @@ def _explained(refused: HTTPError, seat: Seat, address: str) -> GatewayUnreachab
         problem = msgspec.json.decode(refused.read(), type=_Problem)
     except (msgspec.DecodeError, UnicodeError, OSError, HTTPException):
         return GatewayUnreachable(
-            f"What answers at {address} refused the transcript with HTTP status {refused.code}; is it a gateway?"
+            f"The server at {address} refused the transcript with HTTP status {refused.code}; is it a gateway?"
         )
     if problem.code == "unknown_meeting":
         sentence = f"There is no transcript of {seat.meeting}: nothing was said there, or it has expired."

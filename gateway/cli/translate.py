@@ -1,7 +1,7 @@
-"""`gateway translate`: texts in, one line per language out, through one session of a running gateway.
+"""`gateway translate`: translates texts through one session of a running gateway, and prints a line per language.
 
-Knows: sessions (`client`), how many texts to have under way, what to print where.
-Must not know: flags and their spelling (`cli`), the gateway's inside.
+Knows: sessions (`gateway.client`), how many texts are under way at once, what is printed where.
+Must not know: how flags are spelled (`cli.flags`), the server's code.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from gateway.protocol.messages import (
 
 __all__ = ["CutOff", "one_text", "translate"]
 
-# Texts under way at once when nobody watches: enough to fill the engine's batch, and short to wait for.
+# Texts under way at once when the output is not a terminal.
 _WINDOW = 8
 
-# For lines that are on their way while it is found out which ones a restart has cost.
+# How long to read further input, to find out which lines a restart left untranslated.
 _REST_S = 0.2
 
 
 class CutOff(ClientError):
-    """The session ended before everything was translated; the text says what is missing."""
+    """The session ended before everything was translated. The text says what is missing."""
 
 
 async def translate(
     options: SessionOptions, texts: AsyncIterator[str], *, as_json: bool, timings: bool, numbered: bool
 ) -> int:
-    """Translate texts until they end; the exit status. `numbered`: complaints name the text's line.
+    """Translate texts until they end. Returns the exit status.
 
-    Raises `ClientError`, `CutOff` where some texts were translated and others were not.
+    numbered: whether notes name the line of the text. Raises `ClientError`; `CutOff` if texts are left.
     """
     patience = Patience(options.wait_s)
     lines = _Lines(texts)
@@ -72,7 +72,7 @@ async def translate(
                                 page.show()
                 sending.cancel()
         except ExceptionGroup as failures:
-            # The first one is the cause, and what our caller knows how to explain.
+            # The first error is the cause, and the caller can explain it.
             cause = failures.exceptions[0]
             if not isinstance(cause, ClientError):
                 raise cause from None
@@ -85,14 +85,14 @@ async def translate(
 
 
 class _Lines:
-    """The texts to translate, numbered by their lines, and which of them are not translated yet.
-
-    left: lines that were read and not printed. ended: there are no more than were read.
-    """
+    """The texts to translate, numbered by line, and which of them are not translated yet."""
 
     def __init__(self, texts: AsyncIterator[str]) -> None:
+        # Numbers of the lines that were read and not printed.
         self.left: deque[int] = deque()
+        # Whether the input has ended.
         self.ended = False
+        # Lines read so far.
         self.read = 0
         self._texts = texts
         self._coming: asyncio.Task[str | None] | None = None
@@ -106,7 +106,7 @@ class _Lines:
         self.ended = True
 
     async def look_ahead(self) -> None:
-        """Read on, as far as there is something to read at once."""
+        """Read the lines that are available at once."""
         if self.ended:
             return
         with suppress(TimeoutError):
@@ -117,7 +117,7 @@ class _Lines:
             self._coming.cancel()
 
     async def _next(self) -> str | None:
-        # Whoever waits for a line may be cancelled; the line is then for whoever asks next.
+        # If a waiting caller is cancelled, the next caller gets the line.
         if self._coming is None:
             self._coming = asyncio.create_task(self._read())
         text = await asyncio.shield(self._coming)
@@ -129,7 +129,7 @@ class _Lines:
 
 
 def _what_is_missing(closed: ClientError | None, lines: _Lines | None) -> str:
-    """Why the session ended, and which lines to run again; `lines` is null for a text without a number."""
+    """Why the session ended, and which lines to run again. lines: None for a single text."""
     if lines is None:
         missing = "the text was not translated. Run it again."
     elif not lines.ended:
@@ -153,14 +153,14 @@ async def _send(
         await job.send(session)
         if job.done:
             page.show()
-    # The gateway takes nothing after the end, so whatever it may still refuse has to be through.
+    # The gateway accepts nothing after the end, so every text needs its answer first.
     await page.settle()
     with suppress(ClientError):
         await session.end()
 
 
 class _Page:
-    """The texts under way and what is printed of them: in the order they came in, the first one live."""
+    """Prints the texts under way in the order of their lines; the first one grows on the screen."""
 
     def __init__(
         self,
@@ -191,12 +191,12 @@ class _Page:
         self._jobs[job.id] = job
 
     async def settle(self) -> None:
-        """Wait until every text is through."""
+        """Wait until every text is done."""
         for _ in range(self._window):
             await self._room.acquire()
 
     async def reconnected(self) -> None:
-        """The session was lost and found; texts are said again in the order they came in."""
+        """The connection is back: send texts again, in the order of their lines."""
         for job in list(self._jobs.values()):
             await job.reconnected(self._session)
 
@@ -205,7 +205,7 @@ class _Page:
         return self._jobs.get(utterance)
 
     def complain(self, error: Error) -> None:
-        """An error about the session, not about one text."""
+        """Print an error about the session, not about one text."""
         if error.code in LAST_WORDS:
             return
         note(error.message)
@@ -213,7 +213,7 @@ class _Page:
             self.status = EXIT_FAILED
 
     def show(self) -> None:
-        """Print what is finished, which makes room for more, and draw what is not."""
+        """Print the finished texts, which makes room for more, and draw the first unfinished one."""
         while self._jobs and (job := next(iter(self._jobs.values()))).done and not job.stopped:
             self._print(job)
             self._source.left.popleft()
@@ -223,7 +223,7 @@ class _Page:
             self._lines.draw(next(iter(self._jobs.values())).shown)
 
     def leave(self) -> None:
-        """Nothing more is printed; what is half there stays on the screen."""
+        """Stop printing; an unfinished text stays on the screen."""
         if self._lines is not None:
             self._lines.leave()
 

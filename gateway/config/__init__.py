@@ -1,7 +1,7 @@
-"""Every setting, its default and where it may come from; read by `app` and `cli` alone.
+"""Every setting, its default and where it can come from. Only `app` and `cli` read it.
 
-settings: the settings themselves. sources: a file, variables, flags. validation: which names, types and ranges are
-right. loading: all of these together.
+settings: the settings themselves. sources: a file, variables, flags. validation: valid names, types and ranges.
+loading: all of these together.
 """
 
 from gateway.config.loading import load

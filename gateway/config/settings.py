@@ -1,7 +1,7 @@
-"""The settings: name, type, range, default and meaning of each, beside one another.
+"""The settings: name, type, range, default and meaning of each.
 
-Knows: what the engine adapters and the protocol have of their own to set. Must not know: where values come from.
-Ranges are types here: `validation` reads them and says in a sentence what is outside of one.
+Knows: the settings that belong to the engine adapters and the protocol. Must not know: where values come from.
+Ranges are part of the types: `config.validation` reads them and explains a value outside its range.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ _Part = TypeVar("_Part", bound=Struct)
 class EngineSettings(VllmSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section `[engine]`: the settings of vLLM, and these."""
 
-    # `simulated` is for measuring the gateway itself.
+    # `simulated` is for measurements of the gateway itself.
     kind: Literal["vllm", "simulated"] = "vllm"
     # A folder, or a name that vLLM can resolve.
     model: str = str(BUNDLED_MODEL)
     # Section `[engine.script]`: the simulated engine's times and failures.
     script: Script = Script()
 
-    # The supervisor's, as `RestartPolicy` explains them.
-    # Seconds without a token, while something is being generated, after which the engine is taken for dead.
+    # The supervisor's settings, see `RestartPolicy`.
+    # Seconds without a token, while a translation runs, after which the engine counts as dead.
     stall_s: Annotated[float, Meta(ge=1, le=3_600)] = 60.0
-    # Times in a row that a dead engine is built again before it counts as failed; it is tried again even then.
+    # Restarts in a row before the engine counts as failed; it is tried again even then.
     max_restarts: Annotated[int, Meta(ge=0, le=1_000)] = 5
-    # Longest pause before the first rebuild, seconds.
+    # Longest pause before the first restart, in seconds; doubles with each restart in a row.
     restart_backoff_s: Annotated[float, Meta(ge=0, le=3_600)] = 1.0
-    # Longest pause before any rebuild, seconds.
+    # Longest pause before any restart, in seconds.
     restart_backoff_max_s: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
 
 
 class EventLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Section `[event_log]`: what is kept of each meeting, for resuming clients, late joiners and transcripts."""
+    """Section `[event_log]`: what is kept of each meeting, for resumed sessions, latecomers and transcripts."""
 
     # Where the log is: in this process.
     kind: Literal["memory"] = "memory"
     # Utterances and translations kept of one meeting.
     max_publications: Annotated[int, Meta(ge=100, le=10**7)] = 10_000
-    # How long they are kept, seconds.
+    # Seconds for which they are kept.
     keep_s: Annotated[float, Meta(ge=1, le=30 * 86_400)] = 14_400.0
-    # Size of all meetings' logs together.
+    # Bytes of all meetings' logs together.
     max_bytes: Annotated[int, Meta(ge=2**20, le=2**40)] = 268_435_456
-    # Where a gateway that is stopped leaves sessions and logs for the next one, which deletes it; None: nowhere.
+    # File where a stopped gateway saves sessions and logs for the next one, which deletes it. None: not saved.
     handover_file: str | None = None
 
 
@@ -69,24 +69,25 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_sessions: Annotated[int, Meta(ge=1, le=10**7)] = 10_000
     # Translations that may wait for the engine before `overloaded`.
     max_waiting: Annotated[int, Meta(ge=0, le=10**7)] = 1_000
-    # Unread output of one client before it is closed as a slow reader.
+    # Bytes of unread output of one client before it is closed as a slow reader.
     outbox_bytes: Annotated[int, Meta(ge=4_096, le=2**32)] = 1_048_576
-    # Time to finish accepted work after SIGTERM.
+    # Seconds to finish accepted work after SIGTERM.
     drain_s: Annotated[float, Meta(ge=0, le=3_600)] = 30.0
-    # Time to translate an accepted utterance, waiting and engine restarts included.
+    # Seconds to translate an accepted utterance, waiting and engine restarts included.
     utterance_deadline_s: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
-    # New text of a translation is sent about so often, its first and last at once; 0: each token.
+    # Seconds between two sends of a translation's new text; the first and the last text at once. 0: every token.
     delta_interval_s: Annotated[float, Meta(ge=0, le=10)] = 0.04
-    # How much of the engine's batch best effort may take: what is still being said, and what late joiners are
-    # shown of earlier. With 0 nothing is translated while it is being said.
+    # Share of the engine's batch for best-effort work: unfinished utterances, and earlier utterances for
+    # latecomers. With 0 nothing is translated while it is being said.
     partials_share: Annotated[float, Meta(ge=0, le=1)] = 0.5
-    # Recent utterances that a newcomer is shown.
+    # Recent utterances that a latecomer sees.
     snapshot_utterances: Annotated[int, Meta(ge=0, le=200)] = 30
-    # How often a connection is asked for a sign of life.
+    # Seconds between two pings of a connection.
     ping_interval_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 20.0
-    # How long it has for that.
+    # Seconds to answer a ping before the connection counts as lost.
     ping_timeout_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 20.0
-    # Web pages that may use the gateway besides its own, as `https://meet.example.com`; `*` is any.
+    # Origins whose pages may open the WebSocket besides the gateway's own, such as `https://meet.example.com`;
+    # `*` for any.
     allowed_origins: tuple[str, ...] = ()
     # The least severe messages that are logged.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -99,7 +100,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def part(kind: type[_Part], *settings: Struct) -> _Part:
-    """The settings that one part of the gateway takes: each field of `kind` from the first that has its name."""
+    """The settings of one part of the gateway: each field of `kind`, from the first of `settings` that has it."""
     values: dict[str, Any] = {}
     for section in reversed(settings):
         values |= structs.asdict(section)

@@ -1,6 +1,6 @@
 """Where settings come from: a TOML file, environment variables, command line flags.
 
-Knows: how each of them spells a setting, and how one goes over another. Must not know: which settings there are.
+Knows: how each of them spells a setting, and how they override one another. Must not know: which settings exist.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from gateway.domain.errors import StartupError
 
 __all__ = ["Source", "environment_source", "file_source", "flag_source", "merged", "origin", "stated"]
 
-# Two underscores: Kubernetes sets GATEWAY_PORT and the like by itself for a service that is named `gateway`.
+# Two underscores, because Kubernetes sets variables such as GATEWAY_PORT for a service named `gateway`.
 _PREFIX = "GATEWAY__"
 
-# Flags that are not called as the last part of their setting.
+# Flags whose name is not the last part of their setting.
 _FLAGS = {"engine.kind": "--engine"}
 
 
 class Source(Struct, frozen=True):
-    """One place that sets something. Settings are named by dotted paths, as `engine.model`."""
+    """One place that sets values. Settings are named by dotted paths, such as `engine.model`."""
 
-    # What it sets, a dictionary for each section.
+    # Its values, a dictionary for each section.
     tree: dict[str, Any]
-    # None for variables and flags.
+    # The file; None for variables and flags.
     file: Path | None
-    # How it writes a setting.
+    # Dotted path → how this source writes the setting.
     spell: Callable[[str], str]
 
     def where(self, path: str) -> str:
@@ -38,7 +38,7 @@ class Source(Struct, frozen=True):
         return str(self.file) if self.file is not None else self.spell(path)
 
     def about(self, path: str) -> str:
-        """What a sentence about the value of `path` begins with."""
+        """The beginning of a sentence about the value of `path`."""
         return f"{self.file}: {path}" if self.file is not None else self.spell(path)
 
     def sets(self, path: str) -> bool:
@@ -52,7 +52,7 @@ class Source(Struct, frozen=True):
 
 
 def file_source(file: Path | None) -> Source:
-    """A TOML file; an empty source without one. Raises `StartupError` where the file cannot be read."""
+    """A TOML file; an empty source if `file` is None. Raises `StartupError` if the file cannot be read."""
     return Source(_read(file) if file is not None else {}, file, repr)
 
 
@@ -72,7 +72,7 @@ def flag_source(overrides: Mapping[str, object]) -> Source:
 
 
 def merged(sources: Sequence[Source]) -> dict[str, Any]:
-    """What all of them set together; the later wins."""
+    """The values of all sources; a later source overrides an earlier one."""
     tree: dict[str, Any] = {}
     for source in sources:
         _merge(tree, source.tree)
@@ -80,12 +80,12 @@ def merged(sources: Sequence[Source]) -> dict[str, Any]:
 
 
 def origin(path: str, sources: Sequence[Source]) -> Source | None:
-    """The source whose value of `path` is in force; None where it is the default."""
+    """The source whose value of `path` is in force; None if the default is."""
     return next((source for source in reversed(sources) if source.sets(path.partition("[")[0])), None)
 
 
 def stated(path: str, value: object, sources: Sequence[Source]) -> str:
-    """What `path` is and who says so, as the beginning of a sentence."""
+    """The value of `path` and its source, as the beginning of a sentence."""
     source = origin(path, sources)
     return f"{path} is {value}, {f'from {source.where(path)}' if source is not None else 'the default'}"
 
@@ -109,7 +109,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _nested(flat: Mapping[str, object]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
-    # The deepest first: a section that is set as if it were a setting replaces what is in it, and is refused.
+    # The deepest first: a section that is set like a setting then replaces its own settings, and is refused.
     for path in sorted(flat, key=lambda path: -path.count(".")):
         section = tree
         *parents, leaf = path.split(".")

@@ -1,7 +1,7 @@
-"""Which names, types and ranges are right, read from the types of the settings' fields.
+"""Checks names, types and ranges of settings, which it reads from the types of the fields.
 
-Knows: types as msgspec describes them, and the sentences for what does not fit one.
-Must not know: any one setting.
+Knows: types as msgspec describes them, and a sentence for each mistake.
+Must not know: any single setting.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from gateway.domain.errors import StartupError
 
 __all__ = ["Range", "check_types", "check_values", "range_of"]
 
-# What a value of a type is read as, and what is said of one that cannot be.
+# Type of a field → how its value is read, and the complaint if that fails.
 _SCALARS: dict[type[shapes.Type], tuple[type, str]] = {
-    shapes.IntType: (int, "is no whole number"),
-    shapes.FloatType: (float, "is no number"),
+    shapes.IntType: (int, "is not a whole number"),
+    shapes.FloatType: (float, "is not a number"),
     shapes.BoolType: (bool, "is neither true nor false"),
-    shapes.StrType: (str, "is no text"),
+    shapes.StrType: (str, "is not text"),
 }
 
 
 class Range(Struct, frozen=True):
-    """From the least to the most that a number may be."""
+    """The range of a number, both ends included."""
 
     kind: type[int] | type[float]
-    # None: without an end.
+    # None: no limit.
     ge: float | None = None
     le: float | None = None
 
     def __contains__(self, number: float) -> bool:
-        # Not a number is in no range that has an end.
+        # NaN is outside every range that has a limit.
         return (self.ge is None or number >= self.ge) and (self.le is None or number <= self.le)
 
     @property
     def complaint(self) -> str:
-        """What is said of a number outside."""
+        """The complaint about a number outside the range."""
         if self.le is None:
             return f"is below {self.ge}"
         if self.ge is None:
@@ -55,7 +55,7 @@ class Range(Struct, frozen=True):
 
 
 def check_types(source: Source) -> None:
-    """Raises `StartupError` where a name does not exist or a value has the wrong type."""
+    """Raises `StartupError` if a name does not exist or a value has the wrong type."""
     _check_type(source, "", _SHAPE, source.tree)
 
 
@@ -70,12 +70,12 @@ def _check_type(source: Source, path: str, shape: shapes.Type, value: object) ->
             _check_section(source, path, shape, value)
         case shapes.VarTupleType(item_type=inner) | shapes.FrozenSetType(item_type=inner):
             if not isinstance(value, list):
-                raise StartupError(f"{source.about(path)}: {value!r} is no list.")
+                raise StartupError(f"{source.about(path)}: {value!r} is not a list.")
             for index, item in enumerate(value):
                 _check_type(source, f"{path}[{index}]", inner, item)
         case shapes.DictType():
             if not isinstance(value, dict):
-                raise StartupError(f"{source.about(path)}: {value!r} is no section.")
+                raise StartupError(f"{source.about(path)}: {value!r} is not a section.")
         case shapes.LiteralType(values=choices):
             _check_choice(source, path, value, map(str, choices))
         case _:
@@ -88,8 +88,8 @@ def _check_section(source: Source, path: str, shape: shapes.StructType, value: o
     fields = {field.name: field for field in shape.fields}
     if not isinstance(value, dict):
         if path.endswith("]"):
-            raise StartupError(f"{source.about(path)}: {value!r} is no section.")
-        # The first that the section has of its own, not from a base.
+            raise StartupError(f"{source.about(path)}: {value!r} is not a section.")
+        # The section's first own setting, not one of its base class.
         example = source.spell(f"{path}.{next(iter(shape.cls.__annotations__))}")
         raise StartupError(
             f"{source.where(path)}: {path!r} is a section, not a setting; one of its settings is {example}."
@@ -101,11 +101,11 @@ def _check_section(source: Source, path: str, shape: shapes.StructType, value: o
         _check_type(source, below, fields[key].type, inner)
     for name, field in fields.items():
         if field.required and name not in value:
-            raise StartupError(f"{source.about(path)}: it lacks {name!r}.")
+            raise StartupError(f"{source.about(path)}: {name!r} is missing.")
 
 
 def _refuse_unknown(source: Source, path: str, key: str, siblings: Iterable[str]) -> None:
-    # A table of a list, as `rules[0]`, is nobody else's place: only its own names can be meant.
+    # In a table of a list, such as `rules[0]`, only its own names can be meant.
     known = list(siblings) if "[" in path else _KNOWN
     same_name = [name for name in known if name.rpartition(".")[2] == key]
     meant = same_name or difflib.get_close_matches(key if "[" in path else path, known, 1)
@@ -116,7 +116,7 @@ def _refuse_unknown(source: Source, path: str, key: str, siblings: Iterable[str]
 def _check_choice(source: Source, path: str, value: object, choices: Iterable[str]) -> None:
     choices = sorted(choices)
     if value not in choices:
-        raise StartupError(f"{source.about(path)}: {value!r} is none of {', '.join(choices)}.")
+        raise StartupError(f"{source.about(path)}: {value!r} is not one of {', '.join(choices)}.")
 
 
 def _reads_as(value: object, kind: type | None) -> bool:
@@ -147,7 +147,7 @@ _KNOWN = list(_names(_SHAPE))
 
 
 def check_values(sources: Sequence[Source]) -> None:
-    """Raises `StartupError` where a value in force has the right type and is none that the setting may have."""
+    """Raises `StartupError` if a value in force has the right type, but is not allowed for the setting."""
     _check_value(sources, "", _SHAPE, merged(sources))
 
 
@@ -180,7 +180,7 @@ def _source(path: str, sources: Sequence[Source]) -> Source:
 
 
 def range_of(shape: shapes.Type) -> Range | None:
-    """The range of a number; None where a type has none."""
+    """The range of a number; None if the type has none."""
     match shape:
         case shapes.UnionType():
             return range_of(_not_none(shape))

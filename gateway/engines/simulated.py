@@ -1,8 +1,8 @@
-"""An engine that follows a script: for measuring the gateway itself and for fault tests.
+"""An engine that follows a script, to measure the gateway itself and to test faults.
 
-Knows: how long each stage is to take and what is to go wrong. It never shows that translation works.
-Its "translation" is the source text word by word behind the target language's tag, one word a token. Prefix and
-draft of a request are compared with that word by word, which counts as one generated token and takes as long.
+Knows: how long each stage takes, and which faults happen.
+Its "translation" is the target language's tag, then the source text; each word is a token. A request's prefix and
+draft are compared with it word by word; this takes as long as one token. It never shows that translation works.
 """
 
 from __future__ import annotations
@@ -37,38 +37,38 @@ class Rule(Struct, frozen=True):
 
     # A part of the text.
     match: str
-    # Raise `EngineFailed` after so many tokens.
+    # Raise `EngineFailed` after this many tokens.
     fail_after: int | None = None
-    # Say nothing more after so many tokens, until aborted.
+    # After this many tokens, give no more until the generation is aborted.
     stall_after: int | None = None
-    # The engine dies after so many tokens,
+    # The engine dies after this many tokens.
     crash_after: Annotated[int, Meta(ge=0)] | None = None
-    # so many times in all, however often it is built again.
+    # How often it dies in all, counted over restarted engines.
     crashes: Annotated[int, Meta(ge=0)] = 1
-    # Say the text so many times, for a long generation.
+    # How many times the text is repeated, for a long generation.
     repeat: int = 1
-    # Another pace than the script's, seconds.
+    # Seconds per token. None: as in the script.
     token_s: Annotated[float, Meta(ge=0, le=86_400)] | None = None
 
 
 class Script(Struct, frozen=True):
-    """What the engine can do, how long that takes, and what goes wrong."""
+    """How the engine behaves: what it can do, how long that takes, and which faults happen."""
 
-    # Until the engine is ready, seconds.
+    # Time until the engine is ready, in seconds.
     load_s: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
-    # Until a sequence's first token, seconds.
+    # Time until a sequence's first token, in seconds.
     first_token_s: Annotated[float, Meta(ge=0, le=86_400)] = 0.02
-    # Every further token, seconds.
+    # Time of each further token, in seconds.
     token_s: Annotated[float, Meta(ge=0, le=86_400)] = 0.005
     # Sequences generated together; the others wait.
     max_running: Annotated[int, Meta(ge=1)] = 16
     # Languages that it claims to know.
     languages: tuple[str, ...] = ("en", "ja", "es", "de", "fr", "zh")
-    # Of `glossary`, `context`, `formality`.
+    # Which of `glossary`, `context` and `formality` it takes.
     options: frozenset[str] = frozenset()
     # Longest text that it takes, in words.
     max_text_tokens: int = 512
-    # What happens to which texts; the first that matches counts.
+    # The first rule that matches a text applies.
     rules: tuple[Rule, ...] = ()
 
 
@@ -76,9 +76,9 @@ _NO_RULE = Rule(match="")
 
 
 class SimulatedEngine:
-    """Engine port, played from a script. Units: seconds and words.
+    """Engine port that follows a script.
 
-    crashed: how often each rule has killed an engine, kept over the engines of one factory.
+    crashed: how often each rule has killed an engine, shared by the engines of one factory.
     """
 
     def __init__(self, script: Script | None = None, crashed: Counter[Rule] | None = None) -> None:
@@ -102,7 +102,7 @@ class SimulatedEngine:
         self._generations.end("The engine was stopped.")
 
     def fail(self, reason: str) -> None:
-        """The engine dies: for fault tests."""
+        """Let the engine die, for fault tests."""
         self._health = EngineHealth(EngineState.FAILED, reason)
         self._generations.end(f"The engine died: {reason}.")
 
@@ -133,7 +133,7 @@ class SimulatedEngine:
             generation.close()
 
     async def _step(self, generation: Generation, rule: Rule, index: int) -> None:
-        """Take the time of one token; what is to go wrong with it goes wrong here."""
+        """Wait for the time of one token, and apply the rule's fault."""
         token_s = self._script.token_s if rule.token_s is None else rule.token_s
         with generation:
             await asyncio.sleep(token_s if index else self._script.first_token_s)
@@ -175,12 +175,12 @@ class SimulatedEngine:
 
 
 def _pieces(text: str) -> list[str]:
-    """The words of a text, each with the space before it, the last with that behind it, too."""
+    """The words of a text, each with the space before it; the last also with the space after it."""
     return re.findall(r"\s*\S+(?:\s+$)?", text)
 
 
 def _events(request: TranslationRequest, words: list[str]) -> Iterator[TokenEvent]:
-    """All that is said of a request whose own translation is `words`."""
+    """The events of a request whose translation without a prefix is `words`."""
     own, prefix = " ".join(words), request.prefix
     if not own.startswith(prefix):
         if request.tolerance is None:
@@ -205,6 +205,6 @@ def _events(request: TranslationRequest, words: list[str]) -> Iterator[TokenEven
 
 
 def simulated_engines(script: Script) -> Callable[[], SimulatedEngine]:
-    """A factory of engines that play one script between them: what one did, the next does not do again."""
+    """A factory of engines that share one script: a crash that one engine had is not repeated by the next."""
     crashed: Counter[Rule] = Counter()
     return lambda: SimulatedEngine(script, crashed)

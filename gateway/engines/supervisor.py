@@ -1,7 +1,7 @@
-"""Replaces an engine that died or hangs: one engine at a time, built anew by a factory.
+"""Replaces an engine that died or hangs by a new one from a factory; one engine at a time.
 
-Knows: an engine's health, how long it has said nothing, back-off. Must not know: which engine it is, who waits
-for a translation, what is done about those that were running.
+Knows: an engine's health, how long it has given no token, back-off.
+Must not know: which engine it is, who waits for a translation, what happens to interrupted translations.
 """
 
 from __future__ import annotations
@@ -34,36 +34,37 @@ __all__ = ["STEADY_S", "RestartPolicy", "Supervisor"]
 
 _log = logging.getLogger(__name__)
 
-# An engine that was ready for so long before it died starts a new row of failures.
+# If an engine was ready for this long before it died, counting failures starts again.
 STEADY_S = 180.0
 
 _POLL_S = 0.25
-# Adapters bound their own `stop`; this is for one that does not keep its word.
+# Longest wait for an adapter's `stop`, in case the adapter itself does not bound it.
 _STOP_S = 60.0
-# A later start that takes so much longer than the first hangs. The first may download and compile.
+# A restart hangs if it takes more than this factor times the first start, and at least this many seconds. The
+# first start may download and compile.
 _START_FACTOR, _START_LEAST_S = 4.0, 120.0
 
 
 class RestartPolicy(Struct, frozen=True, kw_only=True):
-    """When an engine counts as dead, and what is done about it."""
+    """When an engine counts as dead, and when it is restarted."""
 
-    # An engine that has generations in flight, whose readers wait, and gives no token for so long hangs.
+    # The engine hangs if it gives no token for this long while a reader waits, in seconds.
     stall_s: float = 60.0
-    # Failures in a row, crashes or failed starts, that are made good. With one more the engine is `FAILED`, and is
-    # tried again every `restart_backoff_max_s` all the same.
+    # Failures in a row (crashes or failed starts) before the engine is `FAILED`. It is still tried again every
+    # `restart_backoff_max_s`.
     max_restarts: int = 5
-    # The first pause is up to so long, each later one in a row up to twice as long as the one before.
+    # Longest first pause before a restart, in seconds; doubles with each failure in a row.
     restart_backoff_s: float = 1.0
-    # The longest pause.
+    # Longest pause, in seconds.
     restart_backoff_max_s: float = 60.0
 
 
 class Supervisor:
-    """Engine port over engines that come and go.
+    """Engine port over one engine after another.
 
-    build: makes an engine that is not started. name: what the engine is called in metrics.
-    on_change: is told each new state, once. What `health` says of a restart is meant for everybody, so it has no
-    details; these are logged.
+    build: makes an engine that is not started.
+    name: the engine's name in metrics.
+    on_change: called once for each new state. `health` is shown to everybody, so details are only logged.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Supervisor:
         self.on_change = on_change
         self._build = build
         self._policy = policy or RestartPolicy()
-        # An alert on growth needs each series before the first one.
+        # An alert on growth needs the series to exist at 0.
         self._restarts = {what: metrics.ENGINE_RESTARTS.labels(name, what) for what in ("crash", "stall")}
         self._start_failures = metrics.ENGINE_START_FAILURES.labels(name)
         self._restart_s = metrics.ENGINE_RESTART_S.labels(name)
@@ -93,7 +94,7 @@ class Supervisor:
 
     @property
     def engine(self) -> Engine | None:
-        """The one that serves, or is being started."""
+        """The engine that is ready or being started."""
         return self._engine
 
     # ------------------------------------------------------------ life
@@ -122,7 +123,7 @@ class Supervisor:
             self._watching = None
             watching.cancel()
             await asyncio.wait([watching])
-        # Whatever stage a replacement was in, this is the engine that may have a process; stopping twice is fine.
+        # Only this engine may have a process, at any stage of a replacement. Stopping it twice does no harm.
         await self._discard()
 
     @property
@@ -130,16 +131,16 @@ class Supervisor:
         return self._health.state is EngineState.STOPPED
 
     def _become(self, health: EngineHealth) -> None:
-        told, self._health = self._health, health
-        if told.state is health.state:
+        before, self._health = self._health, health
+        if before.state is health.state:
             return
         try:
             self.on_change(health)
         except Exception:
-            _log.exception("the engine is %s, and telling so failed", health.state.value)
+            _log.exception("the engine is %s, and on_change failed", health.state.value)
 
     def _serve(self, engine: Engine) -> None:
-        """Let generations into an engine that has started."""
+        """Use an engine that has started."""
         self._profile = engine.profile()
         self._max_running = engine.capacity().max_running
         self._generations = Generations()
@@ -168,7 +169,7 @@ class Supervisor:
                 return
             now_s = time.monotonic()
             if generations.waiting and generations.progress == seen:
-                # A process that did not run itself has not seen the engine be quiet.
+                # If this process itself did not run for a while, that time does not count.
                 quiet_s += min(now_s - looked_s, 2 * poll_s)
             else:
                 quiet_s = 0.0
@@ -178,7 +179,7 @@ class Supervisor:
                 return
 
     def _died(self, what: Literal["crash", "stall"], reason: str) -> None:
-        """The engine is of no use any more; whoever waits for it learns that now."""
+        """The engine died or hangs: end its generations, and let `_watch` replace it."""
         if self._dead.is_set() or self._stopped:
             return
         self._dead.set()
@@ -191,7 +192,7 @@ class Supervisor:
         self._generations.end("The engine died; it is being started again.")
 
     def _failed(self, sentence: str) -> None:
-        """One more failure in a row."""
+        """Count one more failure in a row, and set the health."""
         self._failures += 1
         if self._failures > self._policy.max_restarts:
             sentence = (
@@ -226,14 +227,14 @@ class Supervisor:
     def _pause_s(self) -> float:
         if self._health.state is EngineState.FAILED:
             return self._policy.restart_backoff_max_s
-        # Exponential with full jitter: several gateways that share what made them fail do not come back together.
+        # Exponential with full jitter: gateways that fail for a common reason do not all restart together.
         most_s = min(
             self._policy.restart_backoff_max_s, self._policy.restart_backoff_s * 2.0 ** (self._failures - 1)
         )
-        return random.uniform(0, most_s)  # noqa: S311 -- no secret
+        return random.uniform(0, most_s)  # noqa: S311 -- not a secret
 
     async def _discard(self) -> None:
-        """Stop the present engine. Its end is bounded, and its failure is nobody else's."""
+        """Stop the present engine, in bounded time. If that fails, the failure is only logged."""
         if self._engine is None:
             return
         try:
@@ -260,7 +261,7 @@ class Supervisor:
                     generations.progress += 1
                     yield event
         except EngineUnavailable as error:
-            # The engine knows before its health was asked.
+            # The engine may report its death here before `_watch` sees it.
             if generations is self._generations:
                 self._died("crash", error.message)
             raise
@@ -284,9 +285,9 @@ class Supervisor:
             return self._health
         match self._health.state, (inner := self._engine.health()).state:
             case EngineState.STARTING, EngineState.STARTING:
-                return inner  # says how far it is; whether it is ready is said by `start`
+                return inner  # its reason shows the progress; only `start` makes it ready
             case EngineState.READY, (EngineState.FAILED | EngineState.STOPPED):
-                # Seen before `_watch` sees it.
+                # `_watch` has not seen it yet.
                 return EngineHealth(EngineState.RESTARTING, "The engine died and is being started again.")
             case _:
                 return self._health

@@ -1,6 +1,6 @@
-"""Values of the domain as the messages that clients get of them.
+"""Makes messages to clients from values of the domain.
 
-Knows: the event log's entries, the error tree and `messages`. Must not know: encodings, sessions, who is told.
+Knows: the event log's entries, the error tree and `messages`. Must not know: encodings, sessions, who gets them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["error_message", "publication_message"]
 
 
 def error_message(error: GatewayError) -> Error:
-    """An error of the tree as it goes over the wire."""
+    """An error of the tree as a message."""
     return Error(
         code=error.code,
         message=error.message,
@@ -25,7 +25,7 @@ def error_message(error: GatewayError) -> Error:
 
 
 def publication_message(publication: Publication) -> Caption | TranslationFinal | TranslationFailed:
-    """An entry of the log as it goes over the wire."""
+    """An entry of the log as a message."""
     match publication.event:
         case Said(utterance=said):
             return Caption(

@@ -1,7 +1,7 @@
-"""What a call of `POST /v1/translate` asks for: its body, and the translations that it becomes.
+"""The body of a `POST /v1/translate` request, and the translation requests that it becomes. Checks it.
 
-Knows: fields, limits and languages; a part of `/openapi.json` is generated from here.
-Must not know: headers, connections, who is waiting, answers (`bodies`).
+Knows: fields, limits and languages. A part of `/openapi.json` is generated from this module.
+Must not know: headers, connections, who waits, answers (`server.bodies`).
 
 Unknown fields are ignored, as on the WebSocket.
 """
@@ -24,19 +24,19 @@ __all__ = ["TranslateBody", "decode_body", "plan"]
 
 
 class TranslateBody(Struct, frozen=True, kw_only=True):
-    """One text (`text`) or several (`texts`), all from one language into one other."""
+    """One text (`text`) or several (`texts`), to translate from one language into another."""
 
     text: Annotated[str, Meta(description="The text to translate.")] | UnsetType = UNSET
-    texts: Annotated[list[str], Meta(description="Several texts; admitted all or none.")] | UnsetType = UNSET
+    texts: Annotated[list[str], Meta(description="Several texts; all are admitted, or none.")] | UnsetType = UNSET
     source_lang: Lang
     target_lang: Lang
     glossary: Annotated[dict[str, str] | None, Meta(description="Source term → target term.")] = None
-    context: Annotated[str | None, Meta(description="What was said before; not translated.")] = None
+    context: Annotated[str | None, Meta(description="Background: what was said before; not translated.")] = None
     formality: Formality | None = None
 
 
 def decode_body(data: bytes) -> TranslateBody:
-    """The body of `POST /v1/translate`. Raises `InvalidMessage`, with `field` where one is to blame."""
+    """The body of `POST /v1/translate`. Raises `InvalidMessage`, with `field` if one field is wrong."""
     try:
         body = _DECODER.decode(data)
     except msgspec.ValidationError as error:
@@ -55,7 +55,7 @@ _DECODER = msgspec.json.Decoder(TranslateBody)
 def plan(
     body: TranslateBody, *, id_prefix: str, profile: EngineProfile, limits: Limits, batch_texts: int
 ) -> tuple[list[TranslationRequest], list[UnsupportedOption]]:
-    """The translations that a body asks for, in order, and what the model cannot take into account.
+    """The translation requests of a body, in order, and warnings about options that the model cannot take.
 
     Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`, with `field`.
     """

@@ -138,7 +138,7 @@ class Session:
     # ------------------------------------------------------------ what may happen
 
     def unreadable(self, error: GatewayError, now_s: float) -> list[Effect]:
-        """A frame came that is no message, and why; it counts against the rate like any other."""
+        """A frame came that is not a message, and why; it counts against the rate like any other."""
         if self.state is State.CLOSED:
             return []
         try:

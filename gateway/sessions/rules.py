@@ -1,6 +1,7 @@
-"""What one session may ask for: the value rules of `checks`, with this gateway's limits and the loaded model.
+"""Checks the values of client messages: the rules of `protocol.checks`, for this gateway's limits and model.
 
-Knows: the limits, the languages and options of the model. Must not know: what was sent before (`machine`).
+Knows: the limits, and the languages and options of the loaded model.
+Must not know: what was sent before (`sessions.machine`).
 """
 
 from __future__ import annotations
@@ -13,19 +14,20 @@ from gateway.protocol.messages import UtteranceFinal, UtterancePartial
 
 __all__ = ["SessionRules", "Terms"]
 
-# Target language → its (source term, target term) pairs, as `Utterance.glossary` has them.
+# Target language → its (source term, target term) pairs, as in `Utterance.glossary`.
 Terms = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
 
 class SessionRules:
-    """`profile` is null while the engine is loading; whatever needs it then raises `EngineUnavailable`."""
+    """The checks of one gateway. Those that need the profile raise `EngineUnavailable` while it is None."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
+        # None while the engine is loading.
         self.profile: EngineProfile | None = None
 
     def supported(self) -> EngineProfile:
-        """What the model can do. Raises `EngineUnavailable`."""
+        """The loaded model's profile. Raises `EngineUnavailable`."""
         if self.profile is None:
             raise EngineUnavailable("The engine is still loading; send this again.", retry_after_ms=2_000)
         return self.profile
@@ -35,7 +37,7 @@ class SessionRules:
         checks.check_length(value, limit, field)
 
     def meeting(self, meeting: str) -> str:
-        """A meeting's id. Raises `LimitExceeded` or `InvalidValue`."""
+        """The meeting's id, checked. Raises `LimitExceeded` or `InvalidValue`."""
         checks.check_meeting_id(meeting, self.limits)
         return meeting
 
@@ -44,13 +46,13 @@ class SessionRules:
         return checks.supported_language(tag, self.supported().languages, field)
 
     def languages(self, tags: list[str]) -> tuple[str, ...]:
-        """What to read, each once. Raises `UnsupportedLanguage` or `LimitExceeded`."""
+        """The languages to read, normalised, each once. Raises `UnsupportedLanguage` or `LimitExceeded`."""
         langs = tuple(dict.fromkeys(self.language(tag, f"reads[{n}]") for n, tag in enumerate(tags)))
         checks.check_count(len(langs), self.limits.languages, "languages", "reads")
         return langs
 
     def utterance(self, message: UtterancePartial | UtteranceFinal, speaks: str | None) -> str:
-        """Every rule that partials and finals share; the utterance's language."""
+        """Check the rules that partials and finals share. Returns the utterance's language."""
         if not message.id:
             raise InvalidValue("An utterance needs an id.", field="id")
         self.bound(message.id, self.limits.id_chars, "id")
@@ -64,7 +66,7 @@ class SessionRules:
         return speaks
 
     def glossary(self, glossary: dict[str, dict[str, str]]) -> Terms:
-        """Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`."""
+        """The glossary, checked. Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`."""
         checks.check_count(sum(map(len, glossary.values())), self.limits.glossary_terms, "terms", "glossary")
         checked = []
         for tag, terms in glossary.items():
@@ -74,5 +76,5 @@ class SessionRules:
         return tuple(checked)
 
     def left_out(self, given: dict[str, bool]) -> list[GatewayError]:
-        """A note for each option that is given and that the model cannot take."""
+        """An error for each given option that the model cannot take."""
         return [*checks.unsupported_options(given, self.supported())]

@@ -157,7 +157,7 @@ async def test_nobody_there_for_a_moment() -> None:
         events = await everything(session)
     steps = [(each.attempt, each.delay_s, each.reason) for each in events if isinstance(each, Reconnecting)]
     address = url.replace("http:", "ws:")
-    refusal = f"What answers at {address} refused the stream with HTTP status {{}}; is it a gateway?"
+    refusal = f"The server at {address} refused the stream with HTTP status {{}}; is it a gateway?"
     assert steps == [
         (1, 0.001, "The gateway closed the session: The gateway restarts; reconnect."),
         (2, 0.0, refusal.format(503)),

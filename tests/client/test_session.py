@@ -78,7 +78,7 @@ def test_an_address_may_be_written_as_people_write_it(address: str, url: str) ->
     "address", ["", "http://", "ftp://127.0.0.1", "http://127.0.0.1:80000", "http://a:b", "http://[::1"]
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(InvalidAddress, match=r"is no address of a gateway; one looks like http://127\.0"):
+    with pytest.raises(InvalidAddress, match=r"is not the address of a gateway, such as http://127\.0"):
         stream_url(address)
 
 
@@ -256,7 +256,7 @@ async def test_something_else_answers(greeting: bytes) -> None:
 
     async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(GatewayUnreachable, match=f"What answers at ws://127.0.0.1:{port} is no gateway"):
+        with pytest.raises(GatewayUnreachable, match=f"The server at ws://127.0.0.1:{port} is not a gateway"):
             async with connect(f"127.0.0.1:{port}", reads=["ja"]):
                 pass
 
@@ -286,7 +286,7 @@ async def test_a_secure_address_of_an_insecure_gateway() -> None:
         await peer.start()
 
     async with scripted_gateway(script) as url:
-        with pytest.raises(GatewayUnreachable, match=r"What answers at wss://\S+ is no secure gateway\."):
+        with pytest.raises(GatewayUnreachable, match=r"The server at wss://\S+ is not a secure gateway\."):
             async with connect(url.replace("http:", "https:"), reads=["ja"]):
                 pass
 

@@ -65,22 +65,22 @@ def test_a_typing_error_is_answered_with_what_was_meant(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("toml", "says"),
     [
-        ("port = 'abc'", "port: 'abc' is no whole number."),
-        ("port = true", "port: True is no whole number."),
-        ("port = 1.5", "port: 1.5 is no whole number."),
-        ("drain_s = 'long'", "drain_s: 'long' is no number."),
-        ("host = 1", "host: 1 is no text."),
-        ("log_level = 'loud'", "log_level: 'loud' is none of debug, error, info, warning."),
-        ("allowed_origins = 'x'", "allowed_origins: 'x' is no list."),
-        ("allowed_origins = [1]", "allowed_origins[0]: 1 is no text."),
-        ("[engine]\nkind = 'magic'", "engine.kind: 'magic' is none of simulated, vllm."),
+        ("port = 'abc'", "port: 'abc' is not a whole number."),
+        ("port = true", "port: True is not a whole number."),
+        ("port = 1.5", "port: 1.5 is not a whole number."),
+        ("drain_s = 'long'", "drain_s: 'long' is not a number."),
+        ("host = 1", "host: 1 is not text."),
+        ("log_level = 'loud'", "log_level: 'loud' is not one of debug, error, info, warning."),
+        ("allowed_origins = 'x'", "allowed_origins: 'x' is not a list."),
+        ("allowed_origins = [1]", "allowed_origins[0]: 1 is not text."),
+        ("[engine]\nkind = 'magic'", "engine.kind: 'magic' is not one of simulated, vllm."),
         ("[engine]\nenforce_eager = 'perhaps'", "engine.enforce_eager: 'perhaps' is neither true nor false."),
-        ("[engine]\nmax_model_len = 'many'", "engine.max_model_len: 'many' is no whole number."),
-        ("[engine]\nextra = 1", "engine.extra: 1 is no section."),
+        ("[engine]\nmax_model_len = 'many'", "engine.max_model_len: 'many' is not a whole number."),
+        ("[engine]\nextra = 1", "engine.extra: 1 is not a section."),
         ("engine = 'vllm'", "'engine' is a section, not a setting; one of its settings is 'engine.kind'."),
-        ("[engine.script]\nrules = ['x']", "engine.script.rules[0]: 'x' is no section."),
-        ("[[engine.script.rules]]\nmatch = 1", "engine.script.rules[0].match: 1 is no text."),
-        ("[[engine.script.rules]]\nrepeat = 1", "engine.script.rules[0]: it lacks 'match'."),
+        ("[engine.script]\nrules = ['x']", "engine.script.rules[0]: 'x' is not a section."),
+        ("[[engine.script.rules]]\nmatch = 1", "engine.script.rules[0].match: 1 is not text."),
+        ("[[engine.script.rules]]\nrepeat = 1", "engine.script.rules[0]: 'match' is missing."),
     ],
 )
 def test_a_value_of_the_wrong_type_is_told_where_it_is_from(tmp_path: Path, toml: str, says: str) -> None:
@@ -88,7 +88,7 @@ def test_a_value_of_the_wrong_type_is_told_where_it_is_from(tmp_path: Path, toml
 
 
 def test_a_wrong_value_names_the_variable_or_the_flag(tmp_path: Path) -> None:
-    assert refusal(tmp_path, GATEWAY__PORT="abc") == "GATEWAY__PORT: 'abc' is no whole number."
+    assert refusal(tmp_path, GATEWAY__PORT="abc") == "GATEWAY__PORT: 'abc' is not a whole number."
     assert refusal(tmp_path, "port = 1", GATEWAY__PORT="70000") == (
         "GATEWAY__PORT: 70000 is not between 0 and 65535."
     )
@@ -97,7 +97,7 @@ def test_a_wrong_value_names_the_variable_or_the_flag(tmp_path: Path) -> None:
     )
     with pytest.raises(StartupError, match=r"^--max-model-len: 10 is below 64\.$"):
         load(overrides={"engine.max_model_len": 10})
-    with pytest.raises(StartupError, match=r"^--engine: 'magic' is none of simulated, vllm\.$"):
+    with pytest.raises(StartupError, match=r"^--engine: 'magic' is not one of simulated, vllm\.$"):
         load(overrides={"engine.kind": "magic"})
 
 
@@ -108,8 +108,8 @@ def test_a_wrong_value_names_the_variable_or_the_flag(tmp_path: Path) -> None:
         ("drain_s = nan", "drain_s: nan is not between 0 and 3600."),
         ("[engine]\nmax_model_len = 63", "engine.max_model_len: 63 is below 64."),
         ("[engine]\nmax_num_batched_tokens = 0", "engine.max_num_batched_tokens: 0 is below 1."),
-        ("[engine]\ndtype = 'int4'", "engine.dtype: 'int4' is none of auto, bfloat16, float16, float32."),
-        ("[engine]\nfamily = 'gpt'", f"engine.family: 'gpt' is none of {', '.join(sorted(FAMILIES))}."),
+        ("[engine]\ndtype = 'int4'", "engine.dtype: 'int4' is not one of auto, bfloat16, float16, float32."),
+        ("[engine]\nfamily = 'gpt'", f"engine.family: 'gpt' is not one of {', '.join(sorted(FAMILIES))}."),
         ("[engine.script]\nmax_running = 0", "engine.script.max_running: 0 is below 1."),
         ("[engine.script]\nload_s = -1", "engine.script.load_s: -1.0 is not between 0 and 86400."),
         ("[engine.script]\nfirst_token_s = inf", "engine.script.first_token_s: inf is not between 0 and 86400."),
@@ -143,7 +143,7 @@ def test_one_utterance_has_room_in_the_outbox(tmp_path: Path) -> None:
     assert load(overrides={"outbox_bytes": least}).outbox_bytes == least
     assert refusal(tmp_path, GATEWAY__OUTBOX_BYTES=str(least - 1)) == (
         f"outbox_bytes is {least - 1}, from GATEWAY__OUTBOX_BYTES: one utterance of limits.text_chars = 2000 "
-        f"characters in limits.languages = 8 languages would close its session. It has to be at least {least}."
+        f"characters in limits.languages = 8 languages would close its session. It must be at least {least}."
     )
     # The limits are to blame as well as the bound; the sentence names all of them, with their values.
     assert refusal(tmp_path, "[limits]\ntext_chars = 100000").startswith(
@@ -155,7 +155,7 @@ def test_one_utterance_has_room_in_the_queue(tmp_path: Path) -> None:
     assert load(overrides={"max_waiting": 16}).max_waiting == 16
     assert refusal(tmp_path, "max_waiting = 15") == (
         f"max_waiting is 15, from {tmp_path / 'gateway.toml'}: one session may fill half of it, and an utterance "
-        "in limits.languages = 8 languages has to fit. It has to be at least 16."
+        "in limits.languages = 8 languages must fit. It must be at least 16."
     )
 
 
@@ -196,6 +196,6 @@ def test_settings_that_cannot_work_are_refused_by_their_source(variable: str, va
 
 
 def test_an_engine_that_gathers_text_is_not_taken_for_one_that_hangs() -> None:
-    with pytest.raises(StartupError, match=r"a quarter of engine\.stall_s = 1\.0 at most") as caught:
+    with pytest.raises(StartupError, match=r"at most a quarter of engine\.stall_s = 1\.0\.") as caught:
         load(environment={"GATEWAY__DELTA_INTERVAL_S": "0.5", "GATEWAY__ENGINE__STALL_S": "1"})
     assert "GATEWAY__DELTA_INTERVAL_S" in caught.value.message

@@ -37,7 +37,7 @@ def test_an_id_that_is_too_long() -> None:
 
 
 def test_the_page_takes_the_same_ids() -> None:
-    script = (ROOT / "web_demo" / "meeting_address.js").read_text()
+    script = (ROOT / "web_demo" / "page" / "meeting" / "meeting_address.js").read_text()
     letters = checks.MEETING_ID.removesuffix("+")
     assert re.findall(r"^const ID = /(.+)/;$", script, re.MULTILINE) == [
         f"^(?=.*{letters.replace('.', '')}){letters}{{1,{Limits().id_chars}}}$"

@@ -202,10 +202,10 @@ def test_one_of_another_user_is_refused(path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_what_is_no_file_is_refused(path: Path) -> None:
     path.mkdir()
-    refused(path, "is no regular file")
+    refused(path, "is not a regular file")
     path.rmdir()
     os.mkfifo(path, 0o600)  # nobody writes: waiting for it would hang
-    refused(path, "is no regular file")
+    refused(path, "is not a regular file")
 
 
 def test_one_that_cannot_be_opened_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_another_version_is_refused_whatever_else_is_in_it(path: Path) -> None:
 )
 def test_one_that_is_damaged_is_refused_without_a_word_of_it(path: Path, content: object) -> None:
     place(path, content)
-    refused(path, "is damaged or no handover file")
+    refused(path, "is damaged or not a handover file")
     with pytest.raises(StartupError) as caught:
         handover_file.read(path)
     assert caught.value.__cause__ is None

@@ -1,7 +1,7 @@
-"""From a translation request to token events, on any engine that completes prompts of token ids.
+"""Turns a translation request into token events, on any engine that completes prompts of token ids.
 
-Knows: prompts (`encoding`) and how far the model agrees with a proposed beginning (`verification`).
-Must not know: which engine completes the prompts, where it runs, how it lives and dies.
+Knows: prompts (`encoding`) and the check of a proposed beginning (`verification`).
+Must not know: which engine completes the prompts, where it runs, when it starts and stops.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ __all__ = ["Completion", "Completions", "translated"]
 
 
 class Completion(Struct, frozen=True):
-    """New output behind a prompt."""
+    """New output after a prompt."""
 
-    # What the new tokens say; may be empty while a character is incomplete.
+    # The text of the new tokens; may be empty while a character is incomplete.
     text: str
-    # How many tokens are new.
+    # Number of new tokens.
     tokens: int
-    # Set on the last one only.
+    # Set only on the last one.
     finish: FinishReason | None = None
-    # How many of the prompt's tokens the engine's prefix cache held.
+    # Prompt tokens that came from the engine's prefix cache.
     cached_tokens: int = 0
 
 
 class Completions(Protocol):
-    """What an engine does for one translation. Raises `EngineFailed` or `EngineUnavailable`."""
+    """The requests of one translation to an engine. They raise `EngineFailed` or `EngineUnavailable`."""
 
     @property
     def greedy(self) -> bool:
-        """Whether every token is the model's own choice."""
+        """Whether each token is the model's most probable one."""
         ...
 
     def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
-        """What the model says behind a prompt."""
+        """The model's output after a prompt."""
         ...
 
     async def probe(self, ids: list[int], read_cache: bool) -> Probe:
-        """What the model would have said at each token of a prompt. `read_cache`: it may use the prefix cache."""
+        """What the model would have generated at each token of a prompt. read_cache: may use the prefix cache."""
         ...
 
 
 async def translated(
     request: TranslationRequest, encoder: PromptEncoder, completions: Completions
 ) -> AsyncGenerator[TokenEvent, None]:
-    """The translation: what of the request's prefix and draft need not be generated, then what is generated."""
+    """The translation: first the part of the prefix and draft that need not be generated, then the rest."""
     prompt = encoder.encode(request)
     beginning = Beginning()
     if request.prefix or request.draft:

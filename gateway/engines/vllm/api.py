@@ -1,6 +1,6 @@
 """The names of vLLM that the adapter uses, imported when the first engine starts.
 
-Knows: where vLLM 0.26 and 0.32 have them. Must not know: what is done with them.
+Knows: where vLLM 0.26 and 0.32 define them. Must not know: how they are used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ __all__ = ["VllmApi"]
 
 
 class VllmApi:
-    """Importing vLLM takes about 10 s, so only an engine that starts makes one of these."""
+    """The names of vLLM that are used here, imported when an instance is made; this takes about 10 s."""
 
     def __init__(self) -> None:
         from vllm import SamplingParams
@@ -30,7 +30,7 @@ class VllmApi:
         self.tokens_input = tokens_input
 
     def cache_environment(self, on: bool) -> None:
-        """vLLM reads dozens of environment variables for each request, unless told that they stay as they are."""
+        """Let vLLM cache its environment variables; otherwise it reads dozens of them for each request."""
         from vllm import envs
 
         switch = getattr(envs, "enable_envs_cache" if on else "disable_envs_cache", None)

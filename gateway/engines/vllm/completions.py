@@ -1,7 +1,7 @@
-"""Requests to vLLM: prompts of token ids in, new text out, and probes of what the model would say.
+"""Requests to vLLM: takes prompts of token ids, and gives new text or probes of what the model would say.
 
-Knows: vLLM's sampling parameters and outputs, on 0.26 and 0.32. Must not know: translations, how the engine is
-started and stopped.
+Knows: vLLM's sampling parameters and outputs, on 0.26 and 0.32.
+Must not know: translations, how the engine is started and stopped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 class VllmRequests:
     """Makes every request to one `AsyncLLM`.
 
-    sampling: how the model is to choose. delta_interval_s: new text is handed on about so often; 0: each token.
+    sampling: how the model chooses tokens.
+    delta_interval_s: about how often new text is handed on, in seconds; 0: every token.
     """
 
     def __init__(
@@ -48,24 +49,24 @@ class VllmRequests:
         self._sampling = sampling
         self._stop_token_ids = stop_token_ids
         self._delta_interval_s = delta_interval_s
-        # Making and checking one takes as long as sending the request; a copy takes next to nothing.
+        # Making and checking sampling parameters takes as long as sending the request; copying them is cheap.
         self._translation_sampling = self.sampling_params(skip_clone=True)
         self.greedy = sampling.temperature == 0 and sampling.repetition_penalty == 1
 
     def translation_sampling(self, max_tokens: int) -> Any:
-        """The sampling parameters of a translation of at most so many tokens."""
+        """The sampling parameters of a translation with at most `max_tokens` tokens."""
         sampling = copy.copy(self._translation_sampling)
         sampling.max_tokens = max_tokens
         interval = self._load.tokens_a_piece(self._delta_interval_s)
         if hasattr(self._api.SamplingParams, "stream_interval"):
             sampling.stream_interval = interval
         else:
-            # Earlier versions have one for all requests, which is read when a request begins.
+            # Earlier versions have one interval for all requests, which is read when a request begins.
             self._llm.output_processor.stream_interval = interval
         return sampling
 
     def sampling_params(self, **arguments: Any) -> Any:
-        """vLLM's parameters for the model's sampling."""
+        """vLLM's sampling parameters for this model."""
         sampling = self._sampling
         return self._api.SamplingParams(
             temperature=sampling.temperature,
@@ -81,7 +82,7 @@ class VllmRequests:
     async def outputs(
         self, generation: Generation, ids: list[int], sampling: Any, request_id: str, priority: int
     ) -> AsyncGenerator[Any, None]:
-        """vLLM's own outputs of one request. Raises `EngineFailed` where it ends for another reason than ours."""
+        """vLLM's outputs of one request. Raises `EngineFailed` if it ends early for vLLM's own reason."""
         outputs = self._llm.generate(self._api.tokens_input(ids), sampling, request_id, priority=priority)
         async with aclosing(outputs):
             while True:
@@ -99,7 +100,7 @@ class VllmRequests:
 class TranslationCompletions:
     """The `Completions` of one translation.
 
-    request_id: the translation's own id; probes get it with a suffix.
+    request_id: the translation's id; probes use it with a suffix.
     generation: ends every wait when the engine dies.
     """
 
@@ -126,7 +127,7 @@ class TranslationCompletions:
         asked = {"prompt_logprobs": 2, "flat_logprobs": True, "skip_reading_prefix_cache": not read_cache}
         sampling = self._requests.sampling_params(max_tokens=1, detokenize=False, **asked)
         found = Probe()
-        # Some ways to run vLLM refuse prompt_logprobs; whatever else is wrong comes up again without them.
+        # Some configurations of vLLM refuse prompt_logprobs. Any other problem shows again without them.
         with suppress(ValueError):
             async with aclosing(
                 self._outputs(ids, sampling, f"{self._request_id}-probe-{next(self._probes)}")

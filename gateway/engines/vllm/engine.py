@@ -1,11 +1,11 @@
-"""The `vllm` engine: one `AsyncLLMEngine` of this process, called straight from the event loop.
+"""The `vllm` engine: one `AsyncLLMEngine` in this process, called directly from the event loop.
 
-Knows: vLLM's arguments, its tokenizer and its exceptions; works on 0.26 (CUDA) and 0.32 (CPU).
-Must not know: the wire, meetings. vLLM itself is imported inside `start`, so that nothing else pays its 10 s.
+Knows: vLLM's arguments, tokenizer and exceptions; works on 0.26 (CUDA) and 0.32 (CPU).
+Must not know: the wire, meetings. vLLM is imported inside `start`, because the import takes 10 s.
 
-vLLM runs its scheduler and the model in a child process; tokenising, detokenising and output fan-out happen on
-our event loop, which is why a gateway has this engine in a process of its own (`hosted`). One translation is one
-`generate()` call; a new one joins the running batch at the next step.
+vLLM runs its scheduler and the model in a child process. Tokenising, detokenising and handing out tokens happen on
+this process's event loop, so a gateway runs this engine in a process of its own (`engines.host`). One translation
+is one `generate()` call; a new one joins the running batch at the next step.
 """
 
 from __future__ import annotations
@@ -49,20 +49,19 @@ _log = logging.getLogger(__name__)
 
 
 class RawEngine(NamedTuple):
-    """vLLM itself, and what a request to it consists of: for measuring what the gateway adds.
+    """vLLM's own engine and the parts of a request to it, to measure what the gateway adds."""
 
-    llm: the `AsyncLLM`. sampling: its parameters for an answer of at most so many tokens, as translations get
-    them. tokens_input: makes a prompt of token ids.
-    """
-
+    # The `AsyncLLM`.
     llm: Any
     encoder: PromptEncoder
+    # Most output tokens → sampling parameters, the same as for translations.
     sampling: Callable[[int], Any]
+    # Token ids → prompt.
     tokens_input: Callable[[list[int]], Any]
 
 
 class VllmEngine:
-    """Engine port over `AsyncLLMEngine`. Of those in one process, one is started at a time."""
+    """Engine port over `AsyncLLMEngine`. A process starts one at a time."""
 
     def __init__(self, options: VllmOptions) -> None:
         self._options = options
@@ -113,7 +112,7 @@ class VllmEngine:
         if self._family is None:
             config = self._engine.model_config.hf_config.to_dict()
             self._family = preflight.find_family(config, options.model, options.family)
-        # Copying a large tokenizer takes half a second, and after a crash sessions are being served meanwhile.
+        # In a thread: copying a large tokenizer takes half a second, and sessions are served during a restart.
         self._encoder = await asyncio.to_thread(
             PromptEncoder,
             self._engine.get_tokenizer(),
@@ -142,8 +141,8 @@ class VllmEngine:
         self._say("warming up")
         try:
             await self._warm_up()
-            # All that vLLM made lives as long as the engine: looking through it for garbage stops everybody for
-            # a third of a second, again and again.
+            # vLLM's objects live as long as the engine. Scanning them for garbage would stop the event loop for a
+            # third of a second each time.
             gc.collect()
             gc.freeze()
             self._api.cache_environment(True)
@@ -156,14 +155,16 @@ class VllmEngine:
         self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
         self._generations.end("The engine was stopped.")
         while self._building is not None and not self._building.done():
-            # Without its process, the thread that waits for it ends at once; while it imports, there is none yet.
+            # Killing the engine process ends the thread that waits for it. While the thread imports vLLM, there is
+            # no process yet, so this is repeated.
             await asyncio.to_thread(self._kill)
             await asyncio.wait([self._building], timeout=_LOOK_S)
         self._find_processes()
         if self._engine is not None:
-            # vLLM reports the end of its process as an error, whoever ended it.
+            # vLLM logs the end of its process as an error, even an intended one.
             logging.getLogger("vllm").setLevel(logging.CRITICAL)
-            # It ends the process politely, then not, and waits for it; but what it does has changed before.
+            # vLLM ends its process and waits for it. Its way of doing so changes between versions, so the wait is
+            # bounded here.
             shutdown = asyncio.ensure_future(asyncio.to_thread(self._engine.shutdown, _GRACE_S))
             began_s = asyncio.get_running_loop().time()
             await asyncio.wait([shutdown], timeout=2 * _GRACE_S)
@@ -182,7 +183,7 @@ class VllmEngine:
         self._processes |= processes.descendants(self._processes | (processes.children() - self._others))
 
     def _kill(self) -> None:
-        """Leave no process of this engine; blocks for a moment."""
+        """Kill all processes of this engine; blocks for a moment."""
         self._find_processes()
         if left := processes.kill(self._processes, _KILL_S):
             _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
@@ -190,7 +191,7 @@ class VllmEngine:
     def _discard_log(self, failed: bool) -> None:
         for handler in logging.getLogger("vllm").handlers:
             handler.close()
-        # After a failure the log is what the operator was pointed to.
+        # After a failure, the error message names this log for the operator.
         if self.log_path is not None and not failed:
             self.log_path.unlink(missing_ok=True)
 
@@ -199,16 +200,16 @@ class VllmEngine:
             self._health = EngineHealth(EngineState.STARTING, reason)
 
     def _build(self, log: int) -> None:
-        """Import vLLM and start its engine process; blocks for as long as that takes. Closes `log`.
+        """Import vLLM and start its engine process; blocks until that is done. Closes `log`.
 
-        The engine goes straight to its attribute: vLLM keeps this frame alive, and with it any local name, until
-        the interpreter is half dismantled, where the engine's finaliser fails.
+        The engine is assigned only to its attribute, never to a local name: vLLM keeps this frame alive until the
+        interpreter shuts down, and there the engine's finaliser fails.
         """
         try:
             self._import_and_spawn(log)
         finally:
             os.close(log)
-        # This process's share of vLLM's log goes where that of the engine process does.
+        # vLLM's log of this process goes to the same file as that of the engine process.
         assert self.log_path is not None  # noqa: S101 -- `log` is its descriptor
         log_of_vllm = logging.getLogger("vllm")
         log_of_vllm.setLevel(logging.WARNING)
@@ -230,13 +231,13 @@ class VllmEngine:
             self._engine = api.AsyncLLM.from_engine_args(
                 api.AsyncEngineArgs(**arguments), stat_loggers=[load_logger(self._load, api.PrometheusStatLogger)]
             )
-            # Statistics of each token and request, which are ours to keep, take a tenth of our event loop when it
-            # is full; those of the engine's steps come all the same. Only traces are made of them.
+            # The gateway has its own statistics of requests and tokens. vLLM's cost a tenth of a full event loop;
+            # only traces need them. The statistics of the engine's steps are not affected.
             if arguments.get("otlp_traces_endpoint") is None:
                 self._engine.log_stats = self._engine.output_processor.log_stats = False
 
     async def _warm_up(self) -> None:
-        """Two short translations, the second with a draft: the first step of each kind is the slow one."""
+        """Two short translations, the second with a draft, because the first step of each kind is slow."""
         assert self._profile is not None  # noqa: S101 -- set by the caller
         source, target = (*self._profile.languages[:2], "en", "de")[:2]
         for draft in ("", "1 2 3"):
@@ -264,7 +265,7 @@ class VllmEngine:
         except GatewayError:
             raise
         except Exception as error:
-            # An engine that dies breaks its generations in more ways than one.
+            # The death of the engine can show as several kinds of exceptions.
             dead = self.health().state in (EngineState.FAILED, EngineState.STOPPED)
             if dead or isinstance(error, self._api.EngineDeadError):
                 raise EngineUnavailable("The engine died.", retry_after_ms=2_000) from error
@@ -304,21 +305,24 @@ class VllmEngine:
         return self._profile
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
-        # A thousand series; on the event loop everybody's next token would wait.
+        # In a thread: a thousand series would hold up the event loop, and with it everybody's next token.
         return await asyncio.to_thread(metrics.engine_exposition, names)
 
 
-# For the engine process to end by itself, which takes five seconds where all is well; for a killed one to be gone;
-# between looks at one that is starting.
-_GRACE_S, _KILL_S, _LOOK_S = 12.0, 5.0, 0.1
+# Longest wait for the engine process to end by itself; normally it takes five seconds.
+_GRACE_S = 12.0
+# Longest wait for a killed process to be gone.
+_KILL_S = 5.0
+# Time between two attempts to kill an engine that is still starting.
+_LOOK_S = 0.1
 
 
 @contextlib.contextmanager
 def _output_to(descriptor: int) -> Iterator[None]:
-    """Let the engine process, started inside, inherit `descriptor` as its stdout and stderr.
+    """Let a process started inside this context inherit `descriptor` as its stdout and stderr.
 
-    The engine's own log is long and belongs in a file; our log handlers keep writing where they did, because
-    `host` gives them a duplicate of the terminal's descriptor before any engine starts.
+    The engine's log is long, so it goes to a file. Our own log handlers still write to the terminal, because
+    `host.main` gives them a duplicate of the terminal's descriptor before an engine starts.
     """
     sys.stdout.flush()
     sys.stderr.flush()

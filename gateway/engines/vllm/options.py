@@ -1,6 +1,6 @@
-"""How the vLLM adapter is to run a model: what an operator may set, with its range and default.
+"""The options of the vLLM adapter: name, range, default and meaning of each.
 
-Knows: names and meanings. Must not know: vLLM's own arguments, which `arguments` makes of these.
+Must not know: vLLM's own arguments, which `arguments` makes from these.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ _DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 class VllmSettings(Struct, frozen=True, kw_only=True):
-    """Settings of section `[engine]`; the defaults suit a laptop CPU and a small meeting load."""
+    """Settings of section `[engine]`. The defaults suit a laptop CPU and a small meeting load."""
 
     # A folder, or a name that vLLM can resolve.
     model: str
-    # Prompt family; None detects it from the model.
+    # Prompt family. None: detected from the model.
     family: Annotated[str, Meta(extra={"one_of": tuple(FAMILIES)})] | None = None
-    # Sequences in one batch. Match it to the load you measured, not to what the GPU could hold: a larger batch
-    # makes every token of everybody slower.
+    # Sequences in a batch. Match it to the measured load, not to what the GPU could hold: a larger batch makes
+    # every token slower for everybody.
     max_num_seqs: Annotated[int, Meta(ge=1, le=4_096)] = 16
-    # Tokens of prompt and output; None takes the model's own.
+    # Tokens of prompt and output together. None: the model's own limit.
     max_model_len: Annotated[int, Meta(ge=64)] | None = None
-    # Tokens of one engine step; None chooses.
+    # Tokens of one engine step. None: chosen by the gateway or vLLM.
     max_num_batched_tokens: Annotated[int, Meta(ge=1)] | None = None
-    # Type of the weights; on a CPU, `auto` chooses by the CPU's flags.
+    # Number format of the weights. On a CPU, `auto` depends on the CPU's flags.
     dtype: Annotated[str, Meta(extra={"one_of": _DTYPES})] = "auto"
-    # Share of the GPU's memory.
+    # Share of the GPU's memory to use.
     gpu_memory_utilization: Annotated[float, Meta(ge=0.01, le=1.0)] = 0.9
-    # Cache on a CPU, GiB.
+    # Size of the cache on a CPU, in GiB.
     kv_cache_gib: Annotated[float, Meta(ge=0.1, le=4_096)] = 1.0
-    # Skip compilation and graphs; None: on a CPU only.
+    # Run without compilation and graphs. None: yes on a CPU, no on a GPU.
     enforce_eager: bool | None = None
-    # Sample as the model card says instead of greedily.
+    # Sample as the model card recommends, instead of greedily.
     card_sampling: bool = False
-    # A translation may have so many tokens,
+    # Output tokens that every translation may have.
     output_tokens_base: Annotated[int, Meta(ge=1, le=10**6)] = 32
-    # and so many more for each token of its source.
+    # Further output tokens for each source token.
     output_tokens_per_source_token: Annotated[float, Meta(ge=0, le=1_000)] = 3.0
-    # Further vLLM engine arguments, as they are named there; they win over what is chosen here.
+    # Further vLLM engine arguments by their own names. They override the choices made here.
     extra: dict[str, Any] = {}
 
 
 class VllmOptions(VllmSettings, frozen=True, kw_only=True):
-    """All that the adapter needs: its settings, and what follows from those of the gateway."""
+    """Everything the adapter needs: its settings, and an option that follows from the gateway's settings."""
 
-    # The engine hands on new text about so often, seconds, the first and the last at once; 0: each token.
+    # About how often the engine hands on new text, in seconds; first and last text at once. 0: every token.
     delta_interval_s: float = 0.0

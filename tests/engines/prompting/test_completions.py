@@ -108,6 +108,6 @@ async def test_a_reader_that_leaves_ends_the_completion(encoder: PromptEncoder) 
 async def test_a_text_that_does_not_fit_never_reaches_the_engine(encoder: PromptEncoder) -> None:
     engine = Scripted()
     long = TranslationRequest(id="r", text="Good morning. " * 200, source="en", target="de")
-    with pytest.raises(EngineFailed, match="does not hold it"):
+    with pytest.raises(EngineFailed, match="does not fit"):
         await anext(translated(long, encoder, engine))
     assert engine.asked == []
