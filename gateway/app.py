@@ -31,7 +31,7 @@ from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError, error_classes
 from gateway.domain.ports import Engine
 from gateway.domain.sessions import Handover
-from gateway.engines.host.proxy import HostedEngine, processed
+from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.simulated import simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.engine import VllmEngine
@@ -262,7 +262,7 @@ def _engine_factory(settings: Settings) -> Callable[[], Engine]:
     if engine.kind == "simulated":
         return simulated_engines(engine.script)
     build = partial(VllmEngine, engine_options(settings))
-    return lambda: HostedEngine(partial(processed, build))
+    return lambda: HostedEngine(partial(start_host, build))
 
 
 def engine_options(settings: Settings) -> VllmOptions:

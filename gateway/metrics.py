@@ -47,7 +47,7 @@ __all__ = [
     "TOKENS_REUSED",
     "TOKEN_INTERVAL_S",
     "TRANSLATIONS",
-    "TRANSLATIONS_AGAIN",
+    "TRANSLATIONS_RETRIED",
     "TRANSLATIONS_RUNNING",
     "TRANSLATIONS_WAITING",
     "TRANSLATION_S",
@@ -80,7 +80,7 @@ UTTERANCES = Counter("gateway_utterances", "Final utterances, by outcome: accept
 TRANSLATIONS = Counter("gateway_translations", "Translations ended, by outcome and language.", ["outcome", "lang"])
 TRANSLATIONS_WAITING = Gauge("gateway_translations_waiting", "Translations admitted and waiting for their turn.")
 TRANSLATIONS_RUNNING = Gauge("gateway_translations_running", "Translations handed to the engine.")
-TRANSLATIONS_AGAIN = Counter(
+TRANSLATIONS_RETRIED = Counter(
     "gateway_translations_again", "Translations put back into the queue because the engine died."
 )
 QUEUE_S = Histogram(

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, suppress
 from threading import Thread
 from typing import Any, Self, TypeVar
 
-from gateway.cli.common import LAST_WORDS, Patience, announce, note
+from gateway.cli.common import LAST_WORDS, EngineWait, announce, note
 from gateway.cli.jobs import Job, SessionOptions, open_session
 from gateway.cli.terminal import LiveLines, can_redraw, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
@@ -81,7 +81,7 @@ class _Conversation:
 
     async def open(self) -> None:
         self._session, self._targets = await self._stack.enter_async_context(
-            open_session(self._options, Patience(self._options.wait_s), growing=can_redraw(sys.stdout, 1))
+            open_session(self._options, EngineWait(self._options.wait_s), growing=can_redraw(sys.stdout, 1))
         )
 
     async def close(self) -> None:
@@ -132,7 +132,7 @@ class _Conversation:
             note("There is no language to translate into; choose one with /to.")
             return
         self._sentences += 1
-        job = Job(self._sentences, text, self._targets, Patience(self._options.wait_s))
+        job = Job(self._sentences, text, self._targets, EngineWait(self._options.wait_s))
         lines = LiveLines(sys.stdout, self._targets) if can_redraw(sys.stdout, len(self._targets)) else None
         await job.send(session)
         if job.refusal is not None:

@@ -20,7 +20,7 @@ __all__ = [
     "EXIT_FAILED",
     "EXIT_UNREACHABLE",
     "LAST_WORDS",
-    "Patience",
+    "EngineWait",
     "announce",
     "lines_of",
     "note",
@@ -33,7 +33,7 @@ EXIT_FAILED = 3
 LAST_WORDS = frozenset(cls.code for cls in (GatewayError, Draining, SlowReader))
 
 
-class Patience:
+class EngineWait:
     """How much longer to wait for an engine, counted from the first time that it was not ready."""
 
     def __init__(self, wait_s: float) -> None:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 
 from msgspec import Struct
 
-from gateway.cli.common import Patience, announce, note
+from gateway.cli.common import EngineWait, announce, note
 from gateway.client import ClientError, ClientSession, SessionClosed, SessionEvent, SessionRefused, connect
 from gateway.domain.engine import Formality
 from gateway.domain.errors import (
@@ -53,14 +53,14 @@ class SessionOptions(Struct, frozen=True):
 class Job:
     """The translation of one text into its languages: the text so far, and how each language ended."""
 
-    def __init__(self, number: int, text: str, targets: Sequence[str], patience: Patience) -> None:
+    def __init__(self, number: int, text: str, targets: Sequence[str], engine_wait: EngineWait) -> None:
         self.number = number
         self.id = str(number)
         self.text = text
         self.ended: dict[str, TranslationFinal | TranslationFailed] = {}
         self.refusal: Error | None = None
         self._refusals = 0
-        self._patience = patience
+        self._engine_wait = engine_wait
         self._committed = dict.fromkeys(targets, "")
         self._shown = dict.fromkeys(targets, "")
 
@@ -106,7 +106,7 @@ class Job:
             return  # sent again after the restart
         wait_s = (_RETRY_MS if error.retry_after_ms is None else error.retry_after_ms) / 1000
         if error.code in (EngineUnavailable.code, EngineRestarting.code):
-            hopeful = self._patience.lasts(wait_s)
+            hopeful = self._engine_wait.lasts(wait_s)
         else:
             self._refusals += 1
             hopeful = error.retryable and self._refusals < _ATTEMPTS
@@ -138,7 +138,7 @@ def _stopped(end: TranslationFinal | TranslationFailed) -> bool:
 
 @asynccontextmanager
 async def open_session(
-    options: SessionOptions, patience: Patience, *, growing: bool
+    options: SessionOptions, engine_wait: EngineWait, *, growing: bool
 ) -> AsyncGenerator[tuple[ClientSession, tuple[str, ...]], None]:
     """Start a session. Yields it with the languages it translates into. Raises `ClientError`.
 
@@ -155,7 +155,7 @@ async def open_session(
         formality=options.formality,
         ready_timeout_s=options.wait_s,
         give_up_s=options.wait_s,
-        on_waiting=patience.begins,
+        on_waiting=engine_wait.begins,
     ) as session:
         if not targets:
             targets = await _read_everything(session, options)

@@ -23,7 +23,7 @@ from gateway.domain.errors import StartupError
 
 if TYPE_CHECKING:
     from gateway.cli.jobs import SessionOptions
-    from gateway.cli.meeting import Seat
+    from gateway.cli.meeting import MeetingOptions
 
 __all__ = ["main"]
 
@@ -127,7 +127,7 @@ def _chat(args: argparse.Namespace) -> int:
 def _speak(args: argparse.Namespace) -> int:
     if sys.stdin is None:
         _misused(args, "there is no stdin to read lines from")
-    seat = _seat(args)
+    options = _meeting_options(args)
 
     import asyncio
 
@@ -135,7 +135,7 @@ def _speak(args: argparse.Namespace) -> int:
 
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     work = speak(
-        seat,
+        options,
         args.lang,
         sys.stdin,
         prompt=args.lang if interactive else None,
@@ -148,7 +148,7 @@ def _read(args: argparse.Namespace) -> int:
     langs = tuple(dict.fromkeys(lang for langs in (*args.langs, args.lang) for lang in langs))
     if not langs and args.transcript is None:
         _misused(args, "give a language to read, such as ja")
-    seat = _seat(args)
+    options = _meeting_options(args)
 
     import asyncio
 
@@ -156,8 +156,8 @@ def _read(args: argparse.Namespace) -> int:
     from gateway.cli.transcript import print_transcript
 
     if args.transcript is not None:
-        return _explaining(args, lambda: print_transcript(seat, langs, args.transcript))
-    reading = read(seat, langs, stability=args.stability, originals=args.originals, as_json=args.json)
+        return _explaining(args, lambda: print_transcript(options, langs, args.transcript))
+    reading = read(options, langs, stability=args.stability, originals=args.originals, as_json=args.json)
     return _explaining(args, lambda: asyncio.run(reading))
 
 
@@ -183,10 +183,10 @@ def _session_options(args: argparse.Namespace) -> SessionOptions:
     )
 
 
-def _seat(args: argparse.Namespace) -> Seat:
-    from gateway.cli.meeting import Seat
+def _meeting_options(args: argparse.Namespace) -> MeetingOptions:
+    from gateway.cli.meeting import MeetingOptions
 
-    return Seat(
+    return MeetingOptions(
         url=_DEFAULT_URL if args.url is None else args.url,
         meeting=args.meeting,
         name=args.name,

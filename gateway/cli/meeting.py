@@ -14,19 +14,19 @@ from typing import Self
 
 from msgspec import Struct
 
-from gateway.cli.common import LAST_WORDS, Patience
+from gateway.cli.common import LAST_WORDS, EngineWait
 from gateway.client import ClientSession, Reconnected, Reconnecting, SessionEvent, connect
 from gateway.domain.errors import SessionIdle, SessionReplaced
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import Error, SessionDraining
 
-__all__ = ["Interruptible", "Seat", "sit_down", "told"]
+__all__ = ["Interruptible", "MeetingOptions", "join_meeting", "session_note"]
 
 # Errors that come right before the gateway closes. They are shown as the reason for the close.
 _LAST_WORDS = LAST_WORDS | {SessionIdle.code, SessionReplaced.code}
 
 
-class Seat(Struct, frozen=True):
+class MeetingOptions(Struct, frozen=True):
     """Which meeting to join, as given by the flags."""
 
     url: str
@@ -37,8 +37,8 @@ class Seat(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def sit_down(
-    seat: Seat,
+async def join_meeting(
+    options: MeetingOptions,
     *,
     reads: Sequence[str] = (),
     speaks: str | None = None,
@@ -47,22 +47,22 @@ async def sit_down(
 ) -> AsyncGenerator[ClientSession, None]:
     """Join the meeting with a session. Raises `ClientError`."""
     async with connect(
-        seat.url,
+        options.url,
         reads=reads,
         speaks=speaks,
-        meeting=seat.meeting,
-        name=seat.name,
+        meeting=options.meeting,
+        name=options.name,
         stability=stability,
         originals=originals,
-        ready_timeout_s=seat.wait_s,
-        reconnect=seat.wait_s > 0,
-        give_up_s=seat.wait_s,
-        on_waiting=Patience(seat.wait_s).begins,
+        ready_timeout_s=options.wait_s,
+        reconnect=options.wait_s > 0,
+        give_up_s=options.wait_s,
+        on_waiting=EngineWait(options.wait_s).begins,
     ) as session:
         yield session
 
 
-def told(event: SessionEvent) -> str | None:
+def session_note(event: SessionEvent) -> str | None:
     """What to tell people about an event of the session itself. None if there is nothing to tell."""
     match event:
         case Reconnecting(attempt=1):

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from gateway.cli.common import note
-from gateway.cli.meeting import Interruptible, Seat, sit_down, told
+from gateway.cli.meeting import Interruptible, MeetingOptions, join_meeting, session_note
 from gateway.cli.terminal import LiveArea, Row, can_redraw, printable
 from gateway.client import Reconnected, Reconnecting, SessionClosed, SessionEvent
 from gateway.domain.errors import CloseCode
@@ -50,16 +50,16 @@ _UNFINISHED = 200
 
 
 async def read(
-    seat: Seat, langs: Sequence[str], *, stability: Stability, originals: bool = False, as_json: bool
+    options: MeetingOptions, langs: Sequence[str], *, stability: Stability, originals: bool = False, as_json: bool
 ) -> int:
     """Show the meeting until Ctrl-C. Returns the exit status. Raises `ClientError`.
 
     originals: whether to show what is said as well, in every spoken language.
     """
-    view = _view(seat.meeting, langs, originals=originals, as_json=as_json)
+    view = _view(options.meeting, langs, originals=originals, as_json=as_json)
     if isinstance(view, _Lines):
         stability = "final"  # unfinished translations would not be shown, so the engine must not make them
-    async with sit_down(seat, reads=langs, stability=stability, originals=originals) as session:
+    async with join_meeting(options, reads=langs, stability=stability, originals=originals) as session:
         with Interruptible() as ctrl_c:
             try:
                 view.show(session.started)
@@ -282,7 +282,7 @@ class _Screen:
                 rows = [_notice("now")] if self._shown else []
             case Caption(final=True) | TranslationFinal():
                 self._shown += 1
-        sentence = told(event)
+        sentence = session_note(event)
         if rows or sentence is not None:
             self._draw(rows, sentence)
         elif self._next_frame is None:
@@ -328,7 +328,7 @@ class _Lines:
                 print(*map(printable, (event.lang, event.speaker, event.text)), sep="\t", flush=True)
             case TranslationFailed():
                 note(f"{event.lang}: {event.speaker or 'somebody'}: {event.message}")
-        if (sentence := told(event)) is not None:
+        if (sentence := session_note(event)) is not None:
             note(sentence)
 
     def leave(self) -> None:
@@ -339,7 +339,7 @@ class _JsonLines:
     """The gateway's messages, one a line. `session.started` is printed without its secret."""
 
     def show(self, event: SessionEvent) -> None:
-        if isinstance(event, Reconnecting | Reconnected) and (sentence := told(event)) is not None:
+        if isinstance(event, Reconnecting | Reconnected) and (sentence := session_note(event)) is not None:
             note(sentence)
         message = event.started if isinstance(event, Reconnected) else event
         match message:

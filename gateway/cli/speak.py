@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TextIO
 
 from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, lines_of, note
-from gateway.cli.meeting import Interruptible, Seat, sit_down, told
+from gateway.cli.meeting import Interruptible, MeetingOptions, join_meeting, session_note
 from gateway.cli.terminal import cells, head, printable
 from gateway.client import ClientSession, SessionClosed, SessionEvent
 from gateway.domain.errors import CloseCode
@@ -35,15 +35,20 @@ _KEYS = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z])")
 
 
 async def speak(
-    seat: Seat, lang: str, stdin: TextIO, *, prompt: str | None = None, words_per_minute: float | None = None
+    options: MeetingOptions,
+    lang: str,
+    stdin: TextIO,
+    *,
+    prompt: str | None = None,
+    words_per_minute: float | None = None,
 ) -> int:
     """Say the lines of a file until its end, or Ctrl-C. Returns the exit status. Raises `ClientError`.
 
     prompt: shown before each line, if somebody types. Without it each accepted line is printed on stderr.
     """
-    async with sit_down(seat, speaks=lang) as session:
+    async with join_meeting(options, speaks=lang) as session:
         if prompt is not None:
-            print(f"Speaking {lang} in {seat.meeting}: each line is an utterance; Ctrl-D ends.")
+            print(f"Speaking {lang} in {options.meeting}: each line is an utterance; Ctrl-D ends.")
         speech = _Speech(session, prompt)
         try:
             with Interruptible() as ctrl_c:
@@ -138,7 +143,7 @@ class _Speech:
                 self._answered.set()
             case Error(utterance=str(id), retryable=False) if id in self._open:
                 self._refuse(id, event.message)
-            case _ if (sentence := told(event)) is not None:
+            case _ if (sentence := session_note(event)) is not None:
                 self._tell(sentence)
 
     def sum_up(self) -> None:

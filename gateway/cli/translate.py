@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import msgspec
 
-from gateway.cli.common import EXIT_FAILED, LAST_WORDS, Patience, announce, note
+from gateway.cli.common import EXIT_FAILED, LAST_WORDS, EngineWait, announce, note
 from gateway.cli.jobs import Job, SessionOptions, open_session
 from gateway.cli.terminal import LiveLines, can_redraw, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
@@ -47,15 +47,15 @@ async def translate(
 
     numbered: whether notes name the line of the text. Raises `ClientError`; `CutOff` if texts are left.
     """
-    patience = Patience(options.wait_s)
+    engine_wait = EngineWait(options.wait_s)
     lines = _Lines(texts)
     growing = not as_json and can_redraw(sys.stdout, 1)
-    async with open_session(options, patience, growing=growing) as (session, targets):
+    async with open_session(options, engine_wait, growing=growing) as (session, targets):
         page = _Page(session, targets, lines, as_json=as_json, timings=timings, numbered=numbered)
         closed: ClientError | None = None
         try:
             async with asyncio.TaskGroup() as tasks:
-                sending = tasks.create_task(_send(session, lines, targets, patience, page))
+                sending = tasks.create_task(_send(session, lines, targets, engine_wait, page))
                 async for message in session:
                     announce(message)
                     match message:
@@ -145,10 +145,10 @@ def _what_is_missing(closed: ClientError | None, lines: _Lines | None) -> str:
 
 
 async def _send(
-    session: ClientSession, lines: _Lines, targets: Sequence[str], patience: Patience, page: _Page
+    session: ClientSession, lines: _Lines, targets: Sequence[str], engine_wait: EngineWait, page: _Page
 ) -> None:
     async for number, text in lines:
-        job = Job(number, text, targets, patience)
+        job = Job(number, text, targets, engine_wait)
         await page.admit(job)
         await job.send(session)
         if job.done:

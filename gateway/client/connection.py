@@ -42,7 +42,7 @@ _CLOSE_S = 2.0
 _LEAVE_S = 3.0
 
 # HTTP statuses of a proxy that cannot reach its gateway at the moment.
-_PASSING_STATUSES = {429, 500, 502, 503, 504}
+_TEMPORARY_STATUSES = {429, 500, 502, 503, 504}
 
 # Close codes that this client sends when it cannot read a frame. A new connection would not help.
 _OUR_VERDICTS = {1002, 1003, 1007, 1009}
@@ -118,7 +118,7 @@ class Connection:
             status = refused.response.status_code
             raise GatewayUnreachable(
                 f"The server at {address} refused the stream with HTTP status {status}; is it a gateway?",
-                passing=status in _PASSING_STATUSES,
+                temporary=status in _TEMPORARY_STATUSES,
             ) from None
         except (WebSocketException, EOFError, ConnectionResetError):
             kind = "secure gateway" if address.startswith("wss:") else "gateway"
@@ -131,7 +131,7 @@ class Connection:
             reason = getattr(error, "verify_message", "") or error.reason
             raise GatewayUnreachable(
                 f"No secure connection to {address}: {reason}.",
-                passing=not isinstance(error, ssl.SSLCertVerificationError),
+                temporary=not isinstance(error, ssl.SSLCertVerificationError),
             ) from None
         except OSError:
             raise GatewayUnreachable(f"No gateway answers at {address}: start one with `gateway serve`.") from None
@@ -139,7 +139,7 @@ class Connection:
         if websocket.subprotocol != endpoint.codec.subprotocol:
             await connection.close()
             raise GatewayUnreachable(
-                f"The server at {address} does not speak {endpoint.codec.subprotocol}.", passing=False
+                f"The server at {address} does not speak {endpoint.codec.subprotocol}.", temporary=False
             )
         return connection
 
@@ -215,7 +215,7 @@ async def reopen(
             connection.drop()
             raise
     except GatewayUnreachable as error:
-        if not error.passing:
+        if not error.temporary:
             raise
         outage.failed(str(error))
     except SessionClosed as closed:

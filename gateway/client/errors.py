@@ -37,10 +37,10 @@ class InvalidAddress(ClientError):
 class GatewayUnreachable(ClientError):
     """Nothing answers at the address, or the server there is not a gateway."""
 
-    def __init__(self, sentence: str, *, passing: bool = True) -> None:
+    def __init__(self, sentence: str, *, temporary: bool = True) -> None:
         super().__init__(sentence)
         # Whether another attempt may succeed, for example because the gateway or the network is restarting.
-        self.passing = passing
+        self.temporary = temporary
 
 
 class EngineNotReady(ClientError):

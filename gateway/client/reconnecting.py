@@ -21,12 +21,12 @@ RESTART_CAP_S = 5.0
 
 # Close codes below 4000 after which another attempt may succeed: going away, no code, broken connection, internal
 # error, restart, try again later, bad gateway.
-_PASSING = {1001, 1005, 1006, 1011, 1012, 1013, 1014}
+_TEMPORARY = {1001, 1005, 1006, 1011, 1012, 1013, 1014}
 
 
 def may_reconnect(code: int | None) -> bool:
     """Whether the session may be resumed after a close with this code. None: the connection broke."""
-    return code is None or code in _PASSING or 4000 <= code < 4500
+    return code is None or code in _TEMPORARY or 4000 <= code < 4500
 
 
 class Outage:

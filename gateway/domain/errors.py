@@ -124,7 +124,7 @@ class GatewayError(Exception):
         # Set only where `retryable` is true.
         self.retry_after_ms = retry_after_ms
 
-    def about(self, utterance: str) -> GatewayError:
+    def for_utterance(self, utterance: str) -> GatewayError:
         """The same error, naming the utterance it is about."""
         self.utterance = utterance
         return self

@@ -13,14 +13,14 @@ from msgspec import Struct
 
 from gateway.domain.log import Publication
 
-__all__ = ["VERSION", "Handover", "KeptMeeting", "KeptSession", "Stability"]
+__all__ = ["HANDOVER_VERSION", "Handover", "KeptMeeting", "KeptSession", "Stability"]
 
 # What a reader sees of an utterance that is still being said.
 # live: the earliest words; the last of them may change. stable: only words that stay. final: nothing.
 Stability = Literal["live", "stable", "final"]
 
 # Format version of the handover file.
-VERSION = 1
+HANDOVER_VERSION = 1
 
 
 class KeptMeeting(Struct, frozen=True):
@@ -76,6 +76,6 @@ class Handover(Struct, frozen=True):
     process finds it in the log.
     """
 
-    version: int = VERSION
+    version: int = HANDOVER_VERSION
     meetings: tuple[KeptMeeting, ...] = ()
     sessions: tuple[KeptSession, ...] = ()

@@ -251,7 +251,7 @@ class Connection:
             await self._core.registry.accept(self._seat(), effect)
         except GatewayError as error:
             metrics.UTTERANCES.labels("refused").inc()
-            self.outbox.put(_counted(error.about(said.id)))
+            self.outbox.put(_counted(error.for_utterance(said.id)))
         else:
             if effect.again:  # the log, which tells of what is new, has it already
                 await self._acknowledge(Acknowledge(said.id, said.rev))

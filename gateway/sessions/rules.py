@@ -32,7 +32,7 @@ class SessionRules:
             raise EngineUnavailable("The engine is still loading; send this again.", retry_after_ms=2_000)
         return self.profile
 
-    def bound(self, value: str, limit: int, field: str) -> None:
+    def check_length(self, value: str, limit: int, field: str) -> None:
         """Raises `LimitExceeded` for a text of more than `limit` characters."""
         checks.check_length(value, limit, field)
 
@@ -55,7 +55,7 @@ class SessionRules:
         """Check the rules that partials and finals share. Returns the utterance's language."""
         if not message.id:
             raise InvalidValue("An utterance needs an id.", field="id")
-        self.bound(message.id, self.limits.id_chars, "id")
+        self.check_length(message.id, self.limits.id_chars, "id")
         checks.check_text(message.text, self.limits, "text")
         if message.end_ms is not None and message.start_ms is not None and message.end_ms < message.start_ms:
             raise InvalidValue("end_ms is before start_ms.", field="end_ms")
@@ -75,6 +75,6 @@ class SessionRules:
             checked.append((lang, tuple(terms.items())))
         return tuple(checked)
 
-    def left_out(self, given: dict[str, bool]) -> list[GatewayError]:
+    def unsupported_options(self, given: dict[str, bool]) -> list[GatewayError]:
         """An error for each given option that the model cannot take."""
         return [*checks.unsupported_options(given, self.supported())]

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.domain.errors import StartupError
-from gateway.domain.sessions import VERSION, Handover
+from gateway.domain.sessions import HANDOVER_VERSION, Handover
 
 __all__ = ["check", "discard", "read", "write"]
 
@@ -71,8 +71,8 @@ def read(path: Path) -> Handover | None:
         raise _refused(path, f"cannot be read ({error.strerror})") from None
     try:
         version = msgspec.msgpack.decode(content, type=_Versioned).version
-        if version != VERSION:
-            raise _refused(path, f"is of version {version}, and this gateway reads version {VERSION}")
+        if version != HANDOVER_VERSION:
+            raise _refused(path, f"is of version {version}, and this gateway reads version {HANDOVER_VERSION}")
         return msgspec.msgpack.decode(content, type=Handover)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):  # not shown: it may quote the transcript
         raise _refused(path, "is damaged or not a handover file") from None

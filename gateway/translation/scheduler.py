@@ -239,7 +239,7 @@ class Scheduler:
             raise EngineFailed("The engine died on this text several times; it was not translated.")
         if state is EngineState.FAILED:
             raise _failed()
-        metrics.TRANSLATIONS_AGAIN.inc()
+        metrics.TRANSLATIONS_RETRIED.inc()
         self._stop_running(ticket)
         ticket.stage = Stage.WAITING
         ticket.turn.clear()

@@ -19,7 +19,7 @@ import pytest
 
 from gateway.cli.flags import parser
 from gateway.cli.main import main
-from gateway.cli.meeting import Interruptible, Seat
+from gateway.cli.meeting import Interruptible, MeetingOptions
 from gateway.cli.read import Board
 from gateway.cli.speak import _Speech, growing
 from gateway.cli.terminal import Row
@@ -1187,4 +1187,4 @@ async def test_no_gateway_for_a_transcript(capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_the_address_of_a_transcript(address: str, url: str) -> None:
-    assert transcript_url(Seat(address, "m"), ["ja"], "srt") == url
+    assert transcript_url(MeetingOptions(address, "m"), ["ja"], "srt") == url

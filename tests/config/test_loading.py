@@ -143,7 +143,7 @@ def test_one_utterance_has_room_in_the_outbox(tmp_path: Path) -> None:
     assert load(overrides={"outbox_bytes": least}).outbox_bytes == least
     assert refusal(tmp_path, GATEWAY__OUTBOX_BYTES=str(least - 1)) == (
         f"outbox_bytes is {least - 1}, from GATEWAY__OUTBOX_BYTES: one utterance of limits.text_chars = 2000 "
-        f"characters in limits.languages = 8 languages would close its session. It has to be at least {least}."
+        f"characters in limits.languages = 8 languages would close its session. It must be at least {least}."
     )
     # The limits are to blame as well as the bound; the sentence names all of them, with their values.
     assert refusal(tmp_path, "[limits]\ntext_chars = 100000").startswith(
@@ -155,7 +155,7 @@ def test_one_utterance_has_room_in_the_queue(tmp_path: Path) -> None:
     assert load(overrides={"max_waiting": 16}).max_waiting == 16
     assert refusal(tmp_path, "max_waiting = 15") == (
         f"max_waiting is 15, from {tmp_path / 'gateway.toml'}: one session may fill half of it, and an utterance "
-        "in limits.languages = 8 languages has to fit. It has to be at least 16."
+        "in limits.languages = 8 languages must fit. It must be at least 16."
     )
 
 
@@ -196,6 +196,6 @@ def test_settings_that_cannot_work_are_refused_by_their_source(variable: str, va
 
 
 def test_an_engine_that_gathers_text_is_not_taken_for_one_that_hangs() -> None:
-    with pytest.raises(StartupError, match=r"a quarter of engine\.stall_s = 1\.0 at most") as caught:
+    with pytest.raises(StartupError, match=r"at most a quarter of engine\.stall_s = 1\.0\.") as caught:
         load(environment={"GATEWAY__DELTA_INTERVAL_S": "0.5", "GATEWAY__ENGINE__STALL_S": "1"})
     assert "GATEWAY__DELTA_INTERVAL_S" in caught.value.message

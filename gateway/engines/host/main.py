@@ -27,18 +27,18 @@ from gateway.engines.host import processes
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
     Aborted,
-    Asked,
-    Broken,
+    Generate,
     Generated,
+    GenerationFailed,
+    GetMetrics,
     Load,
-    Measured,
+    Metrics,
     Started,
     State,
     Stop,
     ToGateway,
     ToHost,
-    Wanted,
-    broken,
+    generation_failed,
 )
 from gateway.engines.host.orphans import exit_with_parent
 from gateway.runtime import log_to, settle_interpreter
@@ -174,15 +174,15 @@ class _Host:
 
     def _heard(self, message: ToHost) -> None:
         match message:
-            case Wanted():
+            case Generate():
                 self._generations[message.number] = task = self._run(self._generate(message))
                 # Not in the coroutine: a task that is cancelled before its first step runs no code.
                 task.add_done_callback(lambda _: self._generations.pop(message.number, None))
             case Aborted():
                 if (running := self._generations.get(message.number)) is not None:
                     running.cancel()
-            case Asked():
-                self._run(self._measure(message))
+            case GetMetrics():
+                self._run(self._get_metrics(message))
             case Stop():
                 self._end()
 
@@ -192,10 +192,10 @@ class _Host:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _generate(self, wanted: Wanted) -> None:
-        number, say = wanted.number, self._channel.say
+    async def _generate(self, message: Generate) -> None:
+        number, say = message.number, self._channel.say
         try:
-            async with aclosing(self._engine.generate(wanted.request)) as events:
+            async with aclosing(self._engine.generate(message.request)) as events:
                 async for event in events:
                     # Sent with the token, so that the load is never older than a token.
                     self._look_at_load()
@@ -203,13 +203,17 @@ class _Host:
         except GatewayError as error:
             # This may be the first sign that the engine died.
             self._look()
-            say(broken(number, error))
+            say(generation_failed(number, error))
         except Exception as error:
             _log.exception("a generation failed")
-            say(Broken(number, False, f"The engine could not translate this text ({type(error).__name__})."))
+            say(
+                GenerationFailed(
+                    number, False, f"The engine could not translate this text ({type(error).__name__})."
+                )
+            )
 
-    async def _measure(self, asked: Asked) -> None:
+    async def _get_metrics(self, message: GetMetrics) -> None:
         # One at a time: several such threads would slow the event loop down.
         async with self._measuring:
-            page = await self._engine.metrics(asked.names)
-        self._channel.say(Measured(asked.number, page))
+            page = await self._engine.metrics(message.names)
+        self._channel.say(Metrics(message.number, page))

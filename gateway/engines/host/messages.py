@@ -12,23 +12,23 @@ from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError
 
 __all__ = [
     "Aborted",
-    "Asked",
-    "Broken",
+    "Generate",
     "Generated",
+    "GenerationFailed",
+    "GetMetrics",
     "Load",
-    "Measured",
+    "Metrics",
     "Started",
     "State",
     "Stop",
     "ToGateway",
     "ToHost",
-    "Wanted",
-    "broken",
     "error_of",
+    "generation_failed",
 ]
 
 
-class Wanted(Struct, frozen=True, tag="wanted", array_like=True):
+class Generate(Struct, frozen=True, tag="wanted", array_like=True):
     """Start a generation."""
 
     # Chosen by the gateway; each number is used once.
@@ -42,8 +42,8 @@ class Aborted(Struct, frozen=True, tag="aborted", array_like=True):
     number: int
 
 
-class Asked(Struct, frozen=True, tag="asked", array_like=True):
-    """Send the engine's metrics; answered by `Measured` with the same number."""
+class GetMetrics(Struct, frozen=True, tag="asked", array_like=True):
+    """Send the engine's metrics; answered by `Metrics` with the same number."""
 
     number: int
     # Names of the samples. Empty: all.
@@ -87,7 +87,7 @@ class Generated(Struct, frozen=True, tag="generated", array_like=True):
     event: TokenEvent
 
 
-class Broken(Struct, frozen=True, tag="broken", array_like=True):
+class GenerationFailed(Struct, frozen=True, tag="broken", array_like=True):
     """A generation ended with an error."""
 
     number: int
@@ -97,24 +97,24 @@ class Broken(Struct, frozen=True, tag="broken", array_like=True):
     retry_after_ms: int | None = None
 
 
-class Measured(Struct, frozen=True, tag="measured", array_like=True):
+class Metrics(Struct, frozen=True, tag="measured", array_like=True):
     """The engine's own metrics in Prometheus text format."""
 
     number: int
     page: bytes
 
 
-ToHost = Wanted | Aborted | Asked | Stop
-ToGateway = State | Started | Load | Generated | Broken | Measured
+ToHost = Generate | Aborted | GetMetrics | Stop
+ToGateway = State | Started | Load | Generated | GenerationFailed | Metrics
 
 
-def broken(number: int, error: GatewayError) -> Broken:
+def generation_failed(number: int, error: GatewayError) -> GenerationFailed:
     """The message for this error."""
-    return Broken(number, isinstance(error, EngineUnavailable), error.message, error.retry_after_ms)
+    return GenerationFailed(number, isinstance(error, EngineUnavailable), error.message, error.retry_after_ms)
 
 
-def error_of(broken: Broken) -> GatewayError:
+def error_of(failed: GenerationFailed) -> GatewayError:
     """The error in this message."""
-    if broken.unavailable:
-        return EngineUnavailable(broken.message, retry_after_ms=broken.retry_after_ms)
-    return EngineFailed(broken.message)
+    if failed.unavailable:
+        return EngineUnavailable(failed.message, retry_after_ms=failed.retry_after_ms)
+    return EngineFailed(failed.message)

@@ -34,22 +34,22 @@ from gateway.engines.host import main, processes
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
     Aborted,
-    Asked,
-    Broken,
+    Generate,
     Generated,
+    GenerationFailed,
+    GetMetrics,
     Load,
-    Measured,
+    Metrics,
     Started,
     State,
     Stop,
     ToGateway,
     ToHost,
-    Wanted,
     error_of,
 )
 from gateway.engines.in_flight import Generations
 
-__all__ = ["Host", "HostedEngine", "processed"]
+__all__ = ["Host", "HostedEngine", "start_host"]
 
 _log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Host:
             _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
 
 
-def processed(build: Callable[[], Engine]) -> Host:
+def start_host(build: Callable[[], Engine]) -> Host:
     """Start a process that hosts the engine made by `build`."""
     ours, theirs = socket.socketpair()
     log_level = logging.getLogger("gateway").getEffectiveLevel()
@@ -221,7 +221,7 @@ class HostedEngine:
             case Generated():
                 if (answer := self._answers.get(message.number)) is not None:
                     answer.add(message.event)
-            case Broken():
+            case GenerationFailed():
                 if (answer := self._answers.get(message.number)) is not None:
                     answer.fail(error_of(message))
             case Load():
@@ -237,7 +237,7 @@ class HostedEngine:
                     self._becomes(message.health)
             case Started():
                 self._starts(message)
-            case Measured():
+            case Metrics():
                 if (measuring := self._measuring.get(message.number)) is not None and not measuring.done():
                     measuring.set_result(message.page)
 
@@ -289,7 +289,7 @@ class HostedEngine:
         self._answers[number] = answer = _Answer()
         assert self._channel is not None  # noqa: S101 -- ready engines have it
         try:
-            self._channel.say(Wanted(number, request))
+            self._channel.say(Generate(number, request))
             while not answer.over:
                 with generation:
                     event = await answer.take()
@@ -322,7 +322,7 @@ class HostedEngine:
         number = next(self._numbers)
         measuring: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._measuring[number] = measuring
-        self._channel.say(Asked(number, list(names)))
+        self._channel.say(GetMetrics(number, list(names)))
         try:
             # A host that hangs must not hold up the gateway's own metrics.
             with contextlib.suppress(TimeoutError):

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
 from gateway.engines.prompting.encoding import PromptEncoder
-from gateway.engines.prompting.verification import Beginning, Probe, find_beginning
+from gateway.engines.prompting.verification import Probe, VerifiedPrefix, verify_proposal
 
 __all__ = ["Completion", "Completions", "translated"]
 
@@ -54,15 +54,15 @@ async def translated(
 ) -> AsyncGenerator[TokenEvent, None]:
     """The translation: first the part of the prefix and draft that need not be generated, then the rest."""
     prompt = encoder.encode(request)
-    beginning = Beginning()
+    verified = VerifiedPrefix()
     if request.prefix or request.draft:
-        beginning = await find_beginning(request, prompt, encoder, completions.probe, greedy=completions.greedy)
-        if event := beginning.event:
+        verified = await verify_proposal(request, prompt, encoder, completions.probe, greedy=completions.greedy)
+        if event := verified.event:
             yield event
-        if beginning.finish:
+        if verified.finish:
             return
-    ids = prompt.ids + beginning.ids
-    max_tokens = max(1, prompt.max_tokens - len(beginning.ids))
+    ids = prompt.ids + verified.ids
+    max_tokens = max(1, prompt.max_tokens - len(verified.ids))
     async with aclosing(completions.complete(ids, max_tokens)) as generated:
         async for new in generated:
             if new.finish is None:
@@ -72,6 +72,6 @@ async def translated(
                     new.text,
                     new.tokens,
                     new.finish,
-                    prompt_tokens=beginning.prompt_tokens + len(ids),
-                    cached_tokens=beginning.cached_tokens + new.cached_tokens,
+                    prompt_tokens=verified.prompt_tokens + len(ids),
+                    cached_tokens=verified.cached_tokens + new.cached_tokens,
                 )

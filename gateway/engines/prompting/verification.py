@@ -23,7 +23,7 @@ from msgspec import Struct
 from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
 from gateway.engines.prompting.encoding import EncodedPrompt, Opening, PromptEncoder
 
-__all__ = ["Beginning", "Probe", "PromptLogprobs", "find_beginning"]
+__all__ = ["Probe", "PromptLogprobs", "VerifiedPrefix", "verify_proposal"]
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Probe(Struct, frozen=True):
     said: int | None = None
 
 
-class Beginning(Struct, frozen=True):
+class VerifiedPrefix(Struct, frozen=True):
     """The beginning of an answer that need not be generated."""
 
     # Its tokens.
@@ -93,14 +93,14 @@ class Beginning(Struct, frozen=True):
         )
 
 
-async def find_beginning(
+async def verify_proposal(
     request: TranslationRequest,
     prompt: EncodedPrompt,
     encoder: PromptEncoder,
     run: Callable[[list[int], bool], Awaitable[Probe]],
     *,
     greedy: bool,
-) -> Beginning:
+) -> VerifiedPrefix:
     """How much of the request's prefix and draft begins the answer.
 
     run: probes token ids; its second argument is whether the prefix cache may be read.
@@ -123,7 +123,7 @@ async def find_beginning(
         said = encoder.follow(prompt, ids, agreement.next)
         if said is not None:
             ids, text = [*ids, agreement.next], text + said
-    return Beginning(ids, text, count, finish, probes.count, probes.prompt_tokens, probes.cached_tokens)
+    return VerifiedPrefix(ids, text, count, finish, probes.count, probes.prompt_tokens, probes.cached_tokens)
 
 
 class _Probes:

@@ -20,8 +20,8 @@ from gateway.domain.errors import EngineFailed, EngineUnavailable, StartupError
 from gateway.engines.host import processes, proxy
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.main import _Host, serve
-from gateway.engines.host.messages import Aborted, Stop, ToGateway, ToHost, Wanted
-from gateway.engines.host.proxy import Host, HostedEngine, processed
+from gateway.engines.host.messages import Aborted, Generate, Stop, ToGateway, ToHost
+from gateway.engines.host.proxy import Host, HostedEngine, start_host
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 
 
@@ -216,7 +216,7 @@ async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None
         await speaker.open(ours)
         for number in range(10):
             # They arrive together.
-            speaker.say(Wanted(number, request("a text", str(number))))
+            speaker.say(Generate(number, request("a text", str(number))))
             speaker.say(Aborted(number))
         speaker.say(Stop())
         await serving
@@ -272,10 +272,10 @@ from functools import partial
 # Whatever registers first for the interpreter's end runs last.
 tempfile.TemporaryDirectory().cleanup()
 
-from gateway.engines.host.proxy import HostedEngine, processed
+from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.simulated import Script, SimulatedEngine
 
-engine = HostedEngine(partial(processed, partial(SimulatedEngine, Script())))
+engine = HostedEngine(partial(start_host, partial(SimulatedEngine, Script())))
 
 if __name__ == "__main__":
     asyncio.run(engine.start())
@@ -293,7 +293,7 @@ async def test_a_process_that_ends_without_stopping_its_engine_ends_and_so_does_
 
 
 async def test_signals_to_the_whole_group_are_for_the_gateway_alone() -> None:
-    engine = HostedEngine(partial(processed, partial(SimulatedEngine, Script())))
+    engine = HostedEngine(partial(start_host, partial(SimulatedEngine, Script())))
     before = processes.children()
     starting = asyncio.create_task(engine.start())
     while not (host := processes.children() - before):
