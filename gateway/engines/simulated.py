@@ -26,8 +26,9 @@ from gateway.domain.engine import (
     TokenEvent,
     TranslationRequest,
 )
-from gateway.domain.errors import EngineFailed, EngineUnavailable, StartupError
+from gateway.domain.errors import EngineFailed, StartupError
 from gateway.engines.in_flight import Generation, Generations
+from gateway.engines.lifecycle import Lifecycle
 
 __all__ = ["Rule", "Script", "SimulatedEngine", "simulated_engines"]
 
@@ -85,30 +86,30 @@ class SimulatedEngine:
         self._script = script or Script()
         self._crashed = Counter() if crashed is None else crashed
         self._slots = asyncio.Semaphore(self._script.max_running)
-        self._health = EngineHealth(EngineState.STARTING, "starting")
+        self._life = Lifecycle()
         self._generations = Generations()
         self._waiting = 0
         self._running = 0
 
     async def start(self) -> None:
-        self._health = EngineHealth(EngineState.STARTING, "the simulated engine is loading")
+        self._life.become(EngineState.STARTING, "the simulated engine is loading")
         await asyncio.sleep(self._script.load_s)
-        if self._health.state is not EngineState.STARTING:
-            raise StartupError(f"The simulated engine was not started: {self._health.reason}.")
-        self._health = EngineHealth(EngineState.READY)
+        if self._life.state is not EngineState.STARTING:
+            raise StartupError(f"The simulated engine was not started: {self._life.health.reason}.")
+        self._life.become(EngineState.READY)
 
     async def stop(self) -> None:
-        self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
+        self._life.become(EngineState.STOPPED, "the engine was stopped")
         self._generations.end("The engine was stopped.")
 
     def fail(self, reason: str) -> None:
         """Let the engine die, for fault tests."""
-        self._health = EngineHealth(EngineState.FAILED, reason)
+        self._life.become(EngineState.FAILED, reason)
         self._generations.end(f"The engine died: {reason}.")
 
     async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         script, rule = self._script, self._rule(request.text)
-        self._check()
+        self._life.check(retry_after_ms=1_000)
         words = f"[{request.target}] {request.text}".split() * rule.repeat
         if len(words) > script.max_text_tokens * rule.repeat:
             raise EngineFailed(f"The text is longer than {script.max_text_tokens} tokens.")
@@ -144,17 +145,17 @@ class SimulatedEngine:
         if index == rule.crash_after and self._crashed[rule] < rule.crashes:
             self._crashed[rule] += 1
             self.fail("the script says that this text kills it")
-            self._check()
+            self._life.check(retry_after_ms=1_000)
 
     def health(self) -> EngineHealth:
-        return self._health
+        return self._life.health
 
     def capacity(self) -> EngineCapacity:
         return EngineCapacity(self._script.max_running, self._running, self._waiting)
 
     def profile(self) -> EngineProfile:
-        if self._health.state is EngineState.STARTING:
-            self._check()
+        if self._life.state is EngineState.STARTING:
+            self._life.check(retry_after_ms=1_000)
         return EngineProfile(
             model="simulated",
             family="simulated",
@@ -165,10 +166,6 @@ class SimulatedEngine:
 
     async def metrics(self, _names: Sequence[str] = ()) -> bytes:
         return b""
-
-    def _check(self) -> None:
-        if self._health.state is not EngineState.READY:
-            raise EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=1_000)
 
     def _rule(self, text: str) -> Rule:
         return next((rule for rule in self._script.rules if rule.match in text), _NO_RULE)

@@ -29,6 +29,7 @@ from gateway.domain.engine import (
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Lifecycle
 
 __all__ = ["STEADY_S", "RestartPolicy", "Supervisor"]
 
@@ -75,7 +76,6 @@ class Supervisor:
         name: str = metrics.DEFAULT_ENGINE,
         on_change: Callable[[EngineHealth], None] = lambda _: None,
     ) -> None:
-        self.on_change = on_change
         self._build = build
         self._policy = policy or RestartPolicy()
         # An alert on growth needs the series to exist at 0.
@@ -83,7 +83,8 @@ class Supervisor:
         self._start_failures = metrics.ENGINE_START_FAILURES.labels(name)
         self._restart_s = metrics.ENGINE_RESTART_S.labels(name)
         self._engine: Engine | None = None
-        self._health = EngineHealth(EngineState.STARTING, "starting")
+        self.on_change = on_change
+        self._life = Lifecycle(tried_again=True, on_change=lambda health: self.on_change(health))
         self._profile: EngineProfile | None = None
         self._max_running = 0
         self._generations = Generations()
@@ -105,8 +106,7 @@ class Supervisor:
         try:
             await engine.start()
         except Exception as error:
-            if not self._stopped:
-                self._become(EngineHealth(EngineState.FAILED, _reason(error)))
+            self._life.become(EngineState.FAILED, _reason(error))
             raise
         if self._stopped:
             raise StartupError("The engine was stopped while it started.")
@@ -116,8 +116,7 @@ class Supervisor:
         self._watching = asyncio.create_task(self._watch(), name="engine supervisor")
 
     async def stop(self) -> None:
-        if not self._stopped:
-            self._become(EngineHealth(EngineState.STOPPED, "the engine was stopped"))
+        self._life.become(EngineState.STOPPED, "the engine was stopped")
         self._generations.end("The engine was stopped.")
         if (watching := self._watching) is not None:
             self._watching = None
@@ -128,16 +127,7 @@ class Supervisor:
 
     @property
     def _stopped(self) -> bool:
-        return self._health.state is EngineState.STOPPED
-
-    def _become(self, health: EngineHealth) -> None:
-        before, self._health = self._health, health
-        if before.state is health.state:
-            return
-        try:
-            self.on_change(health)
-        except Exception:
-            _log.exception("the engine is %s, and on_change failed", health.state.value)
+        return self._life.state is EngineState.STOPPED
 
     def _serve(self, engine: Engine) -> None:
         """Use an engine that has started."""
@@ -146,7 +136,7 @@ class Supervisor:
         self._generations = Generations()
         self._dead.clear()
         self._ready_s = time.monotonic()
-        self._become(EngineHealth(EngineState.READY))
+        self._life.become(EngineState.READY)
 
     # ------------------------------------------------------------ death and replacement
 
@@ -199,9 +189,9 @@ class Supervisor:
                 f"The engine failed {self._failures} times in a row; it is tried again every "
                 f"{self._policy.restart_backoff_max_s:g} s."
             )
-            self._become(EngineHealth(EngineState.FAILED, sentence))
+            self._life.become(EngineState.FAILED, sentence)
         else:
-            self._become(EngineHealth(EngineState.RESTARTING, sentence))
+            self._life.become(EngineState.RESTARTING, sentence)
 
     async def _replace(self) -> None:
         died_s = time.monotonic()
@@ -225,7 +215,7 @@ class Supervisor:
         _log.warning("the engine is ready again after %.1f s", took_s)
 
     def _pause_s(self) -> float:
-        if self._health.state is EngineState.FAILED:
+        if self._life.state is EngineState.FAILED:
             return self._policy.restart_backoff_max_s
         # Exponential with full jitter: gateways that fail for a common reason do not all restart together.
         most_s = min(
@@ -282,18 +272,18 @@ class Supervisor:
 
     def health(self) -> EngineHealth:
         if self._engine is None:
-            return self._health
-        match self._health.state, (inner := self._engine.health()).state:
+            return self._life.health
+        match self._life.state, (inner := self._engine.health()).state:
             case EngineState.STARTING, EngineState.STARTING:
                 return inner  # its reason shows the progress; only `start` makes it ready
             case EngineState.READY, (EngineState.FAILED | EngineState.STOPPED):
                 # `_watch` has not seen it yet.
                 return EngineHealth(EngineState.RESTARTING, "The engine died and is being started again.")
             case _:
-                return self._health
+                return self._life.health
 
     def capacity(self) -> EngineCapacity:
-        if self._engine is not None and self._health.state in (EngineState.STARTING, EngineState.READY):
+        if self._engine is not None and self._life.state in (EngineState.STARTING, EngineState.READY):
             return self._engine.capacity()
         return EngineCapacity(self._max_running, 0, 0)
 
@@ -302,7 +292,7 @@ class Supervisor:
             return self._profile
         if self._engine is not None:
             return self._engine.profile()
-        raise EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=2_000)
+        raise self._life.unavailable()
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
         return b"" if self._engine is None else await self._engine.metrics(names)

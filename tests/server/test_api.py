@@ -534,7 +534,7 @@ class UnknownEngine(SimulatedEngine):
     """Does not know what its model can do before it is loaded."""
 
     def profile(self) -> EngineProfile:
-        self._check()
+        self._life.check()
         return super().profile()
 
 

@@ -28,7 +28,7 @@ from gateway.domain.engine import (
     TokenEvent,
     TranslationRequest,
 )
-from gateway.domain.errors import EngineUnavailable, GatewayError, StartupError
+from gateway.domain.errors import GatewayError, StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.host import main, processes
 from gateway.engines.host.channel import Channel
@@ -48,6 +48,7 @@ from gateway.engines.host.messages import (
     error_of,
 )
 from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Lifecycle
 
 __all__ = ["Host", "HostedEngine", "start_host"]
 
@@ -135,7 +136,7 @@ class HostedEngine:
         self._last_resort: Finalize | None = None
         self._was_ready = self._failed = False
         self._channel: Channel[ToHost, ToGateway] | None = None
-        self._health = EngineHealth(EngineState.STARTING, "starting")
+        self._life = Lifecycle(on_change=self._changed)
         self._capacity = EngineCapacity(0, 0, 0)
         self._profile: EngineProfile | None = None
         self._started: asyncio.Future[Started] | None = None
@@ -148,15 +149,15 @@ class HostedEngine:
     # ------------------------------------------------------------ life
 
     async def start(self) -> None:
-        if self._health.state is not EngineState.STARTING:
-            raise StartupError(f"The engine is not started: {self._health.reason}.")
+        if self._life.state is not EngineState.STARTING:
+            raise StartupError(f"The engine is not started: {self._life.health.reason}.")
         self._started = asyncio.get_running_loop().create_future()
         channel: Channel[ToHost, ToGateway] = Channel(ToGateway, self._heard, self._lost)
         self._channel = channel
         try:
             self._host = host = self._open()
         except Exception as error:
-            self._becomes(EngineHealth(EngineState.FAILED, f"its process could not be started: {error}"))
+            self._life.become(EngineState.FAILED, f"its process could not be started: {error}")
             raise StartupError(f"The engine's process could not be started ({error}).") from error
         # At its end the interpreter waits for child processes, so this must run before.
         self._last_resort = Finalize(self, host.kill, exitpriority=10)
@@ -170,7 +171,7 @@ class HostedEngine:
         await asyncio.to_thread(host.find)
 
     async def stop(self) -> None:
-        self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
+        self._life.become(EngineState.STOPPED, "the engine was stopped")
         self._generations.end("The engine was stopped.")
         self._starts(Started("The engine was stopped while it started."))
         self._measured_nothing()
@@ -229,12 +230,12 @@ class HostedEngine:
             case State():
                 if message.log_path is not None:
                     self.log_path = Path(message.log_path)
-                if self._host is not None and self._health.state is EngineState.STARTING:
+                if self._host is not None and self._life.state is EngineState.STARTING:
                     # If the host dies while it loads, its processes could not be found later.
                     asyncio.get_running_loop().run_in_executor(None, self._host.find)
                 # `Started`, which brings the profile, makes it ready.
                 if message.health.state is not EngineState.READY:
-                    self._becomes(message.health)
+                    self._life.become(message.health.state, message.health.reason)
             case Started():
                 self._starts(message)
             case Metrics():
@@ -245,30 +246,26 @@ class HostedEngine:
         if self._started is None or self._started.done():
             return
         if started.failed is not None:
-            self._becomes(EngineHealth(EngineState.FAILED, started.failed))
+            self._life.become(EngineState.FAILED, started.failed)
         else:
             self._profile = started.profile
             self._capacity = EngineCapacity(started.max_running, self._capacity.running, self._capacity.waiting)
             self._was_ready = True
-            self._becomes(EngineHealth(EngineState.READY))
+            self._life.become(EngineState.READY)
         self._started.set_result(started)
 
-    def _becomes(self, health: EngineHealth) -> None:
-        # The first reason for a failure counts, and a stopped engine never changes.
-        if self._health.state in (EngineState.FAILED, EngineState.STOPPED):
-            return
-        self._health = health
+    def _changed(self, health: EngineHealth) -> None:
         if health.state is EngineState.FAILED:
             self._failed = True
             self._generations.end("The engine died.")
 
     def _lost(self) -> None:
         self._measured_nothing()
-        if self._health.state in (EngineState.FAILED, EngineState.STOPPED):
+        if self._life.over:
             return
         how = self._host.ending if self._host is not None else ""
         log = f" (log: {self.log_path})" if self.log_path else ""
-        self._becomes(EngineHealth(EngineState.FAILED, f"the engine's process ended{how}{log}"))
+        self._life.become(EngineState.FAILED, f"the engine's process ended{how}{log}")
         self._starts(Started(f"The engine's process ended{how} while it started{log}."))
 
     def _measured_nothing(self) -> None:
@@ -279,8 +276,7 @@ class HostedEngine:
     # ------------------------------------------------------------ generations
 
     def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
-        if self._health.state is not EngineState.READY:
-            raise self._not_ready()
+        self._life.check()
         return self._generate(request)
 
     async def _generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
@@ -300,24 +296,21 @@ class HostedEngine:
             if not answer.over:
                 self._channel.say(Aborted(number))
 
-    def _not_ready(self) -> EngineUnavailable:
-        return EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=2_000)
-
     # ------------------------------------------------------------ state
 
     def health(self) -> EngineHealth:
-        return self._health
+        return self._life.health
 
     def capacity(self) -> EngineCapacity:
         return self._capacity
 
     def profile(self) -> EngineProfile:
         if self._profile is None:
-            raise self._not_ready()
+            raise self._life.unavailable()
         return self._profile
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
-        if self._channel is None or self._health.state is not EngineState.READY:
+        if self._channel is None or self._life.state is not EngineState.READY:
             return b""
         number = next(self._numbers)
         measuring: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()

@@ -33,6 +33,7 @@ from gateway.domain.engine import (
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
 from gateway.engines.host import processes
 from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Lifecycle
 from gateway.engines.prompting.completions import translated
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.families import PromptFamily
@@ -65,7 +66,7 @@ class VllmEngine:
 
     def __init__(self, options: VllmOptions) -> None:
         self._options = options
-        self._health = EngineHealth(EngineState.STARTING, "starting")
+        self._life = Lifecycle()
         self._profile: EngineProfile | None = None
         self._family: PromptFamily | None = None
         self._engine: Any = None
@@ -86,10 +87,10 @@ class VllmEngine:
             await self._start()
         except Exception as error:
             refusal = preflight.refusal(error, self._options.model, self.log_path)
-            self._health = EngineHealth(EngineState.FAILED, refusal.message)
+            self._life.become(EngineState.FAILED, refusal.message)
             raise refusal from error
         self._find_processes()
-        self._health = EngineHealth(EngineState.READY)
+        self._life.become(EngineState.READY)
 
     async def _start(self) -> None:
         options = self._options
@@ -152,7 +153,7 @@ class VllmEngine:
 
     async def stop(self) -> None:
         failed = self.health().state is EngineState.FAILED
-        self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
+        self._life.become(EngineState.STOPPED, "the engine was stopped")
         self._generations.end("The engine was stopped.")
         while self._building is not None and not self._building.done():
             # Killing the engine process ends the thread that waits for it. While the thread imports vLLM, there is
@@ -196,8 +197,7 @@ class VllmEngine:
             self.log_path.unlink(missing_ok=True)
 
     def _say(self, reason: str) -> None:
-        if self._health.state is EngineState.STARTING:
-            self._health = EngineHealth(EngineState.STARTING, reason)
+        self._life.become(EngineState.STARTING, reason)
 
     def _build(self, log: int) -> None:
         """Import vLLM and start its engine process; blocks until that is done. Closes `log`.
@@ -220,7 +220,7 @@ class VllmEngine:
             os.environ.setdefault(name, value)
         with _output_to(log):
             self._api = api = VllmApi()
-            if self._health.state is EngineState.STOPPED:
+            if self._life.state is EngineState.STOPPED:
                 raise StartupError("The gateway was stopped while vLLM was being imported.")
             self._say("starting the engine process (about 30 s on a CPU)")
             arguments = {
@@ -284,24 +284,23 @@ class VllmEngine:
         return RawEngine(self._engine, self._encoder, self._requests.translation_sampling, self._api.tokens_input)
 
     def _check(self) -> None:
-        health = self.health()
-        if health.state is not EngineState.READY:
-            raise EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=2_000)
+        self.health()  # notices an engine that has just died
+        self._life.check()
 
     # ------------------------------------------------------------ state
 
     def health(self) -> EngineHealth:
-        if self._health.state is EngineState.READY and self._engine is not None and self._engine.errored:
-            self._health = EngineHealth(EngineState.FAILED, f"the engine process died (log: {self.log_path})")
+        if self._life.state is EngineState.READY and self._engine is not None and self._engine.errored:
+            self._life.become(EngineState.FAILED, f"the engine process died (log: {self.log_path})")
             self._generations.end("The engine process died.")
-        return self._health
+        return self._life.health
 
     def capacity(self) -> EngineCapacity:
         return EngineCapacity(self._options.max_num_seqs, self._load.running, self._load.waiting)
 
     def profile(self) -> EngineProfile:
         if self._profile is None:
-            raise EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=2_000)
+            raise self._life.unavailable()
         return self._profile
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
