@@ -18,11 +18,11 @@ from loadtest.commands import Say
 from loadtest.driving.driven import Driven
 from loadtest.driving.driver import Driver
 from loadtest.driving.verdict import bottleneck
+from loadtest.measuring.accounting import HOST, Accounts
+from loadtest.measuring.sampling import counters, sampling
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import buckets, get, only
 from loadtest.systems.running import Running
-from loadtest.trial.accounting import HOST, Accounts
-from loadtest.trial.sampling import counters, sampling
 from loadtest.trial.values import Closed, EngineInProcess, Line, Load, Sample, Trial
 
 __all__ = ["DRIVER_WAS_THE_LIMIT", "measure"]

@@ -16,9 +16,9 @@ from contextlib import asynccontextmanager
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from loadtest.measuring.accounting import Accounts
+from loadtest.measuring.gpu import Gpu, gpu
 from loadtest.systems.metrics import get, only
-from loadtest.trial.accounting import Accounts
-from loadtest.trial.gpu import Gpu, gpu
 from loadtest.trial.values import Address, Http, OpenAiServer, Sample
 
 __all__ = ["Counters", "counters", "sampling"]

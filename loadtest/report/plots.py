@@ -1,4 +1,4 @@
-"""Charts drawn with matplotlib: as SVG whose colours and fonts are those of the page around it, and as a PNG.
+"""Charts drawn with matplotlib, together in one picture.
 
 Knows: matplotlib, which may be missing (`available`). Must not know: what the charts are about.
 """
@@ -6,60 +6,29 @@ Knows: matplotlib, which may be missing (`available`). Must not know: what the c
 from __future__ import annotations
 
 import importlib
-import io
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from loadtest.trial.content import MOST_SERIES, Chart, Mark, Series
-from loadtest.trial.inline_svg import inline
+from loadtest.report.content import Chart, Mark, Series
 
-__all__ = ["LETTERS", "PALETTE", "available", "keyed", "overview", "svg"]
-
-LETTERS = "ABCDEFGHIJKL"
+__all__ = ["available", "figure", "picture"]
 
 # Told apart by people who see few colours, beside markers, dashes and words at the lines' ends.
-PALETTE = (
+_PALETTE = (
     *("#0072b2", "#d55e00", "#00875f", "#aa4499", "#a87400", "#2b95c3"),
     *("#882255", "#6b7580", "#2e8b80", "#4b3fb0", "#7d7d1e", "#222222"),
 )
 _MARKERS = "os^DvPX*<>hp"
 _DASHES = ("solid", (0, (4, 2)), (0, (1, 1.5)))
 _INK, _FAINT = "#1b2430", "#8a949e"
-# Colours that stand for those of the page until the SVG is done.
-_INK_OF_PAGE, _FAINT_OF_PAGE = "#fe00f0", "#fe00f1"
-_OF_PAGE = tuple(f"#fe00{number:02x}" for number in range(MOST_SERIES))
-_VARIABLES = {
-    _INK_OF_PAGE: "var(--ink)",
-    _FAINT_OF_PAGE: "var(--faint)",
-    **{colour: f"var(--series-{number})" for number, colour in enumerate(_OF_PAGE)},
-}
-
-# Inches at 72 points: about the width of a phone in CSS pixels, so that words stay readable there.
-_WIDTH, _HEIGHT, _FONT = 4.7, 3.4, 10.0
-_LONGEST_LABEL = 18
+_HEIGHT, _FONT = 3.4, 10.0
 # What a picture of this width can show of one line.
 _MOST_POINTS = 600
 _WORTH_A_LOGARITHM = 4
 # So many places on a logarithmic axis are each written there.
 _FEW = 8
-
-
-class _Ink:
-    """In which colours something is drawn."""
-
-    def __init__(self, ink: str, faint: str, palette: Sequence[str]) -> None:
-        self.ink = ink
-        self.faint = faint
-        self.palette = palette
-
-    def of(self, series: Series, number: int) -> str:
-        return self.palette[(number if series.colour is None else series.colour) % len(self.palette)]
-
-
-_FOR_PAGE = _Ink(_INK_OF_PAGE, _FAINT_OF_PAGE, _OF_PAGE)
-_FOR_PNG = _Ink(_INK, _FAINT, PALETTE)
 
 
 def available() -> bool:
@@ -71,51 +40,30 @@ def available() -> bool:
     return True
 
 
-def keyed(chart: Chart) -> bool:
-    """Whether its series carry letters, because their names are too long to stand beside the lines."""
-    if chart.bars or _panels(chart) or len(chart.series) == 1:
-        return False
-    return any(len(series.name) > _LONGEST_LABEL for series in chart.series)
+def picture(charts: Sequence[Chart], title: str, file: Path) -> None:
+    """All of them in one PNG, two beside each other."""
+    drawn = figure(charts, title)
+    with warnings.catch_warnings():
+        # A name may be in any script; boxes stand for what this font lacks.
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        drawn.savefig(file, dpi=110)
+    _pyplot().close(drawn)
 
 
-def svg(chart: Chart, prefix: str) -> str:
-    """An `svg` element to stand in a page; its colours are `var(--ink)`, `var(--faint)`, `var(--series-0)` ….
-
-    prefix: of its ids, which have to be the page's only ones.
-    """
-    pyplot = _pyplot()
-    with pyplot.rc_context(
-        _settings(_FOR_PAGE) | {"svg.fonttype": "none", "svg.hashsalt": "", "path.snap": False}
-    ):
-        figure = _figure(chart, _FOR_PAGE)
-        file = io.StringIO()
-        _save(figure, file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-        pyplot.close(figure)
-    return inline(file.getvalue(), prefix, _VARIABLES)
-
-
-def overview(charts: Sequence[Chart], title: str, file: Path) -> None:
-    """Up to four charts in one picture."""
-    pyplot = _pyplot()
+def figure(charts: Sequence[Chart], title: str) -> Any:
+    """The same as a figure of matplotlib, with a part for each chart."""
     columns = min(len(charts), 2)
     rows = -(-len(charts) // 2)
-    with pyplot.rc_context(_settings(_FOR_PNG)):
-        height = max(_height(chart) for chart in charts)
-        figure = pyplot.figure(figsize=(6.2 * columns, height * 1.15 * rows + 0.4), layout="constrained")
-        figure.suptitle(title, fontsize=12)
-        parts = figure.subfigures(rows, columns, squeeze=False)
+    height = max(_height(chart) for chart in charts)
+    pyplot = _pyplot()
+    with pyplot.rc_context(_SETTINGS):
+        drawn = pyplot.figure(figsize=(6.2 * columns, height * 1.15 * rows + 0.4), layout="constrained")
+        drawn.suptitle(title, fontsize=12)
+        parts = drawn.subfigures(rows, columns, squeeze=False)
         for part, chart in zip(parts.flat, charts, strict=False):
             part.suptitle(chart.title, fontsize=10.5)
-            _draw(part, chart, _FOR_PNG, letters=False)
-        _save(figure, file, dpi=130)
-        pyplot.close(figure)
-
-
-def _save(figure: Any, file: Any, **options: Any) -> None:
-    with warnings.catch_warnings():
-        # A name may be in any script; only the PNG shows boxes for what this font lacks.
-        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
-        figure.savefig(file, **options)
+            _draw(part, chart)
+    return drawn
 
 
 # ---------------------------------------------------------------- drawing
@@ -131,27 +79,26 @@ def _pyplot() -> Any:
     return pyplot
 
 
-def _settings(ink: _Ink) -> dict[str, Any]:
-    return {
-        "font.size": _FONT,
-        "axes.edgecolor": ink.faint,
-        "axes.labelcolor": ink.ink,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "axes.grid.axis": "y",
-        "grid.color": ink.faint,
-        "grid.alpha": 0.35,
-        "grid.linewidth": 0.6,
-        "text.color": ink.ink,
-        "xtick.color": ink.faint,
-        "ytick.color": ink.faint,
-        "xtick.labelcolor": ink.ink,
-        "ytick.labelcolor": ink.ink,
-        "axes.unicode_minus": False,
-        # A dollar sign in a name is a dollar sign.
-        "text.parse_math": False,
-    }
+_SETTINGS = {
+    "font.size": _FONT,
+    "axes.edgecolor": _FAINT,
+    "axes.labelcolor": _INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": _FAINT,
+    "grid.alpha": 0.35,
+    "grid.linewidth": 0.6,
+    "text.color": _INK,
+    "xtick.color": _FAINT,
+    "ytick.color": _FAINT,
+    "xtick.labelcolor": _INK,
+    "ytick.labelcolor": _INK,
+    "axes.unicode_minus": False,
+    # A dollar sign in a name is a dollar sign.
+    "text.parse_math": False,
+}
 
 
 def _panels(chart: Chart) -> list[str]:
@@ -164,29 +111,35 @@ def _height(chart: Chart) -> float:
     return 0.9 + 0.34 * max(len(chart.series), 2) if chart.bars else _HEIGHT
 
 
-def _figure(chart: Chart, ink: _Ink) -> Any:
-    figure = _pyplot().figure(figsize=(_WIDTH, _height(chart)), layout="constrained")
-    _draw(figure, chart, ink, letters=keyed(chart))
-    return figure
-
-
-def _draw(figure: Any, chart: Chart, ink: _Ink, *, letters: bool) -> None:
+def _draw(figure: Any, chart: Chart) -> None:
     if panels := _panels(chart):
-        _draw_panels(figure, chart, panels, ink)
+        _draw_panels(figure, chart, panels)
     elif chart.bars:
-        _draw_bars(figure.subplots(), chart, ink)
+        _draw_bars(figure.subplots(), chart)
     else:
         axes = figure.subplots()
-        _draw_lines(axes, chart, chart.series, ink)
+        _draw_lines(axes, chart, chart.series)
         if len(chart.series) > 1:
-            _label(axes, chart.series, letters, ink)
+            _label(axes, chart.series)
 
 
-def _draw_panels(figure: Any, chart: Chart, panels: Sequence[str], ink: _Ink) -> None:
+def _colour(series: Series, number: int) -> str:
+    return _PALETTE[(number if series.colour is None else series.colour) % len(_PALETTE)]
+
+
+def _marker(series: Series, number: int) -> str:
+    return _MARKERS[(number if series.colour is None else series.colour) % len(_MARKERS)]
+
+
+def _dashes(series: Series) -> Any:
+    return _DASHES[series.style % len(_DASHES)] if series.line else "none"
+
+
+def _draw_panels(figure: Any, chart: Chart, panels: Sequence[str]) -> None:
     every = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, panel in zip(every, panels, strict=True):
         own = [series for series in chart.series if series.panel == panel]
-        _draw_lines(axes, chart, own, ink)
+        _draw_lines(axes, chart, own)
         axes.set_title(_short(panel, 60), loc="left", fontsize=_FONT - 0.5)
         axes.set(xlabel="", ylabel="")
     highest = max((value for series in chart.series for value in series.y if value is not None), default=0.0)
@@ -194,23 +147,22 @@ def _draw_panels(figure: Any, chart: Chart, panels: Sequence[str], ink: _Ink) ->
     for axes, panel in zip(every, panels, strict=True):
         own = [series for series in chart.series if series.panel == panel]
         if len(own) > 1:
-            _label(axes, own, False, ink)
+            _label(axes, own)
     every[-1].set_xlabel(chart.x_label)
     figure.supylabel(chart.y_label, fontsize=_FONT)
 
 
-def _draw_lines(axes: Any, chart: Chart, series: Sequence[Series], ink: _Ink) -> None:
+def _draw_lines(axes: Any, chart: Chart, series: Sequence[Series]) -> None:
     for number, each in enumerate(series):
         x, y = _thinned(each.x, [float("nan") if value is None else value for value in each.y])
-        colour = ink.of(each, number)
-        marker = _MARKERS[(number if each.colour is None else each.colour) % len(_MARKERS)]
+        colour = _colour(each, number)
         axes.plot(
             x,
             y,
             color=colour,
-            linestyle=_DASHES[each.style % len(_DASHES)],
+            linestyle=_dashes(each),
             linewidth=1.6 if each.markers else 1.2,
-            marker=marker if each.markers else None,
+            marker=_marker(each, number) if each.markers else None,
             markersize=4.5,
         )
         if each.low:
@@ -220,7 +172,7 @@ def _draw_lines(axes: Any, chart: Chart, series: Sequence[Series], ink: _Ink) ->
     axes.set(xlabel=chart.x_label, ylabel=chart.y_label)
     _scale(axes, chart, series)
     for mark in chart.marks:
-        _draw_mark(axes, mark, ink)
+        _draw_mark(axes, mark)
 
 
 def _thinned(x: Sequence[float], y: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
@@ -264,13 +216,13 @@ def _scale(axes: Any, chart: Chart, series: Sequence[Series]) -> None:
     axes.yaxis.set_major_formatter(plain)
     if not log_y:
         top = max([axes.get_ylim()[1], *(1.08 * height for height in heights)])
-        axes.set_ylim(0, top if top > 0 else 1)
+        axes.set_ylim(min([0.0, *(1.08 * value for value in values)]), top if top > 0 else 1)
     if not chart.log_x:
         axes.set_xlim(left=0)
 
 
-def _draw_mark(axes: Any, mark: Mark, ink: _Ink) -> None:
-    style = {"color": ink.ink, "linewidth": 0.9, "alpha": 0.75, "zorder": 1}
+def _draw_mark(axes: Any, mark: Mark) -> None:
+    style = {"color": _INK, "linewidth": 0.9, "alpha": 0.75, "zorder": 1}
     if mark.axis == "both":
         right = min(axes.get_xlim()[1], axes.get_ylim()[1])
         axes.plot([0, right], [0, right], **style)
@@ -287,7 +239,9 @@ def _draw_mark(axes: Any, mark: Mark, ink: _Ink) -> None:
                 va="top",
                 rotation=90,
                 fontsize=_FONT - 1.5,
-            )
+                # Of a place beyond the axis nothing is shown, and no room is made for it.
+                annotation_clip=True,
+            ).set_in_layout(False)
     else:
         axes.axhline(mark.at, linestyle=_DASHES[1], **style)
         axes.annotate(
@@ -300,14 +254,14 @@ def _draw_mark(axes: Any, mark: Mark, ink: _Ink) -> None:
         )
 
 
-def _draw_bars(axes: Any, chart: Chart, ink: _Ink) -> None:
+def _draw_bars(axes: Any, chart: Chart) -> None:
     for number, each in enumerate(chart.series):
         length = each.y[0] or 0.0
-        axes.barh(number, length, 0.62, color=ink.of(each, number))
+        axes.barh(number, length, 0.62, color=_colour(each, number))
         end = length
         if each.low:
             whisker = [[max(length - each.low[0], 0.0)], [max(each.high[0] - length, 0.0)]]
-            axes.errorbar(length, number, xerr=whisker, fmt="none", ecolor=ink.ink, elinewidth=1, capsize=2.5)
+            axes.errorbar(length, number, xerr=whisker, fmt="none", ecolor=_INK, elinewidth=1, capsize=2.5)
             end = max(end, each.high[0])
         said = "none" if each.y[0] is None else f"{length:,.0f}" if length >= 100 else f"{length:.3g}"
         axes.annotate(said, (end, number), (4, 0), textcoords="offset points", va="center", fontsize=_FONT - 1)
@@ -319,7 +273,7 @@ def _draw_bars(axes: Any, chart: Chart, ink: _Ink) -> None:
     axes.set_xlabel(chart.x_label)
 
 
-def _label(axes: Any, series: Sequence[Series], letters: bool, ink: _Ink) -> None:
+def _label(axes: Any, series: Sequence[Series]) -> None:
     """Words beside the axes, at the height at which each line ends or as near as there is room."""
     # What was drawn may have moved the limits, which is found out only when somebody asks.
     axes.get_xlim(), axes.get_ylim()
@@ -333,12 +287,12 @@ def _label(axes: Any, series: Sequence[Series], letters: bool, ink: _Ink) -> Non
     room = 1.35 * _FONT / (axes.get_window_extent().height / axes.figure.dpi * 72 * 0.85)
     for height, number in _apart(sorted(ends), room):
         each = series[number]
-        colour = ink.of(each, number)
+        colour = _colour(each, number)
         axes.plot(
             [1.02, 1.06],
             [height, height],
             color=colour,
-            linestyle=_DASHES[each.style % len(_DASHES)],
+            linestyle=_dashes(each),
             transform=axes.transAxes,
             clip_on=False,
             linewidth=1.6,
@@ -348,13 +302,12 @@ def _label(axes: Any, series: Sequence[Series], letters: bool, ink: _Ink) -> Non
                 [1.04],
                 [height],
                 color=colour,
-                marker=_MARKERS[(number if each.colour is None else each.colour) % len(_MARKERS)],
+                marker=_marker(each, number),
                 markersize=4.5,
                 transform=axes.transAxes,
                 clip_on=False,
             )
-        words = LETTERS[number % len(LETTERS)] if letters else _short(each.name, 30)
-        axes.text(1.08, height, words, transform=axes.transAxes, va="center", fontsize=_FONT - 0.5)
+        axes.text(1.08, height, _short(each.name, 30), transform=axes.transAxes, va="center", fontsize=_FONT - 0.5)
 
 
 def _apart(ends: Sequence[tuple[float, int]], room: float) -> list[tuple[float, int]]:

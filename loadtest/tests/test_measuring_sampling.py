@@ -21,14 +21,14 @@ from msgspec.structs import replace
 
 from loadtest.driving.driven import Driven
 from loadtest.driving.driver import Driver
+from loadtest.measuring import gpu as watching
+from loadtest.measuring import measure as measuring
+from loadtest.measuring.accounting import HOST, Accounts, Reading
+from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT, measure
+from loadtest.measuring.sampling import counters, sampling
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.running import Running
-from loadtest.trial import gpu as watching
-from loadtest.trial import measure as measuring
-from loadtest.trial.accounting import HOST, Accounts, Reading
-from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT, measure
-from loadtest.trial.sampling import counters, sampling
 from loadtest.trial.values import (
     Address,
     Closed,
