@@ -34,7 +34,7 @@ _BESIDE = re.compile(rf"^{processes.BESIDE_ITS_ENGINE}\b")
 
 class Reading(Struct, frozen=True):
     """at_s: on the machine's monotonic clock. cpu_s: so far, by part; to be subtracted from a later one. host_s:
-    of `serving`, what the process used that hosts a gateway's engine; null where there is none."""
+    of `serving`, what the process used that hosts a gateway's engine; None where there is none."""
 
     at_s: float
     cpu_s: dict[str, float]
@@ -79,7 +79,7 @@ class Accounts:
         return Reading(now_s, cpu_s, host_s)
 
     def serving_mib(self) -> float | None:
-        """Resident memory of all that serves now, what they share counted in each; null where nothing serves."""
+        """Resident memory of all that serves now, what they share counted in each; None where nothing serves."""
         self._search()
         serving = [pid for pid, part in self._owner.items() if part in ("serving", HOST)]
         return round(sum(map(processes.resident_mib, serving)), 1) if serving else None
@@ -92,7 +92,7 @@ class Accounts:
                     self._owner[pid] = owner
 
     def _below(self, part: str, pid: int) -> str | None:
-        """To which part a process below this one belongs; null where another says so, or none."""
+        """To which part a process below this one belongs; None where another says so, or none."""
         if part not in ("serving", HOST):
             return part
         # Looked at each time: a process is named a moment after it began. One that ended has no name any more.

@@ -33,7 +33,7 @@ class Gpu:
         self._device = device
 
     def busy(self) -> float | None:
-        """Percent of the library's last sampling period, between 1/6 and 1 s, in which a kernel ran; null when it
+        """Percent of the library's last sampling period, between 1/6 and 1 s, in which a kernel ran; None when it
         does not say."""
         read = _Utilisation()
         if self._library.nvmlDeviceGetUtilizationRates(self._device, ctypes.byref(read)) != 0:
@@ -57,7 +57,7 @@ class Gpu:
 
 @contextmanager
 def gpu() -> Iterator[Gpu | None]:
-    """The first GPU that this process may use; null where there is none."""
+    """The first GPU that this process may use; None where there is none."""
     try:
         library = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
@@ -74,7 +74,7 @@ def gpu() -> Iterator[Gpu | None]:
 
 
 def _device(library: ctypes.CDLL, visible: str | None) -> ctypes.c_void_p | None:
-    """The first one of `CUDA_VISIBLE_DEVICES`, which are numbers or beginnings of UUIDs; null where that is none.
+    """The first one of `CUDA_VISIBLE_DEVICES`, which are numbers or beginnings of UUIDs; None where that is none.
 
     A part of a device (`MIG-…`) keeps no account of how busy it is, and is none, too.
     """

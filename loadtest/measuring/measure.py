@@ -167,7 +167,7 @@ def _used_s(samples: Sequence[Sample], from_s: float, until_s: float) -> dict[st
 
 
 def _host_used_s(samples: Sequence[Sample], from_s: float, until_s: float) -> float | None:
-    """Those of the engine's host; null where there is none."""
+    """Those of the engine's host; None where there is none."""
     told = ((each, {} if each.host_cores is None else {HOST: each.host_cores}) for each in samples)
     return _added_up(told, from_s, until_s).get(HOST)
 
@@ -195,7 +195,7 @@ def _within(samples: Sequence[Sample], from_s: float, until_s: float) -> list[Sa
 
 
 def _steps(metrics_url: str | None) -> dict[float, float] | None:
-    """The histogram of the time between two outputs of the engine; null where there is none."""
+    """The histogram of the time between two outputs of the engine; None where there is none."""
     if metrics_url is None:
         return None
     return buckets(get(only(metrics_url, [f"{_STEPS}_bucket"]))[1], _STEPS) or None

@@ -65,7 +65,7 @@ async def sampling(
     """The list grows by `hz` samples a second until the block ends; `at_s` is the machine's monotonic clock.
 
     The first has no `cores`, the last is taken at the end. parts: as `Accounts` takes them. What a server says of
-    itself stands in the first sample after it said it, and is null in those between.
+    itself stands in the first sample after it said it, and is None in those between.
     """
     sampler = _Sampler(Accounts(parts), metrics_url, counters, 1 / hz)
     threads = [threading.Thread(target=sampler.sample, name="sampling", daemon=True)]

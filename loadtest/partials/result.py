@@ -85,7 +85,7 @@ class Phase(Struct, frozen=True):
 
     @property
     def cached_share(self) -> float | None:
-        """Prompt tokens that the prefix cache held, of all; null for none."""
+        """Prompt tokens that the prefix cache held, of all; None where there were none."""
         tokens = self.counters.total("gateway_prompt_tokens_total")
         return self.counters.total("gateway_prompt_tokens_cached_total") / tokens if tokens else None
 

@@ -318,7 +318,7 @@ def _noted(trials: Iterable[Trial], key: str) -> int | None:
 
 
 def _level(trials: Iterable[Trial], name: str) -> Level | None:
-    """Null where there are too few readings, or none that was of what the server did."""
+    """None where there are too few readings, or none that was of what the server did."""
     values: list[float] = [
         value
         for trial in trials
