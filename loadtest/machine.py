@@ -25,17 +25,29 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Machine(Struct, frozen=True):
-    """cores: those this process may use. load_average: 1, 5 and 15 minutes, before the measurement."""
+    """What a load test ran on."""
 
     cpu: str
+    # Those that this process may use.
     cores: int
     memory_gib: float
     gpus: list[str]
     system: str
     python: str
+    # Name → version.
     packages: dict[str, str]
+    # The commit that was measured, with `-dirty` behind it when the files differ from it.
     revision: str | None
+    # Over 1, 5 and 15 minutes, before the measurement.
     load_average: tuple[float, float, float]
+
+    def in_words(self) -> str:
+        """Hardware and versions, for people."""
+        on = f"{self.cpu}, {self.cores} cores, {self.memory_gib:g} GiB"
+        if self.gpus:
+            on += f", {len(self.gpus)} × {self.gpus[0]}"
+        versions = ", ".join(f"{name} {version}" for name, version in self.packages.items())
+        return "; ".join(filter(None, [on, f"{self.system}, Python {self.python}", versions]))
 
 
 def describe() -> Machine:
@@ -142,7 +154,6 @@ def _versions() -> dict[str, str]:
 
 
 def _revision() -> str | None:
-    """The commit that was measured, with `-dirty` behind it when the files differ from it."""
     git = shutil.which("git")
     if git is None:
         return None

@@ -17,11 +17,11 @@ import msgspec
 
 from loadtest.baselines.architecture import plan
 from loadtest.commands import Say
+from loadtest.options import shown
 from loadtest.systems.child import Child, free_port
 from loadtest.systems.metrics import get
 from loadtest.systems.running import Running
 from loadtest.systems.waiting import until_ready
-from loadtest.trial.options import shown
 from loadtest.trial.values import Http
 
 __all__ = ["baseline"]

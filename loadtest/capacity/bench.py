@@ -21,10 +21,10 @@ from loadtest.capacity.search import Run, Seen, Stop
 from loadtest.commands import Say
 from loadtest.driving.driver import driver
 from loadtest.interruption import go_on
+from loadtest.measuring.measure import measure
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
-from loadtest.trial.measure import measure
 from loadtest.trial.values import Finding
 
 __all__ = ["Bench", "Deadline", "Followed", "Stopped", "follow", "slots", "stopped_finding"]

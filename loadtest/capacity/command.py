@@ -37,12 +37,12 @@ from loadtest.capacity.recorded import Recorded, watch
 from loadtest.capacity.search import Bounds
 from loadtest.capacity.sweep import SweepPlan, sweep
 from loadtest.commands import Command, Say, between, from_, numbers
+from loadtest.measuring.gpu import gpu
+from loadtest.options import model_name, settings
 from loadtest.results import LoadtestError
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
 from loadtest.trial import report as files
-from loadtest.trial.gpu import gpu
-from loadtest.trial.options import model_name, settings
 from loadtest.trial.values import Report
 
 __all__ = ["CAPACITY", "RECOMMEND", "SWEEP"]

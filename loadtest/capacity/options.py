@@ -13,6 +13,7 @@ from typing import Any, cast, get_args
 
 from msgspec.structs import replace
 
+from loadtest import options as common
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.commands import Say, add_out, between, flags, from_
 from loadtest.results import LoadtestError
@@ -21,7 +22,6 @@ from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
 from loadtest.talk import replay
 from loadtest.talk.scenario import Scenario, Shape
-from loadtest.trial import options as common
 
 __all__ = [
     "UNITS",

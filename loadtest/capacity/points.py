@@ -12,8 +12,8 @@ from msgspec import Struct
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.recorded import Recorded
 from loadtest.capacity.search import Run, Seen
-from loadtest.trial.content import Table
-from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT
+from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
+from loadtest.report.content import Table
 from loadtest.trial.summary import summarise
 from loadtest.trial.values import Finding, Record, Sample, Trial
 

@@ -26,11 +26,11 @@ from loadtest.capacity.search import Bounds, Stop
 from loadtest.commands import Say
 from loadtest.interruption import go_on
 from loadtest.machine import Machine, describe
+from loadtest.options import merged, shown
 from loadtest.results import LoadtestError, nearest_rank
 from loadtest.systems.running import Running
 from loadtest.systems.share import with_share
 from loadtest.systems.start import together
-from loadtest.trial.options import merged, shown
 from loadtest.trial.values import Report, Trial
 
 __all__ = ["RecommendPlan", "candidate_settings", "recommend"]

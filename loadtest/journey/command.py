@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from loadtest import options as common
 from loadtest.commands import Command, Say, add_out, between, from_, numbers
 from loadtest.journey import memory
 from loadtest.journey.outcome import findings, outcome
@@ -20,11 +21,10 @@ from loadtest.journey.run import Plan, journey
 from loadtest.journey.shown import figures, tables
 from loadtest.journey.stages import stages
 from loadtest.machine import describe
+from loadtest.measuring.gpu import gpu
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario
-from loadtest.trial import options as common
 from loadtest.trial import report
-from loadtest.trial.gpu import gpu
 from loadtest.trial.values import Report
 
 __all__ = ["JOURNEY"]

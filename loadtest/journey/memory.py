@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from loadtest.baselines.architecture import SHARED_MEMORY
 from loadtest.journey.stages import STAYS, System
-from loadtest.trial.options import merged
+from loadtest.options import merged
 
 __all__ = ["groups", "shared"]
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from loadtest.journey.rounds import Round
 from loadtest.journey.stages import BASELINE, RECOMMENDED, Stage, Told
-from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT
+from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.trial.summary import summarise
 from loadtest.trial.values import Closed, Finding, Objective, Trial
 

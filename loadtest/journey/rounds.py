@@ -16,9 +16,9 @@ from loadtest.commands import Say
 from loadtest.driving.driver import Driven, Driver, driver
 from loadtest.journey import queued
 from loadtest.journey.stages import Stage
+from loadtest.measuring.measure import measure
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario, arrivals, request_lines
-from loadtest.trial.measure import measure
 from loadtest.trial.summary import requests_per_s
 from loadtest.trial.values import Closed, Http, Line, Open, Trial
 

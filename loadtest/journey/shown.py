@@ -11,8 +11,8 @@ import msgspec
 
 from loadtest.journey.outcome import Busy, Outcome, Point, Row
 from loadtest.journey.stages import BASELINE, BATCHING, RECOMMENDED
-from loadtest.trial.command import Extras
-from loadtest.trial.content import Chart, Series, Shown, Table
+from loadtest.report.content import Chart, Series, Table
+from loadtest.trial.report import Extras
 from loadtest.trial.values import Report, Sample, Trial
 
 __all__ = ["extras", "figures", "tables"]
@@ -51,18 +51,17 @@ def tables(report: Report) -> list[Table]:
     return shown
 
 
-def figures(report: Report) -> list[Shown]:
+def figures(report: Report) -> list[Chart]:
     """Requests/s and latency over concurrency, and the machine over time at the highest."""
     found = _outcome(report)
     measured = [row for row in found.rows if row.closed]
-    shown: list[Shown] = [
+    shown: list[Chart] = [
         Chart(
             title="Requests a second over concurrency",
             caption="Closed loop: as many requests in flight as the axis says, the next when one is done.",
             x_label="requests at a time",
             y_label="requests/s",
             series=_series(measured, lambda point: point.requests_per_s),
-            overview=True,
         ),
         Chart(
             title="Latency of the slowest in a hundred over concurrency",
@@ -71,7 +70,6 @@ def figures(report: Report) -> list[Shown]:
             y_label="ms, p99",
             series=_series(measured, lambda point: point.p99_ms),
             log_y=True,
-            overview=True,
         ),
         *_ratios(found),
     ]
@@ -198,7 +196,6 @@ def _timeline(report: Report, found: Outcome) -> Iterator[Chart]:
             x_label="seconds after the trial's beginning",
             y_label="GPU busy, %" if found.gpu else "cores",
             series=series,
-            overview=True,
         )
 
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from loadtest.baselines.architecture import ARCHITECTURES
+from loadtest.options import merged
 from loadtest.results import LoadtestError
-from loadtest.trial.options import merged
 
 __all__ = [
     "BASELINE",

@@ -26,10 +26,10 @@ from loadtest.partials.handwritten import handwritten_streams
 from loadtest.partials.meeting import Meeting, joined
 from loadtest.partials.result import PIVOT, PartialsPlan, PartialsResult, Phase, bars
 from loadtest.partials.screens import Arm, Reading
-from loadtest.partials.streams import Stream, corpus_streams
 from loadtest.partials.summary import broken_promises, pair_scores
 from loadtest.results import LoadtestError, first_error
 from loadtest.serving import engine_dtype, serving
+from loadtest.talk.streams import Stream, corpus_streams
 
 __all__ = ["planned_streams", "run"]
 

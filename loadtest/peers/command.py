@@ -15,8 +15,10 @@ import msgspec
 from msgspec import structs
 
 from gateway.engines.vllm import hardware
+from loadtest import options as common
 from loadtest.commands import Command, Say, add_out, between, from_, numbers
 from loadtest.machine import describe
+from loadtest.measuring.gpu import gpu
 from loadtest.peers.comparison import comparisons, findings
 from loadtest.peers.peer import (
     DIRECT,
@@ -33,9 +35,7 @@ from loadtest.peers.peer import (
 from loadtest.peers.run import PeersPlan, run
 from loadtest.peers.table import tables
 from loadtest.results import LoadtestError
-from loadtest.trial import options as common
 from loadtest.trial import report as reports
-from loadtest.trial.gpu import gpu
 from loadtest.trial.values import Report
 
 __all__ = ["PEERS"]

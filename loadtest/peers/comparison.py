@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from gateway.sessions.machine import CONTEXT_UTTERANCES
+from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.peers.peer import DIRECT, GATEWAY, SERVE, SERVE_TUNED, SERVE_WORKERS
 from loadtest.peers.run import Outcome
 from loadtest.results import Spread, nearest_rank
-from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.trial.summary import requests_per_s, tokens_per_s
 from loadtest.trial.values import Closed, Finding, Trial
 

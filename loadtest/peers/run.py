@@ -20,13 +20,13 @@ from msgspec.structs import replace
 from loadtest.commands import Say
 from loadtest.driving.driver import Driven, Driver, driver
 from loadtest.interruption import INTERRUPTED, go_on
+from loadtest.measuring.measure import measure
 from loadtest.peers.peer import Peer, system
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.running import Running
 from loadtest.systems.start import attempted, together
 from loadtest.talk.scenario import Scenario, request_lines
-from loadtest.trial.measure import measure
 from loadtest.trial.values import Address, Closed, EngineInProcess, Line, Trial, WebSocketGateway
 
 __all__ = ["Outcome", "PeersPlan", "run"]

@@ -12,12 +12,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from loadtest.commands import Command, Say, add_out, between, flags, from_
+from loadtest.options import ENGINE_OPTIONS, add_driver, add_engine, add_objective, objective, settings
 from loadtest.results import LoadtestError
 from loadtest.run.plan import RunPlan
 from loadtest.run.run import run
 from loadtest.talk.scenario import Scenario
 from loadtest.trial import report
-from loadtest.trial.options import ENGINE_OPTIONS, add_driver, add_engine, add_objective, objective, settings
 from loadtest.trial.values import Report
 
 __all__ = ["RUN"]

@@ -11,10 +11,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from loadtest.options import merged
 from loadtest.results import LoadtestError
 from loadtest.talk import replay
 from loadtest.talk.scenario import Scenario, meetings_lines, translations_per_s
-from loadtest.trial.options import merged
 from loadtest.trial.values import InMeetings, Line, Objective
 
 __all__ = ["RunPlan", "Said", "said", "sessions"]

@@ -18,6 +18,10 @@ from loadtest.driving.driver import Driver, driver
 from loadtest.driving.opening import allow_files
 from loadtest.interruption import INTERRUPTED, go_on
 from loadtest.machine import describe
+from loadtest.measuring.accounting import Accounts
+from loadtest.measuring.measure import measure
+from loadtest.measuring.sampling import sampling
+from loadtest.options import model_name, shown
 from loadtest.results import LoadtestError
 from loadtest.run.findings import IDLE, Held, cut_short, findings
 from loadtest.run.plan import RunPlan, Said, said, sessions
@@ -25,10 +29,6 @@ from loadtest.systems import processes
 from loadtest.systems.existing import existing
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
-from loadtest.trial.accounting import Accounts
-from loadtest.trial.measure import measure
-from loadtest.trial.options import model_name, shown
-from loadtest.trial.sampling import sampling
 from loadtest.trial.values import Delivered, InMeetings, Record, Report, Trial
 
 __all__ = ["run"]

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from loadtest.commands import Say
+from loadtest.options import shown
 from loadtest.systems.child import Child, free_port
 from loadtest.systems.metrics import get
 from loadtest.systems.running import Running
 from loadtest.systems.toml import as_toml
 from loadtest.systems.waiting import until_ready
-from loadtest.trial.options import shown
 from loadtest.trial.values import WebSocketGateway
 
 __all__ = ["gateway", "serve_command"]

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from loadtest.trial.options import merged
+from loadtest.options import merged
 
 __all__ = ["with_share"]
 

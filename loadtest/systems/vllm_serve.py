@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 
 from loadtest.commands import Say
+from loadtest.options import shown
 from loadtest.systems.child import Child, free_port
 from loadtest.systems.metrics import get
 from loadtest.systems.running import Running
 from loadtest.systems.vllm_process import Serve
 from loadtest.systems.waiting import until_ready
-from loadtest.trial.options import shown
 from loadtest.trial.values import OpenAiServer
 
 __all__ = ["vllm_serve"]

@@ -14,9 +14,9 @@ from loadtest.capacity.offer import Offer, Unit, described
 from loadtest.capacity.points import Measured, Point, driver_limit, judge, limit, points_table, too_few
 from loadtest.capacity.search import Run, Swept, SweptUntil
 from loadtest.capacity.sweep import SweepPlan, findings
+from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario, meetings_lines
-from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.trial.values import (
     Delivered,
     InMeetings,

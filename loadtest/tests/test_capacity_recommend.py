@@ -32,11 +32,12 @@ from loadtest.capacity.recommend import RecommendPlan, candidate_settings, recom
 from loadtest.capacity.search import Bounds, Ended, Run, Stop, SweptUntil, sweep_search
 from loadtest.capacity.sweep import SweepPlan, sweep
 from loadtest.commands import Command
+from loadtest.options import settings
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario
+from loadtest.tests.commands import result_in
 from loadtest.trial import report as files
-from loadtest.trial.options import settings
 from loadtest.trial.values import Delivered, InMeetings, Objective, Report, Trial, WebSocketGateway
 
 OFFER = Offer(scenario=Scenario(), unit=Unit.MEETINGS, step_s=10)
@@ -426,7 +427,7 @@ async def ran(command: Command[Report], folder: Path, *arguments: str) -> Report
         parsed(command, *SIMULATED, "--out", str(folder), *arguments), "a command", lambda _line: None
     )
     command.write(report, folder)
-    written = (folder / "result.json").read_text()
+    written = result_in(folder)
     # Where the model lies is nobody's business.
     assert "model-7b" in written
     assert "/somewhere" not in written

@@ -25,11 +25,11 @@ from gateway.engines.prompting.families import Sampling
 from gateway.engines.simulated import SimulatedEngine
 from gateway.protocol.limits import Limits
 from loadtest.driving.clients import Client, Share, engine, http, sse, websocket
-from loadtest.driving.clients.prompting import Prompts, gateway_settings, prompts
 from loadtest.driving.tally import Tally
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems import processes
 from loadtest.systems.child import free_port
+from loadtest.systems.prompting import Prompts, gateway_settings, prompts
 from loadtest.trial.values import Closed, EngineInProcess, Http, Line, Open, OpenAiServer, Record, WebSocketGateway
 from tests.gateways import Running, running
 from tests.processes import alive

@@ -25,11 +25,13 @@ from loadtest.journey.rounds import Round, Rounds
 from loadtest.journey.shown import extras, figures, tables
 from loadtest.journey.stages import STAYS, Stage, System, stages
 from loadtest.machine import describe
+from loadtest.report.command import report_command
+from loadtest.report.content import MOST_SERIES
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario
-from loadtest.trial.command import report_command
-from loadtest.trial.content import MOST_SERIES, Chart
+from loadtest.tests.commands import made_again, result_in
+from loadtest.trial.report import again
 from loadtest.trial.values import (
     Address,
     Closed,
@@ -282,7 +284,7 @@ def test_what_is_missing_is_named_and_the_rest_is_told() -> None:
     table = {row[0]: row for row in tables(made_report)[0].rows}
     assert table["two workers"] == ["two workers", "2", "0.9", *["–"] * 7]
     assert table["gateway, recommended"][3:] == ["–"] * 7
-    curve = next(each for each in figures(made_report) if isinstance(each, Chart))
+    curve = figures(made_report)[0]
     assert [series.name for series in curve.series] == ["one worker", "gateway 16", "recommended"]
 
 
@@ -299,7 +301,7 @@ def test_the_table_and_the_curves_come_from_the_result_alone() -> None:
     assert rows["one worker"][7:] == ["90%", "1.50 ± 0.50", "0"]
     assert rows["gateway, 64 sequences"][1] == "3.5 (staging)"
     assert opened.rows[0][:3] == ["one worker", "6", "5.0"]
-    charts = [each for each in figures(again) if isinstance(each, Chart)]
+    charts = figures(again)
     assert all(0 < len(chart.series) <= MOST_SERIES for chart in charts)
     assert [chart.title for chart in charts][-1] == "The machine over time, 25 requests at a time"
 
@@ -539,16 +541,16 @@ async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
     ]
     await asyncio.to_thread(JOURNEY.write, made, tmp_path)
     assert "| one worker | 2.2 | 1.0 |" in (tmp_path / "table.md").read_text()
-    written = (tmp_path / "result.json").read_text()
+    written = result_in(tmp_path)
     assert json.loads(written)["details"]["concurrency"] == 6
     # Where a model lies is nobody's business.
     assert json.loads(written)["settings"]["recommended"] == {"engine": {"model": "model-8b"}}
     assert "/somewhere" not in written
     assert JOURNEY.passed(made)
     # Made again from the folder, it is the same.
-    command = report_command({"journey": extras})
-    again = await command.run(argparse.Namespace(out=tmp_path), "a command", lambda _line: None)
-    assert command.table(again) == (tmp_path / "table.md").read_text()
+    table = (tmp_path / "table.md").read_text()
+    assert table.startswith(await made_again(report_command({"journey": again(extras)}), tmp_path))
+    assert (tmp_path / "table.md").read_text() == table
 
 
 @pytest.mark.slow

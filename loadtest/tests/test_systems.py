@@ -18,6 +18,7 @@ from msgspec import structs
 
 from gateway.engines.vllm import hardware
 from gateway.engines.vllm.options import VllmOptions
+from loadtest import options as common
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.child import Child
@@ -29,7 +30,6 @@ from loadtest.systems.start import attempted, together
 from loadtest.systems.toml import as_toml
 from loadtest.systems.vllm_process import Serve, as_flags, server_arguments
 from loadtest.systems.waiting import until_ready
-from loadtest.trial import options as common
 
 SIMULATED = {"engine": {"kind": "simulated", "script": {"first_token_s": 0.01, "token_s": 0.005}}}
 

@@ -23,11 +23,11 @@ from gateway.engines.simulated import SimulatedEngine
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.runtime import settle_interpreter
 from loadtest.driving.clients import Client, Share
-from loadtest.driving.clients.prompting import gateway_settings
 from loadtest.driving.clients.requests import Answer, Requests
 from loadtest.driving.gateway_process import gateway_process
 from loadtest.driving.tally import Tally
 from loadtest.results import LoadtestError
+from loadtest.systems.prompting import gateway_settings
 from loadtest.trial.values import Closed, EngineInProcess, Line, Open
 
 __all__ = ["client"]

@@ -10,8 +10,8 @@ import pytest
 from gateway.config import BUNDLED_MODEL
 from gateway.domain.errors import StartupError
 from gateway.engines.vllm import hardware, preflight
-from gateway.engines.vllm.options import VllmOptions
 from gateway.engines.vllm.engine import VllmEngine
+from gateway.engines.vllm.options import VllmOptions
 
 
 def has_shared(monkeypatch: pytest.MonkeyPatch, free_mib: float) -> None:
