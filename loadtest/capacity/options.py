@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.commands import Say, add_out, between, flags, from_
 from loadtest.results import LoadtestError
-from loadtest.systems.existing import existing
-from loadtest.systems.gateway import gateway
+from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.running import Running
 from loadtest.talk import replay
 from loadtest.talk.scenario import Scenario, Shape

@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 
 from msgspec import Struct
 
-from loadtest.baselines.system import baseline
+from loadtest.baselines.architecture import baseline
 from loadtest.commands import Say
 from loadtest.interruption import INTERRUPTED, go_on
 from loadtest.journey.rounds import Round, Rounds, best_per_s

@@ -10,11 +10,9 @@ the page. Each visit and each phase has a browser context of its own, in which n
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from demo_model import LANGUAGES
@@ -24,14 +22,13 @@ from loadtest.page.browser import OpenPage, Reading, chromium, context_of, opene
 from loadtest.page.meeting import meeting
 from loadtest.page.result import Device, Opening, PagePlan, PageResult, Phase, Visit, long_tasks, times
 from loadtest.results import LoadtestError, first_error
-from loadtest.soak.gateway import ServedGateway, free_port
+from loadtest.systems.gateway import gateway
+from loadtest.trial.values import WebSocketGateway
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser
 
 __all__ = ["run"]
-
-_START_S = 60.0
 
 # Work that a page does once it is there, and that is no part of what captions cost.
 _SETTLE_S = 2.0
@@ -239,18 +236,8 @@ class _Window:
 
 @asynccontextmanager
 async def _gateway(plan: PagePlan, say: Callable[[str], object]) -> AsyncIterator[str]:
-    settings = {
-        "GATEWAY__ENGINE__KIND": "simulated",
-        "GATEWAY__ENGINE__SCRIPT__TOKEN_S": f"{plan.token_s:g}",
-        "GATEWAY__ENGINE__SCRIPT__MAX_RUNNING": "256",
-        "GATEWAY__LOG_LEVEL": "warning",
-    }
-    with tempfile.TemporaryDirectory(prefix="page-") as folder:
-        gateway = ServedGateway(free_port(), settings, Path(folder))
-        try:
-            say("starting the gateway")
-            await gateway.start()
-            await gateway.ready(_START_S)
-            yield gateway.url
-        finally:
-            await gateway.end()
+    script = {"token_s": plan.token_s, "max_running": 256}
+    settings = {"engine": {"kind": "simulated", "script": script}, "log_level": "warning"}
+    async with gateway(settings, say) as running:
+        assert isinstance(running.address, WebSocketGateway)  # noqa: S101 -- what a gateway has
+        yield running.address.url

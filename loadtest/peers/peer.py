@@ -18,11 +18,11 @@ from gateway.app import engine_options
 from gateway.domain.errors import GatewayError
 from gateway.engines.vllm import preflight
 from loadtest.commands import Say
-from loadtest.driving.clients.prompting import gateway_settings
 from loadtest.results import LoadtestError
-from loadtest.systems.child import free_port
 from loadtest.systems.gateway import gateway
+from loadtest.systems.prompting import gateway_settings
 from loadtest.systems.running import Running
+from loadtest.systems.server import free_port
 from loadtest.systems.share import with_share
 from loadtest.systems.vllm_serve import vllm_serve
 from loadtest.trial.options import check, merged, shown

@@ -22,8 +22,7 @@ from loadtest.results import LoadtestError
 from loadtest.run.findings import IDLE, Held, cut_short, findings
 from loadtest.run.plan import RunPlan, Said, said, sessions
 from loadtest.systems import processes
-from loadtest.systems.existing import existing
-from loadtest.systems.gateway import gateway
+from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.running import Running
 from loadtest.trial.accounting import Accounts
 from loadtest.trial.measure import measure

@@ -85,7 +85,7 @@ class Incarnation(Struct, frozen=True):
 class SoakResult(Struct, frozen=True):
     """Everything that `result.json` holds.
 
-    settings: the gateway's environment variables. load_s: from the first client to the last word. gauges: of the
+    settings: of the gateway. load_s: from the first client to the last word. gauges: of the
     gateway, once everybody had gone and everything had expired. counters: of all its processes together.
     exit_status: of the last one; tracebacks: in the logs of all. unquiet: what was not as it should be before the
     clients left, in words.

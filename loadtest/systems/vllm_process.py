@@ -103,7 +103,7 @@ def as_flags(arguments: Mapping[str, Any]) -> list[str]:
 def _main() -> None:
     # Imported here: vLLM's further processes read this module again, and need none of it.
     from gateway.app import engine_options
-    from loadtest.driving.clients.prompting import gateway_settings
+    from loadtest.systems.prompting import gateway_settings
 
     serve = msgspec.json.decode(sys.argv[1], type=Serve)
     options = engine_options(gateway_settings(serve.settings))

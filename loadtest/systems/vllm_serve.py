@@ -5,7 +5,6 @@ Knows: how it is started and asked whether it is ready. Must not know: clients, 
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
@@ -16,11 +15,9 @@ from typing import Any
 import msgspec
 
 from loadtest.commands import Say
-from loadtest.systems.child import Child, free_port
-from loadtest.systems.metrics import get
 from loadtest.systems.running import Running
+from loadtest.systems.server import Server, free_port, serving
 from loadtest.systems.vllm_process import Serve
-from loadtest.systems.waiting import until_ready
 from loadtest.trial.options import shown
 from loadtest.trial.values import OpenAiServer
 
@@ -45,25 +42,17 @@ async def vllm_serve(
     arguments: further ones, as `vllm serve` names them, with underscores. Raises `LoadtestError` when it cannot
     start.
     """
-    url = f"http://127.0.0.1:{(port := free_port())}"
     given = dict(arguments or {})
-    serve = Serve(settings=dict(settings), tuned=tuned, arguments=given, port=port, name=_MODEL)
+    serve = Serve(settings=dict(settings), tuned=tuned, arguments=given, port=free_port(), name=_MODEL)
     with tempfile.TemporaryDirectory(prefix="loadtest-vllm-") as folder:
-        child = Child(
-            f"vLLM's server ({name})",
-            [sys.executable, "-m", "loadtest.systems.vllm_process", msgspec.json.encode(serve).decode()],
-            Path(folder, "vllm.log"),
-            os.environ,
-        )
-        try:
-            await child.start()
-            await until_ready(child, f"starting {name}", say, lambda: (get(f"{url}/health")[0] == 200, ""))
+        command = [sys.executable, "-m", "loadtest.systems.vllm_process", msgspec.json.encode(serve).decode()]
+        log = Path(folder, "vllm.log")
+        server = Server(f"vLLM's server ({name})", command, serve.port, log, ready_path="/health")
+        async with serving(server, name, say):
             yield Running(
                 name,
-                OpenAiServer(url, _MODEL, dict(settings)),
+                OpenAiServer(server.url, _MODEL, dict(settings)),
                 shown({**settings, "vllm_serve": {"tuned": tuned, "arguments": given}}),
-                child.pid,
-                f"{url}/metrics",
+                server.pid,
+                f"{server.url}/metrics",
             )
-        finally:
-            await child.end()

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import socket
+import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from gateway.app import engine_options
@@ -19,15 +22,16 @@ from gateway.config import Settings
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import GatewayError
 from gateway.domain.ports import Engine
+from gateway.engines.host import main
 from gateway.engines.simulated import SimulatedEngine
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.runtime import settle_interpreter
 from loadtest.driving.clients import Client, Share
-from loadtest.driving.clients.prompting import gateway_settings
 from loadtest.driving.clients.requests import Answer, Requests
-from loadtest.driving.gateway_process import gateway_process
 from loadtest.driving.tally import Tally
-from loadtest.results import LoadtestError
+from loadtest.results import LoadtestError, first_error
+from loadtest.systems.gateway import gateway_process
+from loadtest.systems.prompting import gateway_settings
 from loadtest.trial.values import Closed, EngineInProcess, Line, Open
 
 __all__ = ["client"]
@@ -132,15 +136,40 @@ class _SimulatedClient(Requests):
 async def client(address: EngineInProcess, load: Closed | Open, _share: Share) -> AsyncIterator[Client]:
     """A client that holds the engine. Raises `LoadtestError` when it cannot be built."""
     settings = gateway_settings(address.settings)
-    async with AsyncExitStack() as stack:
-        engine = await stack.enter_async_context(_engine(settings))
-        if address.port is not None:
-            settle_interpreter()
-            await stack.enter_async_context(gateway_process(engine, settings, address.port))
+    async with _engine(settings) as engine, _beside(engine, address):
         if isinstance(engine, VllmEngine):
             yield _VllmClient(engine.raw(), load)
         else:
             yield _SimulatedClient(engine, load)
+
+
+@asynccontextmanager
+async def _beside(engine: Engine, address: EngineInProcess) -> AsyncIterator[None]:
+    """The gateway that is served on the same engine, where one is asked for; it is gone when the block ends."""
+    if address.port is None:
+        yield
+        return
+    settle_interpreter()
+    started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    started.set_result(None)
+    ours, theirs = socket.socketpair()
+    try:
+        with theirs, tempfile.TemporaryDirectory(prefix="loadtest-gateway-") as folder:
+            # It returns when the other end is closed: with the gateway's process, or because that did not start.
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(main.serve(ours, engine, started), name="engine host")
+                server = gateway_process(address.settings, Path(folder), port=address.port, engine=theirs)
+                try:
+                    await server.start()
+                    theirs.close()
+                    await server.ready("", lambda _line: None)
+                    yield
+                finally:
+                    theirs.close()
+                    await server.end()
+    except ExceptionGroup as errors:
+        # The group wraps what its block raises.
+        raise first_error(errors) from None
 
 
 @asynccontextmanager
