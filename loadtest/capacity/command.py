@@ -11,15 +11,9 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
-from gateway.config import BUNDLED_MODEL
-from gateway.engines.vllm import hardware
 from loadtest.capacity import shown
-from loadtest.capacity.advice import Fit
 from loadtest.capacity.capacity import CapacityPlan, capacity
-from loadtest.capacity.memory import read_model
-from loadtest.capacity.offer import Offer, Unit
+from loadtest.capacity.offer import Unit
 from loadtest.capacity.options import (
     UNITS,
     add_common,
@@ -33,15 +27,13 @@ from loadtest.capacity.options import (
     system,
 )
 from loadtest.capacity.recommend import RecommendPlan, recommend
-from loadtest.capacity.recorded import Recorded, watch
 from loadtest.capacity.search import Bounds
 from loadtest.capacity.sweep import SweepPlan, sweep
 from loadtest.commands import Command, Say, between, from_, numbers
-from loadtest.results import LoadtestError
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
+from loadtest.systems.share import gpu_mib
 from loadtest.trial import report as files
-from loadtest.trial.gpu import gpu
 from loadtest.trial.options import model_name, settings
 from loadtest.trial.values import Report
 
@@ -50,9 +42,6 @@ __all__ = ["CAPACITY", "RECOMMEND", "SWEEP"]
 _SEQS = "8,16,32,64"
 # Around what the gateway chooses by itself where all steps run inside captured graphs.
 _GPU_BUDGETS = (512, 2_048)
-
-# vLLM's blocks: on a CPU the gateway asks for these.
-_BLOCK, _CPU_BLOCK = 16, 32
 
 
 def _bounds(options: argparse.Namespace, unit: Unit, *, resolution: float, both_sides: bool = False) -> Bounds:
@@ -168,15 +157,6 @@ def _add_recommend(parser: argparse.ArgumentParser) -> None:
         f"{','.join(map(str, _GPU_BUDGETS))} on a GPU, own on a CPU)",
     )
     add("--group", type=between(1, 16), default=1, metavar="N", help="gateways that are started at a time")
-    add("--metrics", metavar="FILE|URL", help="of your gateway: its languages, pace and lengths are used")
-    add("--metrics-again", metavar="FILE", help="the same, later: what happened in between is the workload")
-    add(
-        "--watch-s",
-        type=from_(0, 86_400),
-        default=60.0,
-        metavar="S",
-        help="how long a URL is watched; 0: since that gateway began",
-    )
 
 
 def _budgets(text: str) -> tuple[int, ...]:
@@ -189,67 +169,28 @@ def _budgets(text: str) -> tuple[int, ...]:
 
 async def _recommend(options: argparse.Namespace, command: str, say: Say) -> Report:
     own, unit = settings(options), UNITS[options.unit]
-    offered = offer(options, unit)
-    gpu_mib = _gpu_mib() if own.get("engine", {}).get("kind") != "simulated" else None
-    recorded = None
-    if options.metrics is not None:
-        recorded = await watch(options.metrics, options.metrics_again, options.watch_s, say)
-    elif options.metrics_again is not None:
-        raise LoadtestError("--metrics-again is the later one of two: the earlier one is --metrics.")
-    if recorded is not None:
-        offered = _like(offered, recorded)
-    offered.check()
+    memory_mib = None if own.get("engine", {}).get("kind") == "simulated" else gpu_mib()
+    budgets = options.budgets
+    if budgets is None:
+        budgets = () if memory_mib is None else _GPU_BUDGETS
     plan = RecommendPlan(
-        offer=offered,
+        offer=offer(options, unit),
         model=model_name(own),
         settings=own,
         seqs=tuple(sorted(options.seqs)),
-        budgets=_default_budgets(gpu_mib) if options.budgets is None else options.budgets,
+        budgets=budgets,
         group=options.group,
         start=options.start,
         bounds=_bounds(options, unit, resolution=0.03),
         processes=options.processes,
         time_limit_s=options.time_limit_s,
-        recorded=recorded,
-        gpu_mib=gpu_mib,
+        gpu_mib=memory_mib,
     )
 
     def start(tree: Mapping[str, Any], name: str) -> AbstractAsyncContextManager[Running]:
         return gateway(tree, say, name=name)
 
-    return await recommend(plan, start, _fit(own, gpu_mib), command, say)
-
-
-def _like(offered: Offer, recorded: Recorded) -> Offer:
-    """The scenario with the languages of a recorded workload, and partials where it had them."""
-    said = offered.scenario
-    targets = tuple(lang for lang in recorded.scenario_targets if lang != said.source)
-    partials = said.partial_every_s if recorded.partials_per_final else None
-    return replace(offered, scenario=replace(said, targets=targets or said.targets, partial_every_s=partials))
-
-
-def _gpu_mib() -> float | None:
-    with gpu() as device:
-        return device.total_mib() if device is not None else None
-
-
-def _default_budgets(gpu_mib: float | None) -> tuple[int, ...]:
-    return _GPU_BUDGETS if gpu_mib is not None else ()
-
-
-def _fit(tree: Mapping[str, Any], gpu_mib: float | None) -> Fit:
-    engine = tree.get("engine", {})
-    if engine.get("kind") == "simulated":
-        return Fit()
-    dtype = str(engine.get("dtype", "auto"))
-    if dtype == "auto" and gpu_mib is None:
-        dtype = hardware.cpu_dtype()
-    return Fit(
-        model=read_model(Path(str(engine.get("model", BUNDLED_MODEL))).expanduser(), dtype),
-        gpu_gib=gpu_mib / 1024 if gpu_mib is not None else None,
-        block=_BLOCK if gpu_mib is not None else _CPU_BLOCK,
-        batched_tokens=int(engine.get("max_num_batched_tokens") or Fit().batched_tokens),
-    )
+    return await recommend(plan, start, command, say)
 
 
 # ---------------------------------------------------------------- what comes of them
@@ -300,8 +241,8 @@ CAPACITY = _command(
 RECOMMEND = _command(
     "recommend",
     "settings for a workload and an objective, with the curve",
-    "From a workload, a scenario or the metrics of a gateway of yours, to max_num_seqs, max_num_batched_tokens, "
-    "meetings per GPU: each setting is tried for real. Writes recommended.toml too. Exit status 1 where what is "
+    "From a scenario to max_num_seqs, max_num_batched_tokens and meetings per GPU: each setting is tried for "
+    "real. Writes recommended.toml too. Exit status 1 where what is "
     "recommended could not be confirmed.",
     _add_recommend,
     _recommend,

@@ -5,7 +5,6 @@ Knows: the order, how many lines a round has. Must not know: what systems there 
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import math
 import re
@@ -19,9 +18,8 @@ from msgspec.structs import replace
 
 from loadtest.commands import Say
 from loadtest.driving.driver import Driven, Driver, driver
-from loadtest.interruption import INTERRUPTED, go_on
 from loadtest.peers.peer import Peer, system
-from loadtest.results import LoadtestError
+from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems import processes
 from loadtest.systems.running import Running
 from loadtest.systems.start import attempted, together
@@ -92,17 +90,9 @@ async def run(plan: PeersPlan, say: Say) -> Outcome:
     Raises `CancelledError` when the interruption comes before the first round is over.
     """
     rounds = _Rounds(plan, say)
-    try:
-        async with asyncio.timeout(plan.time_limit_s):
-            await rounds.play()
-    except TimeoutError:
-        rounds.outcome.cut_short = "There was no time for all (--time-limit-s)."
-    except asyncio.CancelledError:
-        if not rounds.outcome.trials:
-            raise
-        go_on()
-        rounds.outcome.cut_short = INTERRUPTED
-    return rounds.outcome
+    outcome = rounds.outcome
+    outcome.cut_short = await until_it_ends(rounds.play(), plan.time_limit_s, lambda: bool(outcome.trials))
+    return outcome
 
 
 class _Rounds:

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadtest.capacity.offer import Offer, Unit, described
-from loadtest.capacity.points import Measured, Point, driver_limit, judge, limit, points_table, too_few
+from loadtest.capacity.points import Point, driver_limit, judge, limit, points_table, too_few
 from loadtest.capacity.search import Run, Swept, SweptUntil
 from loadtest.capacity.sweep import SweepPlan, findings
 from loadtest.results import LoadtestError
@@ -340,4 +340,3 @@ def test_values_of_a_point_are_numbers() -> None:
     assert not any(
         isinstance(v, float) and math.isnan(v) for v in (getattr(point([]), n) for n in Point.__struct_fields__)
     )
-    assert Measured(point([]), trial([])).workload is None

@@ -20,7 +20,6 @@ from loadtest.capacity import command as commands
 from loadtest.capacity import curve as curving
 from loadtest.capacity import recommend as recommending
 from loadtest.capacity import shown
-from loadtest.capacity.advice import Fit
 from loadtest.capacity.bench import Bench, Deadline, Stopped, follow, slots
 from loadtest.capacity.candidates import Candidate
 from loadtest.capacity.capacity import findings, look_for
@@ -264,7 +263,7 @@ async def recommended(gateways: Gateways, monkeypatch: pytest.MonkeyPatch, **cha
         "bounds": Bounds(whole=True, resolution=0.03, runs=20),
         **changes,
     }
-    return await recommend(RecommendPlan(**plan), gateways.start, Fit(), "a command", lambda _line: None)
+    return await recommend(RecommendPlan(**plan), gateways.start, "a command", lambda _line: None)
 
 
 async def test_the_smallest_batch_that_carries_as_much_is_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -405,20 +404,13 @@ async def test_an_option_that_would_do_nothing_is_refused(
 async def test_a_language_that_cannot_be_spoken_is_refused_before_anything_starts(
     command: Command[Report], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def watched(*_: object) -> None:
-        raise AssertionError("nothing is watched, and nothing started")
+    def started(*_: object, **__: object) -> None:
+        raise AssertionError("nothing is started")
 
-    monkeypatch.setattr(commands, "watch", watched)
-    monkeypatch.setattr(commands, "system", watched)
-    more = ("--metrics", "http://127.0.0.1:9") if command is RECOMMEND else ()
+    monkeypatch.setattr(commands, "system", started)
+    monkeypatch.setattr(commands, "gateway", started)
     with pytest.raises(LoadtestError, match="no 'ko'"):
-        await command.run(parsed(command, "--out", "o", "--source", "ko", *more), "a command", lambda _line: None)
-
-
-async def test_the_later_metrics_need_the_earlier_ones() -> None:
-    options = parsed(RECOMMEND, "--out", "o", "--metrics-again", "after.txt")
-    with pytest.raises(LoadtestError, match="--metrics"):
-        await RECOMMEND.run(options, "a command", lambda _line: None)
+        await command.run(parsed(command, "--out", "o", "--source", "ko"), "a command", lambda _line: None)
 
 
 async def ran(command: Command[Report], folder: Path, *arguments: str) -> Report:
@@ -458,7 +450,5 @@ async def test_a_recommendation_from_real_gateways(tmp_path: Path) -> None:
     arguments = ("--start", "2", "--runs", "2", "--most", "2", "--max-num-seqs", "2,4", "--group", "2")
     report = await ran(RECOMMEND, tmp_path, *arguments)
     assert {each["name"] for each in report.details["tried"]} == {"2 sequences", "4 sequences"}
-    workloads = [each for tried in report.details["tried"] for each in tried["workloads"] if each is not None]
-    assert all(each["tokens_per_translation"] > 0 for each in workloads)
     if toml := report.details["toml"]:
         assert tomllib.loads((tmp_path / "recommended.toml").read_text()) == tomllib.loads(toml)
