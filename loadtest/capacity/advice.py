@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from loadtest.capacity.candidates import Choice, Tried
-from loadtest.capacity.capacity import HEADROOM, capacity_finding, with_headroom
+from loadtest.capacity.curve import HEADROOM, capacity_finding, with_headroom
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.points import Point, there, too_few
 from loadtest.trial.values import Finding

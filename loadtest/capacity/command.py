@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtest.capacity import shown
-from loadtest.capacity.capacity import CapacityPlan, capacity
+from loadtest.capacity.curve import CurvePlan, curve
 from loadtest.capacity.offer import Unit
 from loadtest.capacity.options import (
     UNITS,
@@ -28,7 +28,6 @@ from loadtest.capacity.options import (
 )
 from loadtest.capacity.recommend import RecommendPlan, recommend
 from loadtest.capacity.search import Bounds
-from loadtest.capacity.sweep import SweepPlan, sweep
 from loadtest.commands import Command, Say, between, from_, numbers
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
@@ -44,15 +43,9 @@ _SEQS = "8,16,32,64"
 _GPU_BUDGETS = (512, 2_048)
 
 
-def _bounds(options: argparse.Namespace, unit: Unit, *, resolution: float, both_sides: bool = False) -> Bounds:
-    return Bounds(
-        low=1.0 if unit is Unit.MEETINGS else 0.1,
-        high=float(options.most),
-        whole=unit is Unit.MEETINGS,
-        resolution=resolution,
-        runs=options.runs,
-        both_sides=both_sides,
-    )
+def _bounds(options: argparse.Namespace, unit: Unit, **more: Any) -> Bounds:
+    low = 1.0 if unit is Unit.MEETINGS else 0.1
+    return Bounds(low=low, high=float(options.most), whole=unit is Unit.MEETINGS, runs=options.runs, **more)
 
 
 _START, _MOST, _SWEEP_RUNS = 4, 20_000, 24
@@ -84,16 +77,29 @@ def _add_sweep(parser: argparse.ArgumentParser) -> None:
 
 async def _sweep(options: argparse.Namespace, command: str, say: Say) -> Report:
     unit, loads = _loads(options)
-    plan = SweepPlan(
+    bounds = _bounds(options, unit, resolution=0.1, confirms=False, past=(1.5, 2.0))
+    return await _curve("sweep", options, unit, bounds, loads, command, say)
+
+
+async def _curve(
+    kind: str,
+    options: argparse.Namespace,
+    unit: Unit,
+    bounds: Bounds,
+    loads: tuple[float, ...] | None,
+    command: str,
+    say: Say,
+) -> Report:
+    plan = CurvePlan(
         offer=offer(options, unit),
         model=model(options),
-        loads=loads,
-        start=options.start,
-        bounds=_bounds(options, unit, resolution=0.1),
         processes=options.processes,
         time_limit_s=options.time_limit_s,
+        start=options.start,
+        bounds=bounds,
+        loads=loads,
     )
-    return await sweep(plan, system(options, say), command, say)
+    return await curve(kind, plan, system(options, say), command, say)
 
 
 def _loads(options: argparse.Namespace) -> tuple[Unit, tuple[float, ...] | None]:
@@ -119,15 +125,8 @@ def _add_capacity(parser: argparse.ArgumentParser) -> None:
 
 async def _capacity(options: argparse.Namespace, command: str, say: Say) -> Report:
     unit = UNITS[options.unit]
-    plan = CapacityPlan(
-        offer=offer(options, unit),
-        model=model(options),
-        start=options.start,
-        bounds=_bounds(options, unit, resolution=0.05, both_sides=True),
-        processes=options.processes,
-        time_limit_s=options.time_limit_s,
-    )
-    return await capacity(plan, system(options, say), command, say)
+    bounds = _bounds(options, unit, resolution=0.05, both_sides=True)
+    return await _curve("capacity", options, unit, bounds, None, command, say)
 
 
 # ---------------------------------------------------------------- recommend

@@ -16,13 +16,12 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from loadtest.capacity.advice import advise
-from loadtest.capacity.bench import Bench, Deadline
+from loadtest.capacity.bench import Bench, Deadline, follow
 from loadtest.capacity.candidates import Candidate, Tried, candidates_search, choose
-from loadtest.capacity.capacity import at_capacity, look_for
-from loadtest.capacity.curve import Plan
+from loadtest.capacity.curve import Plan, at_capacity
 from loadtest.capacity.offer import described
 from loadtest.capacity.points import Measured
-from loadtest.capacity.search import Bounds, Stop
+from loadtest.capacity.search import Stop, capacity_search
 from loadtest.commands import Say
 from loadtest.machine import describe
 from loadtest.results import LoadtestError, go_on
@@ -52,8 +51,6 @@ class RecommendPlan(Plan, frozen=True, kw_only=True):
     budgets: tuple[int, ...] = ()
     # So many gateways are started at a time; they are measured in turn.
     group: int = 1
-    start: float = 4.0
-    bounds: Bounds = Bounds(resolution=0.03)
     # The GPU's memory; None without one.
     gpu_mib: float | None = None
 
@@ -191,7 +188,8 @@ class _Tour:
         # Each gets its part of the time that is left, so that one alone does not use it up.
         left = max(1, len(plan.seqs) + len(plan.budgets) - len(self._attempts))
         deadline = Deadline(self._deadline.left_s / left)
-        followed = await look_for(bench, best or plan.start, plan.bounds, deadline, worth=_WORTH * best)
+        search = capacity_search(best or plan.start, plan.bounds, worth=_WORTH * best)
+        followed = await follow(search, bench.measure, bench.takes_s, deadline)
         stopped = followed.stopped
         failed = stopped.why if stopped is not None and stopped.by is Stop.FAILED else None
         interrupted = stopped is not None and stopped.by is Stop.INTERRUPTED

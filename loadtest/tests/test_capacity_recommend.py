@@ -22,14 +22,13 @@ from loadtest.capacity import recommend as recommending
 from loadtest.capacity import shown
 from loadtest.capacity.bench import Bench, Deadline, Stopped, follow, slots
 from loadtest.capacity.candidates import Candidate
-from loadtest.capacity.capacity import findings, look_for
 from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP
+from loadtest.capacity.curve import CurvePlan, curve, findings
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.options import offer
 from loadtest.capacity.points import Measured, Point
 from loadtest.capacity.recommend import RecommendPlan, candidate_settings, recommend
-from loadtest.capacity.search import Bounds, Ended, Run, Stop, SweptUntil, sweep_search
-from loadtest.capacity.sweep import SweepPlan, sweep
+from loadtest.capacity.search import Bounds, Ended, Run, Stop, capacity_search
 from loadtest.commands import Command
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
@@ -76,10 +75,10 @@ async def test_a_search_ends_when_there_is_no_time_for_the_next_run() -> None:
 
     # The third run, of 4 meetings, would take longer than there is.
     followed = await follow(
-        sweep_search(1, Bounds(whole=True)), one, lambda run: 100 if run.load > 2 else 1, Deadline(50)
+        capacity_search(1, Bounds(whole=True)), one, lambda run: 100 if run.load > 2 else 1, Deadline(50)
     )
     assert [each.point.load for each in followed.measured] == [1, 2]
-    assert (followed.answer.knee, followed.answer.until) == (2, SweptUntil.TIME)
+    assert (followed.answer.capacity, followed.answer.ended) == (2, Ended.TIME)
     assert followed.stopped == Stopped(Stop.TIME)
 
 
@@ -92,7 +91,8 @@ async def test_a_run_that_the_driver_lost_is_repeated_and_then_ends_the_search()
         return measured(run, kept=not late, driver="It was late." if late else None)
 
     bench = cast(Bench, SimpleNamespace(measure=one, takes_s=lambda _run: 1.0))
-    followed = await look_for(bench, 4, Bounds(whole=True), Deadline(1_000))
+    search = capacity_search(4, Bounds(whole=True))
+    followed = await follow(search, bench.measure, bench.takes_s, Deadline(1_000))
     found, points = followed.answer, [each.point for each in followed.measured]
     assert asked == [4, 4, 8, 8, 8]
     assert [(each.load, each.driver) for each in points] == [(4, None), (8, "It was late.")]
@@ -113,8 +113,8 @@ async def swept(
     """What a sweep reports of a gateway that shows this."""
     bench = SimpleNamespace(measure=one, takes_s=lambda _run: 0.001)
     monkeypatch.setattr(curving, "Bench", lambda *_, **__: bench)
-    plan = SweepPlan(offer=OFFER, model="m", bounds=Bounds(whole=True))
-    return await sweep(plan, a_gateway(), command, lambda _line: None)
+    plan = CurvePlan(offer=OFFER, model="m", start=1, bounds=Bounds(whole=True, confirms=False))
+    return await curve("sweep", plan, a_gateway(), command, lambda _line: None)
 
 
 async def test_an_error_under_overload_ends_the_search_with_what_was_measured(
