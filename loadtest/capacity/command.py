@@ -31,8 +31,8 @@ from loadtest.capacity.search import Bounds
 from loadtest.commands import Command, Say, between, from_, numbers
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
-from loadtest.systems.share import gpu_mib
 from loadtest.trial import report as files
+from loadtest.trial.gpu import gpu_mib
 from loadtest.trial.options import model_name, settings
 from loadtest.trial.values import Report
 

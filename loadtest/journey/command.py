@@ -20,10 +20,10 @@ from loadtest.journey.shown import figures, tables
 from loadtest.journey.stages import groups, stages
 from loadtest.machine import describe
 from loadtest.results import LoadtestError
-from loadtest.systems.share import gpu_mib
 from loadtest.talk.scenario import Scenario
 from loadtest.trial import options as common
 from loadtest.trial import report
+from loadtest.trial.gpu import gpu_mib
 from loadtest.trial.values import Report
 
 __all__ = ["JOURNEY"]

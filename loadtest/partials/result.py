@@ -13,7 +13,7 @@ from msgspec import Struct
 from loadtest.machine import Machine
 from loadtest.partials.counters import Counters
 from loadtest.partials.screens import Arm, Reading
-from loadtest.partials.streams import Stream
+from loadtest.talk.streams import Stream
 
 __all__ = [
     "PIVOT",

@@ -27,12 +27,12 @@ from loadtest.partials.handwritten import handwritten_streams
 from loadtest.partials.meeting import Meeting, joined
 from loadtest.partials.result import PIVOT, PartialsPlan, PartialsResult, Phase, bars
 from loadtest.partials.screens import Arm, Reading
-from loadtest.partials.streams import Stream, corpus_streams
 from loadtest.partials.summary import broken_promises, pair_scores
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems.gateway import gateway
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
+from loadtest.talk.streams import Stream, corpus_streams
 from loadtest.trial.accounting import Accounts
 from loadtest.trial.options import model_name
 from loadtest.trial.values import WebSocketGateway

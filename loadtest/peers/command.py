@@ -33,9 +33,9 @@ from loadtest.peers.peer import (
 from loadtest.peers.run import PeersPlan, run
 from loadtest.peers.table import tables
 from loadtest.results import LoadtestError
-from loadtest.systems.share import gpu_mib
 from loadtest.trial import options as common
 from loadtest.trial import report as reports
+from loadtest.trial.gpu import gpu_mib
 from loadtest.trial.values import Report
 
 __all__ = ["PEERS"]

@@ -9,22 +9,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from loadtest.trial.gpu import gpu
 from loadtest.trial.options import merged
 
-__all__ = ["gpu_mib", "with_share"]
+__all__ = ["with_share"]
 
 # vLLM's own default.
 _TOGETHER = 0.9
 
 # Of its share, what an engine gets for its cache; the rest is for the model, its steps and graphs.
 _CACHE_PART = 0.5
-
-
-def gpu_mib() -> float | None:
-    """All the memory of the GPU; None without one."""
-    with gpu() as device:
-        return device.total_mib() if device is not None else None
 
 
 def with_share(settings: Mapping[str, Any], engines: int, gpu_mib: float | None) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from demo_model import LANGUAGES
-from loadtest.partials import streams
 from loadtest.results import LoadtestError
+from loadtest.talk import streams
 from loadtest.talk.turns import MEAN_WORDS, PER_MINUTE, Length, Pauses, Turns, length
 from loadtest.talk.words import Text, Words
 from loadtest.trial.values import Line, Partial

@@ -10,8 +10,8 @@ from gateway.domain.sessions import Stability
 from loadtest.partials.counters import Counters, Sample, counters_in
 from loadtest.partials.result import Display, PairScores, Phase, Spending, bars
 from loadtest.partials.screens import Arm, Delta, Final, Reading
-from loadtest.partials.streams import Origin, Revision, Stream, Style
 from loadtest.partials.summary import broken_promises, pair_scores
+from loadtest.talk.streams import Origin, Revision, Stream, Style
 
 STREAM = Stream(
     id="en-1",

@@ -24,7 +24,7 @@ from loadtest.systems.metrics import buckets, get, metric
 from loadtest.systems.server import Server, free_port
 from loadtest.systems.share import with_share
 from loadtest.systems.start import attempted, together
-from loadtest.systems.vllm_process import Serve, as_flags, server_arguments
+from loadtest.systems.vllm_serve import Serve, as_flags, server_arguments
 from loadtest.trial import options as common
 
 SIMULATED = {"engine": {"kind": "simulated", "script": {"first_token_s": 0.01, "token_s": 0.005}}}

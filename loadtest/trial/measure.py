@@ -15,9 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from loadtest.commands import Say
-from loadtest.driving.driven import Driven
+from loadtest.driving.driven import Driven, bottleneck
 from loadtest.driving.driver import Driver
-from loadtest.driving.verdict import bottleneck
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import buckets, get, only
 from loadtest.systems.running import Running

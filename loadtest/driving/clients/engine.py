@@ -12,7 +12,8 @@ import itertools
 import socket
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -41,36 +42,45 @@ _IDLE_S = 10.0
 _LOOK_S = 0.02
 
 
-def _request(line: Line, id: str) -> TranslationRequest:
-    return TranslationRequest(id=id, text=line.text, source=line.source, target=line.targets[0])
+class _EngineClient(Requests):
+    """Calls an engine that is in this process."""
+
+    def __init__(self, load: Closed | Open) -> None:
+        super().__init__(load)
+        self._ids = itertools.count(1)
+
+    @abstractmethod
+    def generate(self, request: TranslationRequest) -> AsyncGenerator[tuple[str, int], None]:
+        """New text, and its tokens, as they are generated."""
+
+    async def open_for(self, lines: Sequence[Line]) -> None:
+        pass
+
+    async def translate(self, line: Line, answer: Answer, _tally: Tally) -> None:
+        id, target = f"direct-{next(self._ids)}", line.targets[0]
+        request = TranslationRequest(id=id, text=line.text, source=line.source, target=target)
+        parts: list[str] = []
+        total = 0
+        answer.sent_s = time.monotonic()
+        try:
+            async with aclosing(self.generate(request)) as pieces:
+                async for text, tokens in pieces:
+                    parts.append(text)
+                    total += tokens
+                    # There is something to read.
+                    if answer.first_s is None and text.strip():
+                        answer.first_s = time.monotonic()
+            answer.end("".join(parts).strip(), total)
+        except GatewayError as error:
+            answer.failed = error.code
 
 
-class _Text:
-    """The text of one translation as it grows."""
-
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
-        self._parts: list[str] = []
-        self.tokens = 0
-
-    def add(self, text: str, tokens: int) -> None:
-        self._parts.append(text)
-        self.tokens += tokens
-        # There is something to read.
-        if self._answer.first_s is None and text.strip():
-            self._answer.first_s = time.monotonic()
-
-    def end(self) -> None:
-        self._answer.end("".join(self._parts).strip(), self.tokens)
-
-
-class _VllmClient(Requests):
+class _VllmClient(_EngineClient):
     """raw: the engine's own parts, as `VllmEngine.raw` gives them."""
 
     def __init__(self, raw: Any, load: Closed | Open) -> None:
         super().__init__(load)
         self._raw = raw
-        self._ids = itertools.count(1)
 
     async def reset_prefix_cache(self) -> None:
         until_s = time.monotonic() + _IDLE_S
@@ -86,50 +96,35 @@ class _VllmClient(Requests):
         except Exception as error:
             raise LoadtestError(f"The engine cannot empty its prefix cache ({type(error).__name__}).") from error
 
-    async def open_for(self, lines: Sequence[Line]) -> None:
-        pass
+    async def generate(self, request: TranslationRequest) -> AsyncGenerator[tuple[str, int], None]:
+        raw = self._raw
+        # A gateway, too, writes the prompt once the line has come.
+        prompt = raw.encoder.encode(request)
+        tokens = raw.tokens_input(prompt.ids)
+        async with aclosing(raw.llm.generate(tokens, raw.sampling(prompt.max_tokens), request.id)) as outputs:
+            async for output in outputs:
+                completion = output.outputs[0]
+                yield completion.text, len(completion.token_ids)
 
-    async def translate(self, line: Line, answer: Answer, _tally: Tally) -> None:
-        raw, id = self._raw, f"direct-{next(self._ids)}"
-        answer.sent_s = time.monotonic()
+    async def translate(self, line: Line, answer: Answer, tally: Tally) -> None:
         try:
-            # A gateway, too, writes the prompt once the line has come.
-            prompt = raw.encoder.encode(_request(line, id))
-            text = _Text(answer)
-            sampling = raw.sampling(prompt.max_tokens)
-            async with aclosing(raw.llm.generate(raw.tokens_input(prompt.ids), sampling, id)) as outputs:
-                async for output in outputs:
-                    completion = output.outputs[0]
-                    text.add(completion.text, len(completion.token_ids))
-            text.end()
-        except GatewayError as error:
-            answer.failed = error.code
+            await super().translate(line, answer, tally)
         except Exception as error:
             # vLLM's own errors are of many kinds; a dead engine translates nothing more.
-            if raw.llm.errored:
+            if self._raw.llm.errored:
                 raise LoadtestError(f"The engine died ({type(error).__name__}).") from error
             answer.failed = f"{type(error).__name__}: {error}"
 
 
-class _SimulatedClient(Requests):
+class _SimulatedClient(_EngineClient):
     def __init__(self, engine: Engine, load: Closed | Open) -> None:
         super().__init__(load)
         self._engine = engine
-        self._ids = itertools.count(1)
 
-    async def open_for(self, lines: Sequence[Line]) -> None:
-        pass
-
-    async def translate(self, line: Line, answer: Answer, _tally: Tally) -> None:
-        answer.sent_s = time.monotonic()
-        try:
-            text = _Text(answer)
-            async with aclosing(self._engine.generate(_request(line, f"direct-{next(self._ids)}"))) as events:
-                async for event in events:
-                    text.add(event.text, event.tokens)
-            text.end()
-        except GatewayError as error:
-            answer.failed = error.code
+    async def generate(self, request: TranslationRequest) -> AsyncGenerator[tuple[str, int], None]:
+        async with aclosing(self._engine.generate(request)) as events:
+            async for event in events:
+                yield event.text, event.tokens
 
 
 @asynccontextmanager

@@ -12,8 +12,8 @@ from demo_model import LANGUAGES
 from loadtest.partials.handwritten import handwritten_streams
 from loadtest.partials.result import PartialsPlan
 from loadtest.partials.run import planned_streams
-from loadtest.partials.streams import Origin, Stream, Style, bare, corpus_streams, spoken_words
 from loadtest.results import LoadtestError
+from loadtest.talk.streams import Origin, Stream, Style, bare, corpus_streams, spoken_words
 
 
 @pytest.fixture(scope="module")
