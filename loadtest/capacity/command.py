@@ -11,36 +11,71 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from loadtest.capacity import shown
 from loadtest.capacity.curve import CurvePlan, curve
-from loadtest.capacity.offer import Unit
-from loadtest.capacity.options import (
-    UNITS,
-    add_common,
-    add_list,
-    add_unit,
-    add_url,
-    floats,
-    model,
-    offer,
-    refuse,
-    system,
-)
+from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.recommend import RecommendPlan, recommend
 from loadtest.capacity.search import Bounds
 from loadtest.commands import Command, Say, between, from_, numbers
+from loadtest.meeting_options import HELD, add_list, add_talk, add_url, file, model, refuse, scenario, system
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
+from loadtest.talk import replay
 from loadtest.trial import report as files
 from loadtest.trial.gpu import gpu_mib
-from loadtest.trial.options import model_name, settings
+from loadtest.trial.options import model_name, objective, settings
 from loadtest.trial.values import Report
 
-__all__ = ["CAPACITY", "RECOMMEND", "SWEEP"]
+__all__ = ["CAPACITY", "RECOMMEND", "SWEEP", "offer"]
 
 _SEQS = "8,16,32,64"
 # Around what the gateway chooses by itself where all steps run inside captured graphs.
 _GPU_BUDGETS = (512, 2_048)
+
+
+UNITS = {"meetings": Unit.MEETINGS, "requests": Unit.REQUESTS}
+
+
+def _add_common(parser: argparse.ArgumentParser, *, time_limit_s: int, unit: str | None = None) -> None:
+    """What all three have in common. unit: what is counted, where that can be chosen."""
+    add_talk(parser, targets="de", time_limit_s=time_limit_s)
+    add = parser.add_argument
+    add("--quantile", type=from_(0.5, 1), default=0.99, metavar="SHARE", help="so many have to keep the objective")
+    add(
+        "--total-ms",
+        type=from_(1, 600_000),
+        metavar="MS",
+        help="the whole translation too, from when its line was due; without it, its length is not judged",
+    )
+    add("--step-s", type=from_(0.5, 3_600), default=20.0, metavar="S", help="measured of each run")
+    if unit is not None:
+        add("--unit", choices=tuple(UNITS), default=unit, help="what is counted")
+
+
+def offer(options: argparse.Namespace, unit: Unit) -> Offer:
+    """What is said, counted in this unit. Raises `LoadtestError` for what cannot be said, a file that cannot be
+    read, and options that would do nothing."""
+    named = file(options)
+    if named is None and unit is Unit.REQUESTS:
+        refuse(options, HELD, "single requests come from nobody and have no revisions; leave it out.")
+    offered = Offer(
+        scenario=scenario(options),
+        unit=unit,
+        objective=replace(objective(options), quantile=options.quantile),
+        total_ms=options.total_ms,
+        step_s=options.step_s,
+        replayed=() if named is None else tuple(replay.read(named)),
+    )
+    offered.check()
+    return offered
+
+
+def _loads_given(text: str) -> tuple[float, ...]:
+    """Loads with commas between them."""
+    number = from_(0.001, 1e6)
+    return tuple(dict.fromkeys(number(part) for part in text.split(",")))
 
 
 def _bounds(options: argparse.Namespace, unit: Unit, **more: Any) -> Bounds:
@@ -62,11 +97,11 @@ def _add_search(parser: argparse.ArgumentParser, *, runs: int) -> None:
 
 
 def _add_sweep(parser: argparse.ArgumentParser) -> None:
-    add_common(parser, time_limit_s=1_800)
+    _add_common(parser, time_limit_s=1_800)
     add_url(parser)
     loads = parser.add_mutually_exclusive_group()
     loads.add_argument(
-        "--rates", type=floats, metavar="N,N", help="translations a second; without it they are found"
+        "--rates", type=_loads_given, metavar="N,N", help="translations a second; without it they are found"
     )
     loads.add_argument("--meetings", type=numbers, metavar="N,N", help="meetings with partials, instead of rates")
     parser.add_argument(
@@ -117,9 +152,8 @@ def _loads(options: argparse.Namespace) -> tuple[Unit, tuple[float, ...] | None]
 
 
 def _add_capacity(parser: argparse.ArgumentParser) -> None:
-    add_common(parser, time_limit_s=1_800)
+    _add_common(parser, time_limit_s=1_800, unit="meetings")
     add_url(parser)
-    add_unit(parser, "meetings")
     _add_search(parser, runs=16)
 
 
@@ -133,8 +167,7 @@ async def _capacity(options: argparse.Namespace, command: str, say: Say) -> Repo
 
 
 def _add_recommend(parser: argparse.ArgumentParser) -> None:
-    add_common(parser, time_limit_s=3_600)
-    add_unit(parser, "meetings")
+    _add_common(parser, time_limit_s=3_600, unit="meetings")
     _add_search(parser, runs=14)
     add = parser.add_argument
     add_list(

@@ -22,10 +22,9 @@ from loadtest.capacity import recommend as recommending
 from loadtest.capacity import shown
 from loadtest.capacity.bench import Bench, Deadline, Stopped, follow, slots
 from loadtest.capacity.candidates import Candidate
-from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP
+from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP, offer
 from loadtest.capacity.curve import CurvePlan, curve, findings
 from loadtest.capacity.offer import Offer, Unit
-from loadtest.capacity.options import offer
 from loadtest.capacity.points import Measured, Point
 from loadtest.capacity.recommend import RecommendPlan, candidate_settings, recommend
 from loadtest.capacity.search import Bounds, Ended, Run, Stop, capacity_search
