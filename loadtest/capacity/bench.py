@@ -118,7 +118,7 @@ class Bench:
 
 
 def slots(settings: dict[str, Any]) -> int | None:
-    """Sequences in the batch of a gateway with these settings; null for one of somebody else's."""
+    """Sequences in the batch of a gateway with these settings; None for one of somebody else's."""
     if "url" in settings:
         return None
     engine = settings.get("engine", {})
@@ -135,7 +135,7 @@ class Stopped(Struct, frozen=True):
 
 
 class Followed(Struct, Generic[_Answer], frozen=True):
-    """The answer of a search, and all that was measured for it. stopped: null where it went on to its end."""
+    """The answer of a search, and all that was measured for it. stopped: None where it went on to its end."""
 
     answer: _Answer
     measured: list[Measured]

@@ -138,7 +138,7 @@ async def _curve(
 
 
 def _loads(options: argparse.Namespace) -> tuple[Unit, tuple[float, ...] | None]:
-    """In what loads are counted, and those that were given; null: they are found."""
+    """In what loads are counted, and those that were given; None: they are found."""
     if options.rates is None and options.meetings is None:
         return UNITS[options.unit or "requests"], None
     given = {"unit": None, "start": _START, "most": _MOST, "runs": _SWEEP_RUNS}

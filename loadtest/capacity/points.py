@@ -68,7 +68,7 @@ class Point(Struct, frozen=True, kw_only=True):
 
     @property
     def partial_tokens(self) -> float | None:
-        """Tokens generated for what was still being said, for each of a final; null where none are told."""
+        """Tokens generated for what was still being said, for each of a final; None where none are told."""
         if self.generated_per_s is None or not self.tokens_per_s:
             return None
         # The two are not counted over quite the same time.

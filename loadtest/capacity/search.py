@@ -98,10 +98,9 @@ class Ended(Enum):
 
 
 class Found(Struct, frozen=True):
-    """capacity: the largest load that was kept; null when none was. at_most: the smallest above it that was not;
-    null when there is none."""
-
+    # The largest load that was kept; None when none was.
     capacity: float | None
+    # The smallest above it that was not kept; None when there is none.
     at_most: float | None
     ended: Ended
     runs: int
@@ -178,7 +177,7 @@ def _ended(book: _Book, bounds: Bounds, otherwise: Ended) -> Ended:
 
 
 def _next_run(book: _Book, bounds: Bounds) -> Run | None:
-    """Null when the answer is there."""
+    """None when the answer is there."""
     low, high = book.low, book.high
     last = bounds.runs - book.runs <= 1
     if low is None:

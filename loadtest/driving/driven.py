@@ -42,7 +42,7 @@ class Driven(Struct, frozen=True):
 
 
 def bottleneck(driven: Driven, load: Load) -> str | None:
-    """One sentence, if the clients could not keep up with what they measured; null if they could.
+    """One sentence, if the clients could not keep up with what they measured; None if they could.
 
     They could not where one was late by more than 10 ms and by more than a twentieth of the median time to the
     first text (p99 of its lag), or used more than 85 % of a core. A client that holds the engine itself is part of

@@ -153,7 +153,7 @@ class Spoken:
     # ------------------------------------------------------------ records
 
     def _line(self, id: str | None) -> Line | None:
-        """Of this pass; null for any other."""
+        """Of this pass; None for any other."""
         if id is None or not id.startswith(self._prefix):
             return None
         return self._lines[int(id.removeprefix(self._prefix))]

@@ -63,7 +63,7 @@ class Tally:
     begin_s: the pass begins then, by `time.monotonic`; seconds in records count from it. keep_text: whether
     records hold their text. processes: client processes that play together. frames, bytes: of the wire's payload;
     a client adds to them. last_s: when the newest record came. ran_out_s: when the last line of a closed loop was
-    sent, after which fewer and fewer are in flight; null in any other loop.
+    sent, after which fewer and fewer are in flight; None in any other loop.
     """
 
     def __init__(self, begin_s: float, *, keep_text: bool, processes: int) -> None:

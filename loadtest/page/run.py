@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from demo_model import LANGUAGES
 from gateway.client import ClientError
-from loadtest.machine import CpuTimes, describe, read_cpu
+from loadtest.machine import describe
 from loadtest.page.browser import OpenPage, Reading, chromium, context_of, opened
+from loadtest.page.cpu import CpuTimes, read_cpu
 from loadtest.page.meeting import meeting
 from loadtest.page.result import Device, Opening, PagePlan, PageResult, Phase, Visit, long_tasks, times
 from loadtest.results import LoadtestError, first_error

@@ -50,16 +50,20 @@ _Started = TypeVar("_Started")
 
 
 class PeersPlan(Struct, frozen=True, kw_only=True):
-    """peers: the first is what the others are compared with. in_flight: one level each. round_s: about how long a
-    round takes, seconds; utterances: or so many in each. replayed: lines to say instead of the scenario's."""
+    """What is compared, and how."""
 
+    # The first is what the others are compared with.
     peers: tuple[Peer, ...]
+    # Requests in flight, one level each.
     in_flight: tuple[int, ...]
     repetitions: int = 3
+    # About how long a round takes, seconds; or how many utterances it has.
     round_s: float = 6.0
     utterances: int | None = None
     scenario: Scenario = Scenario()
+    # Lines to say instead of the scenario's.
     replayed: tuple[Line, ...] = ()
+    # Of clients.
     processes: int = 1
     time_limit_s: float = 3_600.0
 
@@ -73,13 +77,13 @@ class PeersPlan(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct):
-    """trials: in the order in which they ended, without their texts. same_text: (in flight, peer) → part of the
-    translations of the first repetition that were the same as the first peer's. failures: peer → why it takes part
-    no more. cut_short: why there are not all rounds, if there are not."""
-
+    # In the order in which they ended, without their texts.
     trials: list[Trial]
+    # (in flight, peer) → part of the translations of the first repetition that were the same as the first peer's.
     same_text: dict[tuple[int, str], float]
+    # Peer → why it takes part no more.
     failures: dict[str, str]
+    # Why there are not all rounds, if there are not.
     cut_short: str = ""
 
 

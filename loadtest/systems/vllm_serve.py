@@ -131,7 +131,7 @@ def server_arguments(options: VllmOptions, serve: Serve) -> dict[str, Any]:
 
 
 def as_flags(arguments: Mapping[str, Any]) -> list[str]:
-    """`{"max_num_seqs": 16}` as `--max-num-seqs 16`; sections are JSON, lists several words; null is left out."""
+    """`{"max_num_seqs": 16}` as `--max-num-seqs 16`; sections are JSON, lists several words; None is left out."""
     flags: list[str] = []
     for name, value in arguments.items():
         flag = name.replace("_", "-")
