@@ -61,9 +61,7 @@ class Tally:
     """Filled by a client while it plays.
 
     begin_s: the pass begins then, by `time.monotonic`; seconds in records count from it. keep_text: whether
-    records hold their text. processes: client processes that play together. frames, bytes: of the wire's payload;
-    a client adds to them. last_s: when the newest record came. ran_out_s: when the last line of a closed loop was
-    sent, after which fewer and fewer are in flight; None in any other loop.
+    records hold their text. processes: client processes that play together.
     """
 
     def __init__(self, begin_s: float, *, keep_text: bool, processes: int) -> None:
@@ -72,9 +70,12 @@ class Tally:
         self.lag = Lag()
         self.records: list[Record] = []
         self.failed = 0
+        # Of the wire's payload; a client adds to them.
         self.frames = 0
         self.bytes = 0
+        # When the newest record came.
         self.last_s = 0.0
+        # When the last line of a closed loop was sent; from then on fewer and fewer are in flight.
         self.ran_out_s: float | None = None
         self._recent_ms: list[float] = []
         self._finals = 0
