@@ -33,6 +33,7 @@ __all__ = [
     "scenario",
     "settings",
     "shown",
+    "with_batch",
 ]
 
 _SHAPES = get_args(Shape)
@@ -103,6 +104,13 @@ def merged(tree: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
         own = result.get(name)
         result[name] = merged(own, value) if isinstance(own, Mapping) and isinstance(value, Mapping) else value
     return result
+
+
+def with_batch(tree: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """A gateway's settings with a batch of so many sequences."""
+    simulated = tree.get("engine", {}).get("kind") == "simulated"
+    own: dict[str, Any] = {"script": {"max_running": count}} if simulated else {"max_num_seqs": count}
+    return merged(tree, {"engine": own})
 
 
 def check(tree: Mapping[str, Any]) -> None:

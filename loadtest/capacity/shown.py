@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from loadtest.capacity.candidates import Candidate
-from loadtest.capacity.capacity import HEADROOM
+from loadtest.capacity.curve import HEADROOM
 from loadtest.capacity.offer import Unit
 from loadtest.capacity.points import Point, numbers, points_table
 from loadtest.capacity.search import Found

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["Gpu", "gpu"]
+__all__ = ["Gpu", "gpu", "gpu_mib"]
 
 # As nvml.h has it, NVML_DEVICE_UUID_V2_BUFFER_SIZE.
 _UUID_BYTES = 96
@@ -71,6 +71,12 @@ def gpu() -> Iterator[Gpu | None]:
         yield None if device is None else Gpu(library, device)
     finally:
         library.nvmlShutdown()
+
+
+def gpu_mib() -> float | None:
+    """All the memory of the GPU; None without one."""
+    with gpu() as device:
+        return device.total_mib() if device is not None else None
 
 
 def _device(library: ctypes.CDLL, visible: str | None) -> ctypes.c_void_p | None:

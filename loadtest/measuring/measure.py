@@ -15,9 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from loadtest.commands import Say
-from loadtest.driving.driven import Driven
+from loadtest.driving.driven import Driven, bottleneck
 from loadtest.driving.driver import Driver
-from loadtest.driving.verdict import bottleneck
 from loadtest.measuring.accounting import HOST, Accounts
 from loadtest.measuring.sampling import counters, sampling
 from loadtest.results import LoadtestError

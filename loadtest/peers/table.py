@@ -11,7 +11,7 @@ from loadtest.peers.comparison import Comparison, in_words
 from loadtest.peers.peer import SERVE_TUNED, SERVE_WORKERS
 from loadtest.report.content import Table
 from loadtest.results import Spread
-from loadtest.systems.vllm_process import STREAM_INTERVAL
+from loadtest.systems.vllm_serve import STREAM_INTERVAL
 from loadtest.trial.report import Extras
 from loadtest.trial.values import Report
 

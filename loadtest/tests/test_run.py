@@ -55,7 +55,18 @@ def test_without_options_ten_natural_meetings_are_held_with_partials() -> None:
 
 
 def test_options_reach_the_plan() -> None:
-    given = ["--scenario", "uniform", "--meetings", "3", "--people", "4", "--targets", "de,fr,de", "--no-partials"]
+    given = [
+        "--scenario",
+        "uniform",
+        "--meetings",
+        "3",
+        "--people",
+        "4",
+        "--targets",
+        "de,fr,de",
+        "--partial-every-s",
+        "0",
+    ]
     plan = command.plan(options(*given, "--engine", "simulated", "--seconds", "5", "--idle", "7", "--seed", "9"))
     assert plan.scenario == Scenario(shape="uniform", seed=9, targets=("de", "fr"), meetings=3, people=4)
     assert (plan.seconds, plan.idle, plan.simulated) == (5.0, 7, True)
@@ -69,13 +80,12 @@ def test_a_scenario_that_is_no_file_is_told() -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        # Also where it says what it would be anyway.
-        (["--scenario", "FILE", "--people", "6"], "goes without --people"),
-        (["--scenario", "FILE", "--meetings", "3", "--targets", "de"], "goes without --targets, --meetings"),
-        (["--url", "http://127.0.0.1:1", "--max-num-seqs", "64"], "goes without --max-num-seqs"),
-        (["--url", "http://127.0.0.1:1", "--config", "no.toml", "--set", "a=1"], "goes without --config, --set"),
-        (["--meetings", "0", "--idle", "5", "--readers", "3"], "--readers are more in each meeting"),
-        (["--meetings", "0", "--idle", "5", "--repetitions", "2"], "--repetitions are of what is said"),
+        (["--scenario", "FILE", "--people", "5"], "--people: "),
+        (["--scenario", "FILE", "--meetings", "3"], "--meetings: "),
+        (["--scenario", "FILE", "--source", "de", "--targets", "en"], "--source, --targets: "),
+        (["--url", "http://127.0.0.1:1", "--max-num-seqs", "64"], "--max-num-seqs: "),
+        (["--url", "http://127.0.0.1:1", "--config", "no.toml", "--set", "a=1"], "--config, --set: "),
+        (["--meetings", "0", "--idle", "5", "--readers", "3", "--repetitions", "2"], "--readers, --repetitions: "),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(tmp_path: Path, given: list[str], complaint: str) -> None:
@@ -122,13 +132,13 @@ def test_a_file_is_replayed_with_or_without_its_partials(tmp_path: Path) -> None
         Line("3", "Bye.", "en", ("de",), 9.0, "m", "Cid"),
     ]
     replay.write(file, lines)
-    whole = said(plan(file=file))
+    whole = said(plan(file=file, scenario=Scenario(partial_every_s=0.3)))
     assert whole.lines == lines
     assert whole.load == InMeetings(meetings=1, speakers=3, per_s=0.33)
     # Nobody greets in the language that they speak themselves, and both are read nevertheless.
     spoken = [(line.source, line.targets) for line in whole.greetings]
     assert spoken == [("de", ("en",)), ("en", ("de",)), ("en", ("de",))]
-    begun = said(plan(file=file, partials=False, seconds=5.0))
+    begun = said(plan(file=file, seconds=5.0))
     assert begun.lines == [replace(lines[0], partials=()), lines[1]]
     assert begun.workload == "weekly.jsonl, 2 lines in 1 s, finals alone"
 
@@ -350,7 +360,7 @@ async def test_the_time_limit_leaves_what_was_finished(monkeypatch: pytest.Monke
     file = tmp_path / "weekly.jsonl"
     replay.write(file, LINES[:1])
     chosen = held_elsewhere(file=file, time_limit_s=0.5)
-    assert_cut_short(await run(chosen, "", str), "It took longer than 0.5 s (--time-limit-s).")
+    assert_cut_short(await run(chosen, "", str), "There was no time for all of it (--time-limit-s).")
 
 
 async def test_an_interruption_leaves_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
