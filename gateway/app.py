@@ -270,14 +270,23 @@ def engine_options(settings: Settings) -> VllmOptions:
     return config.part(VllmOptions, settings.engine, settings)
 
 
-def serve(config_file: Path | None, overrides: Mapping[str, object], *, traceback: bool = False) -> int:
-    """Run the gateway until a signal; the process's exit status. Says why on stderr when it cannot start."""
+def serve(
+    config_file: Path | None,
+    overrides: Mapping[str, object],
+    *,
+    traceback: bool = False,
+    build: Callable[[], Engine] | None = None,
+) -> int:
+    """Run the gateway until a signal; the process's exit status. Says why on stderr when it cannot start.
+
+    build: makes the engine, where it is not the one that the settings name.
+    """
     terminal = sys.stderr
     try:
         settings = config.load(config_file, os.environ, overrides)
         log_to(terminal, settings.log_level.upper())
         sock = listen(settings.host, settings.port)
-        gateway = Gateway(settings)
+        gateway = Gateway(settings, build)
     except StartupError as error:
         return _refuse(terminal, error, traceback=traceback)
     settle_interpreter()

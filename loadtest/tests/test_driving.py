@@ -15,11 +15,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from loadtest.driving.driven import Driven
+from loadtest.driving.driven import Driven, bottleneck
 from loadtest.driving.driver import driver, split_lines, split_load
-from loadtest.driving.lag import Lag
-from loadtest.driving.tally import Tally
-from loadtest.driving.verdict import bottleneck
+from loadtest.driving.tally import Lag, Tally
 from loadtest.results import LoadtestError
 from loadtest.trial.values import (
     Closed,

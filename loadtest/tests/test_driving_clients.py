@@ -25,11 +25,11 @@ from gateway.engines.prompting.families import Sampling
 from gateway.engines.simulated import SimulatedEngine
 from gateway.protocol.limits import Limits
 from loadtest.driving.clients import Client, Share, engine, http, sse, websocket
-from loadtest.driving.clients.prompting import Prompts, gateway_settings, prompts
 from loadtest.driving.tally import Tally
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems import processes
-from loadtest.systems.child import free_port
+from loadtest.systems.prompting import Prompts, gateway_settings, prompts
+from loadtest.systems.server import free_port
 from loadtest.trial.values import Closed, EngineInProcess, Http, Line, Open, OpenAiServer, Record, WebSocketGateway
 from tests.clocks import swiftly
 from tests.gateways import Running, running
@@ -530,11 +530,11 @@ async def test_a_gateway_that_cannot_be_served_beside_the_engine_says_why() -> N
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = EngineInProcess({"engine": {"kind": "simulated"}}, port := taken.getsockname()[1])
         with pytest.raises(
-            LoadtestError, match=f"The gateway cannot be served: Port {port} on 127.0.0.1 is taken"
+            LoadtestError, match=f"The gateway ended with status 1.*Port {port} on 127.0.0.1 is taken"
         ):
             async with engine.client(place, Closed(1), ALONE):
                 pass
-    assert processes.named_below(os.getpid(), re.compile("multiprocessing.spawn")) == []
+    assert processes.named_below(os.getpid(), re.compile("loadtest.systems.gateway")) == []
 
 
 async def test_an_engine_that_cannot_be_built_is_one_sentence() -> None:

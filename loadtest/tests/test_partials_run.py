@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.partials import report
+from loadtest.__main__ import _REPORT
+from loadtest.partials.command import PARTIALS
 from loadtest.partials.result import PartialsPlan, PartialsResult
 from loadtest.partials.run import run
 from loadtest.partials.screens import Arm
 from loadtest.results import LoadtestError
+from loadtest.tests.commands import made_again
 from tests.clocks import run_swiftly
 
 pytestmark = pytest.mark.slow
@@ -61,9 +63,10 @@ def test_partials_are_translated_and_naive_revisions_cost_more(result: PartialsR
         assert pair.live.first_ms < pair.final_only.first_ms
 
 
-def test_it_can_be_written(result: PartialsResult, tmp_path: Path) -> None:
-    report.write(result, tmp_path)
-    assert (tmp_path / "result.json").stat().st_size < 1_000_000
+async def test_its_report_is_made_again(result: PartialsResult, tmp_path: Path) -> None:
+    PARTIALS.write(result, tmp_path)
+    assert (tmp_path / "plot.png").exists()
+    assert await made_again(_REPORT, tmp_path) == PARTIALS.table(result)
 
 
 async def test_a_language_that_nobody_knows_is_one_sentence() -> None:
