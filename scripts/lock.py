@@ -127,21 +127,21 @@ def main() -> int:
     cpu = compile_lock(
         *("cpu", "pyproject.toml", "locks/cpu.in"),
         extra=[
-            *("--extra", "cpu", "--extra", "redis"),
+            *("--extra", "cpu"),
             *("--overrides", "locks/cpu-overrides.txt", "--excludes", "locks/cpu-excludes.txt"),
         ],
         upgrade=upgrade,
     )
-    write("cpu", cpu, "pyproject.toml [cpu, redis] and cpu.in")
+    write("cpu", cpu, "pyproject.toml [cpu] and cpu.in")
 
     # Prefer the CPU lock's versions wherever CUDA vLLM allows: uv keeps what the output file already pins.
     (LOCKS / "cuda.txt").write_text("\n".join(cpu) + "\n")
     cuda = compile_lock(
         *("cuda", "pyproject.toml", "locks/cuda.in"),
-        extra=["--extra", "cuda", "--extra", "redis"],
+        extra=["--extra", "cuda"],
         upgrade=False,
     )
-    write("cuda", cuda, "pyproject.toml [cuda, redis] and cuda.in")
+    write("cuda", cuda, "pyproject.toml [cuda] and cuda.in")
 
     tools = compile_lock("tools", "locks/tools.in", extra=["-c", "locks/cpu.txt"], upgrade=upgrade)
     write("tools", tools, "tools.in")
