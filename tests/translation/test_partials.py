@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -37,11 +38,14 @@ from gateway.protocol.messages import (
     ParticipantUpdated,
     TranslationDelta,
     TranslationFinal,
+    UtterancePartial,
 )
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 from gateway.translation.scheduler import Scheduler
+from tests.gateways import running
+from tests.meetings import joined, say
 
 
 class HandEngine:
@@ -724,6 +728,7 @@ async def test_leaving_the_partials_ends_every_generation() -> None:
 
 
 WORDS = st.sampled_from(["we", "will", "meet", "on", "friday", "not", "5", "5,500"])
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("hear"), st.lists(WORDS, min_size=1, max_size=8)),
@@ -782,3 +787,18 @@ async def _play(steps: list[tuple[str, list[str]]], last: str) -> None:
             assert len(ends) == 1
             assert ends[0].text.startswith(screen.committed_of("u"))
         assert final.committed_of("u") == ""
+
+
+# ---------------------------------------------------------------- over real sockets
+
+
+async def test_while_the_event_loop_is_late_only_finals_are_translated() -> None:
+    async with (
+        running() as gateway,
+        joined(gateway, speaks="en") as ana,
+        joined(gateway, reads=["ja"]) as bo,
+    ):
+        time.sleep(0.5)  # noqa: ASYNC251 -- somebody's long computation
+        await ana.peer.send(UtterancePartial("1", 1, "I was going to"), say("2", "SLOW going"))
+        await bo.until(TranslationFinal)
+        assert {m.utterance for m in await bo.everything() if isinstance(m, TranslationDelta)} == {"2"}

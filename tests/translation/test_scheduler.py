@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.config import Settings
 from gateway.domain.engine import (
     EngineCapacity,
     EngineHealth,
@@ -29,10 +30,20 @@ from gateway.domain.errors import (
     GatewayError,
     Overloaded,
 )
+from gateway.domain.log import Translated
 from gateway.engines.in_flight import Generations
+from gateway.engines.simulated import Script
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceAccepted,
+)
 from gateway.translation.pacing import Throttle
 from gateway.translation.scheduler import Scheduler
 from gateway.translation.ticket import Generated, Ticket
+from tests.gateways import running
+from tests.meetings import joined, logged, say
 
 
 class HandEngine:
@@ -855,3 +866,40 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool) -> Non
     assert all(ticket.expiry is None for ticket in tickets)
     assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
     assert await scheduler.drain(60) is True
+
+
+# ---------------------------------------------------------------- over real sockets
+
+
+async def test_one_meetings_flood_delays_anothers_final_by_one_turn() -> None:
+    script = Script(first_token_s=0.01, token_s=0.01, max_running=4)
+    limits = Limits(utterances_in_flight=1_000, messages_burst=10_000)
+    settings = Settings(limits=limits)
+    async with (
+        running(settings, script=script) as gateway,
+        joined(gateway, meeting="flood", speaks="en", reads=["ja"]) as flood,
+        joined(gateway, meeting="quiet", speaks="en", reads=["ja"]) as quiet,
+    ):
+        await flood.peer.send(*(say(str(n)) for n in range(500)))
+        await flood.until(UtteranceAccepted, 500)
+        await quiet.peer.send(say("one"))
+        await quiet.until(UtteranceAccepted)
+        ended = [e for e in await logged(gateway, "flood") if isinstance(e, Translated)]
+        await quiet.until(TranslationFinal)
+        after = [e for e in await logged(gateway, "flood") if isinstance(e, Translated)]
+        # What was handed to the engine before goes on (4 run, 2 wait there); the next turn is the other meeting's.
+        assert len(after) - len(ended) <= 2 * (4 + 2)
+        assert len(after) < 500, "the flood is not over"
+        await flood.until(TranslationFinal, 500)
+
+
+async def test_a_deadline_ends_what_takes_too_long() -> None:
+    async with (
+        running(Settings(utterance_deadline_s=1)) as gateway,
+        joined(gateway, speaks="en", reads=["ja"]) as ana,
+    ):
+        await ana.peer.send(say("1", "STALL"))
+        failed = (await ana.until(TranslationFailed))[0]
+        assert (failed.utterance, failed.code) == ("1", "deadline_exceeded")
+        await ana.peer.send(say("2"))
+        assert (await ana.until(TranslationFinal))[0].utterance == "2"
