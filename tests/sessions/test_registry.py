@@ -1,4 +1,4 @@
-"""Sessions over real sockets: begun, resumed, kept, ended, and gone on with by the next process."""
+"""Sessions: begun, resumed, kept, ended, and gone on with by the next process."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from gateway.config import EventLogSettings, Settings
-from gateway.domain.log import Said, Translated, Untranslated
+from gateway.domain.errors import CloseCode, GatewayError, LogUnavailable, TooManySessions
+from gateway.domain.log import Page, Said, Translated, Untranslated
+from gateway.domain.sessions import Handover, KeptMeeting
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
     Error,
     ParticipantLeft,
+    Pong,
     Resume,
     SessionEnd,
     SessionStart,
@@ -26,12 +29,334 @@ from gateway.protocol.messages import (
     TranslationFailed,
     TranslationFinal,
     UtteranceAccepted,
+    UtteranceFinal,
     UtterancePartial,
 )
+from gateway.sessions.effects import Accept, Acknowledge
+from gateway.sessions.registry import Entry
 from tests.gateways import running
 from tests.meetings import away, finals, joined, logged, say
+from tests.sessions.desk import Desk, desk
+from tests.translation.stage import Log, idle, said, until
 
-# ---------------------------------------------------------------- lost connections
+# ---------------------------------------------------------------- kept, and for how long
+
+
+def resume_of(entry: Entry, offset: int = 0) -> Resume:
+    return Resume(entry.seat.secret, entry.seat.room.epoch, offset)
+
+
+async def test_a_session_is_kept_until_its_time_is_up_by_the_clock() -> None:
+    async with desk(Limits(keep_s=60)) as d:
+        entry, _ = await d.join(reads=["ja"])
+        d.registry.away(entry.seat, entry.feed)
+        d.now_s = 59.9
+        await d.registry.sweep()
+        assert (d.registry.sessions, d.registry.meetings) == (1, 1)
+        d.now_s = 60.0
+        await d.registry.sweep()
+        assert (d.registry.sessions, d.registry.meetings) == (0, 0)
+
+
+async def test_a_session_that_is_connected_is_kept_however_long() -> None:
+    async with desk(Limits(keep_s=60)) as d:
+        entry, _ = await d.join()
+        d.registry.away(entry.seat, entry.feed)
+        d.now_s = 59.0
+        await d.join(resume=resume_of(entry))
+        d.now_s = 1e6
+        await d.registry.sweep()
+        assert d.registry.sessions == 1
+
+
+async def test_a_newcomer_ends_the_session_that_is_away_for_longest() -> None:
+    async with desk(max_sessions=3) as d:
+        for name in ("Ana", "Bo", "Cy"):
+            entry, _ = await d.join(name=name)
+            d.now_s += 1
+            if name != "Ana":
+                d.registry.away(entry.seat, entry.feed)
+        await d.join(name="Di")
+        assert {seat.name for seat in d.registry.kept()} == {"Ana", "Cy", "Di"}
+        await d.join(name="Ed")
+        with pytest.raises(TooManySessions):
+            await d.join(name="Fi")
+        assert {seat.name for seat in d.registry.kept()} == {"Ana", "Di", "Ed"}
+
+
+async def test_the_loss_of_an_earlier_connection_does_not_touch_the_newer_one() -> None:
+    async with desk() as d:
+        entry, earlier = await d.join()
+        again, newer = await d.join(resume=resume_of(entry))
+        assert again.seat is entry.seat
+        assert (earlier.closed, newer.closed) == ([CloseCode.REPLACED], [])
+        d.registry.away(entry.seat, entry.feed)
+        assert entry.seat.connected
+        d.registry.away(entry.seat, again.feed)
+        assert not entry.seat.connected
+
+
+async def test_a_session_that_ends_while_it_is_resumed_is_begun_again() -> None:
+    async with desk() as d:
+        entry, _ = await d.join()
+        d.registry.away(entry.seat, entry.feed)
+        read = d.core.log.read
+
+        async def ended_meanwhile(*args: Any) -> Page:
+            d.registry.end(entry.seat)
+            return await read(*args)
+
+        d.core.log.read = ended_meanwhile  # type: ignore[method-assign, assignment]
+        again, _ = await d.join(resume=resume_of(entry))
+        assert again.seat is not entry.seat
+        assert again.recovered is False
+        assert d.registry.sessions == 1
+
+
+async def test_a_join_that_fails_leaves_nothing_behind() -> None:
+    async with desk() as d:
+
+        async def refuse(*_: Any) -> Page:
+            raise LogUnavailable("The test says so.")
+
+        read, d.core.log.read = d.core.log.read, refuse  # type: ignore[method-assign, assignment]
+        with pytest.raises(LogUnavailable):
+            await d.join()
+        d.core.log.read = read  # type: ignore[method-assign]
+        await d.registry.sweep()
+        assert (d.registry.sessions, d.registry.meetings) == (0, 0)
+        await d.join()
+
+
+async def test_a_meeting_that_is_being_entered_is_not_let_go_of() -> None:
+    async with desk() as d:
+        read, go_on = d.core.log.read, asyncio.Event()
+
+        async def slow(*args: Any) -> Page:
+            await go_on.wait()
+            return await read(*args)
+
+        d.core.log.read = slow  # type: ignore[method-assign, assignment]
+        joining = asyncio.create_task(d.join())
+        await until(lambda: d.registry.meetings)
+        await d.registry.sweep()
+        assert d.registry.meetings == 1
+        go_on.set()
+        entry, _ = await joining
+        await d.core.finals.accept(entry.seat.room, said("One.", 1, "u", "ana", final=True))
+        assert entry.seat.room.offset == 1, "its room hears of what is said"
+
+
+# ---------------------------------------------------------------- finals of a session
+
+
+async def test_a_final_is_accepted_although_whoever_waited_for_it_is_gone() -> None:
+    async with desk() as d:
+        entry, ana = await d.join(speaks="en", reads=["de"])
+        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
+        assert isinstance(accept, Accept)
+        d.core.log.open.clear()
+        accepting = asyncio.create_task(d.registry.accept(entry.seat, accept))
+        await until(lambda: d.core.scheduler.running)
+        accepting.cancel()
+        await asyncio.wait([accepting])
+        d.core.log.open.set()
+        await until(d.core.engine.pending)
+        d.core.engine.says("Eins.")
+        await d.core.finals.quiet()
+        assert ana.state.in_flight == 0
+        assert entry.seat.room.offset == 2
+
+
+@pytest.mark.parametrize("bug", [False, True])
+async def test_a_final_that_was_refused_may_be_sent_again(bug: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with desk() as d:
+        entry, ana = await d.join(speaks="en")
+        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
+        assert isinstance(accept, Accept)
+        with monkeypatch.context() as broken:
+            if bug:
+                broken.setattr(d.core.finals, "accept", None)
+            d.core.log.refuses = lambda _: True
+            with pytest.raises(GatewayError) as refusal:
+                await d.registry.accept(entry.seat, accept)
+        assert refusal.value.code == ("internal" if bug else "log_unavailable")
+        assert ana.state.in_flight == 0
+        d.core.log.refuses = lambda _: False
+        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
+        assert isinstance(accept, Accept)
+        await d.registry.accept(entry.seat, accept)
+
+
+async def test_the_end_of_a_private_meeting_ends_its_translations_and_of_a_shared_one_none() -> None:
+    async with desk() as d:
+        for meeting, left in ((None, 0), ("m", 1)):
+            entry, ana = await d.join(meeting=meeting, speaks="en", reads=["de"])
+            [accept] = ana.send(UtteranceFinal("u", 1, "One."))
+            assert isinstance(accept, Accept)
+            await d.registry.accept(entry.seat, accept)
+            await until(d.core.engine.pending)
+            d.registry.end(entry.seat)
+            d.registry.end(entry.seat)
+            await idle()
+            assert len(d.core.engine.pending()) == left
+
+
+async def test_what_a_session_was_saying_when_it_ended_is_translated_no_further() -> None:
+    async with desk() as d:
+        ana, _ = await d.join(speaks="en")
+        await d.join(reads=["de"])
+        d.core.partials.hear(ana.seat.room, said("we", 1, "u", ana.seat.member.participant, final=False))
+        await until(d.core.engine.pending)
+        d.registry.end(ana.seat)
+        await until(lambda: not d.core.engine.running)
+        assert not list(ana.seat.room.live.captions)
+
+
+async def test_what_concerns_everybody_is_told_to_those_who_are_connected() -> None:
+    async with desk() as d:
+        (lost, away), (_, here) = await d.join(), await d.join(meeting="other")
+        d.registry.away(lost.seat, lost.feed)
+        for connection in (away, here):
+            await connection.received()
+        d.registry.tell(Pong("news"))
+        assert await here.received() == [Pong("news")]
+        assert await away.received() == []
+
+
+# ---------------------------------------------------------------- the next process
+
+
+async def handed_over(d: Desk) -> Handover:
+    page = await d.core.log.read("m", 0)
+    meeting = KeptMeeting("m", page.epoch, page.first, page.last, page.publications)
+    return Handover(meetings=(meeting,), sessions=d.registry.kept())
+
+
+async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time() -> None:
+    log = Log()
+    async with desk(Limits(keep_s=60), log=log) as d:
+        entry, _ = await d.join(name="Ana", reads=["ja"], stability="stable", originals=True)
+        other, _ = await d.join(name="Bo")
+        for each in (entry, other):
+            d.registry.away(each.seat, each.feed)
+        d.now_s = 50.0
+        earlier = await handed_over(d)
+        assert [kept.left_s for kept in earlier.sessions] == [10.0, 10.0]
+        await entry.seat.room.close()
+    async with desk(Limits(keep_s=60), log=log) as d:
+        await d.registry.restore(earlier)
+        d.now_s = 1_000.0
+        await d.registry.sweep()
+        assert d.registry.kept() == earlier.sessions, "its time stands still until the engine takes work"
+        d.registry.catch_up()
+        d.now_s = 1_009.9
+        await d.registry.sweep()
+        assert d.registry.sessions == 2
+        again, _ = await d.join(resume=resume_of(entry), name="Ana")
+        d.now_s = 1_010.0
+        await d.registry.sweep()
+        assert [kept.name for kept in d.registry.kept()] == ["Ana"]
+        assert again.recovered is True
+        assert again.seat.member.participant == entry.seat.member.participant
+        d.registry.away(again.seat, again.feed)
+        d.now_s += 60
+        await d.registry.sweep()
+        assert d.registry.sessions == 0
+
+
+async def test_a_session_that_goes_on_before_the_others_can_has_all_of_its_time_again() -> None:
+    log = Log()
+    async with desk(Limits(keep_s=60), log=log) as d:
+        entry, _ = await d.join()
+        d.registry.away(entry.seat, entry.feed)
+        d.now_s = 50.0
+        earlier = await handed_over(d)
+        await entry.seat.room.close()
+    async with desk(Limits(keep_s=60), log=log) as d:
+        await d.registry.restore(earlier)
+        again, _ = await d.join(resume=resume_of(entry))
+        d.registry.away(again.seat, again.feed)
+        d.registry.catch_up()
+        assert [kept.left_s for kept in d.registry.kept()] == [60.0]
+
+
+async def test_what_failed_in_one_language_and_is_open_in_another_is_not_begun_again() -> None:
+    log = Log()
+    async with desk(log=log) as d:
+        entry, ana = await d.join(speaks="en", reads=["de", "fr"])
+        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
+        assert isinstance(accept, Accept)
+        await d.registry.accept(entry.seat, accept)
+        await until(lambda: len(d.core.engine.pending()) == 2)
+        d.core.engine.fails(d.core.engine.pending()[0])
+        await until(lambda: entry.seat.room.offset == 2)
+        earlier = await handed_over(d)
+        await d.core.scheduler.drain(0)
+        await entry.seat.room.close()
+    async with desk(log=log) as d:
+        await d.registry.restore(earlier)
+        _, ana = await d.join(speaks="en", reads=["de", "fr"], resume=resume_of(entry))
+        assert [type(effect) for effect in ana.send(UtteranceFinal("u", 1, "One."))] == [Acknowledge]
+
+
+async def test_a_restored_session_knows_what_it_said_and_what_is_in_flight() -> None:
+    log = Log()
+    async with desk(log=log) as d:
+        entry, ana = await d.join(speaks="en", reads=["de"])
+        for utterance in ("done", "failed", "open"):
+            [accept] = ana.send(UtteranceFinal(utterance, 1, f"{utterance}."))
+            assert isinstance(accept, Accept)
+            await d.registry.accept(entry.seat, accept)
+            await until(d.core.engine.pending)
+            if utterance == "done":
+                d.core.engine.says("Fertig.")
+            elif utterance == "failed":
+                d.core.engine.fails(*d.core.engine.pending())
+            await idle()
+        d.registry.away(entry.seat, entry.feed)
+        earlier = await handed_over(d)
+        await d.core.scheduler.drain(0)
+        await entry.seat.room.close()
+    async with desk(log=log) as d:
+        await d.registry.restore(earlier)
+        d.registry.catch_up()
+        _, ana = await d.join(speaks="en", reads=["de"], resume=resume_of(entry))
+        assert ana.state.in_flight == 1
+        answers = {
+            utterance: [type(effect) for effect in ana.send(UtteranceFinal(utterance, 1, f"{utterance}."))]
+            for utterance in ("done", "failed", "open", "new")
+        }
+        assert answers == {"done": [Acknowledge], "failed": [Accept], "open": [Acknowledge], "new": [Accept]}
+        await until(d.core.engine.pending)
+        assert [request.text for request in d.core.engine.pending()] == ["open."], "gone on with at once"
+
+
+async def test_a_meeting_without_sessions_is_completed_and_then_let_go_of() -> None:
+    log = Log()
+    async with desk(log=log) as d:
+        entry, ana = await d.join(speaks="en", reads=["de"])
+        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
+        assert isinstance(accept, Accept)
+        await d.registry.accept(entry.seat, accept)
+        d.registry.end(entry.seat)
+        earlier = await handed_over(d)
+        assert earlier.sessions == ()
+        await d.core.scheduler.drain(0)
+        await entry.seat.room.close()
+    async with desk(log=log) as d:
+        await d.registry.restore(earlier)
+        await d.registry.sweep()
+        assert d.registry.meetings == 1
+        await until(d.core.engine.pending)
+        d.core.engine.says("Eins.")
+        await d.core.finals.quiet()
+        await d.registry.sweep()
+        assert d.registry.meetings == 0
+        assert (await log.read("m", 0)).last == 2
+
+
+# ---------------------------------------------------------------- lost connections, over real sockets
 
 
 async def test_resuming_gives_what_was_missed_once_in_order_and_then_live() -> None:
@@ -183,7 +508,7 @@ async def test_an_empty_meeting_is_let_go_of_and_its_log_stays() -> None:
             assert [m.text for m in await late.until(TranslationFinal)] == ["[ja] good morning"]
 
 
-# ---------------------------------------------------------------- restarts
+# ---------------------------------------------------------------- restarts, over real sockets
 
 
 async def test_a_restarted_gateway_goes_on_where_it_was(tmp_path: Any) -> None:
