@@ -23,7 +23,8 @@ class Payload:
 
     def __init__(self, message: ServerMessage) -> None:
         self.message = message
-        # At most 4 bytes a character in UTF-8, and as many in Python's own strings.
+        # At most 4 bytes a character in UTF-8, and as many in Python's own strings; only control characters,
+        # of which JSON makes six each, take more on the wire.
         self.cost = _OVERHEAD_BYTES + 4 * sum(
             [len(value) for value in structs.astuple(message) if isinstance(value, str)]
         )

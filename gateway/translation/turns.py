@@ -56,7 +56,7 @@ class Turns:
         self._waiting += len(tickets)
 
     def put_back(self, ticket: Ticket) -> None:
-        """One whose engine died: before all that never ran, in order of admission among those that did."""
+        """One whose engine died: its meeting is next, with what ran before what never did, by admission."""
         self._waiting += 1
         if ticket.suspect:
             insort(self._suspects, ticket, key=lambda suspect: (suspect.request.priority, suspect.serial))

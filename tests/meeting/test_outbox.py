@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from gateway.meeting.outbox import Outbox
 from gateway.meeting.payload import Payload
-from gateway.protocol.codec import JSON, MSGPACK
 from gateway.protocol.messages import (
     Caption,
     Error,
@@ -141,17 +140,6 @@ async def test_there_is_room_again_once_half_is_taken() -> None:
     waiting = asyncio.ensure_future(outbox.room())
     outbox.close()
     await waiting
-
-
-async def test_a_shared_payload_is_encoded_once_per_encoding() -> None:
-    payload, boxes = Payload(Pong("x")), [Outbox(10_000), Outbox(10_000)]
-    for outbox in boxes:
-        outbox.put_shared(payload)
-    taken = [(await outbox.get())[0] for outbox in boxes]
-    frames = [each.frame(codec) for each in taken for codec in (JSON, MSGPACK)]
-    assert frames[0] is frames[2]
-    assert frames[1] is frames[3]
-    assert [JSON.decode_server(frames[0]), MSGPACK.decode_server(frames[1])] == [Pong("x"), Pong("x")]
 
 
 async def test_get_waits_for_a_put() -> None:

@@ -1,89 +1,30 @@
-"""`/v1/stream` on a real socket, with the simulated engine: what the transcripts of the docs do not show."""
+"""`/v1/stream` on a real socket: who is let in, and how everybody is told that the gateway leaves."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
-import socket
-import weakref
-from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from gateway import metrics
-from gateway.config import EngineSettings, Settings
-from gateway.engines.simulated import Rule, Script
-from gateway.protocol.codec import JSON, MSGPACK, Codec
+from gateway.config import Settings
+from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
     Error,
-    Ping,
-    Pong,
     SessionDraining,
-    SessionEnd,
-    SessionStart,
     SessionStarted,
-    SessionUpdate,
-    TranslationDelta,
     TranslationFailed,
     TranslationFinal,
     UtteranceAccepted,
     UtteranceCancel,
-    UtteranceFinal,
 )
 from tests.clocks import swiftly
-from tests.gateways import Peer, Running, running
-
-
-def say(utterance: str, text: str = "good morning") -> UtteranceFinal:
-    return UtteranceFinal(id=utterance, rev=1, text=text)
-
-
-START = SessionStart(reads=["ja"], speaks="en")
-
-
-async def close_of(peer: Peer) -> tuple[int, Error | None]:
-    """The close code, and the error right before it."""
-    last: Any = None
-    try:
-        while True:
-            last = await peer.receive()
-    except ConnectionClosed as closed:
-        assert closed.rcvd is not None
-        return closed.rcvd.code, last if isinstance(last, Error) else None
-
-
-async def idle(gateway: Running) -> None:
-    """Until nothing waits or runs, neither here nor in the engine; the suite's timeout is the bound."""
-    scheduler, engine = gateway.gateway.scheduler, gateway.gateway.engine
-    while scheduler.running or scheduler.waiting or engine.capacity().running:
-        await asyncio.sleep(0.005)
-
-
-@pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=["json", "msgpack"])
-@swiftly
-async def test_deltas_add_up_to_the_final_in_both_encodings(codec: Codec) -> None:
-    async with running(Settings(delta_interval_s=0)) as gateway, gateway.peer(codec) as peer:
-        assert peer.connection.subprotocol == codec.subprotocol
-        await peer.send(START, say("u1"))
-        received = await peer.until(TranslationFinal)
-    assert [type(m) for m in received[:3]] == [SessionStarted, UtteranceAccepted, Caption]
-    deltas = [m.committed for m in received if isinstance(m, TranslationDelta)]
-    # The final replaces a delta that was not sent yet.
-    assert received[-1].text == "[ja] good morning"
-    assert received[-1].text.startswith("".join(deltas))
-    assert len(deltas) > 1, "tokens arrive as they are generated"
-
-
-async def test_tokens_do_not_wait_for_acknowledgements_of_earlier_ones() -> None:
-    async with running() as gateway, gateway.peer():
-        (connection,) = gateway.server.server_state.connections
-        served: socket.socket = connection.transport.get_extra_info("socket")
-        assert served.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+from tests.gateways import running
+from tests.meetings import START, close_of, joined, say
 
 
 async def test_unknown_subprotocols_are_refused_before_the_handshake() -> None:
@@ -132,172 +73,6 @@ async def test_a_name_that_only_resolves_to_loopback_is_refused() -> None:
     async with running(Settings(host="0.0.0.0")) as gateway, gateway.peer(additional_headers=headers) as peer:
         await peer.send(START)
         await peer.until(SessionStarted)
-
-
-async def test_sessions_get_their_own_translations_only() -> None:
-    async with running() as gateway:
-
-        async def one(name: str) -> list[Any]:
-            async with gateway.peer() as peer:
-                await peer.send(START, *(say(f"{name}{n}", f"text {name} {n}") for n in range(4)))
-                received = await peer.until(TranslationFinal, 4)
-            assert all(name in m.text for m in received if isinstance(m, TranslationFinal))
-            return received
-
-        await asyncio.gather(*(one(name) for name in "abcdefgh"))
-
-
-async def test_a_late_joiner_gets_tokens_while_another_text_is_being_generated() -> None:
-    async with running() as gateway, gateway.peer() as long, gateway.peer() as late:
-        await long.send(START, say("long", "LONG text that goes on"))
-        await long.until(TranslationDelta)
-        await late.send(START, say("late"))
-        await late.until(TranslationFinal)
-        assert gateway.gateway.engine.capacity().running == 1, "the long one is still being generated"
-        await long.until(TranslationFinal)
-
-
-@pytest.mark.parametrize("how", ["cancel", "disconnect", "abrupt"])
-async def test_what_nobody_waits_for_is_aborted_in_the_engine(how: str) -> None:
-    async with running() as gateway:
-        async with gateway.peer() as peer:
-            await peer.send(START, *(say(f"u{n}", "LONG text") for n in range(20)))
-            await peer.until(TranslationDelta)
-            assert gateway.gateway.scheduler.running > 0
-            if how == "cancel":
-                await peer.send(*(UtteranceCancel(id=f"u{n}") for n in range(20)))
-                failed = [m for m in await peer.until(TranslationFailed, 20) if isinstance(m, TranslationFailed)]
-                assert {m.code for m in failed} == {"cancelled"}
-                await peer.send(SessionEnd())
-                assert await close_of(peer) == (1000, None)
-            elif how == "abrupt":
-                peer.connection.transport.abort()
-        await idle(gateway)
-        async with gateway.peer() as peer:
-            await peer.send(START, say("after"))
-            assert (await peer.until(TranslationFinal))[-1].text == "[ja] good morning"
-
-
-async def test_a_frame_too_large_is_an_error_and_far_too_large_a_close() -> None:
-    settings = Settings(limits=Limits(message_bytes=1_000))
-    async with running(settings) as gateway, gateway.peer() as peer:
-        await peer.send(START, say("u1", "x" * 2_000), Ping("still here"))
-        received = await peer.until(Pong)
-        assert [m.code for m in received if isinstance(m, Error)] == ["message_too_large"]
-        await peer.send(say("u2", "x" * 10_000))
-        assert (await close_of(peer))[0] == 1009
-
-
-@swiftly
-async def test_a_flood_is_rate_limited_and_the_session_lives_on() -> None:
-    settings = Settings(limits=Limits(messages_per_s=10, messages_burst=5))
-    async with running(settings) as gateway, gateway.peer() as peer:
-        # Once the session has begun, each ping is answered; before, the newest.
-        await peer.send(START, Ping("begun"))
-        await peer.until(Pong)
-        await peer.send(*(Ping(str(n)) for n in range(200)))
-        errors = [await peer.receive() for _ in range(200)]
-        limited = [m for m in errors if isinstance(m, Error)]
-        assert limited
-        assert {m.code for m in limited} == {"rate_limited"}
-        answer = errors[-1]
-        while not isinstance(answer, Error):  # what a refusal says holds until something else is sent
-            await peer.send(Ping("again"))
-            answer = await peer.receive()
-        assert answer.retry_after_ms is not None
-        await asyncio.sleep(answer.retry_after_ms / 1000)  # as the error asks
-        await peer.send(Ping("late"))
-        assert await peer.receive() == Pong("late")
-
-
-@swiftly
-async def test_who_says_nothing_is_closed_with_a_reason() -> None:
-    settings = Settings(limits=Limits(start_timeout_s=1))
-    async with running(settings) as gateway, gateway.peer() as peer:
-        code, error = await close_of(peer)
-    assert code == 4010
-    assert error is not None
-    assert error.code == "start_timeout"
-
-
-@swiftly
-async def test_a_late_start_is_no_start() -> None:
-    settings = Settings(limits=Limits(start_timeout_s=1))
-    async with running(settings) as gateway, gateway.peer() as peer:
-        await peer.send(Ping("I am here"))
-        code, error = await close_of(peer)
-    assert (code, error and error.code) == (4010, "start_timeout")
-
-
-@swiftly
-async def test_who_waits_for_the_engine_is_not_late() -> None:
-    settings = Settings(limits=Limits(start_timeout_s=1))
-    async with running(settings, script=Script(load_s=1.6)) as gateway, gateway.peer() as peer:
-        while not isinstance(answer := await ask(peer, START), SessionStarted):
-            assert answer.code == "engine_unavailable"
-            await asyncio.sleep(0.2)
-
-
-async def ask(peer: Peer, message: Any) -> Any:
-    await peer.send(message)
-    return await peer.receive()
-
-
-async def test_a_full_gateway_turns_sessions_away() -> None:
-    async with running(Settings(max_sessions=1)) as gateway, gateway.peer() as first:
-        await first.send(START)
-        await first.until(SessionStarted)
-        async with gateway.peer() as second:
-            await second.send(START)
-            code, error = await close_of(second)
-        assert code == 4509
-        assert error is not None
-        assert error.code == "too_many_sessions"
-        await first.send(Ping("x"))
-        assert await first.receive() == Pong("x")
-
-
-async def test_a_full_queue_refuses_and_the_same_utterance_may_be_sent_again() -> None:
-    script = Script(first_token_s=0.001, token_s=0.001, max_running=1, rules=(Rule("STALL", stall_after=0),))
-    async with running(Settings(max_waiting=0), script=script) as gateway, gateway.peer() as peer:
-        # One place in the engine and two of lookahead.
-        await peer.send(START, *(say(f"u{n}", "STALL") for n in range(3)), say("u3"))
-        error = (await peer.until(Error))[-1]
-        assert (error.code, error.retryable, error.utterance) == ("overloaded", True, "u3")
-        await peer.send(UtteranceCancel(id="u0"))
-        await peer.until(TranslationFailed)
-        await peer.send(say("u3"), UtteranceCancel(id="u1"), UtteranceCancel(id="u2"))
-        assert (await peer.until(TranslationFinal))[-1].utterance == "u3"
-
-
-async def test_update_holds_from_the_next_utterance() -> None:
-    async with running() as gateway, gateway.peer() as peer:
-        await peer.send(START, say("u1", "LONG first"))
-        await peer.until(TranslationDelta)
-        await peer.send(SessionUpdate(reads=["de", "fr"]), say("u2"))
-        finals = [m for m in await peer.until(TranslationFinal, 3) if isinstance(m, TranslationFinal)]
-        assert {(m.utterance, m.lang) for m in finals} == {("u1", "ja"), ("u2", "de"), ("u2", "fr")}
-
-
-async def test_a_reader_that_stops_reading_is_cut_off_and_harms_nobody() -> None:
-    script = Script(first_token_s=0.001, token_s=0.0, max_running=64, rules=(Rule("LONG", repeat=3_000),))
-    settings = Settings(outbox_bytes=65_536, limits=Limits(utterances_in_flight=10_000, messages_burst=100_000))
-    async with running(settings, script=script) as gateway:  # noqa: SIM117 -- the comment belongs here
-        # A client that reads nothing: the kernel's buffers take some, the outbox its bound.
-        async with gateway.peer(max_queue=1) as stuck, gateway.peer() as reader:
-            await stuck.send(START)
-            await stuck.until(SessionStarted)
-            await reader.send(START)
-            stuck.connection.transport.pause_reading()
-            for n in range(400):
-                await stuck.send(say(f"u{n}", f"LONG {'x' * 1_900}"))
-                if not gateway.gateway.stream.open_sessions > 1:
-                    break
-            await reader.send(say("alive"))
-            assert (await reader.until(TranslationFinal))[-1].utterance == "alive"
-            while gateway.gateway.stream.open_sessions > 1:
-                await asyncio.sleep(0.01)
-            stuck.connection.transport.abort()
 
 
 @swiftly
@@ -372,42 +147,14 @@ async def test_a_reader_that_lags_gets_everything_before_the_gateway_leaves() ->
         await leaving
 
 
-async def test_an_engine_that_dies_for_good_fails_what_runs_and_refuses_what_comes() -> None:
-    settings = Settings(engine=EngineSettings(max_restarts=0, restart_backoff_max_s=3_600))
-    async with running(settings) as gateway, gateway.peer() as peer:
-        await peer.send(START, say("u1", "LONG text"))
-        await peer.until(TranslationDelta)
-        gateway.kill_engine()
-        failed = (await peer.until(TranslationFailed))[-1]
-        assert (failed.utterance, failed.code) == ("u1", "engine_failed")
-        await peer.send(say("u2"))
-        while (error := (await peer.until(Error))[-1]).utterance is None:
-            assert error.code == "engine_unavailable", "the news for everybody"
-        assert (error.code, error.utterance) == ("engine_unavailable", "u2")
-        assert b'gateway_engine_ready{engine="default"} 0.0' in metrics.exposition()
+# ---------------------------------------------------------------- idle connections
 
 
-@pytest.mark.parametrize("leave", ["session.end", "close", "abort"])
 @swiftly
-async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage(leave: str) -> None:
-    settings = Settings(limits=Limits(keep_s=1))
-    async with running(settings) as gateway:
-        gc.disable()
-        try:
-            async with gateway.peer() as peer:
-                await peer.send(SessionStart(meeting="m", speaks="en", reads=["ja"]), say("u1"))
-                await peer.until(TranslationFinal)
-                meeting = weakref.ref(gateway.gateway.registry._rooms["m"])
-                match leave:
-                    case "session.end":
-                        await peer.send(SessionEnd())
-                        await close_of(peer)
-                    case "close":
-                        await peer.connection.close()
-                    case "abort":
-                        peer.connection.transport.abort()
-            while gateway.gateway.registry.meetings:
-                await asyncio.sleep(0.01)
-            assert meeting() is None
-        finally:
-            gc.enable()
+async def test_a_connection_on_which_nothing_is_said_is_closed_and_its_session_kept() -> None:
+    settings = Settings(limits=Limits(idle_s=1))
+    async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
+        assert await bo.closed() == 4010
+        assert bo.received[-1].code == "session_idle"
+        async with joined(gateway, reads=["ja"], resume=bo.resume()) as again:
+            assert again.started.recovered is True

@@ -3,206 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from gateway.domain.engine import (
-    EngineCapacity,
-    EngineHealth,
-    EngineProfile,
-    EngineState,
     FinishReason,
     TokenEvent,
-    TranslationRequest,
 )
-from gateway.domain.errors import EngineUnavailable
 from gateway.domain.log import LoggedEvent, Publication, Utterance
 from gateway.domain.sessions import Stability
-from gateway.meeting.feed import Feed
-from gateway.meeting.members import Member
-from gateway.meeting.outbox import Outbox
-from gateway.meeting.payload import Payload
-from gateway.meeting.room import Room
 from gateway.protocol.messages import (
     Caption,
-    ParticipantJoined,
-    ParticipantLeft,
-    ParticipantUpdated,
     TranslationDelta,
     TranslationFinal,
+    UtterancePartial,
 )
-from gateway.stores.memory_log import MemoryEventLog
-from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
-from gateway.translation.scheduler import Scheduler
-
-
-class HandEngine:
-    """An engine that ends a generation when the test says with what; the newest generation is `requests[-1]`."""
-
-    def __init__(self, max_running: int = 4) -> None:
-        self.state = EngineState.READY
-        self.requests: list[TranslationRequest] = []
-        self.running: dict[str, asyncio.Future[TokenEvent]] = {}
-        self.most_running = 0
-        self.keeps_prefixes = True
-        self._max_running = max_running
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
-        self.requests.append(request)
-        self.running[request.id] = answer = asyncio.get_running_loop().create_future()
-        self.most_running = max(self.most_running, len(self.running))
-        try:
-            begun = request.prefix if self.keeps_prefixes else ""
-            yield TokenEvent(begun, tokens=1)
-            event = await answer
-            yield replace(event, text=event.text.removeprefix(begun))
-        finally:
-            del self.running[request.id]
-
-    def says(self, text: str, finish: FinishReason = FinishReason.STOP, request: int = -1) -> None:
-        """What the whole translation is."""
-        self.running[self.requests[request].id].set_result(TokenEvent(text, tokens=2, finish=finish))
-
-    def pending(self) -> list[TranslationRequest]:
-        """Those that wait for their answer."""
-        return [r for r in self.requests if r.id in self.running and not self.running[r.id].done()]
-
-    def end(self, request: TranslationRequest, text: str, finish: FinishReason = FinishReason.STOP) -> None:
-        self.running[request.id].set_result(TokenEvent(text, tokens=2, finish=finish))
-
-    def dies(self) -> None:
-        for answer in self.running.values():
-            answer.set_exception(EngineUnavailable("The engine died."))
-
-    def health(self) -> EngineHealth:
-        return EngineHealth(self.state)
-
-    def capacity(self) -> EngineCapacity:
-        return EngineCapacity(self._max_running, len(self.running), 0)
-
-    def profile(self) -> EngineProfile:
-        return EngineProfile("hand", "hand", ("en", "de", "fr"))
-
-    async def metrics(self, _names: Sequence[str] = ()) -> bytes:
-        return b""
-
-
-class Unmerged(Outbox):
-    """Hands out every message as it was put: here nothing lags."""
-
-    def __init__(self) -> None:
-        super().__init__(10**6)
-        self.put_so_far: list[Any] = []
-
-    def put_shared(self, payload: Payload) -> None:
-        self.put_so_far.append(payload.message)
-
-
-class Screen:
-    """What a reader sees: per language the committed and the tentative text, and finals."""
-
-    def __init__(self, member: Member, outbox: Unmerged) -> None:
-        self.member = member
-        self._outbox = outbox
-        self.messages: list[Any] = []
-        self.committed: dict[str, str] = {}
-        self.tentative: dict[str, str] = {}
-        self._committed: dict[str, str] = {}
-
-    def committed_of(self, utterance: str) -> str:
-        return self._committed.get(utterance, "")
-
-    def look(self) -> list[Any]:
-        """Take in what has come; what is new."""
-        new, self._outbox.put_so_far = self._outbox.put_so_far, []
-        new = [m for m in new if not isinstance(m, ParticipantJoined | ParticipantLeft | ParticipantUpdated)]
-        for message in new:
-            match message:
-                case TranslationDelta(lang=lang):
-                    self.committed[lang] = self.committed.get(lang, "") + message.committed
-                    shown = self.committed_of(message.utterance) + message.committed
-                    self._committed[message.utterance] = shown
-                    self.tentative[lang] = message.tentative
-        self.messages += new
-        return new
-
-
-class Stage:
-    """A meeting with a speaker, the core around it, and an engine in the test's hand."""
-
-    def __init__(self, engine: HandEngine) -> None:
-        self.engine = engine
-        self.scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
-        self.partials = Partials(self.scheduler, pace_s=0.0)
-        self.finals = Finals(self.scheduler, self.partials)
-        log = MemoryEventLog(max_publications=100, keep_s=600, max_bytes=10**7)
-        self.room = Room("m", log, private=False, snapshot=10)
-        self.finished: list[tuple[str, bool]] = []
-
-    async def reader(
-        self, stability: Stability = "live", lang: str = "de", participant: str | None = None
-    ) -> Screen:
-        name = participant or f"{stability}-{lang}-{len(self.room.members)}"
-        member = Member(
-            participant=name,
-            name=name,
-            speaks=None,
-            reads=(lang,),
-            stability=stability,
-        )
-        outbox = Unmerged()
-        member.feed = Feed(outbox, self.room.offset, participant=name, wants=member.wants)
-        member.since = self.room.offset + 1
-        self.room.join(member, 100)
-        await self.room.stream_to(member, member.feed)
-        return Screen(member, outbox)
-
-    def hear(self, text: str, rev: int = 1, utterance: str = "u", participant: str = "ana") -> None:
-        self.partials.hear(self.room, said(text, rev, utterance, participant, final=False))
-
-    async def final(self, text: str, rev: int = 99, utterance: str = "u") -> None:
-        whole = said(text, rev, utterance, "ana", final=True)
-        await self.finals.accept(self.room, whole)
-
-
-def said(text: str, rev: int, utterance: str, participant: str, *, final: bool) -> Utterance:
-    return Utterance(utterance, rev, text, "en", participant, "Ana", final)
-
-
-@contextlib.asynccontextmanager
-async def stage(max_running: int = 4) -> AsyncIterator[Stage]:
-    made = Stage(HandEngine(max_running))
-    await made.room.open()
-    async with made.finals, made.partials:
-        yield made
-
-
-def nothing_is_live(stage: Stage) -> bool:
-    live = stage.room.live
-    return not any((*live.captions, *live.partials("de"), *live.finals("de")))
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """The suite's timeout is the bound."""
-    while not condition():
-        await asyncio.sleep(0)
-
-
-async def idle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
+from tests.clocks import swiftly
+from tests.gateways import running
+from tests.meetings import joined, say
+from tests.translation.stage import Stage, idle, nothing_is_live, stage, until
 
 
 async def spoken(stage: Stage, series: Sequence[tuple[str, str]]) -> None:
@@ -724,6 +548,7 @@ async def test_leaving_the_partials_ends_every_generation() -> None:
 
 
 WORDS = st.sampled_from(["we", "will", "meet", "on", "friday", "not", "5", "5,500"])
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("hear"), st.lists(WORDS, min_size=1, max_size=8)),
@@ -782,3 +607,19 @@ async def _play(steps: list[tuple[str, list[str]]], last: str) -> None:
             assert len(ends) == 1
             assert ends[0].text.startswith(screen.committed_of("u"))
         assert final.committed_of("u") == ""
+
+
+# ---------------------------------------------------------------- over real sockets
+
+
+@swiftly
+async def test_while_the_event_loop_is_late_only_finals_are_translated() -> None:
+    async with (
+        running() as gateway,
+        joined(gateway, speaks="en") as ana,
+        joined(gateway, reads=["ja"]) as bo,
+    ):
+        gateway.gateway._lag.late(1.0)  # somebody's long computation
+        await ana.peer.send(UtterancePartial("1", 1, "I was going to"), say("2", "SLOW going"))
+        await bo.until(TranslationFinal)
+        assert {m.utterance for m in await bo.everything() if isinstance(m, TranslationDelta)} == {"2"}

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.config import Settings
 from gateway.domain.engine import (
-    EngineCapacity,
-    EngineHealth,
-    EngineProfile,
     EngineState,
     FinishReason,
     TokenEvent,
@@ -29,73 +27,20 @@ from gateway.domain.errors import (
     GatewayError,
     Overloaded,
 )
-from gateway.engines.in_flight import Generations
+from gateway.domain.log import Translated
+from gateway.engines.simulated import Script
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceAccepted,
+)
 from gateway.translation.pacing import Throttle
 from gateway.translation.scheduler import Scheduler
 from gateway.translation.ticket import Generated, Ticket
-
-
-class HandEngine:
-    """An engine that generates when the test says so; records the order in which generations began.
-
-    says: the tokens of every text, one after each `let`, but for the first, which comes at once.
-    """
-
-    def __init__(self, max_running: int = 1) -> None:
-        self.begun: list[str] = []
-        self.says: Sequence[str] = ("a", "b")
-        self.state = EngineState.READY
-        self.running = 0
-        self.most_running = 0
-        self._max_running = max_running
-        self._go: dict[str, asyncio.Event] = {}
-        self._generations = Generations()
-
-    def let(self, *request_ids: str) -> None:
-        for request_id in request_ids:
-            self._go.setdefault(request_id, asyncio.Event()).set()
-
-    def die(self, state: EngineState = EngineState.RESTARTING) -> None:
-        self.state = state
-        self._generations.end("The engine died.")
-
-    def revive(self) -> None:
-        self.state = EngineState.READY
-        self._generations = Generations()
-        self._go.clear()
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
-        self.begun.append(request.id)
-        generation = self._generations.open()
-        self.running += 1
-        self.most_running = max(self.running, self.most_running)
-        try:
-            yield TokenEvent(self.says[0], 1)
-            for n, text in enumerate(self.says[1:], 2):
-                with generation:
-                    await self._go.setdefault(request.id, asyncio.Event()).wait()
-                if request.text == "bad":
-                    raise EngineFailed("bad text")
-                yield TokenEvent(text, 1, FinishReason.STOP if n == len(self.says) else None)
-        finally:
-            generation.close()
-            self.running -= 1
-
-    def health(self) -> EngineHealth:
-        return EngineHealth(self.state, "because")
-
-    def capacity(self) -> EngineCapacity:
-        return EngineCapacity(self._max_running, self.running, 0)
-
-    def profile(self) -> EngineProfile:
-        return EngineProfile("m", "f", ("en", "ja"))
-
-    async def metrics(self, _names: Sequence[str] = ()) -> bytes:
-        return b""
+from tests.gateways import running
+from tests.meetings import joined, logged, say
+from tests.translation.engines import SteppedEngine
 
 
 def request(request_id: str, text: str = "x", priority: int = 0) -> TranslationRequest:
@@ -121,7 +66,7 @@ async def spin(until: object) -> None:
 
 
 async def test_meetings_take_turns() -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
     busy = scheduler.admit("busy", [request(f"busy{n}") for n in range(5)])
     lone = scheduler.admit("lone", [request("lone")])
@@ -134,7 +79,7 @@ async def test_meetings_take_turns() -> None:
 
 
 async def test_capacity_and_lookahead_bound_what_the_engine_gets() -> None:
-    engine = HandEngine(max_running=2)
+    engine = SteppedEngine(max_running=2)
     scheduler = Scheduler(engine, max_waiting=100, lookahead=1)
     tickets = scheduler.admit("m", [request(f"r{n}") for n in range(5)])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
@@ -149,7 +94,7 @@ async def test_capacity_and_lookahead_bound_what_the_engine_gets() -> None:
 
 
 async def test_full_is_said_at_once_and_nothing_of_the_call_is_admitted() -> None:
-    scheduler = Scheduler(HandEngine(max_running=1), max_waiting=4, lookahead=0)
+    scheduler = Scheduler(SteppedEngine(max_running=1), max_waiting=4, lookahead=0)
     scheduler.admit("m", [request("a"), request("b")])
     with pytest.raises(Overloaded) as caught:
         scheduler.admit("m", [request("c"), request("d")])
@@ -159,7 +104,7 @@ async def test_full_is_said_at_once_and_nothing_of_the_call_is_admitted() -> Non
 
 
 async def test_one_meeting_may_not_fill_the_queue() -> None:
-    scheduler = Scheduler(HandEngine(max_running=1), max_waiting=4, lookahead=0)
+    scheduler = Scheduler(SteppedEngine(max_running=1), max_waiting=4, lookahead=0)
     scheduler.admit("greedy", [request(f"g{n}") for n in range(3)])  # one runs, two wait: half of the queue
     with pytest.raises(Overloaded, match="share is 2"):
         scheduler.admit("greedy", [request("g3")])
@@ -169,7 +114,7 @@ async def test_one_meeting_may_not_fill_the_queue() -> None:
 
 
 async def test_a_waiting_ticket_can_be_withdrawn() -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     first, second, third = scheduler.admit("m", [request("a"), request("b"), request("c")])
     scheduler.withdraw(second)
@@ -183,7 +128,7 @@ async def test_a_waiting_ticket_can_be_withdrawn() -> None:
 
 
 async def test_a_ticket_whose_turn_came_gives_the_turn_on_when_withdrawn() -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     first, second = scheduler.admit("m", [request("a"), request("b")])
     scheduler.withdraw(first)
@@ -193,7 +138,7 @@ async def test_a_ticket_whose_turn_came_gives_the_turn_on_when_withdrawn() -> No
 
 @pytest.mark.parametrize("stage", ["waiting", "running"])
 async def test_a_cancelled_reader_gives_its_place_back_and_ends_the_generation(stage: str) -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", [request("a"), request("b")])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
@@ -208,7 +153,7 @@ async def test_a_cancelled_reader_gives_its_place_back_and_ends_the_generation(s
 
 
 async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
-    engine = HandEngine(max_running=2)
+    engine = SteppedEngine(max_running=2)
     scheduler = Scheduler(engine, max_waiting=20, lookahead=0)
     tickets = scheduler.admit("m", [request(f"r{n}") for n in range(9)])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
@@ -223,7 +168,7 @@ async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
 
 
 async def test_a_failing_generation_fails_alone() -> None:
-    engine = HandEngine(max_running=2)
+    engine = SteppedEngine(max_running=2)
     scheduler = Scheduler(engine, max_waiting=10)
     bad, good = scheduler.admit("m", [request("a", "bad"), request("b")])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in (bad, good)]
@@ -236,7 +181,7 @@ async def test_a_failing_generation_fails_alone() -> None:
 
 
 async def test_drain_refuses_new_work_and_waits_for_the_old() -> None:
-    engine = HandEngine()
+    engine = SteppedEngine()
     scheduler = Scheduler(engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", [request("a")])
     task = asyncio.ensure_future(consume(scheduler, ticket))
@@ -251,7 +196,7 @@ async def test_drain_refuses_new_work_and_waits_for_the_old() -> None:
 
 
 async def test_drain_gives_up_at_its_deadline() -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", [request("running"), request("waiting"), request("never collected")])
     tasks = [asyncio.ensure_future(scheduler.collect(ticket, lambda _: None)) for ticket in tickets[:2]]
@@ -265,7 +210,7 @@ async def test_drain_gives_up_at_its_deadline() -> None:
 
 
 async def test_an_engine_that_is_not_ready_admits_nothing() -> None:
-    engine = HandEngine()
+    engine = SteppedEngine()
     engine.state = EngineState.STARTING
     with pytest.raises(EngineUnavailable, match="because"):
         Scheduler(engine, max_waiting=10).admit("m", [request("a")])
@@ -273,7 +218,7 @@ async def test_an_engine_that_is_not_ready_admits_nothing() -> None:
 
 async def test_timings_follow_the_stages() -> None:
     now = [0.0]
-    engine = HandEngine()
+    engine = SteppedEngine()
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
     first, second = scheduler.admit("m", [request("a"), request("b")])
     now[0] = 1.0
@@ -288,7 +233,7 @@ async def test_timings_follow_the_stages() -> None:
 
 
 async def test_text_that_comes_fast_is_gathered_and_its_end_waits_for_nothing() -> None:
-    class Fast(HandEngine):
+    class Fast(SteppedEngine):
         async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
             for n in range(8):
                 yield TokenEvent(str(n), 1, FinishReason.STOP if n == 7 else None)
@@ -307,7 +252,7 @@ async def test_text_that_comes_fast_is_gathered_and_its_end_waits_for_nothing() 
 
 
 async def test_finals_come_before_best_effort_and_meetings_take_turns_in_each() -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
     order = [
         *scheduler.admit("m", requests("first", priority=1)),
@@ -322,7 +267,7 @@ async def test_finals_come_before_best_effort_and_meetings_take_turns_in_each() 
 
 
 async def test_best_effort_never_shuts_out_finals() -> None:
-    scheduler = Scheduler(HandEngine(max_running=1), max_waiting=8, lookahead=0)
+    scheduler = Scheduler(SteppedEngine(max_running=1), max_waiting=8, lookahead=0)
     scheduler.admit("m", requests("running"))
     scheduler.admit("m", requests("l1", "l2", priority=1))
     with pytest.raises(Overloaded, match="share is 2"):
@@ -345,7 +290,7 @@ async def test_best_effort_never_shuts_out_finals() -> None:
 
 @pytest.mark.parametrize("stage", ["running", "waiting", "not collected", "not collected, running"])
 async def test_a_ticket_given_up_raises_the_first_reason_and_gives_its_place_on(stage: str) -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", requests("a", "b", "c"))
     victim = tickets[0] if "running" in stage else tickets[1]
@@ -366,7 +311,7 @@ async def test_a_ticket_given_up_raises_the_first_reason_and_gives_its_place_on(
 
 
 async def test_a_withdrawn_ticket_that_is_collected_all_the_same_does_not_hang() -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     (ticket, waiting) = scheduler.admit("m", requests("a", "b"))
     (task,) = collect(scheduler, waiting)
@@ -381,7 +326,7 @@ async def test_a_withdrawn_ticket_that_is_collected_all_the_same_does_not_hang()
 
 
 async def test_giving_up_what_has_ended_changes_nothing() -> None:
-    engine = HandEngine()
+    engine = SteppedEngine()
     scheduler = Scheduler(engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     engine.let("a")
@@ -393,7 +338,7 @@ async def test_giving_up_what_has_ended_changes_nothing() -> None:
 
 
 async def test_a_cancelled_task_is_cancelled_and_not_given_up() -> None:
-    engine = HandEngine()
+    engine = SteppedEngine()
     scheduler = Scheduler(engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     (task,) = collect(scheduler, ticket)
@@ -406,7 +351,7 @@ async def test_a_cancelled_task_is_cancelled_and_not_given_up() -> None:
 
 
 async def test_an_engine_that_makes_an_error_of_the_interruption_does_not_hide_the_reason() -> None:
-    class Touchy(HandEngine):
+    class Touchy(SteppedEngine):
         async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
             self.begun.append(request.id)
             try:
@@ -429,7 +374,7 @@ async def test_what_reading_breaks_becomes_an_error_of_the_tree() -> None:
     def broken(_: str) -> None:
         raise RuntimeError("a bug")
 
-    scheduler = Scheduler(HandEngine(), max_waiting=10)
+    scheduler = Scheduler(SteppedEngine(), max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     with pytest.raises(EngineFailed, match="unknown reason"):
         await scheduler.collect(ticket, broken)
@@ -440,7 +385,7 @@ async def test_what_reading_breaks_becomes_an_error_of_the_tree() -> None:
 
 
 async def test_a_translation_is_given_up_at_its_deadline_running_or_waiting() -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0, deadline_s=0.01)
     tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
     for outcome in await asyncio.gather(*collect(scheduler, *tickets[:2]), return_exceptions=True):
@@ -452,7 +397,7 @@ async def test_a_translation_is_given_up_at_its_deadline_running_or_waiting() ->
 
 
 async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
-    engine = HandEngine()
+    engine = SteppedEngine()
     scheduler = Scheduler(engine, max_waiting=10, deadline_s=0.01)
     (ticket,) = scheduler.admit("m", requests("a"))
     (task,) = collect(scheduler, ticket)
@@ -464,7 +409,7 @@ async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
 
 
 async def test_no_timer_is_left_behind() -> None:
-    engine = HandEngine()
+    engine = SteppedEngine()
     scheduler = Scheduler(engine, max_waiting=10)
     ended, withdrawn = scheduler.admit("m", requests("a", "b"))
     timers = [ticket.expiry for ticket in (ended, withdrawn)]
@@ -478,7 +423,7 @@ async def test_no_timer_is_left_behind() -> None:
 
 
 async def test_work_is_admitted_while_the_engine_is_built_again_and_gets_its_turn_then() -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     engine.state = EngineState.RESTARTING
     scheduler = Scheduler(engine, max_waiting=4, lookahead=0)
     tickets = scheduler.admit("m", requests("a", "b"))
@@ -494,7 +439,7 @@ async def test_work_is_admitted_while_the_engine_is_built_again_and_gets_its_tur
 
 
 async def test_what_ran_runs_again_first_in_its_old_order() -> None:
-    engine = HandEngine(max_running=3)
+    engine = SteppedEngine(max_running=3)
     now = [0.0]
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
     tickets = [*scheduler.admit("m", requests("m1", "m2", "m3", "m4")), *scheduler.admit("n", requests("n1"))]
@@ -519,7 +464,7 @@ async def test_what_ran_runs_again_first_in_its_old_order() -> None:
 
 
 async def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     tasks = collect(scheduler, *scheduler.admit("m", requests("m1")), *scheduler.admit("n", requests("n1")))
     await spin(lambda: engine.begun == ["m1"])
@@ -533,7 +478,7 @@ async def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
 
 
 async def test_a_turn_given_just_before_the_crash_is_no_part_in_it() -> None:
-    engine = HandEngine()
+    engine = SteppedEngine()
     scheduler = Scheduler(engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     tasks = collect(scheduler, ticket)
@@ -547,7 +492,7 @@ async def test_a_turn_given_just_before_the_crash_is_no_part_in_it() -> None:
 
 
 async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> None:
-    engine = HandEngine(max_running=3)
+    engine = SteppedEngine(max_running=3)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", requests("good1", "killer", "good2", "waits"))
     tasks = collect(scheduler, *tickets)
@@ -582,7 +527,7 @@ async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> N
 
 
 async def test_suspects_count_in_the_share_of_their_meeting() -> None:
-    engine = HandEngine(max_running=2)
+    engine = SteppedEngine(max_running=2)
     scheduler = Scheduler(engine, max_waiting=4, lookahead=0)
     tickets = scheduler.admit("m", requests("a", "b"))
     tasks = collect(scheduler, *tickets)
@@ -604,7 +549,7 @@ async def test_suspects_count_in_the_share_of_their_meeting() -> None:
 
 
 async def test_suspects_wait_until_nothing_else_runs() -> None:
-    engine = HandEngine(max_running=2)
+    engine = SteppedEngine(max_running=2)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     (suspect,) = scheduler.admit("m", requests("suspect"))
     suspect.crashes = 1
@@ -624,7 +569,7 @@ async def test_suspects_wait_until_nothing_else_runs() -> None:
 
 
 async def test_a_withdrawn_suspect_lets_the_others_run() -> None:
-    engine = HandEngine(max_running=2)
+    engine = SteppedEngine(max_running=2)
     engine.state = EngineState.RESTARTING
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     first, second = scheduler.admit("m", requests("a", "b"))
@@ -647,7 +592,7 @@ async def test_a_withdrawn_suspect_lets_the_others_run() -> None:
 
 
 async def test_a_failed_engine_ends_everything_that_was_admitted() -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
     tasks = collect(scheduler, *tickets[:2])
@@ -668,7 +613,7 @@ async def test_a_failed_engine_ends_everything_that_was_admitted() -> None:
 
 @pytest.mark.parametrize(("state", "error"), [("FAILED", EngineFailed), ("STOPPED", EngineUnavailable)])
 async def test_an_engine_that_nobody_builds_again_ends_what_it_ran(state: str, error: type[GatewayError]) -> None:
-    engine = HandEngine()
+    engine = SteppedEngine()
     scheduler = Scheduler(engine, max_waiting=10)
     tasks = collect(scheduler, *scheduler.admit("m", requests("a")))
     await spin(lambda: engine.begun == ["a"])
@@ -678,7 +623,7 @@ async def test_an_engine_that_nobody_builds_again_ends_what_it_ran(state: str, e
 
 
 async def test_an_engine_that_only_says_that_it_is_ready_ends_a_text_after_three_tries() -> None:
-    engine = HandEngine()
+    engine = SteppedEngine()
     scheduler = Scheduler(engine, max_waiting=10)
     engine.die(EngineState.READY)
     with pytest.raises(EngineFailed):
@@ -687,7 +632,7 @@ async def test_an_engine_that_only_says_that_it_is_ready_ends_a_text_after_three
 
 
 async def test_a_stopped_engine_ends_what_waits() -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     engine.state = EngineState.RESTARTING
     scheduler = Scheduler(engine, max_waiting=10)
     tasks = collect(scheduler, *scheduler.admit("m", requests("a", "b")))
@@ -699,7 +644,7 @@ async def test_a_stopped_engine_ends_what_waits() -> None:
 
 
 async def test_drain_ends_at_its_deadline_while_the_engine_is_built_again() -> None:
-    engine = HandEngine(max_running=1)
+    engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10)
     tasks = collect(scheduler, *scheduler.admit("m", requests("a", "b")))
     await spin(lambda: engine.begun)
@@ -725,7 +670,7 @@ async def test_drain_ends_at_its_deadline_while_the_engine_is_built_again() -> N
 async def test_text_that_was_shown_is_never_taken_back(
     before: tuple[str, ...], again: tuple[str, ...], shown: list[str]
 ) -> None:
-    engine = HandEngine()
+    engine = SteppedEngine()
     engine.says = ("Guten ", "Tag")
     scheduler = Scheduler(engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
@@ -757,7 +702,7 @@ async def test_text_that_was_shown_is_never_taken_back(
 # ---------------------------------------------------------------- any order of events
 
 
-class ChanceEngine(HandEngine):
+class ChanceEngine(SteppedEngine):
     """Takes a random number of loop turns for each token, and dies on some texts."""
 
     def __init__(self, chance: random.Random, max_running: int) -> None:
@@ -855,3 +800,40 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool) -> Non
     assert all(ticket.expiry is None for ticket in tickets)
     assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
     assert await scheduler.drain(60) is True
+
+
+# ---------------------------------------------------------------- over real sockets
+
+
+async def test_one_meetings_flood_delays_anothers_final_by_one_turn() -> None:
+    script = Script(first_token_s=0.01, token_s=0.01, max_running=4)
+    limits = Limits(utterances_in_flight=1_000, messages_burst=10_000)
+    settings = Settings(limits=limits)
+    async with (
+        running(settings, script=script) as gateway,
+        joined(gateway, meeting="flood", speaks="en", reads=["ja"]) as flood,
+        joined(gateway, meeting="quiet", speaks="en", reads=["ja"]) as quiet,
+    ):
+        await flood.peer.send(*(say(str(n)) for n in range(500)))
+        await flood.until(UtteranceAccepted, 500)
+        await quiet.peer.send(say("one"))
+        await quiet.until(UtteranceAccepted)
+        ended = [e for e in await logged(gateway, "flood") if isinstance(e, Translated)]
+        await quiet.until(TranslationFinal)
+        after = [e for e in await logged(gateway, "flood") if isinstance(e, Translated)]
+        # What was handed to the engine before goes on (4 run, 2 wait there); the next turn is the other meeting's.
+        assert len(after) - len(ended) <= 2 * (4 + 2)
+        assert len(after) < 500, "the flood is not over"
+        await flood.until(TranslationFinal, 500)
+
+
+async def test_a_deadline_ends_what_takes_too_long() -> None:
+    async with (
+        running(Settings(utterance_deadline_s=1)) as gateway,
+        joined(gateway, speaks="en", reads=["ja"]) as ana,
+    ):
+        await ana.peer.send(say("1", "STALL"))
+        failed = (await ana.until(TranslationFailed))[0]
+        assert (failed.utterance, failed.code) == ("1", "deadline_exceeded")
+        await ana.peer.send(say("2"))
+        assert (await ana.until(TranslationFinal))[0].utterance == "2"

@@ -1,0 +1,177 @@
+"""One reader's stream: what it missed, then what happens, each once and in order, at its own pace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.domain.errors import SlowReader
+from gateway.domain.log import Page, Publication, Said, Timings, Translated, Utterance
+from gateway.meeting.feed import Feed
+from gateway.meeting.outbox import Outbox
+from gateway.meeting.payload import Payload
+from gateway.protocol.from_domain import publication_message
+from gateway.protocol.messages import Caption, Pong, UtteranceAccepted
+
+
+def said(offset: int, participant: str = "bo", text: str = "text") -> Publication:
+    return Publication(offset, 0, Said(Utterance(f"u{offset}", 1, text, "en", participant, "", final=True)))
+
+
+def translated(offset: int, lang: str) -> Publication:
+    return Publication(offset, 0, Translated("bo", f"u{offset}", "", lang, 1, "text", Timings(0, 0, 0), 1))
+
+
+def page(*publications: Publication, first: int = 1) -> Page:
+    last = publications[-1].offset if publications else first - 1
+    return Page("e", first, last, publications)
+
+
+def everything(_: Publication) -> bool:
+    return True
+
+
+def feed(outbox: Outbox, after: int = 0, wants: Callable[[Publication], bool] = everything) -> Feed:
+    return Feed(outbox, after, participant="ana", wants=wants)
+
+
+async def received(outbox: Outbox) -> list[Any]:
+    messages: list[Any] = []
+    while outbox.bytes:
+        messages += [payload.message for payload in await outbox.get()]
+    return messages
+
+
+def publish(to: Feed, publication: Publication) -> Payload:
+    payload = Payload(publication_message(publication))
+    to.publish(publication, payload)
+    return payload
+
+
+async def test_what_was_missed_comes_before_what_is_published_meanwhile() -> None:
+    outbox = Outbox(10**6)
+    reader = feed(outbox)
+    publish(reader, said(3))
+    await reader.replay(page(said(1), said(2)))
+    assert not reader.live
+    assert reader.position == 2
+    await reader.replay(page(said(3), first=3))
+    await reader.replay(page(first=4))
+    assert reader.live
+    publish(reader, said(4))
+    assert [message.offset for message in await received(outbox)] == [1, 2, 3, 4]
+    assert reader.passed == 4
+
+
+async def test_what_was_published_before_the_reader_looks_comes_once() -> None:
+    outbox = Outbox(10**6)
+    reader = feed(outbox, after=2)
+    await reader.replay(page(first=3))
+    for _ in range(2):
+        publish(reader, said(3))
+    publish(reader, said(2))
+    assert [message.offset for message in await received(outbox)] == [3]
+
+
+async def test_live_readers_share_the_message() -> None:
+    outboxes = [Outbox(10**6), Outbox(10**6)]
+    payload = Payload(publication_message(said(1)))
+    for outbox in outboxes:
+        reader = feed(outbox)
+        await reader.replay(page())
+        reader.publish(said(1), payload)
+    assert [(await outbox.get())[0] for outbox in outboxes] == [payload, payload]
+
+
+async def test_what_is_not_its_business_is_passed_over_and_counts_as_passed() -> None:
+    outbox = Outbox(10**6)
+    reader = feed(outbox, wants=lambda publication: getattr(publication.event, "lang", "") == "ja")
+    await reader.replay(page(said(1), translated(2, "ja"), translated(3, "de")))
+    assert [message.offset for message in await received(outbox)] == [2]
+    assert reader.passed == 3
+
+
+async def test_its_own_utterances_are_acknowledged_right_before_their_captions() -> None:
+    outbox = Outbox(10**6)
+    reader = feed(outbox)
+    await reader.replay(page(said(1, "ana"), said(2, "bo")))
+    await reader.replay(page(first=3))
+    publish(reader, said(3, "ana"))
+    messages = await received(outbox)
+    assert [type(message) for message in messages] == [
+        UtteranceAccepted,
+        Caption,
+        Caption,
+        UtteranceAccepted,
+        Caption,
+    ]
+    accepted = [message for message in messages if isinstance(message, UtteranceAccepted)]
+    assert accepted == [UtteranceAccepted("u1", 1, 1), UtteranceAccepted("u3", 1, 3)]
+
+
+async def test_what_is_not_in_the_log_is_shown_once_it_is_live_and_news_at_once() -> None:
+    outbox = Outbox(10**6)
+    reader = feed(outbox)
+    reader.show(Payload(Pong("shown too early")))
+    reader.tell(Payload(Pong("news")))
+    await reader.replay(page())
+    reader.show(Payload(Pong("shown")))
+    assert await received(outbox) == [Pong("news"), Pong("shown")]
+
+
+async def test_a_slow_reader_is_replayed_to_as_fast_as_it_reads() -> None:
+    text = "x" * 100
+    outbox = Outbox(4 * Payload(publication_message(said(1, text=text))).cost)
+    reader = feed(outbox)
+    pages = page(*(said(offset, text=text) for offset in range(1, 31)))
+    replaying = asyncio.create_task(reader.replay(pages))
+    offsets: list[int] = []
+    while not replaying.done() or outbox.bytes:
+        await asyncio.sleep(0)
+        # Half of its bound, and the one that is put before it waits.
+        assert outbox.bytes <= 3 * outbox._max_bytes // 4
+        if outbox.bytes:
+            offsets += [message.offset for message in await received(outbox)]
+    await replaying
+    assert not outbox.overflowed
+    assert offsets == list(range(1, 31))
+
+
+async def test_a_reader_that_the_log_did_not_wait_for_is_told() -> None:
+    reader = feed(Outbox(10**6))
+    await reader.replay(page(said(1)))
+    with pytest.raises(SlowReader):
+        await reader.replay(page(said(5), first=5))
+    assert not reader.live
+
+
+@given(st.integers(0, 6), st.lists(st.sampled_from(["append", "ask", "answer"]), max_size=60), st.integers(1, 4))
+def test_however_it_interleaves_nothing_is_missing_and_nothing_comes_twice(
+    before: int, steps: list[str], limit: int
+) -> None:
+    asyncio.run(_interleave(before, steps, limit))
+
+
+async def _interleave(before: int, steps: list[str], limit: int) -> None:
+    log = [said(offset) for offset in range(1, before + 1)]
+    outbox = Outbox(10**9)
+    reader = feed(outbox, after=before // 2)
+    answer: Page | None = None
+    for step in [*steps, *["ask", "answer"] * (len(steps) + before + 2)]:
+        match step:
+            case "append":
+                log.append(said(len(log) + 1))
+                publish(reader, log[-1])
+            case "ask" if answer is None:
+                behind = log[reader.position : reader.position + limit]
+                answer = Page("e", 1, len(log), tuple(behind))
+            case "answer" if answer is not None:
+                await reader.replay(answer)
+                answer = None
+    assert reader.live
+    assert [message.offset for message in await received(outbox)] == list(range(before // 2 + 1, len(log) + 1))

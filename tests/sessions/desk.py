@@ -1,0 +1,74 @@
+"""Sessions without sockets: a registry, the core around it, and connections in the hand of the test."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from gateway.domain.engine import EngineProfile
+from gateway.domain.errors import CloseCode, GatewayError
+from gateway.meeting.outbox import Outbox
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import ServerMessage, SessionStart
+from gateway.sessions.effects import Effect, Join
+from gateway.sessions.machine import Session
+from gateway.sessions.registry import Entry, Registry
+from tests.translation.stage import Log, Stage, stage
+
+PROFILE = EngineProfile("m", "f", ("en", "de", "fr", "ja"))
+
+
+class Connection:
+    """What a session has while it is connected: its state, its outbox, the codes it was closed with."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.state = Session(limits)
+        self.outbox = Outbox(10**6)
+        self.closed: list[CloseCode] = []
+
+    def send(self, message: Any) -> list[Effect]:
+        return self.state.receive(message, 0.0, PROFILE)
+
+    def finish(self, code: CloseCode, _error: GatewayError | None) -> None:
+        self.closed.append(code)
+
+    async def received(self) -> list[ServerMessage]:
+        """Everything that waits to be written."""
+        return [payload.message for payload in await self.outbox.get()] if self.outbox.bytes else []
+
+
+class Desk:
+    """A registry; `now_s` is its clock."""
+
+    def __init__(self, core: Stage, limits: Limits, max_sessions: int) -> None:
+        self.core = core
+        self.limits = limits
+        self.now_s = 0.0
+        self.registry = Registry(
+            log=core.log,
+            finals=core.finals,
+            partials=core.partials,
+            limits=limits,
+            max_sessions=max_sessions,
+            snapshot=10,
+            clock=lambda: self.now_s,
+        )
+
+    async def join(self, **fields: Any) -> tuple[Entry, Connection]:
+        """Raises what `Registry.join` raises."""
+        connection = Connection(self.limits)
+        [join] = connection.send(SessionStart(**{"reads": [], "meeting": "m", **fields}))
+        assert isinstance(join, Join)
+        entry = await self.registry.join(join, connection.state, connection.outbox, connection.finish)
+        return entry, connection
+
+
+@contextlib.asynccontextmanager
+async def desk(
+    limits: Limits | None = None, max_sessions: int = 100, log: Log | None = None
+) -> AsyncIterator[Desk]:
+    async with stage(log=log, leaves_unfinished=True) as core:
+        made = Desk(core, limits or Limits(keep_s=60), max_sessions)
+        async with made.registry:
+            yield made

@@ -1,0 +1,697 @@
+"""Sessions: begun, resumed, kept, ended, and gone on with by the next process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.config import EventLogSettings, Settings
+from gateway.domain.errors import CloseCode, GatewayError, LogUnavailable, TooManySessions
+from gateway.domain.log import Page, Said, Translated, Untranslated
+from gateway.domain.sessions import Handover, KeptMeeting
+from gateway.engines.simulated import Script
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    Caption,
+    Error,
+    ParticipantLeft,
+    Pong,
+    Resume,
+    SessionEnd,
+    SessionStart,
+    SessionStarted,
+    SessionUpdate,
+    SessionUpdated,
+    TranslationDelta,
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceAccepted,
+    UtteranceFinal,
+    UtterancePartial,
+)
+from gateway.sessions.effects import Accept, Acknowledge
+from gateway.sessions.registry import Entry
+from tests.clocks import swiftly
+from tests.gateways import running
+from tests.meetings import away, finals, joined, logged, say
+from tests.sessions.desk import Desk, desk
+from tests.translation.stage import Log, idle, said, until
+
+# ---------------------------------------------------------------- kept, and for how long
+
+
+def resume_of(entry: Entry, offset: int = 0) -> Resume:
+    return Resume(entry.seat.secret, entry.seat.room.epoch, offset)
+
+
+async def test_a_session_is_kept_until_its_time_is_up_by_the_clock() -> None:
+    async with desk(Limits(keep_s=60)) as d:
+        entry, _ = await d.join(reads=["ja"])
+        d.registry.away(entry.seat, entry.feed)
+        d.now_s = 59.9
+        await d.registry.sweep()
+        assert (d.registry.sessions, d.registry.meetings) == (1, 1)
+        d.now_s = 60.0
+        await d.registry.sweep()
+        assert (d.registry.sessions, d.registry.meetings) == (0, 0)
+
+
+async def test_a_session_that_is_connected_is_kept_however_long() -> None:
+    async with desk(Limits(keep_s=60)) as d:
+        entry, _ = await d.join()
+        d.registry.away(entry.seat, entry.feed)
+        d.now_s = 59.0
+        await d.join(resume=resume_of(entry))
+        d.now_s = 1e6
+        await d.registry.sweep()
+        assert d.registry.sessions == 1
+
+
+async def test_a_newcomer_ends_the_session_that_is_away_for_longest() -> None:
+    async with desk(max_sessions=3) as d:
+        for name in ("Ana", "Bo", "Cy"):
+            entry, _ = await d.join(name=name)
+            d.now_s += 1
+            if name != "Ana":
+                d.registry.away(entry.seat, entry.feed)
+        await d.join(name="Di")
+        assert {seat.name for seat in d.registry.kept()} == {"Ana", "Cy", "Di"}
+        await d.join(name="Ed")
+        with pytest.raises(TooManySessions):
+            await d.join(name="Fi")
+        assert {seat.name for seat in d.registry.kept()} == {"Ana", "Di", "Ed"}
+
+
+async def test_the_loss_of_an_earlier_connection_does_not_touch_the_newer_one() -> None:
+    async with desk() as d:
+        entry, earlier = await d.join()
+        again, newer = await d.join(resume=resume_of(entry))
+        assert again.seat is entry.seat
+        assert (earlier.closed, newer.closed) == ([CloseCode.REPLACED], [])
+        d.registry.away(entry.seat, entry.feed)
+        assert entry.seat.connected
+        d.registry.away(entry.seat, again.feed)
+        assert not entry.seat.connected
+
+
+async def test_a_session_that_ends_while_it_is_resumed_is_begun_again() -> None:
+    async with desk() as d:
+        entry, _ = await d.join()
+        d.registry.away(entry.seat, entry.feed)
+        read = d.core.log.read
+
+        async def ended_meanwhile(*args: Any) -> Page:
+            d.registry.end(entry.seat)
+            return await read(*args)
+
+        d.core.log.read = ended_meanwhile  # type: ignore[method-assign, assignment]
+        again, _ = await d.join(resume=resume_of(entry))
+        assert again.seat is not entry.seat
+        assert again.recovered is False
+        assert d.registry.sessions == 1
+
+
+async def test_a_join_that_fails_leaves_nothing_behind() -> None:
+    async with desk() as d:
+
+        async def refuse(*_: Any) -> Page:
+            raise LogUnavailable("The test says so.")
+
+        read, d.core.log.read = d.core.log.read, refuse  # type: ignore[method-assign, assignment]
+        with pytest.raises(LogUnavailable):
+            await d.join()
+        d.core.log.read = read  # type: ignore[method-assign]
+        await d.registry.sweep()
+        assert (d.registry.sessions, d.registry.meetings) == (0, 0)
+        await d.join()
+
+
+async def test_a_meeting_that_is_being_entered_is_not_let_go_of() -> None:
+    async with desk() as d:
+        read, go_on = d.core.log.read, asyncio.Event()
+
+        async def slow(*args: Any) -> Page:
+            await go_on.wait()
+            return await read(*args)
+
+        d.core.log.read = slow  # type: ignore[method-assign, assignment]
+        joining = asyncio.create_task(d.join())
+        await until(lambda: d.registry.meetings)
+        await d.registry.sweep()
+        assert d.registry.meetings == 1
+        go_on.set()
+        entry, _ = await joining
+        await d.core.finals.accept(entry.seat.room, said("One.", 1, "u", "ana", final=True))
+        assert entry.seat.room.offset == 1, "its room hears of what is said"
+
+
+# ---------------------------------------------------------------- finals of a session
+
+
+async def test_a_final_is_accepted_although_whoever_waited_for_it_is_gone() -> None:
+    async with desk() as d:
+        entry, ana = await d.join(speaks="en", reads=["de"])
+        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
+        assert isinstance(accept, Accept)
+        d.core.log.open.clear()
+        accepting = asyncio.create_task(d.registry.accept(entry.seat, accept))
+        await until(lambda: d.core.scheduler.running)
+        accepting.cancel()
+        await asyncio.wait([accepting])
+        d.core.log.open.set()
+        await until(d.core.engine.pending)
+        d.core.engine.says("Eins.")
+        await d.core.finals.quiet()
+        assert ana.state.in_flight == 0
+        assert entry.seat.room.offset == 2
+
+
+@pytest.mark.parametrize("bug", [False, True])
+async def test_a_final_that_was_refused_may_be_sent_again(bug: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with desk() as d:
+        entry, ana = await d.join(speaks="en")
+        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
+        assert isinstance(accept, Accept)
+        with monkeypatch.context() as broken:
+            if bug:
+                broken.setattr(d.core.finals, "accept", None)
+            d.core.log.refuses = lambda _: True
+            with pytest.raises(GatewayError) as refusal:
+                await d.registry.accept(entry.seat, accept)
+        assert refusal.value.code == ("internal" if bug else "log_unavailable")
+        assert ana.state.in_flight == 0
+        d.core.log.refuses = lambda _: False
+        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
+        assert isinstance(accept, Accept)
+        await d.registry.accept(entry.seat, accept)
+
+
+async def test_the_end_of_a_private_meeting_ends_its_translations_and_of_a_shared_one_none() -> None:
+    async with desk() as d:
+        for meeting, left in ((None, 0), ("m", 1)):
+            entry, ana = await d.join(meeting=meeting, speaks="en", reads=["de"])
+            [accept] = ana.send(UtteranceFinal("u", 1, "One."))
+            assert isinstance(accept, Accept)
+            await d.registry.accept(entry.seat, accept)
+            await until(d.core.engine.pending)
+            d.registry.end(entry.seat)
+            d.registry.end(entry.seat)
+            await idle()
+            assert len(d.core.engine.pending()) == left
+
+
+async def test_what_a_session_was_saying_when_it_ended_is_translated_no_further() -> None:
+    async with desk() as d:
+        ana, _ = await d.join(speaks="en")
+        await d.join(reads=["de"])
+        d.core.partials.hear(ana.seat.room, said("we", 1, "u", ana.seat.member.participant, final=False))
+        await until(d.core.engine.pending)
+        d.registry.end(ana.seat)
+        await until(lambda: not d.core.engine.running)
+        assert not list(ana.seat.room.live.captions)
+
+
+async def test_what_concerns_everybody_is_told_to_those_who_are_connected() -> None:
+    async with desk() as d:
+        (lost, away), (_, here) = await d.join(), await d.join(meeting="other")
+        d.registry.away(lost.seat, lost.feed)
+        for connection in (away, here):
+            await connection.received()
+        d.registry.tell(Pong("news"))
+        assert await here.received() == [Pong("news")]
+        assert await away.received() == []
+
+
+# ---------------------------------------------------------------- the next process
+
+
+async def handed_over(d: Desk) -> Handover:
+    page = await d.core.log.read("m", 0)
+    meeting = KeptMeeting("m", page.epoch, page.first, page.last, page.publications)
+    return Handover(meetings=(meeting,), sessions=d.registry.kept())
+
+
+async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time() -> None:
+    log = Log()
+    async with desk(Limits(keep_s=60), log=log) as d:
+        entry, _ = await d.join(name="Ana", reads=["ja"], stability="stable", originals=True)
+        other, _ = await d.join(name="Bo")
+        for each in (entry, other):
+            d.registry.away(each.seat, each.feed)
+        d.now_s = 50.0
+        earlier = await handed_over(d)
+        assert [kept.left_s for kept in earlier.sessions] == [10.0, 10.0]
+        await entry.seat.room.close()
+    async with desk(Limits(keep_s=60), log=log) as d:
+        await d.registry.restore(earlier)
+        d.now_s = 1_000.0
+        await d.registry.sweep()
+        assert d.registry.kept() == earlier.sessions, "its time stands still until the engine takes work"
+        d.registry.catch_up()
+        d.now_s = 1_009.9
+        await d.registry.sweep()
+        assert d.registry.sessions == 2
+        again, _ = await d.join(resume=resume_of(entry), name="Ana")
+        d.now_s = 1_010.0
+        await d.registry.sweep()
+        assert [kept.name for kept in d.registry.kept()] == ["Ana"]
+        assert again.recovered is True
+        assert again.seat.member.participant == entry.seat.member.participant
+        d.registry.away(again.seat, again.feed)
+        d.now_s += 60
+        await d.registry.sweep()
+        assert d.registry.sessions == 0
+
+
+async def test_a_session_that_goes_on_before_the_others_can_has_all_of_its_time_again() -> None:
+    log = Log()
+    async with desk(Limits(keep_s=60), log=log) as d:
+        entry, _ = await d.join()
+        d.registry.away(entry.seat, entry.feed)
+        d.now_s = 50.0
+        earlier = await handed_over(d)
+        await entry.seat.room.close()
+    async with desk(Limits(keep_s=60), log=log) as d:
+        await d.registry.restore(earlier)
+        again, _ = await d.join(resume=resume_of(entry))
+        d.registry.away(again.seat, again.feed)
+        d.registry.catch_up()
+        assert [kept.left_s for kept in d.registry.kept()] == [60.0]
+
+
+async def test_what_failed_in_one_language_and_is_open_in_another_is_not_begun_again() -> None:
+    log = Log()
+    async with desk(log=log) as d:
+        entry, ana = await d.join(speaks="en", reads=["de", "fr"])
+        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
+        assert isinstance(accept, Accept)
+        await d.registry.accept(entry.seat, accept)
+        await until(lambda: len(d.core.engine.pending()) == 2)
+        d.core.engine.fails(d.core.engine.pending()[0])
+        await until(lambda: entry.seat.room.offset == 2)
+        earlier = await handed_over(d)
+        await d.core.scheduler.drain(0)
+        await entry.seat.room.close()
+    async with desk(log=log) as d:
+        await d.registry.restore(earlier)
+        _, ana = await d.join(speaks="en", reads=["de", "fr"], resume=resume_of(entry))
+        assert [type(effect) for effect in ana.send(UtteranceFinal("u", 1, "One."))] == [Acknowledge]
+
+
+async def test_a_restored_session_knows_what_it_said_and_what_is_in_flight() -> None:
+    log = Log()
+    async with desk(log=log) as d:
+        entry, ana = await d.join(speaks="en", reads=["de"])
+        for utterance in ("done", "failed", "open"):
+            [accept] = ana.send(UtteranceFinal(utterance, 1, f"{utterance}."))
+            assert isinstance(accept, Accept)
+            await d.registry.accept(entry.seat, accept)
+            await until(d.core.engine.pending)
+            if utterance == "done":
+                d.core.engine.says("Fertig.")
+            elif utterance == "failed":
+                d.core.engine.fails(*d.core.engine.pending())
+            await idle()
+        d.registry.away(entry.seat, entry.feed)
+        earlier = await handed_over(d)
+        await d.core.scheduler.drain(0)
+        await entry.seat.room.close()
+    async with desk(log=log) as d:
+        await d.registry.restore(earlier)
+        d.registry.catch_up()
+        _, ana = await d.join(speaks="en", reads=["de"], resume=resume_of(entry))
+        assert ana.state.in_flight == 1
+        answers = {
+            utterance: [type(effect) for effect in ana.send(UtteranceFinal(utterance, 1, f"{utterance}."))]
+            for utterance in ("done", "failed", "open", "new")
+        }
+        assert answers == {"done": [Acknowledge], "failed": [Accept], "open": [Acknowledge], "new": [Accept]}
+        await until(d.core.engine.pending)
+        assert [request.text for request in d.core.engine.pending()] == ["open."], "gone on with at once"
+
+
+async def test_a_meeting_without_sessions_is_completed_and_then_let_go_of() -> None:
+    log = Log()
+    async with desk(log=log) as d:
+        entry, ana = await d.join(speaks="en", reads=["de"])
+        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
+        assert isinstance(accept, Accept)
+        await d.registry.accept(entry.seat, accept)
+        d.registry.end(entry.seat)
+        earlier = await handed_over(d)
+        assert earlier.sessions == ()
+        await d.core.scheduler.drain(0)
+        await entry.seat.room.close()
+    async with desk(log=log) as d:
+        await d.registry.restore(earlier)
+        await d.registry.sweep()
+        assert d.registry.meetings == 1
+        await until(d.core.engine.pending)
+        d.core.engine.says("Eins.")
+        await d.core.finals.quiet()
+        await d.registry.sweep()
+        assert d.registry.meetings == 0
+        assert (await log.read("m", 0)).last == 2
+
+
+# ---------------------------------------------------------------- lost connections, over real sockets
+
+
+async def test_resuming_gives_what_was_missed_once_in_order_and_then_live() -> None:
+    async with running() as gateway, joined(gateway, speaks="en") as ana:
+        async with joined(gateway, reads=["ja", "en"]) as bo:
+            await ana.peer.send(say("1"), say("2", "LONG second"))
+            await bo.until(TranslationDelta, 6)
+            bo.lose()
+        await away(gateway)
+        assert not [m for m in await ana.everything() if isinstance(m, ParticipantLeft)], "kept, not gone"
+        await ana.peer.send(*(say(str(n)) for n in range(3, 9)))
+        await ana.until(UtteranceAccepted, 8)
+        async with joined(gateway, reads=["ja", "en"], resume=bo.resume()) as again:
+            assert again.started.recovered is True
+            assert again.started.session == bo.started.session
+            assert again.started.participant == bo.started.participant
+            await ana.peer.send(say("9"))
+            while len(finals([*bo.received, *again.received])) < 9:
+                await again.receive()
+            both = [*bo.received, *again.received]
+        offsets = [m.offset for m in both if isinstance(m, Caption | TranslationFinal)]
+        assert offsets == list(range(1, 19))
+        assert sorted(u for _, u, _ in finals(both)) == [str(n) for n in range(1, 10)]
+
+
+async def test_a_speaker_who_is_away_is_translated_and_may_send_again_what_was_not_accepted() -> None:
+    async with running() as gateway, joined(gateway, reads=["ja"]) as reader:
+        async with joined(gateway, speaks="en", name="Ana") as ana:
+            await ana.peer.send(say("1", "SLOW text"))
+            await ana.until(UtteranceAccepted)
+            ana.lose()
+        await reader.until(TranslationFinal)
+        async with joined(gateway, speaks="en", name="Ana", resume=ana.resume()) as again:
+            await again.peer.send(say("1", "SLOW text"), say("2"))
+            accepted = await again.until(UtteranceAccepted, 2)
+            assert [m.id for m in accepted] == ["1", "2"]
+            await reader.until(TranslationFinal, 2)
+        said = [e.utterance.id for e in await logged(gateway) if isinstance(e, Said)]
+        assert said == ["1", "2"]
+        assert len([e for e in await logged(gateway) if isinstance(e, Translated)]) == 2
+
+
+async def test_an_acknowledgement_that_was_lost_comes_with_the_replay() -> None:
+    async with running() as gateway:
+        async with joined(gateway, speaks="en") as ana:
+            await ana.peer.send(say("1"))
+            await ana.until(UtteranceAccepted)
+            ana.lose()
+        missed = Resume(ana.started.session, ana.started.epoch, 0)
+        async with joined(gateway, speaks="en", resume=missed) as again:
+            assert [m.id for m in await again.until(UtteranceAccepted)] == ["1"]
+
+
+async def test_a_session_goes_on_with_its_newest_connection() -> None:
+    async with (
+        running() as gateway,
+        joined(gateway, reads=["ja"]) as first,
+        joined(gateway, reads=["ja"], resume=first.resume()) as second,
+    ):
+        assert await first.closed() == 4510
+        assert first.received[-1].code == "session_replaced"
+        await second.peer.send(SessionUpdate(speaks="en"), say("1"))
+        await second.until(TranslationFinal)
+        assert gateway.gateway.registry.sessions == 1
+
+
+@pytest.mark.parametrize("what", ["session", "epoch", "ahead", "trimmed"])
+async def test_what_cannot_be_resumed_is_begun_anew_with_the_newest(what: str) -> None:
+    settings = Settings(
+        snapshot_utterances=3,
+        event_log=EventLogSettings(max_publications=100),
+        limits=Limits(utterances_in_flight=100, messages_burst=1_000),
+    )
+    async with running(settings) as gateway, joined(gateway, speaks="en") as ana:
+        async with joined(gateway, reads=["ja"]) as bo:
+            bo.lose()
+        await away(gateway)
+        for n in range(60):
+            await ana.peer.send(say(str(n)))
+        while (await gateway.gateway.log.read("m", 0, 1)).last < 120:
+            await asyncio.sleep(0.005)
+        resume = bo.resume()
+        match what:
+            case "session":
+                resume = Resume("nobody's", resume.epoch, 110)
+            case "epoch":
+                resume = Resume(resume.session, "other", 110)
+            case "ahead":
+                resume = Resume(resume.session, resume.epoch, 1_000)
+        async with joined(gateway, reads=["ja"], resume=resume) as again:
+            assert again.started.recovered is False
+            got = await again.everything()
+            assert {u for _, u, _ in finals(got)} == {"57", "58", "59"}
+            assert (again.started.session == bo.started.session) == (what != "session")
+
+
+async def test_a_session_belongs_to_one_meeting() -> None:
+    async with running() as gateway, joined(gateway, reads=["ja"]) as bo, gateway.peer() as peer:
+        await peer.send(SessionStart(reads=["ja"], meeting="other", resume=bo.resume()))
+        error = await peer.receive()
+        assert isinstance(error, Error)
+        assert (error.code, error.field) == ("invalid_value", "resume.session")
+        await peer.send(SessionStart(reads=["ja"], resume=bo.resume()))
+        started = await peer.receive()
+        assert isinstance(started, SessionStarted)
+        assert (started.meeting, started.recovered) == ("m", True)
+
+
+@swiftly
+async def test_a_session_is_kept_for_as_long_as_said_and_then_gone() -> None:
+    settings = Settings(limits=Limits(keep_s=1))
+    async with running(settings) as gateway, joined(gateway, speaks="en") as ana:
+        async with joined(gateway, reads=["ja"], name="Bo") as bo:
+            bo.lose()
+        assert (await ana.until(ParticipantLeft))[0].name == "Bo"
+        async with joined(gateway, reads=["ja"], resume=bo.resume()) as again:
+            assert again.started.recovered is False
+            assert again.started.session != bo.started.session
+
+
+@pytest.mark.parametrize("how", ["end", "close"])
+async def test_who_says_goodbye_is_gone_at_once(how: str) -> None:
+    async with running() as gateway, joined(gateway) as ana:
+        async with joined(gateway, reads=["ja"]) as bo:
+            if how == "end":
+                await bo.peer.send(SessionEnd())
+        await ana.until(ParticipantLeft)
+        assert gateway.gateway.registry.sessions == 1
+
+
+async def test_kept_sessions_make_room_for_newcomers() -> None:
+    async with running(Settings(max_sessions=2)) as gateway, joined(gateway) as ana:
+        async with joined(gateway, name="Bo") as bo:
+            bo.lose()
+        await away(gateway)
+        async with joined(gateway, name="Cy"):
+            assert [m.name for m in await ana.until(ParticipantLeft)] == ["Bo"]
+            assert gateway.gateway.registry.sessions == 2
+
+
+async def test_an_empty_meeting_is_let_go_of_and_its_log_stays() -> None:
+    async with running() as gateway:
+        async with joined(gateway, speaks="en", reads=["ja"]) as ana:
+            await ana.peer.send(say("1"))
+            await ana.until(TranslationFinal)
+        while gateway.gateway.registry.meetings:
+            await asyncio.sleep(0.01)
+        async with joined(gateway, reads=["ja"]) as late:
+            assert late.started.epoch == ana.started.epoch
+            assert [m.text for m in await late.until(TranslationFinal)] == ["[ja] good morning"]
+
+
+# ---------------------------------------------------------------- restarts, over real sockets
+
+
+@swiftly
+async def test_a_restarted_gateway_goes_on_where_it_was(tmp_path: Any) -> None:
+    settings = Settings(drain_s=0.1, event_log=EventLogSettings(handover_file=str(tmp_path / "handover")))
+    async with running(settings) as gateway, joined(gateway, speaks="en", name="Ana") as ana:
+        port = gateway.port
+        async with joined(gateway, reads=["ja"], name="Bo") as bo:
+            await ana.peer.send(say("1"))
+            await bo.until(TranslationFinal)
+            bo.lose()
+        await away(gateway)
+        # One is done while its reader is away, one is not done when the drain's deadline passes.
+        await ana.peer.send(say("2"), say("3", "STALL for now"))
+        await ana.until(UtteranceAccepted, 3)
+        while len([e for e in await logged(gateway) if isinstance(e, Translated)]) < 2:
+            await asyncio.sleep(0.005)
+        await gateway.gateway.drain()
+    assert (tmp_path / "handover").stat().st_mode & 0o077 == 0
+    async with running(settings, script=Script(token_s=0.001), port=port) as gateway:
+        assert not (tmp_path / "handover").exists()
+        async with joined(gateway, reads=["ja"], name="Bo", resume=bo.resume()) as again:
+            assert again.started.recovered is True
+            assert again.started.participant == bo.started.participant
+            assert [m.utterance for m in await again.until(TranslationFinal, 2)] == ["2", "3"]
+            async with joined(gateway, speaks="en", name="Ana", resume=ana.resume()) as back:
+                assert back.started.recovered is True
+                await back.peer.send(say("3", "STALL for now"), say("4"))
+                await again.until(TranslationFinal, 3)
+                assert [m.id for m in await back.until(UtteranceAccepted, 2)] == ["3", "4"]
+        events = await logged(gateway)
+        assert [e.utterance.id for e in events if isinstance(e, Said)] == ["1", "2", "3", "4"]
+        assert len([e for e in events if isinstance(e, Translated)]) == 4
+        assert not [e for e in events if isinstance(e, Untranslated)]
+
+
+async def test_without_a_handover_file_a_restart_begins_anew_and_says_so() -> None:
+    async with running() as gateway, joined(gateway, reads=["ja"]) as bo:
+        pass
+    async with running() as gateway, joined(gateway, reads=["ja"], resume=bo.resume()) as again:
+        assert again.started.recovered is False
+        assert again.started.epoch != bo.started.epoch
+
+
+def restarted(tmp_path: Path, **fields: Any) -> Settings:
+    return Settings(event_log=EventLogSettings(handover_file=str(tmp_path / "handover")), **fields)
+
+
+async def test_a_start_that_fails_leaves_the_handover_file(tmp_path: Path) -> None:
+    settings = restarted(tmp_path)
+    async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(say("1"))
+        await ana.until(TranslationFinal)
+        await gateway.gateway.drain()
+    async with running(settings, script=Script(load_s=3_600)) as gateway:
+        assert (tmp_path / "handover").exists(), "until it is of no use any more"
+    async with running(settings) as gateway:
+        assert not (tmp_path / "handover").exists()
+        async with joined(gateway, speaks="en", reads=["ja"], resume=ana.resume()) as again:
+            assert again.started.recovered is True
+
+
+async def test_the_next_process_does_all_that_was_promised_and_nothing_else(tmp_path: Path) -> None:
+    limits = Limits(utterances_in_flight=500, messages_burst=1_000)
+    settings = restarted(tmp_path, drain_s=0.01, limits=limits)
+    slow = Script(token_s=3_600)
+    async with running(settings, script=slow) as gateway, joined(gateway, speaks="en") as ana:
+        await ana.peer.send(say("before"))
+        await ana.until(UtteranceAccepted)
+        async with joined(gateway, reads=["ja"]) as bo:
+            await ana.peer.send(*(say(str(n)) for n in range(300)), SessionEnd())
+            await ana.until(UtteranceAccepted, 301)
+            await bo.peer.send(SessionUpdate(reads=["de"]))
+            await bo.until(SessionUpdated)
+            await gateway.gateway.drain()
+            assert await ana.closed() == 1012, "it ended its session, which is not done"
+    async with running(settings) as gateway:
+        async with joined(gateway, reads=["de"], resume=bo.resume()) as again:
+            await again.until(TranslationFinal, 300)
+            assert {(u, lang) for _, u, lang in finals(again.received)} == {(str(n), "ja") for n in range(300)}
+        async with joined(gateway, speaks="en", resume=ana.resume()) as back:
+            await back.peer.send(*(say(str(n)) for n in range(300)))
+            await back.until(UtteranceAccepted, 300)
+        assert len([e for e in await logged(gateway) if isinstance(e, Said)]) == 301
+
+
+@swiftly
+async def test_sessions_wait_for_an_engine_that_loads_longer_than_they_are_kept(tmp_path: Path) -> None:
+    settings = restarted(tmp_path, limits=Limits(keep_s=1))
+    async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
+        await gateway.gateway.drain()
+    async with running(settings, script=Script(load_s=2.5)) as gateway, gateway.peer() as peer:
+        start = SessionStart(reads=["ja"], resume=bo.resume())
+        while True:
+            await peer.send(start)
+            if isinstance(answer := await peer.receive(), SessionStarted):
+                break
+            await asyncio.sleep(0.1)
+        assert answer.recovered is True
+
+
+async def test_a_failure_is_remembered_across_a_restart(tmp_path: Path) -> None:
+    settings = restarted(tmp_path)
+    async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(say("1", "FAIL once"))
+        await ana.until(TranslationFailed)
+        await gateway.gateway.drain()
+    async with (
+        running(settings, script=Script()) as gateway,
+        joined(gateway, speaks="en", reads=["ja"], resume=ana.resume()) as again,
+    ):
+        await again.peer.send(say("1", "FAIL once"))
+        assert (await again.until(TranslationFinal))[0].text == "[ja] FAIL once"
+
+
+@swiftly
+async def test_a_second_signal_does_not_lose_the_handover(tmp_path: Path) -> None:
+    settings = restarted(tmp_path)
+    async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
+        bo.peer.connection.transport.pause_reading()
+        draining = asyncio.create_task(gateway.gateway.drain())
+        while not gateway.gateway.scheduler.draining:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.05)
+        draining.cancel()
+        await asyncio.wait([draining])
+        assert (tmp_path / "handover").exists()
+
+
+# ---------------------------------------------------------------- limits, and what is forgotten
+
+
+async def test_a_new_start_of_a_session_owes_it_nothing_in_its_earlier_languages() -> None:
+    async with running() as gateway, joined(gateway, speaks="en", name="Ana") as ana:
+        async with joined(gateway, reads=["de"]) as bo:
+            await ana.peer.send(say("1"))
+            await bo.until(TranslationFinal)
+            bo.lose()
+        await away(gateway)
+        await ana.peer.send(say("2"))
+        await ana.until(UtteranceAccepted, 2)
+        resume = Resume(bo.started.session, "another epoch", 1)
+        async with joined(gateway, reads=["fr"], resume=resume) as again:
+            assert again.started.recovered is False
+            await again.until(TranslationFinal, 2)
+            assert {lang for _, _, lang in finals(await again.everything())} == {"fr"}
+
+
+async def test_a_session_is_resumed_at_a_full_gateway() -> None:
+    async with running(Settings(max_sessions=1)) as gateway, joined(gateway, reads=["ja"]) as first:
+        async with joined(gateway, reads=["ja"], resume=first.resume()) as again:
+            assert again.started.recovered is True
+        async with gateway.peer() as newcomer:
+            await newcomer.send(SessionStart(reads=["ja"]))
+            assert isinstance(answer := await newcomer.receive(), SessionStarted | Error)
+            assert isinstance(answer, SessionStarted), "who left made room"
+
+
+async def test_what_somebody_was_about_to_say_is_forgotten_when_they_are_away() -> None:
+    async with running() as gateway:
+        async with joined(gateway, speaks="en") as ana:
+            await ana.peer.send(UtterancePartial("1", 1, "I was going to"))
+            await ana.until(Caption)
+            ana.lose()
+        await away(gateway)
+        async with joined(gateway, reads=["en"]) as late:
+            assert await late.everything() == []
+
+
+async def test_a_meeting_reads_so_many_languages_and_no_more() -> None:
+    settings = Settings(limits=Limits(meeting_languages=2))
+    async with running(settings) as gateway, joined(gateway, reads=["ja", "de"]) as ana, gateway.peer() as peer:
+        await peer.send(SessionStart(reads=["fr"], meeting="m"))
+        error = await peer.receive()
+        assert isinstance(error, Error)
+        assert (error.code, error.field) == ("limit_exceeded", "reads")
+        await peer.send(SessionStart(reads=["ja"], meeting="m"))
+        assert isinstance(await peer.receive(), SessionStarted)
+        await peer.send(SessionUpdate(reads=["fr"]), SessionUpdate(reads=["de"]))
+        answers = await peer.until(SessionUpdated)
+        assert [m.code for m in answers if isinstance(m, Error)] == ["limit_exceeded"]
+        assert answers[-1] == SessionUpdated(["de"], None, "live")
+        await ana.peer.send(SessionUpdate(reads=["fr", "de"]))
+        await ana.until(SessionUpdated)

@@ -1,0 +1,159 @@
+"""A meeting with the core around it, an engine in the hand of the test, and what each reader sees."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from gateway.domain.errors import LogUnavailable
+from gateway.domain.log import LoggedEvent, Publication, Utterance
+from gateway.domain.sessions import Stability
+from gateway.meeting.feed import Feed
+from gateway.meeting.members import Member
+from gateway.meeting.outbox import Outbox
+from gateway.meeting.payload import Payload
+from gateway.meeting.room import Room
+from gateway.protocol.messages import (
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
+    TranslationDelta,
+)
+from gateway.stores.memory_log import MemoryEventLog
+from gateway.translation.finals import Finals
+from gateway.translation.partials import Partials
+from gateway.translation.scheduler import Scheduler
+from tests.translation.engines import AnsweredEngine
+
+
+class Log(MemoryEventLog):
+    """What is to be appended waits while not `open`; what `refuses` says is refused."""
+
+    def __init__(self) -> None:
+        super().__init__(max_publications=100, keep_s=600, max_bytes=10**7)
+        self.open = asyncio.Event()
+        self.open.set()
+        # While it is not set, an append that was made does not return.
+        self.returns = asyncio.Event()
+        self.returns.set()
+        self.refuses: Callable[[LoggedEvent], bool] = lambda _: False
+        self.refused: list[LoggedEvent] = []
+
+    async def append(self, meeting: str, event: LoggedEvent) -> Publication:
+        await self.open.wait()
+        if self.refuses(event):
+            self.refused.append(event)
+            raise LogUnavailable("The test says so.")
+        publication = await super().append(meeting, event)
+        await self.returns.wait()
+        return publication
+
+
+class Unmerged(Outbox):
+    """Hands out every message as it was put: here nothing lags."""
+
+    def __init__(self) -> None:
+        super().__init__(10**6)
+        self.put_so_far: list[Any] = []
+
+    def put_shared(self, payload: Payload) -> None:
+        self.put_so_far.append(payload.message)
+
+
+class Screen:
+    """What a reader sees: per language the committed and the tentative text, and finals."""
+
+    def __init__(self, member: Member, outbox: Unmerged) -> None:
+        self.member = member
+        self._outbox = outbox
+        self.messages: list[Any] = []
+        self.committed: dict[str, str] = {}
+        self.tentative: dict[str, str] = {}
+        self._committed: dict[str, str] = {}
+
+    def committed_of(self, utterance: str) -> str:
+        return self._committed.get(utterance, "")
+
+    def look(self) -> list[Any]:
+        """Take in what has come; what is new."""
+        new, self._outbox.put_so_far = self._outbox.put_so_far, []
+        new = [m for m in new if not isinstance(m, ParticipantJoined | ParticipantLeft | ParticipantUpdated)]
+        for message in new:
+            match message:
+                case TranslationDelta(lang=lang):
+                    self.committed[lang] = self.committed.get(lang, "") + message.committed
+                    shown = self.committed_of(message.utterance) + message.committed
+                    self._committed[message.utterance] = shown
+                    self.tentative[lang] = message.tentative
+        self.messages += new
+        return new
+
+
+class Stage:
+    """A meeting with a speaker, the core around it, and an engine in the test's hand."""
+
+    def __init__(self, engine: AnsweredEngine, log: Log, **options: Any) -> None:
+        self.engine = engine
+        self.scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
+        self.partials = Partials(self.scheduler, pace_s=0.0)
+        self.finals = Finals(self.scheduler, self.partials, **options)
+        self.log = log
+        self.room = Room("m", log, private=False, snapshot=10)
+        self.finished: list[tuple[str, bool]] = []
+
+    async def reader(
+        self, stability: Stability = "live", lang: str = "de", participant: str | None = None
+    ) -> Screen:
+        name = participant or f"{stability}-{lang}-{len(self.room.members)}"
+        reads = (lang,)
+        member = Member(participant=name, name=name, speaks=None, reads=reads, stability=stability)
+        outbox = Unmerged()
+        member.feed = Feed(outbox, self.room.offset, participant=name, wants=member.wants)
+        member.since = self.room.offset + 1
+        self.room.join(member, 100)
+        await self.room.stream_to(member, member.feed)
+        return Screen(member, outbox)
+
+    def hear(self, text: str, rev: int = 1, utterance: str = "u", participant: str = "ana") -> None:
+        self.partials.hear(self.room, said(text, rev, utterance, participant, final=False))
+
+    async def final(self, text: str, rev: int = 99, utterance: str = "u", *, again: bool = False) -> None:
+        whole = said(text, rev, utterance, "ana", final=True)
+        await self.finals.accept(self.room, whole, again=again)
+
+    async def speaker(self) -> None:
+        """Ana, who reads nothing; what she is told when an utterance is finished is in `finished`."""
+        ana = Member(participant="ana", name="Ana", speaks="en", reads=(), stability="final")
+        ana.on_finished = lambda utterance, failed: self.finished.append((utterance, failed))
+        self.room.join(ana, 100)
+
+
+def said(text: str, rev: int, utterance: str, participant: str, *, final: bool) -> Utterance:
+    return Utterance(utterance, rev, text, "en", participant, "Ana", final)
+
+
+@contextlib.asynccontextmanager
+async def stage(max_running: int = 4, log: Log | None = None, **options: Any) -> AsyncIterator[Stage]:
+    """options: those of `Finals`."""
+    made = Stage(AnsweredEngine(max_running), log or Log(), **options)
+    await made.room.open()
+    async with made.finals, made.partials:
+        yield made
+
+
+def nothing_is_live(stage: Stage) -> bool:
+    live = stage.room.live
+    return not any((*live.captions, *live.partials("de"), *live.finals("de")))
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """The suite's timeout is the bound."""
+    while not condition():
+        await asyncio.sleep(0)
+
+
+async def idle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)

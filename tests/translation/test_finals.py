@@ -1,0 +1,576 @@
+"""Accepted utterances and what becomes of them: one outcome for each language, whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.config import Settings
+from gateway.domain.engine import EngineState, TranslationRequest
+from gateway.domain.errors import EngineUnavailable, LogUnavailable
+from gateway.domain.log import LoggedEvent, Said, Translated, Untranslated
+from gateway.engines.simulated import Rule, Script
+from gateway.meeting.members import Member
+from gateway.meeting.room import Room
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    Error,
+    SessionUpdate,
+    SessionUpdated,
+    TranslationDelta,
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceAccepted,
+    UtteranceCancel,
+)
+from gateway.translation.ticket import CATCHING_UP
+from tests.gateways import running
+from tests.meetings import finals, joined, logged, say
+from tests.translation.stage import Log, Stage, idle, nothing_is_live, said, stage, until
+
+
+@pytest.fixture(autouse=True)
+def _offered_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.translation.finals._LOG_RETRIES_S", (0.0, 0.0))
+
+
+async def events(r: Stage) -> list[LoggedEvent]:
+    return [publication.event for publication in (await r.log.read("m", 0)).publications]
+
+
+async def outcomes(r: Stage) -> list[tuple[str, str, str]]:
+    """(utterance, language, text or code of the failure), in the order of the log."""
+    return [
+        (event.utterance, event.lang, event.text if isinstance(event, Translated) else event.code)
+        for event in await events(r)
+        if not isinstance(event, Said)
+    ]
+
+
+def load(r: Stage) -> int:
+    """Translations that wait or run."""
+    return r.scheduler.running + r.scheduler.waiting
+
+
+async def answer(r: Stage, **texts: str) -> None:
+    """Let the engine say this in each language, as soon as it is asked."""
+    for lang, text in texts.items():
+        await until(lambda: asked(r, lang))  # noqa: B023 -- awaited in the loop
+        r.engine.end(asked(r, lang)[0], text)
+
+
+def asked(r: Stage, lang: str) -> list[TranslationRequest]:
+    return [request for request in r.engine.pending() if request.target == lang]
+
+
+# ---------------------------------------------------------------- acceptance
+
+
+async def test_an_utterance_ends_once_in_each_language_and_its_session_is_told_last() -> None:
+    async with stage() as r:
+        await r.speaker()
+        await r.reader(lang="de")
+        await r.reader(lang="fr")
+        await r.reader(lang="en")
+        await r.final("One.")
+        assert [event.languages for event in await events(r) if isinstance(event, Said)] == [("de", "fr")]
+        await answer(r, de="Eins.")
+        await until(lambda: r.room.offset == 2)
+        assert r.finished == []
+        assert r.finals.busy(r.room)
+        await answer(r, fr="Un.")
+        await r.finals.quiet()
+        assert r.finished == [("u", False)]
+        assert await outcomes(r) == [("u", "de", "Eins."), ("u", "fr", "Un.")]
+        assert not r.finals.busy(r.room)
+        assert nothing_is_live(r)
+
+
+async def test_an_utterance_that_nobody_reads_is_finished_at_once() -> None:
+    async with stage() as r:
+        await r.speaker()
+        await r.final("One.")
+        assert r.finished == [("u", False)]
+        assert len(await events(r)) == 1
+
+
+async def test_what_the_log_refuses_was_not_accepted_and_may_be_sent_again() -> None:
+    async with stage() as r:
+        await r.reader(lang="de")
+        await r.reader(lang="fr")
+        r.log.refuses = lambda _: True
+        with pytest.raises(LogUnavailable):
+            await r.final("One.")
+        assert load(r) == 0
+        assert await events(r) == []
+        assert not r.finals.busy(r.room)
+        await idle()
+        assert r.engine.requests == []
+        r.log.refuses = lambda _: False
+        await r.final("One.")
+        await answer(r, de="Eins.", fr="Un.")
+        await r.finals.quiet()
+        assert len(await outcomes(r)) == 2
+
+
+async def test_an_acceptance_that_is_cancelled_leaves_no_ticket() -> None:
+    async with stage() as r:
+        await r.reader(lang="de")
+        r.log.open.clear()
+        accepting = asyncio.create_task(r.final("One."))
+        await until(lambda: load(r) == 1)
+        accepting.cancel()
+        await asyncio.wait([accepting])
+        assert load(r) == 0
+
+
+async def test_what_the_scheduler_refuses_is_not_in_the_log() -> None:
+    async with stage() as r:
+        await r.reader(lang="de")
+        r.engine.state = EngineState.FAILED
+        with pytest.raises(EngineUnavailable):
+            await r.final("One.")
+        assert await events(r) == []
+
+
+async def test_a_language_that_joins_while_the_log_is_written_is_translated_too() -> None:
+    async with stage() as r:
+        await r.speaker()
+        await r.reader(lang="de")
+        r.log.open.clear()
+        accepting = asyncio.create_task(r.final("One."))
+        await until(lambda: load(r) == 1)
+        await r.reader(lang="fr")
+        r.log.open.set()
+        await accepting
+        await answer(r, de="Eins.")
+        await until(lambda: r.room.offset == 2)
+        assert r.finished == [], "it is still to be translated into what was promised last"
+        await answer(r, fr="Un.")
+        await r.finals.quiet()
+        assert await outcomes(r) == [("u", "de", "Eins."), ("u", "fr", "Un.")]
+        assert r.finished == [("u", False)]
+
+
+async def test_a_language_that_joins_meanwhile_and_finds_no_place_has_its_outcome() -> None:
+    async with stage() as r:
+        await r.speaker()
+        await r.reader(lang="de")
+        r.log.open.clear()
+        accepting = asyncio.create_task(r.final("One."))
+        await until(lambda: load(r) == 1)
+        await r.reader(lang="fr")
+        draining = asyncio.create_task(r.scheduler.drain(60))
+        await until(lambda: r.scheduler.draining)
+        r.log.open.set()
+        await accepting
+        assert await outcomes(r) == [("u", "fr", "draining")]
+        await answer(r, de="Eins.")
+        assert await draining
+        await r.finals.quiet()
+        assert r.finished == [("u", True)]
+
+
+async def test_what_is_being_accepted_is_not_gone_on_with_by_somebody_else() -> None:
+    async with stage() as r:
+        await r.reader(lang="de")
+        r.log.returns.clear()
+        accepting = asyncio.create_task(r.final("One."))
+        await until(lambda: r.room.history.unfinished())
+        r.finals.resume_unfinished(r.room)
+        assert load(r) == 1
+        r.log.returns.set()
+        await accepting
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        assert await outcomes(r) == [("u", "de", "Eins.")]
+
+
+# ---------------------------------------------------------------- outcomes
+
+
+async def test_an_outcome_that_the_log_refuses_is_offered_again() -> None:
+    async with stage() as r:
+        await r.speaker()
+        await r.reader()
+        await r.final("One.")
+        r.log.refuses = lambda _: len(r.log.refused) < 2
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        assert len(r.log.refused) == 2
+        assert await outcomes(r) == [("u", "de", "Eins.")]
+        assert r.finished == [("u", False)]
+
+
+async def test_a_translation_whose_outcome_the_log_never_takes_is_made_again() -> None:
+    async with stage() as r:
+        await r.speaker()
+        await r.reader()
+        await r.final("One.")
+        r.log.refuses = lambda _: True
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        assert r.finals.busy(r.room), "it was promised, so the meeting stays"
+        assert r.finished == []
+        r.log.refuses = lambda _: False
+        r.finals.resume_unfinished(r.room)
+        r.finals.resume_unfinished(r.room)
+        assert load(r) == 1
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        assert await outcomes(r) == [("u", "de", "Eins.")]
+        assert r.finished == [("u", False)]
+
+
+async def test_what_finds_no_place_now_is_gone_on_with_later() -> None:
+    async with stage() as r:
+        await r.reader()
+        await r.final("One.")
+        r.log.refuses = lambda _: True
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        r.log.refuses = lambda _: False
+        r.engine.state = EngineState.FAILED
+        r.finals.resume_unfinished(r.room)
+        r.engine.state = EngineState.READY
+        r.finals.resume_unfinished(r.room)
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        assert await outcomes(r) == [("u", "de", "Eins.")]
+
+
+async def test_the_session_is_told_that_a_language_failed_and_the_next_attempt_makes_it_good() -> None:
+    async with stage() as r:
+        await r.speaker()
+        await r.reader(lang="de")
+        await r.reader(lang="fr")
+        await r.final("One.")
+        await until(lambda: len(r.engine.pending()) == 2)
+        r.engine.fails(*asked(r, "fr"))
+        await until(lambda: r.room.offset == 2)
+        assert r.finished == []
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        assert r.finished == [("u", True)]
+        await r.final("One.", again=True)
+        await answer(r, fr="Un.")
+        await r.finals.quiet()
+        assert [request.target for request in r.engine.requests] == ["de", "fr", "fr"]
+        assert await outcomes(r) == [("u", "fr", "engine_failed"), ("u", "de", "Eins."), ("u", "fr", "Un.")]
+        assert r.finished == [("u", True), ("u", False)]
+        assert len([event for event in await events(r) if isinstance(event, Said)]) == 1
+
+
+async def test_what_is_sent_again_and_nobody_reads_any_more_is_finished_at_once() -> None:
+    async with stage() as r:
+        await r.speaker()
+        reader = await r.reader()
+        await r.final("One.")
+        await until(r.engine.pending)
+        r.engine.fails(*asked(r, "de"))
+        await r.finals.quiet()
+        r.room.leave(reader.member)
+        await r.final("One.", again=True)
+        assert r.finished == [("u", True), ("u", True)]
+        assert load(r) == 0
+
+
+# ---------------------------------------------------------------- latecomers
+
+
+async def test_what_a_latecomer_is_shown_is_translated_once_and_behind_finals() -> None:
+    async with stage() as r:
+        await r.reader(lang="de")
+        await r.final("One.")
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        for _ in range(2):
+            r.finals.catch_up(r.room, ["en", "de", "fr"])
+        await until(r.engine.pending)
+        assert [(request.target, request.priority) for request in r.engine.pending()] == [("fr", CATCHING_UP)]
+        await answer(r, fr="Un.")
+        await r.finals.quiet()
+        r.finals.catch_up(r.room, ["fr"])
+        assert await outcomes(r) == [("u", "de", "Eins."), ("u", "fr", "Un.")]
+        assert load(r) == 0
+
+
+async def test_a_latecomer_for_whom_there_is_no_room_is_no_error() -> None:
+    async with stage() as r:
+        await r.final("One.")
+        r.engine.state = EngineState.FAILED
+        r.finals.catch_up(r.room, ["fr"])
+        assert load(r) == 0
+        assert not r.finals.busy(r.room), "nobody was promised it"
+
+
+# ---------------------------------------------------------------- giving up
+
+
+async def test_a_cancelled_utterance_ends_in_each_language_and_in_the_engine() -> None:
+    async with stage(max_running=1) as r:
+        await r.speaker()
+        await r.reader(lang="de")
+        await r.reader(lang="fr")
+        await r.final("One.")
+        await r.final("Two.", utterance="other")
+        await until(r.engine.pending)
+        r.finals.cancel(r.room, ("ana", "u"))
+        await until(lambda: r.finished)
+        assert await outcomes(r) == [("u", "de", "cancelled"), ("u", "fr", "cancelled")]
+        assert r.finished == [("u", True)]
+        await answer(r, de="Zwei.", fr="Deux.")
+        await r.finals.quiet()
+        assert [request.text for request in r.engine.requests] == ["One.", "Two.", "Two."]
+
+
+async def test_an_abandoned_meeting_has_nothing_running_and_others_go_on() -> None:
+    async with stage() as r:
+        await r.reader()
+        other = Room("other", r.log, private=True, snapshot=10)
+        await other.open()
+        other.join(Member(participant="bo", name="", speaks=None, reads=("fr",), stability="live"), 100)
+        await r.final("One.")
+        await r.finals.accept(other, said("Two.", 1, "v", "bo", final=True))
+        await until(lambda: len(r.engine.pending()) == 2)
+        r.finals.abandon(r.room)
+        await until(lambda: not r.finals.busy(r.room))
+        assert await outcomes(r) == [("u", "de", "cancelled")]
+        assert [request.text for request in r.engine.pending()] == ["Two."]
+        await answer(r, fr="Deux.")
+        await r.finals.quiet()
+
+
+# ---------------------------------------------------------------- stopping
+
+
+async def test_what_is_left_at_the_deadline_of_a_drain_ends_as_such() -> None:
+    async with stage() as r:
+        await r.speaker()
+        await r.reader()
+        await r.final("One.")
+        await until(r.engine.pending)
+        assert await r.scheduler.drain(0) is False
+        await r.finals.quiet()
+        assert await outcomes(r) == [("u", "de", "draining")]
+        assert r.finished == [("u", True)]
+
+
+async def test_leaving_ends_every_translation_and_says_so_in_the_log() -> None:
+    async with stage() as r:
+        await r.reader()
+        await r.final("One.")
+        await until(r.engine.pending)
+    assert await outcomes(r) == [("u", "de", "draining")]
+    assert r.engine.running == {}
+    assert load(r) == 0
+
+
+async def test_what_one_process_leaves_the_next_completes_with_one_outcome_per_language() -> None:
+    log = Log()
+    async with stage(log=log, leaves_unfinished=True) as r:
+        await r.reader(lang="de")
+        await r.reader(lang="fr")
+        await r.final("One.")
+        await r.final("Two.", utterance="v")
+        await answer(r, de="Eins.")
+        await until(lambda: r.room.offset == 3)
+        assert await r.scheduler.drain(0) is False
+        await r.finals.quiet()
+        assert await outcomes(r) == [("u", "de", "Eins.")]
+        await r.room.close()
+    async with stage(log=log) as r:
+        assert r.finals.busy(r.room)
+        r.finals.resume_unfinished(r.room)
+        while r.engine.running or load(r):
+            for request in r.engine.pending():
+                r.engine.end(request, f"{request.text} in {request.target}")
+            await idle()
+        await r.finals.quiet()
+        assert sorted(await outcomes(r)) == [
+            ("u", "de", "Eins."),
+            ("u", "fr", "One. in fr"),
+            ("v", "de", "Two. in de"),
+            ("v", "fr", "Two. in fr"),
+        ]
+        assert not r.finals.busy(r.room)
+
+
+# ---------------------------------------------------------------- any order
+
+
+STEPS = st.lists(
+    st.sampled_from(
+        ["say", "say", "answer", "answer", "fail", "again", "cancel", "join", "leave", "refuse", "resume", "idle"]
+    ),
+    max_size=30,
+)
+
+
+@given(STEPS, st.randoms(use_true_random=False))
+@settings(max_examples=100)
+def test_whatever_happens_what_was_promised_has_one_outcome_and_the_session_knows(
+    steps: list[str], chance: random.Random
+) -> None:
+    asyncio.run(_play(steps, chance))
+
+
+async def _play(steps: list[str], chance: random.Random) -> None:
+    async with stage(max_running=2) as r:
+        await r.speaker()
+        readers = [await r.reader(lang="de", participant="first")]
+        accepted: set[str] = set()
+        for number, step in enumerate(steps):
+            match step:
+                case "say":
+                    with contextlib.suppress(LogUnavailable):
+                        await r.final("text", utterance=str(number))
+                        accepted.add(str(number))
+                case "again" if failed := [name for name, failed in r.finished if failed]:
+                    # As the session does: once it was told, and until it is told again.
+                    name = chance.choice(failed)
+                    r.finished = [told for told in r.finished if told[0] != name]
+                    await r.final("text", utterance=name, again=True)
+                case "answer" | "fail" if pending := r.engine.pending():
+                    request = chance.choice(pending)
+                    if step == "answer":
+                        r.engine.end(request, "Text")
+                    else:
+                        r.engine.fails(request)
+                case "cancel" if accepted:
+                    r.finals.cancel(r.room, ("ana", chance.choice(sorted(accepted))))
+                case "join":
+                    lang = chance.choice(["de", "fr", "ja"])
+                    readers.append(await r.reader(lang=lang, participant=f"p{number}"))
+                    r.finals.catch_up(r.room, [lang])
+                case "leave" if readers:
+                    r.room.leave(readers.pop(chance.randrange(len(readers))).member)
+                case "refuse":
+                    until_now = len(r.log.refused) + chance.randrange(1, 6)
+                    r.log.refuses = lambda _: len(r.log.refused) < until_now  # noqa: B023 -- the newest holds
+                case "resume":
+                    r.finals.resume_unfinished(r.room)
+            for _ in range(chance.randrange(4)):
+                await asyncio.sleep(0)
+        r.log.refuses = lambda _: False
+        while load(r) or r.finals.busy(r.room):
+            r.finals.resume_unfinished(r.room)
+            for request in r.engine.pending():
+                r.engine.end(request, "Text")
+            await idle()
+        await r.finals.quiet()
+        done = Counter((e.utterance, e.lang) for e in await events(r) if isinstance(e, Translated))
+        assert set(done.values()) <= {1}
+        ended = {(utterance, lang) for utterance, lang, _ in await outcomes(r)}
+        said = [event for event in await events(r) if isinstance(event, Said)]
+        assert {event.utterance.id for event in said} == accepted
+        assert {(event.utterance.id, lang) for event in said for lang in event.languages} <= ended
+        told = Counter(name for name, _ in r.finished)
+        assert told.keys() == accepted
+        assert nothing_is_live(r)
+
+
+# ---------------------------------------------------------------- over real sockets
+
+
+async def test_a_new_language_is_made_up_for_and_finals_come_first() -> None:
+    script = Script(first_token_s=0.002, token_s=0.002, max_running=1)
+    settings = Settings(snapshot_utterances=10, limits=Limits(messages_burst=1_000))
+    async with running(settings, script=script) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        for n in range(12):
+            await ana.peer.send(say(str(n)))
+        await ana.until(TranslationFinal, 12)
+        async with joined(gateway, reads=["de"]) as late:
+            await ana.peer.send(say("now"))
+            await late.until(TranslationFinal, 11)
+            got = [u for _, u, _ in finals(late.received)]
+            assert sorted(got) == sorted([*(str(n) for n in range(2, 12)), "now"])
+            # One was running and up to two more were handed over before it was said.
+            assert got.index("now") <= 3
+            async with joined(gateway, reads=["de"]) as third:
+                assert len(finals(await third.everything())) == 10
+        done = Counter((e.utterance, e.lang) for e in await logged(gateway) if isinstance(e, Translated))
+        assert set(done.values()) == {1}
+
+
+async def test_everything_accepted_survives_engine_crashes_and_is_logged_once() -> None:
+    script = Script(first_token_s=0.005, token_s=0.005, max_running=4)
+    limits = Limits(utterances_in_flight=100, messages_burst=1_000)
+    async with (
+        running(Settings(limits=limits), script=script) as gateway,
+        joined(gateway, speaks="en", reads=["ja"]) as ana,
+    ):
+        await ana.peer.send(*(say(str(n), f"text number {n} of many") for n in range(50)))
+        for goal in (1, 10, 25):
+            await ana.until(TranslationFinal, goal)
+            gateway.kill_engine()
+            while len(gateway.engines) < 2:
+                await ana.receive()
+        await ana.until(TranslationFinal, 50)
+        got = await ana.everything()
+        assert [m.code for m in got if isinstance(m, Error)].count("engine_restarting") >= 1
+        assert Counter(u for _, u, _ in finals(got)) == Counter(str(n) for n in range(50))
+        events = await logged(gateway)
+        assert not [e for e in events if isinstance(e, Untranslated)]
+        assert len([e for e in events if isinstance(e, Translated)]) == 50
+        for n in range(50):
+            deltas = "".join(m.committed for m in got if isinstance(m, TranslationDelta) and m.utterance == str(n))
+            assert f"[ja] text number {n} of many".startswith(deltas), "shown text is not taken back"
+
+
+async def test_a_failed_translation_can_be_asked_for_again() -> None:
+    script = Script(first_token_s=0.001, token_s=0.05, rules=(Rule("STALL", stall_after=0),))
+    settings = Settings(utterance_deadline_s=1)
+    async with running(settings, script=script) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(say("1", "STALL"))
+        await ana.until(TranslationFailed)
+        await ana.peer.send(say("1", "STALL"))
+        assert [m.id for m in await ana.until(UtteranceAccepted, 1)] == ["1"]
+        await ana.until(TranslationFailed, 2)
+        assert len([e for e in await logged(gateway) if isinstance(e, Said)]) == 1
+
+
+async def test_a_resent_final_and_a_late_joiner_do_not_translate_twice() -> None:
+    """Both want the same language of the same utterance at the same time."""
+    script = Script(
+        first_token_s=0.001, token_s=0.001, max_running=1, rules=(Rule("HOLD", token_s=0.05), Rule("FAIL", 1))
+    )
+    async with running(script=script) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(say("1", "one two"))
+        await ana.until(TranslationFinal)
+        await ana.peer.send(say("2", "STAYS a while"), UtteranceCancel("2"))
+        await ana.until(TranslationFailed)
+        await ana.peer.send(*(say(f"busy{n}", "HOLD this for a moment") for n in range(4)))
+        await ana.until(UtteranceAccepted, 6)
+        async with joined(gateway, reads=["fr"]) as late:
+            await ana.peer.send(say("2", "STAYS a while"))
+            assert [m.id for m in await ana.until(UtteranceAccepted, 7)][-1] == "2", "told once more"
+            await late.until(TranslationFinal, 6)
+            await ana.until(TranslationFinal, 6)
+        done = Counter((e.utterance, e.lang) for e in await logged(gateway) if isinstance(e, Translated))
+        assert set(done.values()) == {1}
+        assert len([e for e in await logged(gateway) if isinstance(e, Said)]) == 6
+        await ana.peer.send(say("3"))
+        await ana.until(TranslationFinal, 7)
+
+
+async def test_an_engine_that_comes_back_is_not_asked_for_what_nobody_was_promised() -> None:
+    async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(*(say(str(n)) for n in range(30)))
+        await ana.until(TranslationFinal, 30)
+        await ana.peer.send(SessionUpdate(reads=["de"]))
+        await ana.until(SessionUpdated)
+        gateway.kill_engine()
+        await ana.until(Error)
+        await ana.peer.send(say("now"))
+        await ana.until(TranslationFinal, 31)
+        assert finals(ana.received)[-1][1:] == ("now", "de")
+        assert [e.utterance for e in await logged(gateway) if isinstance(e, Translated) and e.lang == "de"] == [
+            "now"
+        ]
