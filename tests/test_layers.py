@@ -41,7 +41,6 @@ PURE_MODULES = {
     "engines.prompting.safety",
     "engines.prompting.templates",
     "meeting.history",
-    "meeting.replay",
     "meeting.transcript",
     "server.translate_request",
     "sessions.machine",

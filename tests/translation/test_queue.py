@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.engine import TranslationRequest
+from gateway.translation.queue import TurnQueue
 from gateway.translation.ticket import CATCHING_UP, FINAL, PARTIAL, SUSPECT_CRASHES, Ticket
-from gateway.translation.turns import Turns
 
 MEETINGS = ("m", "n", "o")
 PRIORITIES = (FINAL, PARTIAL, CATCHING_UP)
@@ -23,20 +23,20 @@ def admitted(meeting: str = "m", priority: int = FINAL) -> Ticket:
     return Ticket(serial, meeting, request, admitted_s=0.0)
 
 
-def taken(turns: Turns) -> list[Ticket]:
+def taken(turns: TurnQueue) -> list[Ticket]:
     """All that wait, in the order of their turns."""
     return list(iter(turns.pop, None))
 
 
 def test_nobody_waits() -> None:
-    turns = Turns()
+    turns = TurnQueue()
     assert turns.pop() is None
     assert (len(turns), list(turns), turns.finals, turns.suspects) == (0, [], 0, False)
     assert not turns.next_is_best_effort()
 
 
 def test_meetings_take_turns_and_a_meeting_keeps_its_order() -> None:
-    turns = Turns()
+    turns = TurnQueue()
     m1, m2, m3, n1 = admitted("m"), admitted("m"), admitted("m"), admitted("n")
     turns.append([m1, m2, m3])
     turns.append([n1])
@@ -44,7 +44,7 @@ def test_meetings_take_turns_and_a_meeting_keeps_its_order() -> None:
 
 
 def test_a_newcomer_waits_for_one_turn_of_each_other_meeting_at_most() -> None:
-    turns = Turns()
+    turns = TurnQueue()
     backlog = [admitted("m") for _ in range(5)]
     turns.append(backlog)
     assert [turns.pop(), turns.pop()] == backlog[:2]
@@ -54,7 +54,7 @@ def test_a_newcomer_waits_for_one_turn_of_each_other_meeting_at_most() -> None:
 
 
 def test_finals_come_before_partials_and_these_before_what_latecomers_are_shown() -> None:
-    turns = Turns()
+    turns = TurnQueue()
     shown, partial, final = admitted(priority=CATCHING_UP), admitted(priority=PARTIAL), admitted(priority=FINAL)
     for ticket in (shown, partial, final):
         turns.append([ticket])
@@ -65,7 +65,7 @@ def test_finals_come_before_partials_and_these_before_what_latecomers_are_shown(
 
 
 def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
-    turns = Turns()
+    turns = TurnQueue()
     m1, m2, n1 = admitted("m"), admitted("m"), admitted("n")
     turns.append([m1, m2])
     turns.append([n1])
@@ -76,7 +76,7 @@ def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
 
 @pytest.mark.parametrize("first", ["m1", "m2"])
 def test_what_ran_comes_before_what_never_did_in_the_order_of_admission(first: str) -> None:
-    turns = Turns()
+    turns = TurnQueue()
     m1, m2, m3, n1 = admitted("m"), admitted("m"), admitted("m"), admitted("n")
     turns.append([m1, m2, m3])
     turns.append([n1])
@@ -88,7 +88,7 @@ def test_what_ran_comes_before_what_never_did_in_the_order_of_admission(first: s
 
 
 def test_suspects_come_before_everything_whatever_their_meeting() -> None:
-    turns = Turns()
+    turns = TurnQueue()
     partial, first, second = admitted("n", PARTIAL), admitted("m"), admitted("n")
     for ticket in (first, second, partial):
         ticket.crashes = SUSPECT_CRASHES
@@ -162,7 +162,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_whatever_happens_the_next_is_the_models_and_the_counts_agree(steps: list[tuple[object, ...]]) -> None:
-    turns, model, running = Turns(), Model(), list[Ticket]()
+    turns, model, running = TurnQueue(), Model(), list[Ticket]()
     for step in steps:
         match step:
             case ("append", str(meeting), int(priority), int(count)):

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from gateway.translation.ticket import FINAL, Ticket
 
-__all__ = ["Turns"]
+__all__ = ["TurnQueue"]
 
 
-class Turns:
+class TurnQueue:
     """The queue in front of the engine. Suspects come before everything: see `ticket.SUSPECT_CRASHES`."""
 
     def __init__(self) -> None:
