@@ -148,7 +148,7 @@ class Session:
         return [Reply(error_message(error))]
 
     def receive(self, message: ClientMessage, now_s: float, profile: EngineProfile | None) -> list[Effect]:
-        """A message came from the client at `now_s`. `profile` is null while the engine is loading."""
+        """A message came from the client at `now_s`. `profile` is None while the engine is loading."""
         if self.state is State.CLOSED:
             return []
         utterance = (

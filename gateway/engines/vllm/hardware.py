@@ -31,7 +31,7 @@ def available_gib() -> float | None:
 
 
 def available_shared_mib() -> float | None:
-    """Memory that processes can still share through /dev/shm, MiB; null where there is none."""
+    """Memory that processes can still share through /dev/shm, MiB; None where there is none."""
     try:
         return shutil.disk_usage("/dev/shm").free / 2**20  # noqa: S108 -- not a temporary file of ours
     except OSError:
