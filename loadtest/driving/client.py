@@ -1,5 +1,5 @@
-"""What every client offers. `websocket`, `meetings`, `sse`, `http` and `engine` are clients, one a protocol; they run
-in client processes.
+"""What every client offers. `websocket`, `meetings`, `sse`, `http` and `engine` are clients, one a protocol; they
+run in client processes.
 
 Must not know: protocols, processes. Each of those modules has a function that opens its client:
 
