@@ -116,7 +116,7 @@ def _draw(figure: Any, chart: Chart) -> None:
         axes = figure.subplots()
         _draw_lines(axes, chart, chart.series)
         if len(chart.series) > 1:
-            _label(axes, chart.series)
+            _label(axes)
 
 
 def _colour(series: Series, number: int) -> str:
@@ -143,7 +143,7 @@ def _draw_panels(figure: Any, chart: Chart, panels: Sequence[str]) -> None:
     for axes, panel in zip(every, panels, strict=True):
         own = [series for series in chart.series if series.panel == panel]
         if len(own) > 1:
-            _label(axes, own)
+            _label(axes)
     every[-1].set_xlabel(chart.x_label)
     figure.supylabel(chart.y_label, fontsize=_FONT)
 
@@ -155,6 +155,7 @@ def _draw_lines(axes: Any, chart: Chart, series: Sequence[Series]) -> None:
         axes.plot(
             x,
             y,
+            label=_short(each.name, 30),
             color=colour,
             linestyle=_dashes(each),
             linewidth=1.6 if each.markers else 1.2,
@@ -238,9 +239,8 @@ def _draw_mark(axes: Any, mark: Mark) -> None:
         )
 
 
-def _label(axes: Any, series: Sequence[Series]) -> None:
-    names = [_short(each.name, 30) for each in series]
-    axes.legend(axes.lines[: len(series)], names, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+def _label(axes: Any) -> None:
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
 
 def _short(name: str, longest: int) -> str:
