@@ -61,18 +61,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 async def _run(options: argparse.Namespace, command: str, say: Say) -> PartialsResult:
-    plan = PartialsPlan(
-        engine=options.engine,
-        max_num_seqs=options.max_num_seqs,
-        dtype=options.dtype,
-        sources=options.sources,
-        streams=options.streams,
-        handwritten=options.handwritten,
-        speakers=options.speakers,
-        speed=options.speed,
-        seed=options.seed,
-        time_limit_s=options.time_limit_s,
-    )
+    plan = PartialsPlan(**{name: getattr(options, name) for name in PartialsPlan.__struct_fields__})
     if options.smoke:
         plan = replace(plan, sources=("en", "ja"), streams=3, handwritten=1, speed=2.0)
     return await run(plan, command, say)

@@ -47,17 +47,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 async def _run(options: argparse.Namespace, command: str, say: Say) -> SoakResult:
-    plan = SoakPlan(
-        engine=options.engine,
-        minutes=options.minutes,
-        sessions=options.sessions,
-        utterances_per_minute=options.utterances_per_minute,
-        stay_minutes=options.stay_minutes,
-        fault_every_s=options.fault_every_s,
-        keep_s=options.keep_s,
-        log_keep_s=options.log_keep_s,
-        seed=options.seed,
-    )
+    plan = SoakPlan(**{name: getattr(options, name) for name in SoakPlan.__struct_fields__})
     return await run(plan, command, say, keep=options.keep)
 
 
