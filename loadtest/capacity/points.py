@@ -184,7 +184,7 @@ def there(best: Point, points: Sequence[Point], offer: Offer) -> list[Finding]:
         Finding("tokens of finals there", f"{numbers(best.tokens_per_s)}/s"),
         Finding("first token there, p50 / p99", f"{numbers(best.first_p50_ms)} / {numbers(best.first_p99_ms)} ms"),
     ]
-    if offer.scenario.partial_every_s and best.partial_tokens is not None:
+    if offer.unit is Unit.MEETINGS and offer.scenario.partial_every_s and best.partial_tokens is not None:
         least = min(points, key=lambda each: each.load)
         note = (
             f"At {offer.unit.words(least.load)} {numbers(least.partial_tokens)}: where the engine or the gateway "

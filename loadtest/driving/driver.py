@@ -1,7 +1,7 @@
 """The driver: client processes that say lines to a system, all from the same moment on.
 
 Knows: processes, how lines and loads are split over them, when a pass is over. Must not know: protocols
-(`clients`), what is made of the records.
+(`client`), what is made of the records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from loadtest.commands import Say
 from loadtest.driving import exchange
-from loadtest.driving.clients import Share
+from loadtest.driving.client import Share
 from loadtest.driving.driven import Driven
 from loadtest.results import LoadtestError, first_error, nearest_rank
 from loadtest.trial.values import Address, Closed, Delivered, EngineInProcess, InMeetings, Line, Load, Open

@@ -13,7 +13,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from loadtest.driving.clients import Share
+from loadtest.driving.client import Share
 from loadtest.trial.values import Address, Delivered, Line, Load, ProcessUse, Record
 
 __all__ = [

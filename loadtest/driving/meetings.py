@@ -23,7 +23,7 @@ from itertools import count
 import msgspec
 
 from gateway.protocol.messages import Ping, SessionStart, UtteranceFinal, UtterancePartial
-from loadtest.driving.clients import Share
+from loadtest.driving.client import Share
 from loadtest.driving.opening import Wanted, allow_files, open_all
 from loadtest.driving.spoken import Spoken
 from loadtest.driving.tally import Tally

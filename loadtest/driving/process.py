@@ -20,7 +20,7 @@ import msgspec
 import uvloop
 
 from loadtest.driving import exchange
-from loadtest.driving.clients import Client, Share
+from loadtest.driving.client import Client, Share
 from loadtest.driving.tally import Tally
 from loadtest.results import LoadtestError, first_error
 from loadtest.trial.values import (
@@ -55,19 +55,19 @@ def _client(address: Address, load: Load, share: Share) -> AbstractAsyncContextM
         case _, InMeetings():
             raise LoadtestError("Only a gateway can be loaded through meetings.")
         case WebSocketGateway(), _:
-            from loadtest.driving.clients import websocket
+            from loadtest.driving import websocket
 
             return websocket.client(address, load, share)
         case OpenAiServer(), _:
-            from loadtest.driving.clients import sse
+            from loadtest.driving import sse
 
             return sse.client(address, load, share)
         case Http(), _:
-            from loadtest.driving.clients import http
+            from loadtest.driving import http
 
             return http.client(address, load, share)
         case EngineInProcess(), _:
-            from loadtest.driving.clients import engine
+            from loadtest.driving import engine
 
             return engine.client(address, load, share)
 

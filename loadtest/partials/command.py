@@ -9,7 +9,7 @@ import argparse
 
 from msgspec.structs import replace
 
-from loadtest.commands import Command, Say, add_out, between, from_
+from loadtest.commands import Command, Say, add_out, between
 from loadtest.partials.report import shown
 from loadtest.partials.result import PartialsPlan, PartialsResult
 from loadtest.partials.run import run
@@ -34,27 +34,12 @@ def _add(parser: argparse.ArgumentParser) -> None:
         help="utterances from the corpus in English; a quarter of it in each other language",
     )
     add(
-        "--sources",
-        type=lambda text: tuple(dict.fromkeys(text.split(","))),
-        default=",".join(plan.sources),
-        metavar="LANG,LANG",
-        help="languages that are spoken; English is read in all others, they in English",
-    )
-    add(
-        "--handwritten",
-        type=between(0, 1_000),
-        default=plan.handwritten,
-        metavar="N",
-        help="how many of the streams written by hand at most, in each language",
-    )
-    add(
         "--speakers",
         type=between(1, 100),
         default=plan.speakers,
         metavar="N",
         help="at the same time while five languages are read; five times as many while one is",
     )
-    add("--speed", type=from_(0.1, 20), default=plan.speed, metavar="X", help="times the pace of speech")
     add("--seed", type=int, default=plan.seed, help="which streams")
     add("--time-limit-s", type=between(1, 86_400), default=round(plan.time_limit_s), metavar="S", help="stop then")
     add("--smoke", action="store_true", help="a few streams in two languages at twice the pace: does it run?")
@@ -62,16 +47,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 async def _run(options: argparse.Namespace, command: str, say: Say) -> PartialsResult:
     plan = PartialsPlan(
-        engine=options.engine,
-        max_num_seqs=options.max_num_seqs,
-        dtype=options.dtype,
-        sources=options.sources,
-        streams=options.streams,
-        handwritten=options.handwritten,
-        speakers=options.speakers,
-        speed=options.speed,
-        seed=options.seed,
-        time_limit_s=options.time_limit_s,
+        **{name: getattr(options, name) for name in PartialsPlan.__struct_fields__ if name in options}
     )
     if options.smoke:
         plan = replace(plan, sources=("en", "ja"), streams=3, handwritten=1, speed=2.0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from loadtest.partials.result import Bar, Display, PairScores, PartialsResult, Spending
+from loadtest.partials.result import Bar, Display, PairScores, PartialsResult, Phase, Spending
 from loadtest.report.content import Chart, Series, Shown, Table
 
 __all__ = ["shown"]
@@ -62,181 +62,108 @@ def _judged(bar: Bar | None) -> str:
     return f"{_number(bar.value, '.3g')} {'pass' if bar.passed else '**FAIL**'}"
 
 
-def _erasure(pairs: Sequence[PairScores]) -> Table:
-    head = (
-        "normalised erasure, the final included (without it)",
-        "naive",
-        "live",
-        "stable",
-        "naive / live",
-        "streams",
-        "revisions",
-    )
-    return Table(
-        "",
-        head,
-        [
-            [
-                _pair(each),
-                *(_both(display) for display in (each.naive, each.live, each.stable)),
-                _number(each.naive.erasure / each.live.erasure if each.live.erasure else None, ".1f"),
-                f"{each.streams:,}",
-                f"{each.revisions:,}",
-            ]
-            for each in pairs
-        ],
-    )
+def _table(head: str, pairs: Sequence[PairScores], columns: dict[str, Callable[[PairScores], str]]) -> Table:
+    """A row for each pair. columns: their heads, and what is in them."""
+    rows = [[_pair(each), *(cell(each) for cell in columns.values())] for each in pairs]
+    return Table("", (head, *columns), rows)
 
 
 def _both(display: Display) -> str:
     return f"{display.erasure:.3f} ({display.erasure_before:.3f})"
 
 
+def _erasure(pairs: Sequence[PairScores]) -> Table:
+    columns: dict[str, Callable[[PairScores], str]] = {
+        "naive": lambda each: _both(each.naive),
+        "live": lambda each: _both(each.live),
+        "stable": lambda each: _both(each.stable),
+        "naive / live": lambda each: _number(
+            each.naive.erasure / each.live.erasure if each.live.erasure else None, ".1f"
+        ),
+        "streams": lambda each: f"{each.streams:,}",
+        "revisions": lambda each: f"{each.revisions:,}",
+    }
+    return _table("normalised erasure, the final included (without it)", pairs, columns)
+
+
 def _lag(pairs: Sequence[PairScores]) -> Table:
-    head = (
-        "behind the speaker",
-        "stable: source units, median (mean)",
-        "live",
-        "naive",
-        "LAAL, source units: stable / live / naive",
-        "LAAL, s",
-    )
-    return Table(
-        "",
-        head,
-        [
-            [
-                _pair(each),
-                *(
-                    f"{_number(display.lag_median, '.1f')} ({_number(display.lag_mean, '.1f')})"
-                    for display in (each.stable, each.live, each.naive)
-                ),
-                _three(each, lambda display: display.laal, ".1f"),
-                _three(each, lambda display: _seconds(display.laal_ms), ".1f"),
-            ]
-            for each in pairs
-        ],
-    )
+    def behind(display: Display) -> str:
+        return f"{_number(display.lag_median, '.1f')} ({_number(display.lag_mean, '.1f')})"
+
+    columns: dict[str, Callable[[PairScores], str]] = {
+        "stable: source units, median (mean)": lambda each: behind(each.stable),
+        "live": lambda each: behind(each.live),
+        "naive": lambda each: behind(each.naive),
+        "LAAL, source units: stable / live / naive": lambda each: _three(each, lambda of: of.laal),
+        "LAAL, s": lambda each: _three(each, lambda of: _seconds(of.laal_ms)),
+    }
+    return _table("behind the speaker", pairs, columns)
 
 
 def _first(pairs: Sequence[PairScores]) -> Table:
-    head = (
-        "first word after the first revision, s: median (p90)",
-        "live",
-        "stable",
-        "naive",
-        "whole sentences only",
-    )
-    return Table(
-        "",
-        head,
-        [
-            [
-                _pair(each),
-                *(
-                    f"{_in_seconds(display.first_ms)} ({_in_seconds(display.first_p90_ms)})"
-                    for display in (each.live, each.stable, each.naive, each.final_only)
-                ),
-            ]
-            for each in pairs
-        ],
-    )
+    def first(display: Display) -> str:
+        return f"{_number(_seconds(display.first_ms), '.2f')} ({_number(_seconds(display.first_p90_ms), '.2f')})"
+
+    columns: dict[str, Callable[[PairScores], str]] = {
+        "live": lambda each: first(each.live),
+        "stable": lambda each: first(each.stable),
+        "naive": lambda each: first(each.naive),
+        "whole sentences only": lambda each: first(each.final_only),
+    }
+    return _table("first word after the first revision, s: median (p90)", pairs, columns)
 
 
 def _cost(pairs: Sequence[PairScores]) -> Table:
-    head = (
-        "cost of an utterance",
-        "generated / final tokens: ours",
-        "naive",
-        "alone",
-        "engine time, s: ours / naive / alone",
-        "finished requests: ours / naive / alone",
-    )
-    return Table(
-        "",
-        head,
-        [
-            [
-                _pair(each),
-                *(f"{spending.ratio:.2f}" for spending in _spendings(each)),
-                " / ".join(f"{spending.engine_s:.2f}" for spending in _spendings(each)),
-                " / ".join(f"{spending.requests:.1f}" for spending in _spendings(each)),
-            ]
-            for each in pairs
-        ],
-    )
+    def all_three(pair: PairScores, value: Callable[[Spending], str]) -> str:
+        return " / ".join(map(value, (pair.ours, pair.naively, pair.alone)))
+
+    columns: dict[str, Callable[[PairScores], str]] = {
+        "generated / final tokens: ours": lambda each: f"{each.ours.ratio:.2f}",
+        "naive": lambda each: f"{each.naively.ratio:.2f}",
+        "alone": lambda each: f"{each.alone.ratio:.2f}",
+        "engine time, s: ours / naive / alone": lambda each: all_three(each, lambda of: f"{of.engine_s:.2f}"),
+        "finished requests: ours / naive / alone": lambda each: all_three(each, lambda of: f"{of.requests:.1f}"),
+    }
+    return _table("cost of an utterance", pairs, columns)
 
 
 def _outcomes(pairs: Sequence[PairScores]) -> Table:
     counts: Counter[str] = Counter()
     for each in pairs:
         counts.update(each.outcomes)
-    names = [name for name, _ in counts.most_common()]
-    return Table(
-        "",
-        ("revisions, by what became of them", *names),
-        [[_pair(each), *(f"{each.outcomes.get(name, 0):,}" for name in names)] for each in pairs],
-    )
+    rows = [
+        [_pair(each), *(f"{each.outcomes.get(name, 0):,}" for name, _ in counts.most_common())] for each in pairs
+    ]
+    return Table("", ("revisions, by what became of them", *(name for name, _ in counts.most_common())), rows)
 
 
 def _quality(pairs: Sequence[PairScores]) -> Table:
-    head = (
-        "finals",
-        "chrF against alone",
-        "the same letter by letter",
-        "committed text kept",
-        "chrF against the corpus: ours",
-        "alone",
-    )
-    return Table(
-        "",
-        head,
-        [
-            [
-                _pair(each),
-                _number(each.chrf_alone, ".2f"),
-                f"{each.same:.1%}",
-                f"{each.kept:.1%}",
-                _number(each.chrf_reference, ".2f"),
-                _number(each.alone_reference, ".2f"),
-            ]
-            for each in pairs
-        ],
-    )
+    columns: dict[str, Callable[[PairScores], str]] = {
+        "chrF against alone": lambda each: _number(each.chrf_alone, ".2f"),
+        "the same letter by letter": lambda each: f"{each.same:.1%}",
+        "committed text kept": lambda each: f"{each.kept:.1%}",
+        "chrF against the corpus: ours": lambda each: _number(each.chrf_reference, ".2f"),
+        "alone": lambda each: _number(each.alone_reference, ".2f"),
+    }
+    return _table("finals", pairs, columns)
 
 
 def _phases(result: PartialsResult) -> Table:
-    head = (
-        "spoken",
-        "arm",
-        "speakers",
-        "streams",
-        "s",
-        "in the engine on average",
-        "cores: engine / gateway and clients / others",
-        "prompt tokens in the prefix cache",
-        "tokens reused",
-        "sent late at most, ms",
-    )
-    return Table(
-        "",
-        head,
-        [
-            [
-                phase.source,
-                phase.arm.value,
-                str(phase.speakers),
-                str(phase.streams),
-                f"{phase.elapsed_s:.0f}",
-                f"{phase.in_engine:.1f}",
-                f"{phase.engine_cores:.2f} / {phase.serving_cores:.2f} / {phase.other_cores:.2f}",
-                "–" if phase.cached_share is None else f"{phase.cached_share:.0%}",
-                f"{phase.reused_tokens:,.0f}",
-                f"{phase.late_ms:.0f}",
-            ]
-            for phase in result.phases
-        ],
-    )
+    columns: dict[str, Callable[[Phase], str]] = {
+        "spoken": lambda each: each.source,
+        "arm": lambda each: each.arm.value,
+        "speakers": lambda each: str(each.speakers),
+        "streams": lambda each: str(each.streams),
+        "s": lambda each: f"{each.elapsed_s:.0f}",
+        "in the engine on average": lambda each: f"{each.in_engine:.1f}",
+        "cores: engine / gateway and clients / others": lambda each: (
+            f"{each.engine_cores:.2f} / {each.serving_cores:.2f} / {each.other_cores:.2f}"
+        ),
+        "prompt tokens in the prefix cache": lambda each: _number(each.cached_share, ".0%"),
+        "tokens reused": lambda each: f"{each.reused_tokens:,.0f}",
+        "sent late at most, ms": lambda each: f"{each.late_ms:.0f}",
+    }
+    return Table("", list(columns), [[cell(each) for cell in columns.values()] for each in result.phases])
 
 
 def _notes(result: PartialsResult) -> Iterator[str]:
@@ -271,20 +198,12 @@ def _pair(pair: PairScores) -> str:
     return f"{pair.source}→{pair.target}"
 
 
-def _spendings(pair: PairScores) -> tuple[Spending, Spending, Spending]:
-    return pair.ours, pair.naively, pair.alone
-
-
-def _three(pair: PairScores, value: Callable[[Display], float | None], form: str) -> str:
-    return " / ".join(_number(value(display), form) for display in (pair.stable, pair.live, pair.naive))
+def _three(pair: PairScores, value: Callable[[Display], float | None]) -> str:
+    return " / ".join(_number(value(display), ".1f") for display in (pair.stable, pair.live, pair.naive))
 
 
 def _seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
-
-
-def _in_seconds(milliseconds: float | None) -> str:
-    return _number(_seconds(milliseconds), ".2f")
 
 
 def _number(value: float | None, form: str) -> str:

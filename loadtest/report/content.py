@@ -28,7 +28,7 @@ class Table(Struct, frozen=True):
 
 
 class Series(Struct, frozen=True):
-    """One line of a chart, or one bar."""
+    """One line of a chart."""
 
     name: str
     x: Sequence[float]
@@ -59,7 +59,7 @@ class Mark(Struct, frozen=True):
 
 
 class Chart(Struct, frozen=True, kw_only=True):
-    """Lines over two axes, or bars; at most MOST_SERIES, or as many panels."""
+    """Lines over two axes; at most MOST_SERIES, or as many panels."""
 
     title: str
     # How to read it: a line of `table.md`.
@@ -74,8 +74,6 @@ class Chart(Struct, frozen=True, kw_only=True):
     log_x: bool = False
     # Where the values are far enough apart for it.
     log_y: bool = False
-    # Each series is one bar, as long as the first of its `y`.
-    bars: bool = False
 
 
 class Shown(Struct, frozen=True):

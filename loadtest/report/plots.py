@@ -24,8 +24,6 @@ _MARKERS = "os^DvPX*<>hp"
 _DASHES = ("solid", (0, (4, 2)), (0, (1, 1.5)))
 _INK, _FAINT = "#1b2430", "#8a949e"
 _HEIGHT, _FONT = 3.4, 10.0
-# What a picture of this width can show of one line.
-_MOST_POINTS = 600
 _WORTH_A_LOGARITHM = 4
 # So many places on a logarithmic axis are each written there.
 _FEW = 8
@@ -108,19 +106,17 @@ def _panels(chart: Chart) -> list[str]:
 def _height(chart: Chart) -> float:
     if panels := _panels(chart):
         return 0.9 + 1.05 * max(len(panels), 2)
-    return 0.9 + 0.34 * max(len(chart.series), 2) if chart.bars else _HEIGHT
+    return max(_HEIGHT, 0.9 + 0.22 * len(chart.series))
 
 
 def _draw(figure: Any, chart: Chart) -> None:
     if panels := _panels(chart):
         _draw_panels(figure, chart, panels)
-    elif chart.bars:
-        _draw_bars(figure.subplots(), chart)
     else:
         axes = figure.subplots()
         _draw_lines(axes, chart, chart.series)
         if len(chart.series) > 1:
-            _label(axes, chart.series)
+            _label(axes)
 
 
 def _colour(series: Series, number: int) -> str:
@@ -147,18 +143,19 @@ def _draw_panels(figure: Any, chart: Chart, panels: Sequence[str]) -> None:
     for axes, panel in zip(every, panels, strict=True):
         own = [series for series in chart.series if series.panel == panel]
         if len(own) > 1:
-            _label(axes, own)
+            _label(axes)
     every[-1].set_xlabel(chart.x_label)
     figure.supylabel(chart.y_label, fontsize=_FONT)
 
 
 def _draw_lines(axes: Any, chart: Chart, series: Sequence[Series]) -> None:
     for number, each in enumerate(series):
-        x, y = _thinned(each.x, [float("nan") if value is None else value for value in each.y])
+        x, y = each.x, [float("nan") if value is None else value for value in each.y]
         colour = _colour(each, number)
         axes.plot(
             x,
             y,
+            label=_short(each.name, 30),
             color=colour,
             linestyle=_dashes(each),
             linewidth=1.6 if each.markers else 1.2,
@@ -173,18 +170,6 @@ def _draw_lines(axes: Any, chart: Chart, series: Sequence[Series]) -> None:
     _scale(axes, chart, series)
     for mark in chart.marks:
         _draw_mark(axes, mark)
-
-
-def _thinned(x: Sequence[float], y: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
-    """Of many points the lowest and the highest of each stretch, so that no gap and no peak is lost."""
-    if len(x) <= _MOST_POINTS:
-        return x, y
-    stretch = -(-len(x) * 2 // _MOST_POINTS)
-    kept: list[int] = []
-    for begin in range(0, len(x), stretch):
-        own = range(begin, min(begin + stretch, len(x)))
-        kept += sorted({min(own, key=y.__getitem__), max(own, key=y.__getitem__)})
-    return [x[place] for place in kept], [y[place] for place in kept]
 
 
 def _scale(axes: Any, chart: Chart, series: Sequence[Series]) -> None:
@@ -254,72 +239,8 @@ def _draw_mark(axes: Any, mark: Mark) -> None:
         )
 
 
-def _draw_bars(axes: Any, chart: Chart) -> None:
-    for number, each in enumerate(chart.series):
-        length = each.y[0] or 0.0
-        axes.barh(number, length, 0.62, color=_colour(each, number))
-        end = length
-        if each.low:
-            whisker = [[max(length - each.low[0], 0.0)], [max(each.high[0] - length, 0.0)]]
-            axes.errorbar(length, number, xerr=whisker, fmt="none", ecolor=_INK, elinewidth=1, capsize=2.5)
-            end = max(end, each.high[0])
-        said = "none" if each.y[0] is None else f"{length:,.0f}" if length >= 100 else f"{length:.3g}"
-        axes.annotate(said, (end, number), (4, 0), textcoords="offset points", va="center", fontsize=_FONT - 1)
-    axes.set_yticks(range(len(chart.series)), [_short(each.name, 30) for each in chart.series])
-    axes.invert_yaxis()
-    axes.grid(visible=False)
-    axes.margins(x=0.14)
-    axes.set_xlim(left=0)
-    axes.set_xlabel(chart.x_label)
-
-
-def _label(axes: Any, series: Sequence[Series]) -> None:
-    """Words beside the axes, at the height at which each line ends or as near as there is room."""
-    # What was drawn may have moved the limits, which is found out only when somebody asks.
-    axes.get_xlim(), axes.get_ylim()
-    ends: list[tuple[float, int]] = []
-    for number, each in enumerate(series):
-        known = [(x, y) for x, y in zip(each.x, each.y, strict=True) if y is not None]
-        if known:
-            height = axes.transAxes.inverted().transform(axes.transData.transform(known[-1]))[1]
-            ends.append((min(max(float(height), 0.0), 1.0), number))
-    # Points to a part of the axes: what one line of words takes.
-    room = 1.35 * _FONT / (axes.get_window_extent().height / axes.figure.dpi * 72 * 0.85)
-    for height, number in _apart(sorted(ends), room):
-        each = series[number]
-        colour = _colour(each, number)
-        axes.plot(
-            [1.02, 1.06],
-            [height, height],
-            color=colour,
-            linestyle=_dashes(each),
-            transform=axes.transAxes,
-            clip_on=False,
-            linewidth=1.6,
-        )
-        if each.markers:
-            axes.plot(
-                [1.04],
-                [height],
-                color=colour,
-                marker=_marker(each, number),
-                markersize=4.5,
-                transform=axes.transAxes,
-                clip_on=False,
-            )
-        axes.text(1.08, height, _short(each.name, 30), transform=axes.transAxes, va="center", fontsize=_FONT - 0.5)
-
-
-def _apart(ends: Sequence[tuple[float, int]], room: float) -> list[tuple[float, int]]:
-    """The same, from the lowest up, pushed up where two are nearer than `room`, then down from the top."""
-    heights = [height for height, _ in ends]
-    for place in range(1, len(heights)):
-        heights[place] = max(heights[place], heights[place - 1] + room)
-    top = max(1.0, room * (len(heights) - 1))
-    for place in reversed(range(len(heights))):
-        heights[place] = min(heights[place], top)
-        top = heights[place] - room
-    return [(height, number) for height, (_, number) in zip(heights, ends, strict=True)]
+def _label(axes: Any) -> None:
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
 
 def _short(name: str, longest: int) -> str:

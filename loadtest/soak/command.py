@@ -32,14 +32,6 @@ def _add(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="said in all meetings together, whether the gateway keeps up or not",
     )
-    add("--stay-minutes", type=from_(0.1, 1_440), default=plan.stay_minutes, metavar="M", help="mean stay")
-    add(
-        "--fault-every-s",
-        type=from_(0.1, 3_600),
-        default=plan.fault_every_s,
-        metavar="S",
-        help="mean time between faults of single clients",
-    )
     add("--keep-s", type=between(5, 3_600), default=plan.keep_s, metavar="S", help="`limits.keep_s`")
     add("--log-keep-s", type=between(30, 86_400), default=plan.log_keep_s, metavar="S", help="`event_log.keep_s`")
     add("--seed", type=int, default=plan.seed, help="who is there, what is said, what breaks when")
@@ -47,17 +39,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 async def _run(options: argparse.Namespace, command: str, say: Say) -> SoakResult:
-    plan = SoakPlan(
-        engine=options.engine,
-        minutes=options.minutes,
-        sessions=options.sessions,
-        utterances_per_minute=options.utterances_per_minute,
-        stay_minutes=options.stay_minutes,
-        fault_every_s=options.fault_every_s,
-        keep_s=options.keep_s,
-        log_keep_s=options.log_keep_s,
-        seed=options.seed,
-    )
+    plan = SoakPlan(**{name: getattr(options, name) for name in SoakPlan.__struct_fields__ if name in options})
     return await run(plan, command, say, keep=options.keep)
 
 

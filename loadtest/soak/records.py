@@ -109,10 +109,7 @@ class Refused(_Record, frozen=True):
 
 
 class Got(_Record, frozen=True):
-    """A publication arrived. first_at: when the first new text of the translation did; 0 when none came before.
-
-    code: of a failure, else empty.
-    """
+    """A publication arrived."""
 
     kind: Kind
     participant: str
@@ -120,7 +117,7 @@ class Got(_Record, frozen=True):
     lang: str
     rev: int
     offset: int
-    first_at: float = 0.0
+    # Of a failure.
     code: str = ""
 
 

@@ -1,4 +1,4 @@
-"""What a soak shows: its verdict, faults, latency and memory as tables, and the run over time as charts.
+"""What a soak shows: its verdict, faults and memory as tables, and the run over time as charts.
 
 Knows: what a result means to people. Must not know: how it was found, how a table or a chart is drawn.
 """
@@ -64,25 +64,6 @@ def _parts(result: SoakResult) -> Iterator[str | Table]:
                 fault.note,
             )
             for fault in _of_everybody(result)
-        ],
-    )
-    head = (
-        "translations to connected readers",
-        "how many",
-        "first text p50 / p99, ms",
-        "whole p50 / p99 / max, ms",
-    )
-    yield Table(
-        "",
-        head,
-        [
-            (
-                row.name,
-                f"{row.readings:,}",
-                _ms(row.first_p50, row.first_p99),
-                _ms(row.total_p50, row.total_p99, row.total_max),
-            )
-            for row in result.latency
         ],
     )
     yield Table("", ("memory, MiB", "a minute after it was ready", "peak", "final"), list(_memory(result)))
@@ -167,10 +148,6 @@ def _notes(result: SoakResult) -> Iterator[str]:
 
 def _codes(counts: dict[str, int]) -> str:
     return ", ".join(f"`{code}` {count:,}" for code, count in sorted(counts.items())) or "0"
-
-
-def _ms(*values: float | None) -> str:
-    return " / ".join("–" if value is None else f"{value:,.0f}" for value in values)
 
 
 # ---------------------------------------------------------------- the charts

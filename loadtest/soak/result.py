@@ -14,7 +14,7 @@ from loadtest.machine import Machine
 from loadtest.soak.faults import Suffered
 from loadtest.soak.verdict import Verdict
 
-__all__ = ["Incarnation", "LatencyRow", "Sample", "SoakPlan", "SoakResult"]
+__all__ = ["Incarnation", "Sample", "SoakPlan", "SoakResult"]
 
 
 class SoakPlan(Struct, frozen=True, kw_only=True):
@@ -56,23 +56,6 @@ class Sample(Struct, frozen=True):
     delivered: int
 
 
-class LatencyRow(Struct, frozen=True):
-    """Milliseconds from when something was said to when a reader had it.
-
-    Only readers that were connected all the time between count.
-    """
-
-    name: str
-    # How many.
-    readings: int
-    # None where none of them saw a delta.
-    first_p50: float | None
-    first_p99: float | None
-    total_p50: float | None
-    total_p99: float | None
-    total_max: float | None
-
-
 class Incarnation(Struct, frozen=True):
     """Memory of one gateway process and its engine, MiB."""
 
@@ -100,7 +83,6 @@ class SoakResult(Struct, frozen=True):
     load_s: float
     verdict: Verdict
     faults: list[Suffered]
-    latency: list[LatencyRow]
     memory: list[Incarnation]
     # Of the gateway, once everybody had gone and everything had expired.
     gauges: dict[str, float | None]

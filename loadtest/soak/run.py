@@ -30,7 +30,7 @@ from loadtest.soak.ledger import Ledger
 from loadtest.soak.population import population
 from loadtest.soak.records import Record, encode
 from loadtest.soak.result import SoakPlan, SoakResult
-from loadtest.soak.timeline import latency_rows, readings, with_returns
+from loadtest.soak.timeline import with_returns
 from loadtest.soak.verdict import Rules
 from loadtest.soak.watch import Watch
 
@@ -177,7 +177,6 @@ class _Soak:
             exit_status = await self._gateway.stop()
         process_of = {seat.number: seat.process for seat in self._seats}
         faults_made = with_returns(injection.made, self._records, self._began_s, process_of.__getitem__)
-        straight = readings(self._records, self._began_s)
         return SoakResult(
             command=self._command,
             began=began,
@@ -187,7 +186,6 @@ class _Soak:
             load_s=round(load_s, 1),
             verdict=self._ledger.judge(),
             faults=faults_made,
-            latency=latency_rows(straight, faults_made, process_of.__getitem__),
             memory=self._watch.memory(),
             gauges=gauges,
             counters=self._watch.counters(),

@@ -19,7 +19,6 @@ from gateway.protocol.messages import (
     SessionDraining,
     SessionStart,
     SessionStarted,
-    TranslationDelta,
     TranslationFailed,
     TranslationFinal,
     UtteranceAccepted,
@@ -97,7 +96,6 @@ class Visitor:
         self._serial = 0
         self._open: set[str] = set()
         self._fewer = asyncio.Event()
-        self._first_at: dict[tuple[str, str, str], float] = {}
         self._pongs: dict[str, asyncio.Future[None]] = {}
         self._last_reason = ""
         self._leaving = False
@@ -274,16 +272,12 @@ class Visitor:
     def _take(self, event: SessionEvent) -> None:
         now_s = _now_s()
         match event:
-            case TranslationDelta():
-                self._first_at.setdefault((event.participant, event.utterance, event.lang), now_s)
             case TranslationFinal():
                 key = (event.participant, event.utterance, event.lang)
-                first = self._first_at.pop(key, 0.0)
-                self._say(Got(now_s, self.name, Kind.FINAL, *key, event.rev, event.offset, first))
+                self._say(Got(now_s, self.name, Kind.FINAL, *key, event.rev, event.offset))
             case TranslationFailed():
                 key = (event.participant, event.utterance, event.lang)
-                self._first_at.pop(key, None)
-                self._say(Got(now_s, self.name, Kind.FAILED, *key, event.rev, event.offset, 0.0, event.code))
+                self._say(Got(now_s, self.name, Kind.FAILED, *key, event.rev, event.offset, event.code))
             case Caption(final=True, offset=int(offset)):
                 key = (event.participant, event.utterance, event.lang)
                 self._say(Got(now_s, self.name, Kind.CAPTION, *key, event.rev, offset))
@@ -308,7 +302,6 @@ class Visitor:
     def _joined(self, started: SessionStarted) -> None:
         self.connected = True
         self._participant = started.participant
-        self._first_at.clear()
         self._say(
             Joined(
                 at=_now_s(),

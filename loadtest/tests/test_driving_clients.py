@@ -24,7 +24,8 @@ from gateway.engines.prompting.encoding import EncodedPrompt
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.simulated import SimulatedEngine
 from gateway.protocol.limits import Limits
-from loadtest.driving.clients import Client, Share, engine, http, sse, websocket
+from loadtest.driving import engine, http, sse, websocket
+from loadtest.driving.client import Client, Share
 from loadtest.driving.tally import Tally
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems import processes

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadtest.driving.clients.http1 import BrokenResponse, Connection, Connections
-from loadtest.driving.clients.sse import Events
+from loadtest.driving.http1 import BrokenResponse, Connection, Connections
+from loadtest.driving.sse import Events
 from loadtest.results import LoadtestError
 
 BODIES = st.lists(st.binary(min_size=1, max_size=40), max_size=6)

@@ -28,8 +28,10 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def folder(module: str) -> str:
-    """The folder directly below `loadtest` that a module is in, whatever is between; or the module itself."""
-    return ".".join(module.split(".")[:2])
+    """The folder that a module is in, also one inside another; or the module itself, where it is in none."""
+    path = MODULES[module]
+    inside = path.parent if path.parent != ROOT else path.with_suffix("")
+    return ".".join(inside.relative_to(ROOT.parent).parts)
 
 
 def circle(arrows: dict[str, set[str]]) -> list[str]:

@@ -17,7 +17,7 @@ from gateway.config import Settings
 from gateway.protocol.messages import Error, ServerMessage, TranslationDelta, TranslationFailed, TranslationFinal
 from gateway.protocol.messages import Timings as Taken
 from loadtest.driving import meetings, opening
-from loadtest.driving.clients import Share
+from loadtest.driving.client import Share
 from loadtest.driving.meetings import Meetings
 from loadtest.driving.spoken import Spoken
 from loadtest.driving.tally import Tally

@@ -54,7 +54,9 @@ def words_in(axes: Any) -> dict[str, tuple[float, float]]:
 
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_names_and_marks_stand_beside_the_lines_as_they_are() -> None:
-    assert set(words_in(axes_of(CHART))) == {"$p50$", "名前", "bar", "knee"}
+    axes = axes_of(CHART)
+    assert set(words_in(axes)) == {"bar", "knee"}
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["$p50$", "名前"]
 
 
 def test_the_same_charts_are_the_same_picture(tmp_path: Path) -> None:
@@ -62,13 +64,6 @@ def test_the_same_charts_are_the_same_picture(tmp_path: Path) -> None:
         plots.picture([CHART, CHART, CHART], "Three", tmp_path / f"{name}.png")
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_long_line_keeps_its_gaps() -> None:
-    many = Series("GPU", range(36_000), [0.0 if n == 7_777 else 95.0 for n in range(36_000)], markers=False)
-    heights = axes_of(chart([many])).lines[0].get_ydata()
-    assert len(heights) <= 600
-    assert min(heights) == 0.0
 
 
 def test_a_logarithm_is_for_values_that_are_far_apart() -> None:
@@ -89,29 +84,10 @@ def test_a_mark_far_from_the_values_is_in_the_picture(log_y: bool) -> None:
     assert 0 < words["bar"][1] < 1.1
 
 
-@pytest.mark.parametrize("log_y", [False, True])
-def test_names_stand_where_their_lines_end(log_y: bool) -> None:
-    lines = [Series("low", [1, 2], [20.0, 25.0]), Series("high", [1, 2], [20.0, 400.0])]
-    axes = axes_of(chart(lines, [Mark("bar", 9_000)], log_y=log_y))
-    for each in lines:
-        end = axes.transAxes.inverted().transform(axes.transData.transform((2, each.y[-1])))[1]
-        x, y = words_in(axes)[each.name]
-        assert x > 1
-        # On a straight axis they are pushed apart.
-        assert y == pytest.approx(end, abs=0.05 if log_y else 0.15)
-
-
 def test_points_that_are_not_connected_have_markers_only() -> None:
     (line,) = axes_of(chart([Series("a", [1, 2], [1.0, 2.0], line=False)])).lines
     assert line.get_linestyle() == "None"
     assert line.get_marker() == "o"
-
-
-def test_bars_say_how_long_they_are() -> None:
-    bars = [Series("one", [], [20.0], [10.0], [30.0]), Series("none", [], [None])]
-    axes = axes_of(msgspec.structs.replace(chart(bars), bars=True))
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["one", "none"]
-    assert set(words_in(axes)) == {"20", "none"}
 
 
 def test_each_panel_has_axes_of_its_own() -> None:

@@ -61,7 +61,7 @@ def caption(client: str, at: float, utterance: str, offset: int) -> Got:
 
 
 def final(client: str, at: float, utterance: str, lang: str, offset: int) -> Got:
-    return Got(at, client, Kind.FINAL, "ana", utterance, lang, 1, offset, at - 0.1)
+    return Got(at, client, Kind.FINAL, "ana", utterance, lang, 1, offset)
 
 
 def failed(client: str, at: float, utterance: str, lang: str, offset: int, code: str) -> Got:

@@ -113,12 +113,6 @@ def test_a_closed_loop_compares_systems_by_requests_in_flight() -> None:
     assert not any("offered" in title for title in found)
 
 
-def test_at_one_level_there_are_bars() -> None:
-    found = drawn(comparison(levels=(5,)))
-    assert found["Requests a second with 5 requests in flight"].bars
-    assert "Requests a second against requests in flight" not in found
-
-
 def test_one_rate_alone_is_no_curve() -> None:
     assert not any("offered" in title for title in drawn([open_trial(20, 1, 1)]))
 
@@ -145,5 +139,5 @@ def test_every_chart_says_what_it_shows(trials: object) -> None:
     for chart in drawn(trials()).values():
         assert chart.caption.endswith(".")
         assert chart.x_label
-        assert chart.bars or chart.y_label
+        assert chart.y_label
         assert all(any(value is not None for value in series.y) for series in chart.series)

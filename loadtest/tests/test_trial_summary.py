@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from loadtest.results import Spread
 from loadtest.tests.made_up_trials import comparison, open_trial
-from loadtest.trial.idle import longest_idle_s
 from loadtest.trial.summary import Percentiles, Summary, by_name, summaries, summarise
 from loadtest.trial.table import summary_tables
 from loadtest.trial.values import (
@@ -203,7 +202,7 @@ def test_nothing_asked_for_is_no_success() -> None:
     assert summary.requests_per_s == Spread(0, 0, 0)
     assert not summary.met
     assert summary.cpu_s_per_1000_tokens == {}
-    assert (summary.gpu_percent, summary.idle_s, summary.running) == (None, None, None)
+    assert (summary.gpu_percent, summary.running) == (None, None)
 
 
 def test_trials_are_gathered_by_name_in_order_of_appearance() -> None:
@@ -221,47 +220,15 @@ def test_a_summary_comes_back_from_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(summary), type=Summary) == summary
 
 
-# ---------------------------------------------------------------- idle
-
-
 def gpu(*busy: float, running: float = 0.0) -> list[Sample]:
     return [Sample(at_s=n / 10, gpu=each, running=running) for n, each in enumerate(busy, 1)]
 
 
-def test_the_longest_gap_is_told_when_something_was_in_flight() -> None:
-    # Sent at 0.1, done at 1.0; the GPU is idle in three samples, then in one, then after the end.
+def test_how_busy_the_gpu_was_is_told_in_two_ways() -> None:
     samples = gpu(90, 0, 0, 0, 90, 0, 90, 90, 90, 90, 0, 0, 0, 0, 0)
     summary = summarise([trial([record(0.0, 0.2, 1.0)], samples=samples)], OBJECTIVE)
-    assert summary.idle_s == pytest.approx(0.3)
     assert summary.gpu_busy == round(6 / 15, 4)
     assert summary.gpu_percent == 36.0
-
-
-def test_a_gap_counts_only_as_far_as_something_was_in_flight() -> None:
-    # In flight until 0.25, and again from 0.35.
-    records = [record(0.0, 0.2, 0.25), Record("l", "en", 0.35, 0.35, 0.5, 0.6)]
-    assert longest_idle_s(trial(records, samples=gpu(90, 0, 0, 0, 90, 90))) == pytest.approx(0.15)
-    assert longest_idle_s(trial([], samples=gpu(90, 0, 0, 90))) == 0.0
-
-
-def test_what_the_engine_says_that_it_runs_is_in_flight() -> None:
-    assert longest_idle_s(trial([], samples=gpu(90, 0, 0, 90, running=2))) == pytest.approx(0.2)
-
-
-def test_what_was_never_finished_is_in_flight_to_the_end_and_what_failed_is_not() -> None:
-    samples = gpu(90, *([0] * 19))
-    assert longest_idle_s(trial([record(0.0, None, None)], samples=samples)) == pytest.approx(1.9)
-    assert longest_idle_s(trial([REFUSED], samples=samples)) == 0.0
-
-
-def test_without_a_gpu_the_cores_of_the_engine_tell() -> None:
-    samples = [Sample(at_s=n / 10, cores={"engine": cores}) for n, cores in enumerate((0.9, 0.01, 0.0, 0.9), 1)]
-    assert longest_idle_s(trial([KEPT], samples=samples)) == pytest.approx(0.2)
-
-
-def test_an_engine_that_is_no_process_of_its_own_is_not_called_idle() -> None:
-    assert longest_idle_s(trial([KEPT], samples=[Sample(at_s=0.5, cores={"engine": 0.0, "serving": 0.9})])) is None
-    assert longest_idle_s(trial([KEPT], samples=[Sample(at_s=0.5)])) is None
 
 
 # ---------------------------------------------------------------- whatever the records

@@ -124,12 +124,9 @@ def _spread_line(
 
 
 def against_in_flight(found: Sequence[Group]) -> Iterator[Chart]:
-    """Requests a second and first token by how many are in flight; bars where that is one number only."""
+    """Requests a second and first token by how many are in flight."""
     found = found[:MOST_SERIES]
     if not found:
-        return
-    if len({load for group in found for load in group.loads}) == 1:
-        yield from _at_one_level(found)
         return
     yield Chart(
         title="Requests a second against requests in flight",
@@ -161,35 +158,3 @@ _FIRST = (
     "Closed loop: 99 % of the first tokens came within this time after their request was sent, over all "
     "repetitions."
 )
-
-
-def _at_one_level(found: Sequence[Group]) -> Iterator[Chart]:
-    load = f"{found[0].loads[0]:g} requests in flight"
-    yield Chart(
-        title=f"Requests a second with {load}",
-        caption=_CLOSED,
-        x_label="requests/s",
-        series=[
-            Series(
-                group.label,
-                [],
-                [spread.median],
-                low=[spread.low],
-                high=[spread.high],
-                colour=number,
-            )
-            for number, group in enumerate(found)
-            for spread in (group.summaries[0].requests_per_s,)
-        ],
-        bars=True,
-    )
-    yield Chart(
-        title=f"First token (p99) with {load}",
-        caption=_FIRST,
-        x_label="first token p99, ms",
-        series=[
-            Series(group.label, [], [group.summaries[0].first_token.p99_ms], colour=number)
-            for number, group in enumerate(found)
-        ],
-        bars=True,
-    )

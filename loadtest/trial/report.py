@@ -2,8 +2,8 @@
 
 Knows: what a report of trials consists of. Must not know: how anything in it was measured or is drawn.
 
-`result.json.gz` holds everything but the records, with the summaries of the trials; `utterances.jsonl` holds the
-records; `table.md` and `plot.png` are made from these two.
+`result.json.gz` holds everything but the records, with the summaries of the trials; `table.md` and `plot.png` are
+made from it. `utterances.jsonl` holds the records.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def again(extras: Callable[[Report], Extras]) -> Callable[[Path], Shown]:
     """What reads a report from its folder and says what is shown of it. extras: of the command that wrote it."""
 
     def shown(folder: Path) -> Shown:
-        written, missing = _read(folder)
-        return _shown(written, extras(written), missing)
+        written = files.read(folder, Written)
+        return _shown(written, extras(written))
 
     return shown
 
@@ -79,34 +79,9 @@ def _written(report: Report) -> Written:
     return Written(**own, summaries=summaries(report.trials, report.objective))
 
 
-def _shown(written: Written, extras: Extras, missing: str = "") -> Shown:
+def _shown(written: Written, extras: Extras) -> Shown:
     machine = written.machine
     on = machine.gpus[0] if machine.gpus else f"{machine.cpu}, {machine.cores} cores"
-    told = [*parts(written, written.summaries, extras.tables), *([missing] if missing else [])]
+    told = list(parts(written, written.summaries, extras.tables))
     drawn = [*extras.charts, *charts(written, written.summaries)]
     return Shown(told, f"{written.kind}: {written.model} on {on}", drawn[:_MOST_CHARTS])
-
-
-def _read(folder: Path) -> tuple[Written, str]:
-    """The report that a folder holds, and a sentence on what is missing there, or nothing.
-
-    Summaries are made again where all records are there. Raises `LoadtestError` for a folder without a result.
-    """
-    written = files.read(folder, Written)
-    path = folder / _UTTERANCES
-    if not path.exists():
-        return written, f"Without {_UTTERANCES}: the numbers are those that {files.RESULT} holds."
-    kept = records_file.read(path)
-    if kept.cut_off:
-        return (
-            written,
-            f"{_UTTERANCES} is cut off: the numbers are those that {files.RESULT} holds.",
-        )
-    trials = [
-        msgspec.structs.replace(trial, records=kept.records.get((trial.name, trial.repetition), []))
-        for trial in written.trials
-    ]
-    again = summaries(trials, written.objective)
-    if [each.records for each in again] != [each.records for each in written.summaries]:
-        return written, f"{_UTTERANCES} lacks records: the numbers are those that {files.RESULT} holds."
-    return msgspec.structs.replace(written, summaries=again), ""

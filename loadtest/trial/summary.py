@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from loadtest.results import Spread, nearest_rank
-from loadtest.trial.idle import longest_idle_s
 from loadtest.trial.values import Closed, Load, Objective, Record, Trial
 
 __all__ = [
@@ -97,8 +96,6 @@ class Summary(Struct, frozen=True, kw_only=True):
     # The share of samples in which it was not 0.
     gpu_busy: float | None
     gpu_memory_mib: float | None
-    # The longest time without work although there was some (see `idle`).
-    idle_s: float | None
     # Of the repetitions in which the server's counters moved; None where it was asked too seldom.
     running: Level | None
     waiting: Level | None
@@ -152,7 +149,6 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
     gpu = [sample.gpu for sample in samples if sample.gpu is not None]
     memory = [trial.memory_mib for trial in trials if trial.memory_mib is not None]
     clients = [client for trial in trials for client in trial.clients]
-    idle = [gap for trial in trials if (gap := longest_idle_s(trial)) is not None]
     return Summary(
         name=first.name,
         system=first.system,
@@ -185,7 +181,6 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         gpu_memory_mib=max(
             (each.gpu_memory_mib for each in samples if each.gpu_memory_mib is not None), default=None
         ),
-        idle_s=round(max(idle), 3) if idle else None,
         running=_level(trials, "running"),
         waiting=_level(trials, "waiting"),
         lag_p50_ms=max((client.lag_p50_ms for client in clients), default=None),

@@ -79,7 +79,6 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         ("GPU busy, mean %", lambda each: _number(each.gpu_percent)),
         ("GPU samples above 0 %", lambda each: _NONE if each.gpu_busy is None else f"{each.gpu_busy:.1%}"),
         ("GPU memory, MiB", lambda each: _number(each.gpu_memory_mib)),
-        ("longest idle, ms", lambda each: _NONE if each.idle_s is None else f"{each.idle_s * 1000:,.0f}"),
         ("engine steps after over 100 ms", _steps),
         ("running mean (max)", lambda each: _level(each.running)),
         ("waiting mean (max)", lambda each: _level(each.waiting)),
@@ -123,9 +122,8 @@ def _limited(summaries: Sequence[Summary]) -> str:
 _COST_CAPTION = (
     "Serving: what answers clients, one process of vLLM's server or more, and of a gateway its process and the "
     "one that hosts its engine; engine: what is below them; clients: the load test's own; other: the rest of the "
-    "machine. Serving memory: of all its processes. Longest idle: without any work of the GPU (or, where there is "
-    "none, of the engine's processes) although requests were in flight. NVML's utilisation is itself an average "
-    "over some 100 ms or more, so shorter gaps do not show."
+    "machine. Serving memory: of all its processes. NVML's utilisation is an average over some 100 ms or "
+    "more, so shorter gaps do not show."
 )
 
 

@@ -27,8 +27,8 @@ from gateway.engines.host import main
 from gateway.engines.simulated import SimulatedEngine
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.runtime import settle_interpreter
-from loadtest.driving.clients import Client, Share
-from loadtest.driving.clients.requests import Answer, Requests
+from loadtest.driving.client import Client, Share
+from loadtest.driving.requests import Answer, Requests
 from loadtest.driving.tally import Tally
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems.gateway import gateway_process

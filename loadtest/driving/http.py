@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 import msgspec
 from msgspec import Struct
 
-from loadtest.driving.clients import Client, Share
-from loadtest.driving.clients.http1 import BrokenResponse, Connections
-from loadtest.driving.clients.requests import Answer, Requests, connections_for
+from loadtest.driving.client import Client, Share
+from loadtest.driving.http1 import BrokenResponse, Connections
+from loadtest.driving.requests import Answer, Requests, connections_for
 from loadtest.driving.tally import Tally
 from loadtest.trial.values import Closed, Http, Line, Open
 

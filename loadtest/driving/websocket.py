@@ -19,10 +19,10 @@ from websockets.exceptions import WebSocketException
 
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStart, UtteranceFinal
-from loadtest.driving.clients import Client, Share
-from loadtest.driving.clients.requests import Answer, Requests
+from loadtest.driving.client import Client, Share
 from loadtest.driving.heard import DELTA, ERROR, FAILED, FINAL, heard
 from loadtest.driving.opening import Wanted, open_all
+from loadtest.driving.requests import Answer, Requests
 from loadtest.driving.tally import Tally
 from loadtest.driving.wire import Wire, open_wire
 from loadtest.results import LoadtestError

@@ -15,10 +15,10 @@ import msgspec
 from msgspec import Struct
 
 from gateway.domain.errors import GatewayError
-from loadtest.driving.clients import Client, Share
-from loadtest.driving.clients.http import refusal
-from loadtest.driving.clients.http1 import BrokenResponse, Connections
-from loadtest.driving.clients.requests import Answer, Requests, connections_for
+from loadtest.driving.client import Client, Share
+from loadtest.driving.http import refusal
+from loadtest.driving.http1 import BrokenResponse, Connections
+from loadtest.driving.requests import Answer, Requests, connections_for
 from loadtest.driving.tally import Tally
 from loadtest.systems.prompting import Prompts, gateway_settings, prompts
 from loadtest.trial.values import Closed, Line, Open, OpenAiServer

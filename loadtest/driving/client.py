@@ -1,8 +1,7 @@
-"""How lines are said, one module a protocol; they run in client processes.
+"""What every client offers. `websocket`, `meetings`, `sse`, `http` and `engine` are clients, one a protocol; they
+run in client processes.
 
-Knows: what every client offers. Must not know: protocols, processes.
-
-Each module has a function that opens its client:
+Must not know: protocols, processes. Each of those modules has a function that opens its client:
 
     def client(address, load, share: Share) -> AbstractAsyncContextManager[Client]
 """
