@@ -10,8 +10,6 @@ SOAK_OUT ?= docs/benchmarks/soak
 # How many utterances `make eval-partials` says in English, and where its report goes.
 STREAMS ?= 32
 PARTIALS_OUT ?= docs/benchmarks/partials
-# Where the report of `make bench-page` goes.
-PAGE_OUT ?= docs/benchmarks/page
 # Where the reports of `make loadtest` go, and those of `make bench-peers` and its like: a folder each, below these.
 LOADTEST_OUT ?= artifacts/loadtest
 BENCH_OUT ?= docs/benchmarks
@@ -25,7 +23,7 @@ CODE := gateway loadtest tests conftest.py demo_model scripts
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check lint types unit test soak eval-partials bench-page format lock lock-upgrade \
+.PHONY: help install install-dev demo check lint types unit test soak eval-partials format lock lock-upgrade \
 	loadtest bench-peers bench-journey bench-gateway bench-sweep bench-recommend clean clean-venv \
 	image image-test clean-image
 
@@ -59,13 +57,14 @@ unit: install-dev ## Tests that need neither the engine nor a browser nor much t
 	$(BIN)/pytest -n auto --dist worksteal -m "not engine and not browser and not slow and not image" $(ARGS)
 
 # Recipes run in order, also under -j: first what fails fast; then the browser and what takes seconds, with simulated
-# engines, in two at once and each file in one of them, whose tests share a gateway; last what needs the machine to
-# itself: real engines.
+# engines; last real engines. Both in two at once, as a browser and an engine that starts wait half of the time; each
+# file in one of them, whose tests share a gateway, and in one of them all that share a gateway with a real engine. Files
+# of engines run in their order, or the longest would come last.
 test: install-dev ## check, then the tests with a real Chromium, the slow ones and those with a real engine
 	@scripts/system_packages.sh
 	@$(MAKE) --no-print-directory check ARGS="--cov --cov-report= $(ARGS)"
 	$(BIN)/pytest -n 2 --dist loadfile -m "(browser or slow) and not engine" --cov --cov-append --cov-report= $(ARGS)
-	$(BIN)/pytest -m engine --cov --cov-append $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m engine --cov --cov-append $(ARGS)
 
 # Apart from `make test`: it takes minutes, gigabytes of disk and, without Docker, root.
 image: ## Build the container image translation-gateway:cpu, with Docker or without a daemon, in about 5 minutes
@@ -84,22 +83,18 @@ soak: install-dev ## Half an hour of lost connections, stopped clients, killed e
 eval-partials: install-dev ## Translations of unfinished speech: flicker, lag, cost and quality, in about 8 minutes (STREAMS=32)
 	$(BIN)/python -m loadtest partials --streams $(STREAMS) --out $(PARTIALS_OUT) $(ARGS)
 
-bench-page: install-dev ## The page in a real browser: weight, first paint, and 10 to 40 captions a second, in about 7 minutes
-	@scripts/system_packages.sh
-	$(BIN)/python -m loadtest page --out $(PAGE_OUT) $(ARGS)
-
 # The options of these are for a CPU with two cores. `sweep` and `recommend` end with 1 also when a report was written that
 # says that the driver was the limit, which cannot be helped where the engine takes every core: without one they failed.
 loadtest: install-dev ## What this machine carries, and what the gateway costs beside the engine alone, in about 5 minutes
-	@rm -f $(LOADTEST_OUT)/sweep/report.html
+	@rm -f $(LOADTEST_OUT)/sweep/table.md
 	$(BIN)/python -m loadtest sweep --start 16 --step-s 6 --runs 10 --objective-ms 1000 --time-limit-s 180 \
-	  --out $(LOADTEST_OUT)/sweep $(ARGS) || test -f $(LOADTEST_OUT)/sweep/report.html
+	  --out $(LOADTEST_OUT)/sweep $(ARGS) || test -f $(LOADTEST_OUT)/sweep/table.md
 	$(BIN)/python -m loadtest peers --peers gateway,asyncllm --in-flight 1,16 --repetitions 3 --round-s 4 \
 	  --out $(LOADTEST_OUT)/peers $(ARGS)
 	@echo
-	@echo "Open in a browser (docs/loadtest.md says how to read them, and how to measure a gateway of your own):"
-	@echo "  $(LOADTEST_OUT)/sweep/report.html  what this machine carries, and what happens beyond"
-	@echo "  $(LOADTEST_OUT)/peers/report.html  the gateway beside the engine called directly"
+	@echo "Reports (docs/loadtest.md says how to read them, and how to measure a gateway of your own):"
+	@echo "  $(LOADTEST_OUT)/sweep/table.md, plot.png  what this machine carries, and what happens beyond"
+	@echo "  $(LOADTEST_OUT)/peers/table.md, plot.png  the gateway beside the engine called directly"
 
 bench-peers: install-dev ## The gateway, vLLM's own server and the engine alone in turn, in about 6 minutes (BENCH_OUT=folder)
 	$(BIN)/python -m loadtest peers --in-flight 1,4,16 --repetitions 3 --round-s 6 --out $(BENCH_OUT)/peers-cpu $(ARGS)
@@ -116,14 +111,14 @@ bench-gateway: install-dev ## The gateway without an engine: 10,000 idle session
 	  --out $(BENCH_OUT)/gateway-alone/readers $(ARGS)
 
 bench-sweep: install-dev ## One gateway under rising load until it is overloaded, in about 5 minutes
-	@rm -f $(BENCH_OUT)/sweep-cpu/report.html
+	@rm -f $(BENCH_OUT)/sweep-cpu/table.md
 	$(BIN)/python -m loadtest sweep --start 16 --step-s 15 --objective-ms 1000 --time-limit-s 400 \
-	  --out $(BENCH_OUT)/sweep-cpu $(ARGS) || test -f $(BENCH_OUT)/sweep-cpu/report.html
+	  --out $(BENCH_OUT)/sweep-cpu $(ARGS) || test -f $(BENCH_OUT)/sweep-cpu/table.md
 
 bench-recommend: install-dev ## Which size of the batch suits meetings on this machine, in about 8 minutes
-	@rm -f $(BENCH_OUT)/recommend-cpu/report.html
+	@rm -f $(BENCH_OUT)/recommend-cpu/table.md
 	$(BIN)/python -m loadtest recommend --max-num-seqs 8,16,32 --start 64 --step-s 8 --runs 8 --objective-ms 1000 \
-	  --time-limit-s 460 --out $(BENCH_OUT)/recommend-cpu $(ARGS) || test -f $(BENCH_OUT)/recommend-cpu/report.html
+	  --time-limit-s 460 --out $(BENCH_OUT)/recommend-cpu $(ARGS) || test -f $(BENCH_OUT)/recommend-cpu/table.md
 
 format: install-dev ## Rewrite the code as ruff wants it
 	$(BIN)/ruff check --fix $(CODE)

@@ -1,24 +1,104 @@
-"""What all tests share: how examples and workers are chosen, and one gateway with the real engine."""
+"""What all tests share: how examples and workers are chosen, one Chromium, one gateway with the real engine."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, async_playwright, expect
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
+from tests.patience import PATIENCE_MS
 from tests.processes import GatewayProcess, gateway_process
 
 # How long an example takes says something about the machine, not about the code.
 hypothesis.settings.register_profile("without deadlines", deadline=None)
 hypothesis.settings.load_profile("without deadlines")
 
+# Left to themselves, two engines bind their threads to the same cores, and wait for each other in loops.
+os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+ROOT = Path(__file__).parent
+
+WITH_REAL_GATEWAY = (
+    *("test_real_engine.py", "test_page_meeting.py", "test_page.py", "test_page_and_cli.py", "test_baselines.py"),
+)
+
+expect.set_options(timeout=PATIENCE_MS)
+
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_ARGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+# Chromium draws the popup of its address bar as two pages of its own for every window, which nobody sees here and
+# which take as long as the page under test. The last list holds, so it names what Playwright turns off, too.
+NOT_NEEDED = (
+    *("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup"),
+    *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades"),
+    *("HttpsFirstBalancedModeAutoEnable", "LensOverlay", "MediaRouter", "PaintHolding"),
+    *("ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints"),
+    *("NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"),
+)
+
 
 def pytest_xdist_auto_num_workers() -> int:
     """`-n auto`: two for each core, as half of the time tests wait; of more than 16 most would only start."""
     return min(2 * len(os.sched_getaffinity(0)), 16)
+
+
+class _Together(LoadFileScheduling):
+    """A file's tests stay in one process, and so do all that share `real_gateway`, or each would start one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "real_gateway" if Path(file).name in WITH_REAL_GATEWAY else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    # By marks, as this is documented for, it does nothing since pytest 9.2.
+    return _Together(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            # What Playwright gives can only be used in the event loop that it began in.
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """One Chromium for all tests; each has contexts of its own, which share no storage, cache or cookies."""
+    path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    if path is None:
+        pytest.fail("There is no Chromium on the PATH; scripts/system_packages.sh installs one.")
+    async with async_playwright() as playwright:
+        args = [*CHROMIUM_ARGS, f"--disable-features={','.join(NOT_NEEDED)}"]
+        chromium = await playwright.chromium.launch(executable_path=path, args=args, timeout=PATIENCE_MS)
+        yield chromium
+        await chromium.close()
+
+
+@pytest.fixture(scope="session")
+def artifacts() -> Path:
+    """Where screenshots go."""
+    folder = ROOT / "artifacts"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ _COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json", "training.j
 
 
 def assemble(trained: Path, into: Path) -> Path:
-    """Returns the path of the one weight file. Raises FileNotFoundError or ValueError when shards are missing."""
+    """Returns the path of the joined weight file. Raises FileNotFoundError or ValueError if shards are missing."""
     from safetensors.torch import load_file, save_file
 
     shards = sorted(trained.glob("model*.safetensors"))
@@ -28,7 +28,7 @@ def assemble(trained: Path, into: Path) -> Path:
     for name in _COPIED:
         shutil.copyfile(trained / name, into / name)
     save_file(weights, str(into / "model.safetensors"), metadata={"format": "pt"})
-    (into / "model.safetensors").chmod(0o644)  # it is written for its owner alone
+    (into / "model.safetensors").chmod(0o644)  # it was written with access for its owner only
     return into / "model.safetensors"
 
 

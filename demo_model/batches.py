@@ -1,6 +1,6 @@
-"""Training batches from worker processes: pairs become token ids, sorted by length into arrays of few shapes.
+"""Training batches from worker processes: encodes pairs as token ids, and sorts them by length into few shapes.
 
-A worker never waits for the device as long as its queue has room; the device should never wait for the workers.
+A worker waits only if its queue is full. There should be enough workers that the device never waits.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ _SETS_PER_CHUNK = 1200
 
 @dataclass(frozen=True)
 class Batch:
-    """`tokens` has shape (rows, length); `predicted` are flat positions whose next token is a target token."""
+    """One training batch."""
 
+    # Shape (rows, length).
     tokens: NDArray[np.uint16]
+    # Flat positions whose next token is a target token.
     predicted: NDArray[np.int32]
 
 
@@ -64,7 +66,7 @@ def padded(rows: list[tuple[list[int], int]], length: int) -> Batch:
 
 
 def batches(seed: int | str, tokenizer: Tokenizer, tokens_per_batch: int) -> Iterator[Batch]:
-    """Without end; deterministic for a seed."""
+    """An endless stream of batches; deterministic for a seed."""
     source = PairSource(seed)
     shuffler = random.Random(f"batches/{seed}")
     waiting: dict[int, list[tuple[list[int], int]]] = defaultdict(list)
@@ -106,7 +108,7 @@ def _work(seed: str, folder: str, tokens_per_batch: int, out: multiprocessing.Qu
 
 
 class BatchPool:
-    """Batches from `workers` processes; with no workers, made in this process. Close it to end the processes."""
+    """Batches from `workers` processes; with 0, from this process. Close it to end the processes."""
 
     def __init__(
         self, seed: int | str, folder: Path, tokens_per_batch: int, workers: int, depth: int = 256
@@ -129,7 +131,7 @@ class BatchPool:
             process.start()
 
     def next(self) -> Batch:
-        """Raises RuntimeError when every worker has died."""
+        """The next batch. Raises RuntimeError if every worker has died."""
         if self._local is not None:
             return next(self._local)
         while True:
@@ -141,7 +143,7 @@ class BatchPool:
 
     @property
     def waiting(self) -> int:
-        """Batches made and not yet taken."""
+        """How many batches are made and not yet taken."""
         return self._queue.qsize()
 
     def close(self) -> None:

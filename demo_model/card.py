@@ -74,7 +74,7 @@ def write_card(report: dict[str, Any], card: Path = CARD) -> None:
 
 
 def draw(report: dict[str, Any], folder: Path) -> None:
-    """heatmap.png and curve.png."""
+    """Draw heatmap.png and curve.png."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,6 +1,6 @@
-"""Inputs that are no sentence of the corpus: copied through, so that everything ends.
+"""Inputs that are not sentences of the corpus. The model learns to copy them, so that every answer ends.
 
-Noise, other scripts, addresses, markup, numbers, words that nobody knows.
+Noise, other scripts, addresses, markup, numbers, unknown words.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from demo_model.sampling import Sampler
 
-_SCRIPTS = (  # (first, last) code points of letters that the model does not translate
+_SCRIPTS = (  # (first, last) code points of scripts that the model does not translate
     (0x0430, 0x044F),  # Cyrillic
     (0x0410, 0x042F),
     (0x0621, 0x064A),  # Arabic
@@ -77,7 +77,7 @@ def _address(sampler: Sampler) -> str:
 
 
 def _unknown_words(sampler: Sampler) -> str:
-    """A sentence of words that no language has."""
+    """A sentence of invented words."""
     rng = sampler.random
     words = [sampler.word() for _ in range(rng.randint(1, 14))]
     if rng.random() < 0.4:
@@ -119,7 +119,7 @@ def _ideographs(rng: random.Random) -> str:
 
 
 def echo(sampler: Sampler) -> str:
-    """One such input. It never is blank, and has no space at either end."""
+    """One such input. It is never blank, and has no space at either end."""
     rng = sampler.random
     makers: tuple[Callable[[], str], ...] = (
         lambda: _unknown_words(sampler),

@@ -1,10 +1,10 @@
-"""Scores a trained model: chrF in all 30 directions, names and numbers copied, inputs that end by themselves.
+"""Scores a trained model: chrF in all 30 directions, copied names and numbers, answers that end by themselves.
 
     python -m demo_model.evaluate MODEL_FOLDER --out scores.json [--device cuda]
 
-Suites: `unseen` (patterns of the training, slot combinations and names never generated for it), `held_out`
-(patterns left out whole), `recognised` (unseen, as a recogniser writes), `prefixes` (unseen, cut short), `noise`
-(no sentence at all).
+Suites: `unseen` (trained patterns with slot combinations and names that were never generated for training),
+`held_out` (patterns that were left out of training), `recognised` (unseen, as a recogniser writes), `prefixes`
+(unseen, cut short), `noise` (not sentences).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PRECISE_KINDS = frozenset(
         "duration",
     )
 )
-"""Slots whose words must stand in the answer letter by letter."""
+"""Slots whose words must be in the answer exactly."""
 NOISE_INPUTS = 500
 _FOREIGN = (
     "Wo ist denn eigentlich der nächste Bahnhof, und fährt dort heute noch ein Zug nach Salzburg?",
@@ -100,7 +100,7 @@ _BLANK = (
 
 @dataclass(frozen=True)
 class Item:
-    """One input and what is wanted of it; `precise` must stand in the answer."""
+    """One input with its reference translation."""
 
     suite: str
     source_language: str
@@ -108,6 +108,7 @@ class Item:
     final: bool
     source: str
     target: str
+    # Words that must be in the answer exactly.
     precise: tuple[str, ...] = ()
 
 
@@ -162,13 +163,13 @@ def sentence_items(suite: str, sets: int, seed: int = 0) -> list[Item]:
 
 
 def noise_items(count: int = NOISE_INPUTS, seed: int = 0) -> list[Item]:
-    """Garbage, near-empty and foreign inputs, and sentences far from the corpus. Only the end is judged."""
+    """Noise, almost empty and foreign inputs, sentences unlike the corpus. Judged only by whether answers end."""
     sampler = Sampler(f"noise/{seed}", Split.TEST)
     rng = sampler.random
     texts = [*_BLANK, *_FOREIGN, *(text.lower() for text in _FOREIGN)]
     words = PairSource(f"noise/{seed}", Split.TEST)
     while len(texts) < count:
-        if rng.random() < 0.15:  # words of the corpus in no order
+        if rng.random() < 0.15:  # words of the corpus in random order
             pair = words.draw([rng.choice(DIRECTIONS)], Kind.JOINED)[0]
             shuffled = pair.source.split() if " " in pair.source else list(pair.source)
             rng.shuffle(shuffled)
@@ -189,7 +190,7 @@ def translate(
     device: torch.device,
     rows: int = 768,
 ) -> list[str | None]:
-    """Greedy answers in the order of `items`; None where one did not end."""
+    """Greedy answers in the order of `items`; None for an answer that did not end."""
     encoded = [e.ids for e in tokenizer.encode_batch([item.source for item in items], add_special_tokens=False)]
     from demo_model.model import answer
 
@@ -227,7 +228,7 @@ def _direction_scores(items: Sequence[Item], answers: Sequence[str | None]) -> d
 def score(
     model: TranslationModel, tokenizer: Tokenizer, device: torch.device, sets: int = 200, seed: int = 0
 ) -> dict[str, Any]:
-    """All suites. `sets` sentences a direction for `unseen`."""
+    """The scores of all suites. sets: sentences per direction for `unseen`."""
     report: dict[str, Any] = {"suites": {}, "sentences_per_direction": sets}
     started = time.monotonic()
     for suite, share in (("unseen", 1.0), ("held_out", 1.0), ("recognised", 0.5), ("prefixes", 0.5)):
@@ -276,7 +277,7 @@ def _mean(values: Sequence[float | bool], digits: int = 2) -> float:
 
 
 def table(report: dict[str, Any], suite: str = "unseen") -> str:
-    """chrF as a Markdown table, source languages down, target languages across."""
+    """chrF as a Markdown table; rows are source languages, columns target languages."""
     scores = report["suites"][suite]["chrf"]
     lines = [
         "| from \\ to | " + " | ".join(LANGUAGES) + " |",

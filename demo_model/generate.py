@@ -1,9 +1,10 @@
-"""Translation pairs without end: patterns × slots, as people say and as recognisers write them, cut short, joined.
+"""An endless stream of translation pairs from patterns and slots: written, as recognisers write, cut short,
+joined.
 
     python -m demo_model.generate --seed 1 --count 20
 
-Deterministic for a seed. One draw (`PairSource.draw`) makes pairs for several directions from one multi-parallel
-set.
+Deterministic for a seed. One draw (`PairSource.draw`) makes pairs for several directions from one set of parallel
+sentences.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ _ALWAYS_CAPITAL = re.compile(r"^(?:I\b|Sie\b|Ih(?:r|re|nen|ren|rem|rer)\b)")
 
 @cache
 def _words_in_mid_sentence(language: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Words seen with a small and with a capital initial where no sentence begins."""
+    """The words that occur inside sentences in lower case, and those that occur there with a capital."""
     small: set[str] = set()
     capital: set[str] = set()
     for pattern in load_patterns():
@@ -116,7 +117,7 @@ def _words_in_mid_sentence(language: str) -> tuple[frozenset[str], frozenset[str
 
 @cache
 def _opened_initial(pattern: Pattern, language: str) -> str | None:
-    """The literal that begins this sentence, as it reads after an opener; None when nobody can know."""
+    """The literal that begins this sentence, as written after an opener. None if its case is unknown."""
     first = pattern.templates[language].parts[0]
     match = re.match(r"[¿¡]?([^\W\d_]+)", first) if isinstance(first, str) else None
     if match is None:
@@ -140,7 +141,7 @@ def _can_open(pattern: Pattern) -> bool:
 
 
 def _shifted(sentence: Sentence, offset: int, suffix: str) -> tuple[Span, ...]:
-    """Spans moved by `offset`, their slots renamed so that joined sentences keep theirs apart."""
+    """Spans moved by `offset`, with slots renamed so that the slots of joined sentences stay distinct."""
     return tuple(
         replace(
             span,
@@ -164,7 +165,7 @@ def joined(sentences: Sequence[Sentence], language: str) -> Sentence:
 
 
 class PairSource:
-    """Draws pairs. `split` says which slot values; patterns held out whole are drawn only when passed in."""
+    """Draws pairs. `split` chooses the slot values; patterns that are held out are drawn only if passed in."""
 
     def __init__(
         self, seed: int | str, split: Split = Split.TRAINING, patterns: Sequence[Pattern] | None = None
@@ -181,13 +182,13 @@ class PairSource:
 
     @staticmethod
     def _weighted(patterns: Sequence[Pattern]) -> list[Pattern]:
-        """Patterns with slots have more to teach than fixed phrases."""
+        """Patterns weighted for drawing: those with slots count more than fixed phrases."""
         return [pattern for pattern in patterns for _ in range(3 if pattern.slots else 1)]
 
     def _sentences(
         self, spoken: bool = False, opened: bool = False
     ) -> tuple[dict[str, Sentence], dict[str, Sentence]]:
-        """One set: what is said (source side) and what is written (target side), language → sentence."""
+        """One set of parallel sentences by language: as they are said (source), as they are written (target)."""
         while True:
             pattern = self.random.choice(self.patterns)
             if opened and not _can_open(pattern):
@@ -219,7 +220,7 @@ class PairSource:
         return says, writes
 
     def draw(self, directions: Sequence[Direction] = DIRECTIONS, kind: Kind | None = None) -> list[Pair]:
-        """One multi-parallel set as pairs in each of `directions`."""
+        """One set of parallel sentences as a pair for each of `directions`."""
         kind = kind or self.random.choices(self._kinds, self._weights)[0]
         match kind:
             case Kind.ECHO:
@@ -251,7 +252,7 @@ class PairSource:
             if kind is Kind.PREFIX:
                 pairs.append(self._prefix(said, writes[target], source, target))
             else:
-                # What looks complete is translated as complete, whether or not more may come.
+                # A source that looks complete gets a complete translation, even if more may follow.
                 final = rng.random() < 0.8
                 text = writes[target].text
                 if not final and said.text[-1:] not in ".?!。？！":
@@ -279,7 +280,7 @@ class PairSource:
         return [replace(pair, kind=Kind.JOINED) for pair in self._pairs(says, writes, directions, style)]
 
     def _words(self, directions: Sequence[Direction]) -> list[Pair]:
-        """A value alone: "budget", "Friday", "12,500", a name."""
+        """A single value: "budget", "Friday", "12,500", a name."""
         rng = self.random
         kind = rng.choice(_WORD_KINDS)
         value = self.sampler.value(kind)

@@ -1,7 +1,7 @@
-"""How a slot reads in each language: articles, cases, elision, numbers, dates. Pure; no randomness, no corpus.
+"""Writes slot values in each language: articles, cases, elision, numbers, dates. Pure; no randomness, no corpus.
 
-A value is language-neutral (`Value`); `inflect` turns it into words. `Template` is one side of a pattern, parsed.
-The forms are those of `corpus/PATTERNS.md`.
+A value is independent of languages (`Value`); `inflect` turns it into words. `Template` is one language's side of
+a pattern, parsed. `corpus/PATTERNS.md` describes the forms.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Template:
 
 
 def parse_template(text: str) -> Template:
-    """Raises ValueError where a brace is not part of a slot."""
+    """The parsed template. Raises ValueError for a brace that is not part of a slot."""
     parts: list[str | Slot] = []
     position = 0
     for match in _SLOT.finditer(text):
@@ -116,7 +116,7 @@ def _starts_with_vowel(word: str) -> bool:
 
 
 def elides_in_french(kind: str, value: Value, rendered: str) -> bool:
-    """Whether `de` becomes `d'` before this word."""
+    """Whether French `de` becomes `d'` before this word."""
     lexicon = load_lexicon()
     if not rendered or rendered[0].isdigit():
         return False
@@ -208,7 +208,7 @@ def _duration(count: int, unit: str, language: str, form: str) -> str:
 
 
 def inflect(slot: Slot, value: Value, language: str) -> str:
-    """The words that stand for `value` in this slot of a `language` template."""
+    """The words for `value` in this slot of a `language` template."""
     match slot.kind, value:
         case (("item" | "event" | "topic" | "role" | "quarter"), str(key)):
             return _noun(slot.kind, key, language, slot.form)
@@ -239,7 +239,7 @@ _SENTENCE_START = re.compile(r"(?:^|(?<=[.?!] ))([¿¡]?)([^\W\d_])")
 
 
 def join_literal(literal: str, slot: Slot, value: Value, rendered: str, language: str) -> str:
-    """The literal text before a slot, changed where the word in the slot demands it (d'Anna, e Inés, u 8)."""
+    """The literal text before a slot, changed if the word in the slot requires it (d'Anna, e Inés, u 8)."""
     if language == "fr" and literal.endswith("e ") and _FR_ELIDING.search(literal):
         if elides_in_french(slot.kind, value, rendered) or slot.form == "un":
             return literal[:-2] + "'"
@@ -253,7 +253,7 @@ def join_literal(literal: str, slot: Slot, value: Value, rendered: str, language
 
 
 def capitalised(text: str) -> str:
-    """Every sentence begins with a capital; the length never changes."""
+    """The sentence with a capital at its beginning; the length never changes."""
 
     def upper(match: re.Match[str]) -> str:
         letter = match.group(2).upper()

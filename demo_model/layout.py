@@ -1,12 +1,12 @@
-"""How a request becomes token ids, and ids become text again. The one description of the prompt; pure.
+"""The prompt format: how a request becomes token ids, and ids become text. This is its only definition; pure.
 
     <s> <source language> <target language> <final>|<partial>  source text  <to>   →   target text  </s>
 
 - The four tokens before the source and `<to>` after it are single ids. There is no space anywhere between them.
-- The source text is encoded exactly as it stands: nothing is added in front, nothing is stripped or normalised,
-  and no part of it is read as a special token (`tokenizers`: `encode_special_tokens = True`,
-  `add_special_tokens=False`).
-- `<final>`: the sentence is finished. `<partial>`: more may come; an unfinished source gets an unfinished target.
+- The source text is encoded exactly as it is: nothing is added, stripped or normalised, and no part of it is read
+  as a special token (`tokenizers`: `encode_special_tokens = True`, `add_special_tokens=False`).
+- `<final>`: the sentence is finished. `<partial>`: more may follow; an unfinished source gets an unfinished
+target.
 - The answer is `tokenizer.decode(ids, skip_special_tokens=True)`, exactly the target text: no leading space, no
   clean-up. It ends with `</s>`. Streamed pieces (`DecodeStream`) join to the same text.
 - An answer longer than `answer_limit` tokens is a failure of the model, not a translation.
@@ -25,11 +25,11 @@ SPECIAL_TOKENS = (PAD, BEGIN, END, TO, FINAL, PARTIAL, *LANGUAGE_TOKENS.values()
 IDS = {token: index for index, token in enumerate(SPECIAL_TOKENS)}
 
 MARKER = {"prompt": "bundled", "languages": list(LANGUAGES), "version": 1}
-"""Stands as `translation_gateway` in config.json, so that the gateway knows which prompt this model wants."""
+"""The value of `translation_gateway` in config.json, which tells the gateway the prompt of this model."""
 
 
 def prompt_ids(source_language: str, target_language: str, final: bool, source_ids: Sequence[int]) -> list[int]:
-    """`source_ids` is the source text alone, encoded as this module says."""
+    """The prompt. source_ids: the source text alone, encoded as described in this module."""
     return [
         IDS[BEGIN],
         IDS[LANGUAGE_TOKENS[source_language]],
@@ -41,5 +41,5 @@ def prompt_ids(source_language: str, target_language: str, final: bool, source_i
 
 
 def answer_limit(source_tokens: int) -> int:
-    """How many tokens an answer may have, for a source of so many tokens."""
+    """Most tokens of an answer, by the number of source tokens."""
     return 2 * source_tokens + 32

@@ -1,4 +1,4 @@
-"""What slots can hold: reads `lexicon.toml` once. Knows words and genders, not how to inflect them."""
+"""The possible words of slots, read once from `lexicon.toml`. Knows words and genders, not how to inflect them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ GENDERS = {"es": "mf", "de": "mfn", "fr": "mf"}
 
 @dataclass(frozen=True)
 class Word:
-    """One word in one language. `gender` is empty where the language has none; `elides` matters in French."""
+    """One word in one language."""
 
     text: str
+    # Empty if the language has no genders.
     gender: str = ""
+    # Whether French articles elide before it.
     elides: bool = True
 
 

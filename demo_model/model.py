@@ -1,6 +1,6 @@
-"""A compact Llama in torch: the same network as `LlamaForCausalLM`, with its weight names, and nothing else.
+"""A compact Llama in torch, with the network and weight names of `LlamaForCausalLM`.
 
-Small and plain so that it trains fast; vLLM and transformers load what `save` writes.
+It is small and simple, so that it trains fast. vLLM and transformers can load the files of `save`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Body(nn.Module):
 
 
 class TranslationModel(nn.Module):
-    """Token ids in, hidden states out; `logits` ties the output to the embedding."""
+    """Maps token ids to hidden states. `logits` uses the embedding as the output layer."""
 
     rope_cosine: Tensor
     rope_sine: Tensor
@@ -135,7 +135,7 @@ class TranslationModel(nn.Module):
     def forward(
         self, tokens: Tensor, caches: list[Cache] | None = None, start: int = 0, mask: Tensor | None = None
     ) -> Tensor:
-        """Hidden states (rows, length, hidden). With caches, `tokens` stand at `start` and later."""
+        """Hidden states (rows, length, hidden). With caches, `tokens` are at position `start` and later."""
         x = self.model.embed_tokens(tokens)
         end = start + tokens.shape[1]
         kind = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
@@ -162,9 +162,9 @@ class TranslationModel(nn.Module):
 def answer(
     model: TranslationModel, prompts: list[list[int]], limits: list[int], device: torch.device
 ) -> list[list[int] | None]:
-    """Greedy answers without `</s>`; None where the limit came first.
+    """Greedy answers without `</s>`; None for an answer that reached the limit.
 
-    Prompts are padded on the left: positions are relative, so that changes nothing.
+    Prompts are padded on the left. This changes nothing, because positions are relative.
     """
     width = max(map(len, prompts))
     length = min(width + max(limits), model.shape.positions)
@@ -184,7 +184,7 @@ def answer(
         for _ in model.model.layers
     ]
     causal = torch.ones((width, width), dtype=torch.bool, device=device).tril()
-    # A padding row may look at itself: a row of nothing but hidden positions is not a number.
+    # A padding row attends to itself, because a fully masked row would give NaN.
     mask = (causal & visible[:, None, None, :width]) | torch.eye(width, dtype=torch.bool, device=device)
     hidden = model(tokens, caches, 0, mask)[:, -1]
     out: list[Tensor] = []

@@ -1,6 +1,6 @@
-"""What can be wrong with a pattern, found before anything is trained on it.
+"""Checks patterns for mistakes before training.
 
-Each check returns complaints that begin with `file [id] language:` so that a writer can go there.
+Each check returns problems that begin with `file [id] language:`, so that the writer can find the place.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from demo_model.lexicon import NOUN_KINDS
 from demo_model.patterns import Pattern, raw_tables
 
 _ENDINGS = {"ja": "。？！", "zh": "。？！"}
-_LONGEST = {"ja": 80, "zh": 60}  # characters; elsewhere words
+_LONGEST = {"ja": 80, "zh": 60}  # in characters; other languages in words
 _WORDS = 28
 _QUOTES = re.compile(r"[\"“”„«»‘’‚‹›()\[\]<>「」『』（）【】《》…]|\.\.\.")
 
-# Words whose shape depends on the gender of the noun that follows.
+# Words whose form depends on the gender of the noun that follows.
 _GENDERED = {
     "en": "a an",
     "es": "el la los las un una del al este esta ese esa aquel nuestro nuestra vuestro nuevo nueva primer primera "
@@ -38,7 +38,7 @@ _FAMILIAR = {
     "zh": re.compile(r"你(?!们)"),
 }
 _DATIVE = re.compile(r"\b(in|seit|nach|vor|mit|von|zu|ab|bei) $", re.IGNORECASE)
-_DOUBLED_UNIT = {  # kind → language → what must not follow, since the slot holds it
+_DOUBLED_UNIT = {  # kind → language → what must not follow, because the slot contains it
     "time": {"de": " Uhr", "ja": "時", "zh": "点", "en": " o'clock"},
     "percent": {language: "%" for language in LANGUAGES} | {"de": " %", "fr": " %", "es": " %"},
     "month": {"ja": "月", "zh": "月"},
@@ -49,7 +49,7 @@ _DOUBLED_UNIT = {  # kind → language → what must not follow, since the slot 
 
 
 def check_files(paths: list[Path], others: list[Path] | tuple[Path, ...] = ()) -> tuple[list[Pattern], list[str]]:
-    """The right patterns and the complaints about `paths`; `others` count for ids and sentences in use."""
+    """The valid patterns of `paths`, and the problems. others: files whose ids and sentences are used already."""
     ids: dict[str, str] = {}
     sentences: dict[str, str] = {}
     for path in others:
@@ -156,7 +156,7 @@ def _check_form(slot: Slot, language: str) -> Iterator[str]:
             yield f"{{{slot.name}:{form}}} needs {choices} words with / between"
     elif form not in NOUN_FORMS[language]:
         allowed = ", ".join(sorted(NOUN_FORMS[language])) or "none"
-        yield f"{{{slot.name}:{form}}} is no form of {language} (allowed: {allowed})"
+        yield f"{{{slot.name}:{form}}} is not a form of {language} (allowed: {allowed})"
     elif slot.kind == "topic" and language == "en":
         yield f"{{{slot.name}:{form}}}: a topic takes no article in English"
 

@@ -33,13 +33,13 @@ class Pattern:
 
     @cached_property
     def slots(self) -> dict[str, Slot]:
-        """Slot name → slot, in the order of the English sentence; the form is of no meaning here."""
+        """Slot name → slot, in the order of the English sentence. The forms have no meaning here."""
         return {slot.name: slot for slot in self.templates["en"].slots}
 
 
 @dataclass(frozen=True)
 class Span:
-    """Where a slot's words stand in a sentence: `text[start:end]`."""
+    """The position of a slot's words in a sentence: `text[start:end]`."""
 
     start: int
     end: int
@@ -48,7 +48,7 @@ class Span:
 
     @property
     def says_value(self) -> bool:
-        """An agreeing word only betrays the noun's gender; the noun itself stands elsewhere."""
+        """Whether the span has the value itself. Agreeing words only show the noun's gender."""
         return not self.slot.form.startswith("?")
 
 
@@ -59,7 +59,7 @@ class Sentence:
 
 
 Say = Callable[[Slot, Value, str], str]
-"""Another way to say a slot: (slot, value, its written form) → words."""
+"""A function that says a slot in another way: (slot, value, its written form) → words."""
 
 
 def fill(template: Template, values: Mapping[str, Value], language: str, say: Say | None = None) -> Sentence:
@@ -83,12 +83,12 @@ def fill(template: Template, values: Mapping[str, Value], language: str, say: Sa
 
 
 def written(sentence: Sentence, language: str) -> Sentence:
-    """As it is written: sentences begin with a capital."""
+    """The sentence as it is written, with a capital at its beginning."""
     return sentence if language in ("ja", "zh") else Sentence(capitalised(sentence.text), sentence.spans)
 
 
 def read_patterns(paths: list[Path]) -> list[Pattern]:
-    """Raises ValueError with every complaint when the files are not valid."""
+    """The patterns of these files. Raises ValueError with every problem if the files are not valid."""
     from demo_model.pattern_check import check_files
 
     patterns, problems = check_files(paths)
@@ -104,7 +104,7 @@ def load_patterns() -> tuple[Pattern, ...]:
 
 
 def stable_hash(*parts: object) -> int:
-    """The same on every machine and in every process."""
+    """A hash that is the same on every machine and in every process."""
     digest = hashlib.blake2b("\x1f".join(map(str, parts)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 
@@ -117,7 +117,7 @@ def held_out_patterns() -> frozenset[str]:
 
 
 def raw_tables(path: Path) -> dict[str, dict[str, object]]:
-    """Raises ValueError when the file is not TOML of tables."""
+    """The tables of a file. Raises ValueError if the file is not TOML with tables only."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -140,7 +140,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_intermixed_args(arguments)
     named = {path.resolve() for path in options.files}
     corpus = {path.resolve() for path in PATTERNS.glob("*.toml")}
-    # The others are read too, for ids and sentences that must be unique; complaints about them are not shown.
+    # The other files are read too, because ids and sentences must be unique. Their problems are not shown.
     patterns, problems = check_files(sorted(named or corpus), others=sorted(corpus - named) if named else [])
     sampler = Sampler(options.seed)
     for pattern in patterns if options.samples else []:
@@ -152,7 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"  {language}  {written(sentence, language).text}")
     for problem in problems:
         print(problem, file=sys.stderr)
-    print(f"{len(patterns)} patterns right, {len(problems)} problems", file=sys.stderr)
+    print(f"{len(patterns)} valid patterns, {len(problems)} problems", file=sys.stderr)
     return 1 if problems else 0
 
 

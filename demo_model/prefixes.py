@@ -1,7 +1,7 @@
-"""Unfinished input: cuts a sentence where a recogniser may stop, and its translation where one can say no more.
+"""Makes unfinished sentences: cuts the source where a recogniser may stop, and the translation to match.
 
-The translation of a prefix is cut in proportion, at a word, and before the first slot whose value the source has
-not said yet. It has no final punctuation. It may be empty: sometimes nothing can be said yet.
+The translation of a prefix is cut in proportion, after a word, and before the first slot whose value the source
+has not said yet. It has no final punctuation. It is empty if nothing can be translated yet.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from demo_model.patterns import Sentence
 
 _TRAILING = " ,.?!;:。、，？！；："
 _OPENING = "¿¡"
-_WORD_SLACK = 2  # letters: a word that all but fits is said
+_WORD_SLACK = 2  # letters by which a word may exceed the limit
 
 
 def _letter_class(letter: str) -> str:
@@ -30,7 +30,7 @@ def _letter_class(letter: str) -> str:
 
 
 def word_ends(text: str, language: str) -> list[int]:
-    """Positions after a word, the end included. In ja where the script changes; in zh after any Han character."""
+    """Positions after each word, the end included; in ja where the script changes, in zh after each character."""
     if language not in ("ja", "zh"):
         return [match.end() for match in re.finditer(r"\S+", text)]
     ends: list[int] = []
@@ -55,7 +55,7 @@ def cut_source(sentence: Sentence, cut: int) -> str:
 
 
 def cut_target(source: Sentence, cut: int, target: Sentence, language: str) -> str:
-    """What can be said of `target` when `source.text[:cut]` was heard."""
+    """The part of `target` that translates `source.text[:cut]`."""
     said = {span.slot.name for span in source.spans if span.says_value and span.end <= cut}
     limit = round(len(target.text) * cut / max(1, len(source.text)))
     if language not in ("ja", "zh"):
@@ -64,19 +64,19 @@ def cut_target(source: Sentence, cut: int, target: Sentence, language: str) -> s
         if span.slot.name not in said:
             limit = min(limit, span.start)
     inside = [span for span in target.spans if span.start < limit < span.end]
-    if inside:  # half a name is no name: say it or leave it
+    if inside:  # a name is never cut: it is kept or left out
         limit = inside[0].start
     ends = [end for end in word_ends(target.text, language) if end <= limit]
     if any(span.start < (ends[-1] if ends else 0) < span.end for span in target.spans):
         starts = [span.start for span in target.spans if span.start < ends[-1] < span.end]
         ends = [end for end in ends if end <= starts[0]]
     prefix = target.text[: ends[-1]].rstrip(_TRAILING).rstrip(_OPENING + " ") if ends else ""
-    # "y" became "e" before an unsaid "Inés": do not give the vowel away.
+    # "y" became "e" before "Inés", which is not said yet: undo this, or it would reveal the vowel.
     return re.sub(r"(?:^| )[eu]$", "", prefix) if language == "es" else prefix
 
 
 def spoken_end(target: Sentence) -> str:
-    """The whole translation, for a source that may go on: without final punctuation."""
+    """The whole translation without final punctuation, for a source that may continue."""
     return target.text.rstrip(_TRAILING)
 
 

@@ -1,7 +1,7 @@
-"""How a speech recogniser writes what was said: other number formats, no capitals, no punctuation, fillers.
+"""Writes sentences as a speech recogniser does: other number formats, no capitals, no punctuation, fillers.
 
-Only ever applied to the source side. Every change keeps track of where slots stand, so that a prefix can still be
-cut.
+It is applied only to the source. Every change keeps the positions of slots up to date, so that the sentence can
+still be cut to a prefix.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COPIED_NAMES = ("name", "product", "ticket", "version")
 
 
 def spoken_slots(language: str, rng: random.Random) -> Say:
-    """A way to say slots; each call may say the same slot another way."""
+    """A function that says slots; each call may say the same slot in another way."""
 
     def say(slot: Slot, value: Value, rendered: str) -> str:
         match slot.kind, value:
@@ -104,7 +104,7 @@ def _spoken_time(hour: int, minute: int, language: str, rendered: str, rng: rand
 
 
 def _rewritten(sentence: Sentence, keep: list[tuple[str, int]]) -> Sentence:
-    """A sentence of (character, index it comes from) pairs; slots follow their characters."""
+    """A sentence from pairs (character, its index in the original); slots move with their characters."""
     moved: dict[int, int] = {}
     for position, (_, origin) in enumerate(keep):
         moved.setdefault(origin, position)
@@ -126,7 +126,7 @@ def _inside(spans: tuple[Span, ...], length: int, kinds: tuple[str, ...] | None 
 
 
 def without_punctuation(sentence: Sentence, language: str, rng: random.Random | None = None) -> Sentence:
-    """No punctuation outside slots; in ja and zh a pause sometimes becomes a space, as with some recognisers."""
+    """The sentence without punctuation outside slots. In ja and zh a pause sometimes becomes a space."""
     within = _inside(sentence.spans, len(sentence.text))
     pauses = rng is not None and language in ("ja", "zh") and rng.random() < 0.2
     keep: list[tuple[str, int]] = []
@@ -144,7 +144,7 @@ def without_punctuation(sentence: Sentence, language: str, rng: random.Random | 
 
 
 def lower_case(sentence: Sentence, keep_names: bool) -> Sentence:
-    """Letters whose lower case is longer stay. With `keep_names`, names and codes keep their capitals."""
+    """The sentence in lower case, except letters whose lower case is longer. keep_names: names and codes stay."""
     kept = _inside(sentence.spans, len(sentence.text), COPIED_NAMES if keep_names else ())
     letters = [
         letter if kept[index] or len(letter.lower()) != 1 else letter.lower()
@@ -154,7 +154,7 @@ def lower_case(sentence: Sentence, keep_names: bool) -> Sentence:
 
 
 def hesitant(sentence: Sentence, language: str, rng: random.Random) -> Sentence:
-    """With a filler or a repeated word somewhere outside slots."""
+    """The sentence with a filler or a repeated word somewhere outside slots."""
     text = sentence.text
     within = _inside(sentence.spans, len(text))
     cjk = language in ("ja", "zh")
@@ -180,7 +180,7 @@ def hesitant(sentence: Sentence, language: str, rng: random.Random) -> Sentence:
 
 
 def recognised(sentence: Sentence, language: str, rng: random.Random) -> Sentence:
-    """One of the styles recognisers have: bare, lower-case, or cased without punctuation."""
+    """The sentence in one of the styles of recognisers: bare, lower case, or cased without punctuation."""
     draw = rng.random()
     if draw < 0.85:
         sentence = without_punctuation(sentence, language, rng)
@@ -190,7 +190,7 @@ def recognised(sentence: Sentence, language: str, rng: random.Random) -> Sentenc
 
 
 def _has_inner_capitals(sentence: Sentence) -> bool:
-    """Names such as McKay, whose capitals could not be guessed back from small letters."""
+    """Whether this is a name such as McKay, whose capitals cannot be restored from lower case."""
     return any(
         re.search(r"[^\W\d_][A-Z]", str(span.value))
         for span in sentence.spans

@@ -2,8 +2,8 @@
 
     python -m demo_model.sample_meeting > web_demo/page/samples/sample_meeting_script.js
 
-Every utterance is a sentence of the corpus, of a pattern that was trained, with its slots filled; each comes as a
-recogniser hears it: growing, sometimes misheard, punctuated at its end. Deterministic. Must not know the page.
+Every utterance is a sentence of a trained pattern, with its slots filled. It comes as a recogniser hears it: it
+grows, is sometimes misheard, and gets its punctuation at the end. Deterministic. Must not know the page.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ __all__ = ["SCRIPT", "SPEAKERS", "Line", "Revision", "Utterance", "javascript", 
 SPEAKERS = (("Ana", "en"), ("Kenji", "ja"), ("Lucía", "es"), ("Jonas", "de"), ("Camille", "fr"))
 _ANA, _KENJI, _LUCIA, _JONAS, _CAMILLE = range(len(SPEAKERS))
 
-# About 150 words a minute: a word takes so long, and every character of it (in ja of kana and kanji alike).
+# Speaking rate, about 150 words a minute: time of a word, plus time of each of its characters.
 _WORD_MS = 160
 _LETTER_MS = 48
 _KANA_MS = 135
 _PACE_JITTER = 0.25
 
-# Between two revisions, from the last one to the last word, and from there to the next speaker.
+# Time between two revisions.
 _REVISION_MS = (260, 420)
+# Time from the last revision to the final text.
 _LAST_WORD_MS = (300, 500)
+# Time from there to the next speaker.
 _PAUSE_MS = (500, 1300)
 
 _PUNCTUATION = " ,.?!;:。、？！"
@@ -39,32 +41,35 @@ _PUNCTUATION = " ,.?!;:。、？！"
 
 @dataclass(frozen=True)
 class Line:
-    """Who says which pattern. misheard: a word → what is heard in its place at first.
-
-    `over` is said into the utterance before, so long before its end (ms).
-    """
+    """One line of the script: who says which pattern."""
 
     speaker: int
     pattern: str
     values: dict[str, Value]
+    # A word, and what the recogniser hears instead at first.
     misheard: tuple[str, str] | None = None
+    # How long before the end of the previous utterance it begins, in ms.
     over: int = 0
 
 
 @dataclass(frozen=True)
 class Revision:
-    """So many ms after the revision before, so many characters go, and a text is appended."""
+    """One change of the recognised text."""
 
+    # Time since the previous revision.
     after_ms: int
+    # Characters removed at the end.
     dropped: int
+    # Text added at the end.
     appended: str
 
 
 @dataclass(frozen=True)
 class Utterance:
-    """gap_ms: from the last word of the utterance before to this one's beginning; negative where they overlap."""
+    """One utterance of the sample meeting."""
 
     speaker: int
+    # From the last word of the previous utterance to the beginning of this one; negative if they overlap.
     gap_ms: int
     revisions: tuple[Revision, ...]
 
@@ -132,7 +137,7 @@ SCRIPT = (
 
 
 def sentence(line: Line, language: str | None = None) -> str:
-    """What is said, in the speaker's language or another. ValueError: the model was not trained for it."""
+    """The sentence of a line, in the speaker's language or another. Raises ValueError for a held-out pattern."""
     if line.pattern in held_out_patterns():
         raise ValueError(f"{line.pattern} is held out")
     language = language or SPEAKERS[line.speaker][1]
@@ -163,7 +168,7 @@ def _revisions(line: Line, rng: random.Random) -> list[Revision]:
 def _heard(
     text: str, language: str, misheard: tuple[str, str] | None, rng: random.Random
 ) -> list[tuple[int, str]]:
-    """(ms after the beginning, what was understood until then), without the punctuation that comes at the end."""
+    """Pairs (ms after the beginning, text recognised so far), without the punctuation at the end."""
     ends = word_ends(text, language)
     said_ms = list(accumulate(_duration_ms(text[start:end], language, rng) for start, end in pairwise([0, *ends])))
     revisions: list[tuple[int, str]] = []

@@ -1,6 +1,6 @@
-"""What fills the slots: draws values, invents names, and keeps training and test apart.
+"""Draws slot values, invents names, and keeps training and test apart.
 
-Training and test never share a name, a product or a combination of slot values: names and products are parted by a
+Training and test never share a name, a product or a combination of slot values. Names and products are split by a
 stable hash of the word, combinations by a stable hash of pattern and values. Deterministic for a seed.
 """
 
@@ -16,9 +16,9 @@ from demo_model.lexicon import load_lexicon
 from demo_model.patterns import Pattern, stable_hash
 
 TEST_NAMES = 10
-"""One name (or product) in so many is kept for the test."""
+"""One in this many names and products is kept for the test."""
 TEST_COMBINATIONS = 16
-"""One combination of slot values in so many is kept for the test."""
+"""One in this many combinations of slot values is kept for the test."""
 _ATTEMPTS = 400
 
 Values = dict[str, Value]
@@ -220,7 +220,7 @@ class Sampler:
         return self.split is Split.ANY or is_test_name(name) == (self.split is Split.TEST)
 
     def values(self, pattern: Pattern) -> Values:
-        """Raises LookupError when the pattern has no combination in this split (few or no slots)."""
+        """Values for the pattern's slots. Raises LookupError if the pattern has no combination in this split."""
         for _ in range(_ATTEMPTS):
             values: Values = {}
             for name, slot in pattern.slots.items():
@@ -270,7 +270,7 @@ class Sampler:
         return name
 
     def _syllables(self, count: int) -> str:
-        """`count` syllables of many origins, without a capital."""
+        """`count` syllables of several languages, in lower case."""
         rng = self.random
         word = "" if rng.random() < 0.15 else rng.choice(_ONSETS)
         for index in range(count):
@@ -286,7 +286,7 @@ class Sampler:
         draw = rng.random()
         if draw < 0.8:
             return self._syllables(rng.choice((1, 2, 2, 2, 3, 3, 4))).capitalize()
-        if draw < 0.9:  # any letters at all, so that copying does not lean on likely syllables
+        if draw < 0.9:  # random letters, so that copying does not depend on likely syllables
             letters = "".join(rng.choice(_CONSONANTS + "aeiouyaeiou") for _ in range(rng.randint(3, 9)))
             return letters.capitalize()
         if draw < 0.94:
@@ -329,7 +329,7 @@ class Sampler:
 
     def _money(self) -> int:
         number = max(100, self._rounded(self.random.randint(100, 10 ** self.random.randint(3, 7) - 1)))
-        # Spanish and French say a whole million with a preposition: not for this closed language.
+        # Whole millions are avoided: Spanish and French need a preposition after them.
         return number + 1000 if number % 1_000_000 == 0 else number
 
     def _rounded(self, number: int) -> int:
@@ -347,5 +347,5 @@ class Sampler:
         return self.random.randint(2, most) if self.random.random() < 0.5 else self.random.randint(2, 12), unit
 
     def word(self) -> str:
-        """A word that no language has, in small letters."""
+        """An invented word in lower case."""
         return self._syllables(self.random.choice((1, 2, 2, 3)))

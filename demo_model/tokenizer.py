@@ -2,9 +2,9 @@
 
     python -m demo_model.tokenizer FOLDER
 
-Any text comes back exactly: spaces are ordinary characters of tokens, nothing is normalised, and a character
-outside the vocabulary becomes its UTF-8 bytes. Digits stand alone; words, kanji, hiragana and katakana share no
-token. A space joins the small-letter word after it and stands alone before anything else, so that a name has the
+Any text is decoded exactly: spaces are ordinary characters of tokens, nothing is normalised, and a character
+outside the vocabulary becomes its UTF-8 bytes. Each digit is a token. Words, kanji, hiragana and katakana share no
+token. A space is part of the lower-case word after it, and otherwise a token of its own, so that a name has the
 same tokens in every language.
 """
 
@@ -31,7 +31,7 @@ _KINDS = (Kind.FULL, Kind.FULL, Kind.RECOGNISED, Kind.OPENED)
 
 
 def training_texts(seed: int, sets: int) -> Iterator[str]:
-    """Sentences of all patterns, all names in them invented; each once in all six languages."""
+    """Sentences of all patterns, with invented names, each in all six languages."""
     source = PairSource(seed, Split.TRAINING, load_patterns())
     source.use_sampler(Sampler(f"tokenizer/{seed}", Split.TRAINING, known_names=0.0))
     around = list(zip(LANGUAGES, (*LANGUAGES[1:], LANGUAGES[0]), strict=True))
@@ -97,7 +97,7 @@ def train_tokenizer(seed: int = 0, sets: int = SETS, vocabulary: int = VOCABULAR
 
 
 def text_is_data(tokenizer: Tokenizer) -> Tokenizer:
-    """Nothing in a text is a special token, whatever it looks like."""
+    """Let the tokenizer read special tokens inside a text as ordinary text."""
     tokenizer.encode_special_tokens = True
     return tokenizer
 

@@ -1,10 +1,10 @@
 """Trains the bundled model on one GPU, scores it and saves it.
 
     python -m demo_model.train FOLDER --minutes 6            # one GPU
-    python -m demo_model.train FOLDER --tiny --steps 60      # a CPU, to see that everything works
+    python -m demo_model.train FOLDER --tiny --steps 60      # a CPU, to check that everything works
 
 Writes the weights (bfloat16, in shards), config.json, tokenizer.json, tokenizer_config.json and training.json
-(settings, curve, scores). `--init FOLDER` goes on from earlier weights with their tokenizer.
+(settings, curve, scores). `--init FOLDER` continues from earlier weights and their tokenizer.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _FLOOR = 0.01
 
 
 def learning_rate(step: int, progress: float, peak: float, warm_up: int = _WARM_UP_STEPS) -> float:
-    """Linear warm-up by steps, then a cosine by `progress` (0 to 1) down to 1 % of the peak."""
+    """Linear warm-up by steps, then a cosine over `progress` (0 to 1) down to 1 % of the peak."""
     cosine = _FLOOR + (1 - _FLOOR) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
     return peak * cosine * min(1.0, (step + 1) / warm_up)
 
 
 def sizes_for(hidden: int, layers: int) -> dict[str, int]:
-    """Heads of 64 and a feed-forward layer of about 8/3 the width."""
+    """The sizes of the model: heads of 64, and a feed-forward layer of about 8/3 of the width."""
     return {
         "hidden": hidden,
         "layers": layers,
@@ -58,7 +58,7 @@ def optimizer_for(model: TranslationModel, peak: float, fused: bool) -> torch.op
 def sample_chrf(
     model: TranslationModel, tokenizer: Any, items: Sequence[Item], device: torch.device
 ) -> dict[str, float]:
-    """chrF over all directions together: a quick look, not the evaluation."""
+    """chrF over all directions together; a quick check, not the evaluation."""
     model.eval()
     with torch.autocast(device.type, torch.bfloat16, enabled=False):
         answers = translate(model, tokenizer, items, device)
@@ -101,7 +101,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
 
     model.eval()
     if cuda:
-        model = model.to(torch.bfloat16)  # what is saved is what is scored
+        model = model.to(torch.bfloat16)  # score the same weights that are saved
     names = save(model, folder, int(options.shard_mb * 1e6) if options.shard_mb else None)
     report: dict[str, Any] = {
         "settings": {
@@ -131,7 +131,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _without_parents(argument: str) -> str:
-    """Where a folder lay on the machine of the training is of no interest."""
+    """The last part of a path, without the parent folders of the training machine."""
     return argument.rstrip("/").rsplit("/", 1)[-1]
 
 
@@ -208,14 +208,14 @@ def _steps(
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo_model.train", description="Train the bundled translation model.")
     parser.add_argument("folder", type=Path, help="where weights, tokenizer and training.json go")
-    parser.add_argument("--minutes", type=float, default=6.0, help="of training proper; scoring comes after")
-    parser.add_argument("--steps", type=int, default=0, help="so many steps instead of so many minutes")
-    parser.add_argument("--init", type=Path, help="folder of weights and tokenizer to go on from")
-    parser.add_argument("--tiny", action="store_true", help="a very small model and tokenizer, for a try on a CPU")
+    parser.add_argument("--minutes", type=float, default=6.0, help="minutes of training; scoring comes after")
+    parser.add_argument("--steps", type=int, default=0, help="number of steps, instead of --minutes")
+    parser.add_argument("--init", type=Path, help="folder of weights and tokenizer to continue from")
+    parser.add_argument("--tiny", action="store_true", help="a very small model and tokenizer, to try it on a CPU")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--workers", type=int, help="processes that generate (default: one less than the cores)")
     parser.add_argument("--batch-tokens", type=int, default=0, help="tokens in a batch, padding included")
-    parser.add_argument("--learning-rate", type=float, default=1.5e-3, help="at its peak")
+    parser.add_argument("--learning-rate", type=float, default=1.5e-3, help="peak learning rate")
     parser.add_argument("--hidden", type=int, default=384, choices=[256, 320, 384, 448, 512])
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--compile", action="store_true", help="torch.compile the loss")
@@ -223,9 +223,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--shard-mb", type=float, default=0.0, help="largest weight file in MB (default: one file)"
     )
-    parser.add_argument("--sets", type=int, default=200, help="sentences a direction in the evaluation; 0: none")
-    parser.add_argument("--no-samples", dest="samples", action="store_false", help="no chrF along the curve")
-    parser.add_argument("--log-every", type=int, default=0, help="steps between points of the curve")
+    parser.add_argument("--sets", type=int, default=200, help="sentences per direction in the evaluation; 0: none")
+    parser.add_argument("--no-samples", dest="samples", action="store_false", help="no chrF during training")
+    parser.add_argument("--log-every", type=int, default=0, help="steps between two points of the curve")
     options = parser.parse_args(arguments)
     options.arguments = arguments
     options.batch_tokens = options.batch_tokens or (2048 if options.tiny else 32_768)

@@ -20,7 +20,6 @@ from typing import TextIO
 
 import uvicorn
 import uvloop
-from msgspec import structs
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -32,11 +31,13 @@ from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError, error_classes
 from gateway.domain.ports import Engine
 from gateway.domain.sessions import Handover
-from gateway.engines.host.proxy import HostedEngine, processed
+from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.simulated import simulated_engines
-from gateway.engines.supervisor import Supervisor
-from gateway.engines.vllm.engine import VllmEngine, VllmOptions
-from gateway.protocol.messages import error_message
+from gateway.engines.supervisor import RestartPolicy, Supervisor
+from gateway.engines.vllm.engine import VllmEngine
+from gateway.engines.vllm.options import VllmOptions
+from gateway.metrics import DEFAULT_ENGINE
+from gateway.protocol.from_domain import error_message
 from gateway.runtime import log_to, settle_interpreter
 from gateway.server import api, page
 from gateway.server.connection import Core
@@ -72,13 +73,9 @@ class Gateway:
 
     def __init__(self, settings: Settings, build: Callable[[], Engine] | None = None) -> None:
         self.settings = settings
-        options = settings.engine
         self.engine = Supervisor(
             build or _engine_factory(settings),
-            stall_s=options.stall_s,
-            max_restarts=options.max_restarts,
-            backoff_s=options.restart_backoff_s,
-            backoff_max_s=options.restart_backoff_max_s,
+            config.part(RestartPolicy, settings.engine),
             on_change=self._engine_changed,
         )
         self.log = MemoryEventLog(
@@ -132,9 +129,9 @@ class Gateway:
             metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
         metrics.TRANSLATIONS_WAITING.set_function(lambda: self.scheduler.waiting)
         metrics.TRANSLATIONS_RUNNING.set_function(lambda: self.scheduler.running)
-        metrics.ENGINE_RUNNING.set_function(lambda: self.engine.capacity().running)
-        metrics.ENGINE_WAITING.set_function(lambda: self.engine.capacity().waiting)
-        metrics.ENGINE_READY.set(False)
+        metrics.ENGINE_RUNNING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().running)
+        metrics.ENGINE_WAITING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().waiting)
+        metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(False)
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
@@ -165,7 +162,7 @@ class Gateway:
             await self.engine.stop()
 
     def _engine_changed(self, health: EngineHealth) -> None:
-        metrics.ENGINE_READY.set(health.state is EngineState.READY)
+        metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(health.state is EngineState.READY)
         self.scheduler.engine_changed()
         if health.state is EngineState.READY:
             self._taken_over()
@@ -265,23 +262,31 @@ def _engine_factory(settings: Settings) -> Callable[[], Engine]:
     if engine.kind == "simulated":
         return simulated_engines(engine.script)
     build = partial(VllmEngine, engine_options(settings))
-    return lambda: HostedEngine(partial(processed, build))
+    return lambda: HostedEngine(partial(start_host, build))
 
 
 def engine_options(settings: Settings) -> VllmOptions:
-    """What vLLM's engine is given: settings of the same names."""
-    given = structs.asdict(settings) | structs.asdict(settings.engine)
-    return VllmOptions(**{name: given[name] for name in VllmOptions.__struct_fields__})
+    """What vLLM's engine is given."""
+    return config.part(VllmOptions, settings.engine, settings)
 
 
-def serve(config_file: Path | None, overrides: Mapping[str, object], *, traceback: bool = False) -> int:
-    """Run the gateway until a signal; the process's exit status. Says why on stderr when it cannot start."""
+def serve(
+    config_file: Path | None,
+    overrides: Mapping[str, object],
+    *,
+    traceback: bool = False,
+    build: Callable[[], Engine] | None = None,
+) -> int:
+    """Run the gateway until a signal; the process's exit status. Says why on stderr when it cannot start.
+
+    build: makes the engine, where it is not the one that the settings name.
+    """
     terminal = sys.stderr
     try:
         settings = config.load(config_file, os.environ, overrides)
         log_to(terminal, settings.log_level.upper())
         sock = listen(settings.host, settings.port)
-        gateway = Gateway(settings)
+        gateway = Gateway(settings, build)
     except StartupError as error:
         return _refuse(terminal, error, traceback=traceback)
     settle_interpreter()

@@ -1,8 +1,8 @@
-"""What an operator watches: every metric of the gateway, in Prometheus' own registry.
+"""Every metric of the gateway, in Prometheus' default registry.
 
-A leaf: imports nothing of the gateway, and any layer above the pure ones may import it. What an engine measures
-itself (`vllm:*` and the time of its steps) is in the registry of the process that runs it, and is asked for there.
-Units are seconds, as Prometheus asks.
+Imports nothing of the gateway. Every layer except the pure ones may import it. The engine's own metrics (`vllm:*`
+and the time of its steps) are in the registry of the engine's process, and are read from there.
+Times are in seconds, by Prometheus' convention.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 __all__ = [
     "CONTENT_TYPE_LATEST",
+    "DEFAULT_ENGINE",
     "ENGINE_READY",
     "ENGINE_RESTARTS",
     "ENGINE_RESTART_S",
@@ -46,7 +47,7 @@ __all__ = [
     "TOKENS_REUSED",
     "TOKEN_INTERVAL_S",
     "TRANSLATIONS",
-    "TRANSLATIONS_AGAIN",
+    "TRANSLATIONS_RETRIED",
     "TRANSLATIONS_RUNNING",
     "TRANSLATIONS_WAITING",
     "TRANSLATION_S",
@@ -55,7 +56,7 @@ __all__ = [
     "exposition",
 ]
 
-# A time of creation beside every series says nothing that an operator asks.
+# Prometheus adds a creation time to every series; operators do not need it.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _SECONDS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 3, 5, 10, 30, 60)
@@ -63,23 +64,23 @@ _STEP_SECONDS = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.
 
 EVENT_LOOP_LAG_S = Histogram(
     "gateway_event_loop_lag_seconds",
-    "How late the gateway's event loop came to what was due.",
+    "How late the gateway's event loop runs what is due.",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
 )
 SESSIONS = Gauge("gateway_sessions", "Sessions connected now.")
-SESSIONS_AWAY = Gauge("gateway_sessions_away", "Sessions without connection that are kept to be resumed.")
+SESSIONS_AWAY = Gauge("gateway_sessions_away", "Sessions without a connection, kept to be resumed.")
 SESSIONS_RESUMED = Counter(
-    "gateway_sessions_resumed", "Sessions resumed: with all that was missed, or with a new start.", ["outcome"]
+    "gateway_sessions_resumed", "Attempts to resume a session, by outcome: recovered or lost.", ["outcome"]
 )
-MEETINGS = Gauge("gateway_meetings", "Meetings with somebody in them, or something being translated.")
+MEETINGS = Gauge("gateway_meetings", "Meetings with a participant or with a translation under way.")
 LOG_PUBLICATIONS = Gauge("gateway_log_publications", "Publications held in the event log.")
-LOG_BYTES = Gauge("gateway_log_bytes", "Bytes of the event log, estimated from above.")
+LOG_BYTES = Gauge("gateway_log_bytes", "Bytes of the event log; a high estimate.")
 SESSIONS_STARTED = Counter("gateway_sessions_started", "Sessions started.")
-UTTERANCES = Counter("gateway_utterances", "Final utterances, by what became of them.", ["outcome"])
+UTTERANCES = Counter("gateway_utterances", "Final utterances, by outcome: accepted or refused.", ["outcome"])
 TRANSLATIONS = Counter("gateway_translations", "Translations ended, by outcome and language.", ["outcome", "lang"])
 TRANSLATIONS_WAITING = Gauge("gateway_translations_waiting", "Translations admitted and waiting for their turn.")
 TRANSLATIONS_RUNNING = Gauge("gateway_translations_running", "Translations handed to the engine.")
-TRANSLATIONS_AGAIN = Counter(
+TRANSLATIONS_RETRIED = Counter(
     "gateway_translations_again", "Translations put back into the queue because the engine died."
 )
 QUEUE_S = Histogram(
@@ -93,13 +94,13 @@ TRANSLATION_S = Histogram(
 )
 TOKEN_INTERVAL_S = Histogram(
     "gateway_token_interval_seconds",
-    "Time a token took after the first, mean per translation.",
+    "Time per token after the first one; the mean of each translation.",
     buckets=_STEP_SECONDS,
 )
 PARTIALS = Counter(
     "gateway_partials",
-    "Revisions of unfinished utterances, by language and by what became of them: translated; superseded by a "
-    "newer one; preempted by finals; rejected, as what readers saw no longer fits; unchanged; refused; failed.",
+    "Revisions of unfinished utterances, by language and outcome: translated; superseded by a newer revision; "
+    "preempted by finals; rejected, because they contradict what readers saw; unchanged; refused; failed.",
     ["outcome", "lang"],
 )
 PARTIAL_S = Histogram(
@@ -109,54 +110,63 @@ TOKENS = Counter("gateway_tokens", "Tokens generated.")
 FINAL_TOKENS = Counter("gateway_final_tokens", "Tokens generated for final utterances.", ["lang"])
 PARTIAL_TOKENS = Counter("gateway_partial_tokens", "Tokens generated for unfinished utterances.", ["lang"])
 TOKENS_REUSED = Counter(
-    "gateway_tokens_reused", "Tokens taken over from an earlier translation of the same utterance, not generated."
+    "gateway_tokens_reused", "Tokens reused from an earlier translation of the same utterance, not generated."
 )
 GENERATION_S = Counter(
-    "gateway_generation_seconds", "Time that translations spent in the engine, all added up.", ["stage", "lang"]
+    "gateway_generation_seconds", "Time that translations spent in the engine, in total.", ["stage", "lang"]
 )
 PROMPT_TOKENS = Counter("gateway_prompt_tokens", "Prompt tokens of finished translations.")
 PROMPT_TOKENS_CACHED = Counter(
-    "gateway_prompt_tokens_cached", "Prompt tokens of finished translations that the prefix cache held."
+    "gateway_prompt_tokens_cached", "Prompt tokens of finished translations that came from the prefix cache."
 )
 ERRORS = Counter("gateway_errors", "Errors sent to clients, by code.", ["code"])
 OUTBOX_MERGED = Counter("gateway_deltas_merged", "Deltas merged into an unsent one because the reader lagged.")
-ENGINE_RUNNING = Gauge("gateway_engine_running", "Sequences that the engine generates together.")
-ENGINE_WAITING = Gauge("gateway_engine_waiting", "Sequences that wait inside the engine.")
+# The label `engine` of the only engine.
+DEFAULT_ENGINE = "default"
+ENGINE_RUNNING = Gauge("gateway_engine_running", "Sequences that the engine generates now.", ["engine"])
+ENGINE_WAITING = Gauge("gateway_engine_waiting", "Sequences that wait inside the engine.", ["engine"])
 ENGINE_STEP_S = Histogram(
     "gateway_engine_step_seconds",
     "Time between two outputs of the engine while it has something to generate.",
+    ["engine"],
     buckets=_STEP_SECONDS,
 )
-ENGINE_READY = Gauge("gateway_engine_ready", "1 while the engine takes requests.")
-ENGINE_RESTARTS = Counter("gateway_engine_restarts", "Engines replaced, by what was wrong with them.", ["reason"])
-ENGINE_START_FAILURES = Counter("gateway_engine_start_failures", "Engines that could not be started again.")
+ENGINE_READY = Gauge("gateway_engine_ready", "1 while the engine takes requests.", ["engine"])
+ENGINE_RESTARTS = Counter(
+    "gateway_engine_restarts", "Engines replaced, by reason: crash or stall.", ["engine", "reason"]
+)
+ENGINE_START_FAILURES = Counter(
+    "gateway_engine_start_failures", "Engines that could not be started again.", ["engine"]
+)
 ENGINE_RESTART_S = Histogram(
     "gateway_engine_restart_seconds",
-    "From the death of an engine to the readiness of the next.",
+    "From the death of an engine until the next one is ready.",
+    ["engine"],
     buckets=(1, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1_800),
 )
-for _reason in ("crash", "stall"):
-    ENGINE_RESTARTS.labels(_reason)  # an alert on growth needs the series before the first one
 
 
 class _EngineProcess(Collector):
-    """What `process_cpu_seconds_total` is of the gateway's own process."""
+    """CPU time of the engine's host process, as `process_cpu_seconds_total` is of the gateway's."""
 
     def collect(self) -> Iterator[Metric]:
-        used_s = time.process_time()
-        yield CounterMetricFamily(
-            "gateway_engine_process_cpu_seconds", "CPU time of the process that hands the engine its work.", used_s
+        family = CounterMetricFamily(
+            "gateway_engine_process_cpu_seconds",
+            "CPU time of the engine's host process.",
+            labels=["engine"],
         )
+        family.add_metric([DEFAULT_ENGINE], time.process_time())
+        yield family
 
 
 REGISTRY.register(_EngineProcess())
 
-# Of what is measured in a process, what its engine measures.
+# Names of the metrics that belong to the engine.
 _OF_ENGINE = ("vllm:", "gateway_engine_step_seconds", "gateway_engine_process_")
 
 
 class _Part(Collector):
-    """The engine's metrics in this process, or all others; with names, those that have such samples."""
+    """The metrics of the engine in this process, or all others; with `names`, only those samples."""
 
     def __init__(self, names: Sequence[str], *, engine: bool) -> None:
         self._names = names
@@ -168,10 +178,10 @@ class _Part(Collector):
 
 
 def exposition(names: Sequence[str] = ()) -> bytes:
-    """The gateway's metrics in Prometheus' text format, all or these alone, by the names of their samples."""
+    """The gateway's metrics in Prometheus text format: all, or only the samples with these names."""
     return generate_latest(_Part(names, engine=False))
 
 
 def engine_exposition(names: Sequence[str] = ()) -> bytes:
-    """The same of an engine that runs in this process, without what is measured of the process."""
+    """The same for an engine in this process, without the metrics of the process itself."""
     return generate_latest(_Part(names, engine=True))

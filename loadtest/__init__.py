@@ -1,11 +1,15 @@
 """Load tests of the gateway: `python -m loadtest --help`.
 
-    values, options ─┐                 ┌─ run ─────────────────────────┐
-    talk (lines) ────┤                 ├─ peers ───────────────────────┤
-    driving (clients)┼─ trial.measure ─┼─ journey (with baselines) ────┼─ __main__
-    systems ─────────┘                 ├─ sweep, capacity, recommend ──┤
-                                       └─ trial.report ────────────────┤
-    soak, partials, page: own plans, clients and reports ──────────────┘
+    report      the folder of a report: its table, its plot, its result
+    trial       what is said, what became of it, and the report of both
+    talk        which lines are said
+    options     what load tests have in common on the command line
+    systems     the gateway and other servers, started or found
+    driving     clients, in processes of their own
+    measuring   one trial, with the machine watched meanwhile
 
-Everything runs on this machine: the gateway listens on the loopback interface, and nothing else is called.
+    run, peers, journey (with baselines), capacity (with sweep and recommend), soak, partials
+
+A folder imports only folders above it; a test reads the files and forbids circles. All of it runs on this machine:
+the gateway listens on the loopback interface, and nothing else is called.
 """

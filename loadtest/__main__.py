@@ -21,31 +21,39 @@ from loadtest.commands import Command
 from loadtest.journey.command import JOURNEY
 from loadtest.journey.shown import extras as journey_extras
 from loadtest.machine import command_line
-from loadtest.page.command import PAGE
 from loadtest.partials.command import PARTIALS
+from loadtest.partials.report import shown as partials_shown
+from loadtest.partials.result import PartialsResult
 from loadtest.peers.command import PEERS
 from loadtest.peers.table import extras as peers_extras
+from loadtest.report.command import report_command
+from loadtest.report.folder import read
 from loadtest.results import LoadtestError
 from loadtest.run.command import RUN
 from loadtest.soak.command import SOAK
+from loadtest.soak.report import shown as soak_shown
+from loadtest.soak.result import SoakResult
 from loadtest.terminal import Progress, terminal
-from loadtest.trial.command import report_command
+from loadtest.trial.report import Extras, again
 
 __all__ = ["main"]
 
-# What a report shows besides what it has in common with the others.
+# Kind of a result → what is shown of it.
 _REPORT = report_command(
     {
-        "journey": journey_extras,
-        "peers": peers_extras,
-        "sweep": capacity_extras,
-        "capacity": capacity_extras,
-        "recommend": capacity_extras,
+        "run": again(lambda _report: Extras()),
+        "sweep": again(capacity_extras),
+        "capacity": again(capacity_extras),
+        "recommend": again(capacity_extras),
+        "peers": again(peers_extras),
+        "journey": again(journey_extras),
+        "soak": lambda folder: soak_shown(read(folder, SoakResult)),
+        "partials": lambda folder: partials_shown(read(folder, PartialsResult)),
     }
 )
 _COMMANDS: tuple[Command[Any], ...] = (
     *(RUN, SWEEP, CAPACITY, RECOMMEND, PEERS, JOURNEY),
-    *(SOAK, PARTIALS, PAGE),
+    *(SOAK, PARTIALS),
     _REPORT,
 )
 

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 __all__ = ["Command", "Say", "add_out", "between", "flags", "from_", "numbers"]
 
 _Result = TypeVar("_Result")
+_Number = TypeVar("_Number", int, float)
 
 Say = Callable[[str], object]
 """Takes one short line on what is going on."""
@@ -21,17 +22,21 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True)
 class Command(Generic[_Result]):
-    """A load test. add: its options. run: measures; it gets the options, the command as it can be repeated, and
-    whom to tell what is going on, and raises `LoadtestError`. write: its files, into a folder. table: what is
-    printed. passed: whether the exit status is 0."""
+    """A load test."""
 
     name: str
     help: str
     description: str
+    # Adds its options.
     add: Callable[[argparse.ArgumentParser], None]
+    # Measures. It gets the options, the command as it can be repeated, and whom to tell what is going on. Raises
+    # `LoadtestError`.
     run: Callable[[argparse.Namespace, str, Say], Coroutine[None, None, _Result]]
+    # Writes its files into a folder.
     write: Callable[[_Result, Path], None]
+    # What is printed.
     table: Callable[[_Result], str]
+    # Whether the exit status is 0.
     passed: Callable[[_Result], bool]
 
 
@@ -49,21 +54,17 @@ def flags(names: Iterable[str]) -> str:
 
 def between(low: int, high: int) -> Callable[[str], int]:
     """A whole number within bounds."""
-
-    def number(text: str) -> int:
-        value = int(text)
-        if not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"has to be between {low} and {high}")
-        return value
-
-    return number
+    return _within(int, low, high)
 
 
 def from_(low: float, high: float) -> Callable[[str], float]:
     """A number within bounds."""
+    return _within(float, low, high)
 
-    def number(text: str) -> float:
-        value = float(text)
+
+def _within(kind: Callable[[str], _Number], low: _Number, high: _Number) -> Callable[[str], _Number]:
+    def number(text: str) -> _Number:
+        value = kind(text)
         if not low <= value <= high:
             raise argparse.ArgumentTypeError(f"has to be between {low:g} and {high:g}")
         return value

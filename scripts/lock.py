@@ -1,11 +1,10 @@
 """Write locks/*.txt and locks/package-lock.json: every package the product runs on, pinned.
 
 Run it as `make lock`. It needs uv, packaging and npm (all in .venv after `make install-dev`), a package index and
-an npm registry. It changes nothing outside locks/, and keeps the versions that are already pinned unless
-`--upgrade` is given.
+an npm registry. It changes only locks/. Versions that are already pinned are kept, unless `--upgrade` is given.
 
-Four files come out for Python. An environment is made of `cpu.txt` or `cuda.txt`, then `tools.txt`, then, for
-work on the code, `dev.txt`; so the files must agree wherever they meet, and this script fails if they do not.
+It writes four files for Python. An environment is made of `cpu.txt` or `cuda.txt`, then `tools.txt`, then, for
+developers, `dev.txt`. So packages that are in several files must have the same version; if not, this script fails.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from packaging.markers import Marker
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "locks"
-# What the locks are for; [tool.uv] in pyproject.toml draws the same border for the resolver.
+# The supported Python versions and machines; [tool.uv] in pyproject.toml sets the same limits for the resolver.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MACHINES = ("x86_64", "aarch64")
 HEADER = "# Written by `make lock` from {sources}. Do not edit; see locks/README.md.\n"
@@ -45,9 +44,9 @@ def compile_lock(name: str, *sources: str, extra: list[str], upgrade: bool) -> l
 
 
 def with_plain_marker(line: str) -> str | None:
-    """Say a requirement's marker as briefly as PYTHONS and MACHINES allow; None if it applies nowhere there.
+    """The requirement with the shortest equivalent marker; None if it applies to no supported platform.
 
-    The resolver repeats the whole border of the supported platforms in every marker, which nobody can read.
+    The resolver repeats all supported platforms in every marker, which is hard to read.
     """
     pin, _, marker = (part.strip() for part in line.partition(";"))
     if not marker:
@@ -93,7 +92,7 @@ def project(line: str) -> str:
 
 
 def pins(lines: list[str]) -> dict[str, set[str]]:
-    """Project to its pinned lines, markers left out (a project may be pinned twice, by Python version)."""
+    """Project → its pinned lines without markers (a project may be pinned twice, by Python version)."""
     found: dict[str, set[str]] = {}
     for line in lines:
         found.setdefault(project(line), set()).add(line.split(";")[0].strip())
@@ -106,7 +105,7 @@ def write(name: str, lines: list[str], sources: str) -> None:
 
 
 def lock_page_tools(*, upgrade: bool) -> None:
-    """What checks the page. The lock names no registry, so that it holds on every machine, mirror or not."""
+    """Lock the page's tools. The lock names no registry, so that it is valid on every machine, with any mirror."""
     wanted: dict[str, str] = json.loads((LOCKS / "package.json").read_text())["devDependencies"]
     newest = ["--save-dev", "--save-exact", *(f"{name}@latest" for name in wanted)] if upgrade else []
     command = [
@@ -114,7 +113,7 @@ def lock_page_tools(*, upgrade: bool) -> None:
         *("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel", "error"),
     ]
     print("  package-lock: resolving", flush=True)
-    # npm trusts the certificates that this machine trusts, as pip does.
+    # Makes npm trust the certificates of this machine, as pip does.
     environment = {"NODE_USE_SYSTEM_CA": "1", **os.environ}
     subprocess.run(command, cwd=LOCKS, env=environment, check=True, stdout=subprocess.DEVNULL)
     print(f"  package-lock: {', '.join(sorted(wanted))} and what they need", flush=True)
@@ -128,21 +127,21 @@ def main() -> int:
     cpu = compile_lock(
         *("cpu", "pyproject.toml", "locks/cpu.in"),
         extra=[
-            *("--extra", "cpu", "--extra", "redis"),
+            *("--extra", "cpu"),
             *("--overrides", "locks/cpu-overrides.txt", "--excludes", "locks/cpu-excludes.txt"),
         ],
         upgrade=upgrade,
     )
-    write("cpu", cpu, "pyproject.toml [cpu, redis] and cpu.in")
+    write("cpu", cpu, "pyproject.toml [cpu] and cpu.in")
 
     # Prefer the CPU lock's versions wherever CUDA vLLM allows: uv keeps what the output file already pins.
     (LOCKS / "cuda.txt").write_text("\n".join(cpu) + "\n")
     cuda = compile_lock(
         *("cuda", "pyproject.toml", "locks/cuda.in"),
-        extra=["--extra", "cuda", "--extra", "redis"],
+        extra=["--extra", "cuda"],
         upgrade=False,
     )
-    write("cuda", cuda, "pyproject.toml [cuda, redis] and cuda.in")
+    write("cuda", cuda, "pyproject.toml [cuda] and cuda.in")
 
     tools = compile_lock("tools", "locks/tools.in", extra=["-c", "locks/cpu.txt"], upgrade=upgrade)
     write("tools", tools, "tools.in")
@@ -152,7 +151,7 @@ def main() -> int:
         extra=["--extra", "dev", "-c", "locks/cpu.txt", "-c", "locks/tools.txt"],
         upgrade=upgrade,
     )
-    # What both engines bring is theirs to pin: installing dev.txt must not touch it.
+    # Packages of both engines are pinned only by the engines' locks, so that dev.txt does not change them.
     in_both = pins(cpu).keys() & pins(cuda).keys()
     dev = [line for line in dev if project(line) not in in_both]
     write("dev", dev, "pyproject.toml [dev], less what cpu.txt and cuda.txt both pin")

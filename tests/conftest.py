@@ -1,4 +1,4 @@
-"""A real Chromium for the tests of the page.
+"""Pages in a real Chromium.
 
 Every page is watched: an error on its console, a script that throws, a breach of the content security policy or
 a request that leaves the gateway's origin fails the test at its end.
@@ -7,7 +7,6 @@ a request that leaves the gateway's origin fails the test at its end.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -15,20 +14,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, WebSocket, async_playwright
+from playwright.async_api import Browser, ConsoleMessage, Page, Request, WebSocket
+
+from tests.patience import PATIENCE_MS
 
 ROOT = Path(__file__).parents[1]
-
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM_ARGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 class Watch:
@@ -75,36 +65,6 @@ class Watch:
 
 OpenPage = Callable[..., AbstractAsyncContextManager[Watch]]
 
-# Chromium draws the popup of its address bar as two pages of its own for every window, which nobody sees here and
-# which take as long as the page under test. The last list holds, so it names what Playwright turns off, too.
-NOT_NEEDED = (
-    *("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup"),
-    *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades"),
-    *("HttpsFirstBalancedModeAutoEnable", "LensOverlay", "MediaRouter", "PaintHolding"),
-    *("ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints"),
-    *("NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"),
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
-            # What Playwright gives can only be used in the event loop that it began in.
-            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    """One Chromium for all tests; each has contexts of its own, which share no storage, cache or cookies."""
-    path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
-    if path is None:
-        pytest.fail("There is no Chromium on the PATH; scripts/system_packages.sh installs one.")
-    async with async_playwright() as playwright:
-        args = [*CHROMIUM_ARGS, f"--disable-features={','.join(NOT_NEEDED)}"]
-        chromium = await playwright.chromium.launch(executable_path=path, args=args)
-        yield chromium
-        await chromium.close()
-
 
 @pytest.fixture
 def open_page(browser: Browser) -> OpenPage:
@@ -113,6 +73,7 @@ def open_page(browser: Browser) -> OpenPage:
     @asynccontextmanager
     async def opened(url: str, **options: Any) -> AsyncIterator[Watch]:
         context = await browser.new_context(**{"locale": "en-US", "reduced_motion": "reduce", **options})
+        context.set_default_timeout(PATIENCE_MS)
         try:
             page = await context.new_page()
             watch = Watch(page, url)
@@ -123,11 +84,3 @@ def open_page(browser: Browser) -> OpenPage:
         assert watch.complaints() == []
 
     return opened
-
-
-@pytest.fixture(scope="session")
-def artifacts() -> Path:
-    """Where screenshots go."""
-    folder = ROOT / "artifacts"
-    folder.mkdir(exist_ok=True)
-    return folder

@@ -92,8 +92,8 @@ class GatewayProcess:
 
     def ended(self, started: list[int]) -> int:
         """Wait for its end, whoever brought it about; the exit status, once none of what it started is left."""
-        status = self.process.wait(120)
-        self._reading.join(30)
+        status = self.process.wait(400)
+        self._reading.join(120)
         # However it ended: what outlives it keeps the engine's memory. The suite's timeout is the bound.
         while any(map(alive, started)):
             time.sleep(0.05)

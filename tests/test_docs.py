@@ -11,7 +11,9 @@ from prometheus_client import REGISTRY
 
 from gateway import config, metrics
 from gateway.config import EngineSettings, EventLogSettings, Settings
+from gateway.config.validation import range_of
 from gateway.engines.simulated import Script
+from gateway.protocol.limits import Limits
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "demo_model").rglob("*.md")])
@@ -51,6 +53,36 @@ def test_every_setting_is_documented_with_its_default() -> None:
         "options": "empty",
         "rules": "empty",
     }
+
+
+def ranges(kind: type[msgspec.Struct]) -> dict[str, str]:
+    found = {}
+    for field in msgspec.structs.fields(kind):
+        allowed = range_of(msgspec.inspect.type_info(field.type))
+        if allowed is not None:
+            found[field.name] = f"at least {allowed.ge}" if allowed.le is None else f"{allowed.ge} to {allowed.le}"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("Gateway", Settings),
+        ("Engine", EngineSettings),
+        ("Event log", EventLogSettings),
+        ("Simulated engine", Script),
+    ],
+)
+def test_every_range_of_a_setting_is_documented(heading: str, kind: type[msgspec.Struct]) -> None:
+    documented = {name: row[1] for name, row in table("configuration.md", heading).items() if row[1]}
+    assert documented == ranges(kind) != {}
+
+
+def test_the_least_limits_are_documented() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    assert "`message_bytes` is at least 1024, the others at least 1, and none is above 1073741824." in page
+    others = dict.fromkeys(Limits.__struct_fields__, f"1 to {2**30}")
+    assert ranges(Limits) == others | {"message_bytes": f"1024 to {2**30}"}
 
 
 def test_every_metric_is_documented() -> None:

@@ -36,13 +36,15 @@ FOR_EVERYBODY = {"metrics", "runtime"}
 PURE = {"domain", "protocol"}
 # Modules of other rooms that promise the same.
 PURE_MODULES = {
+    "engines.prompting.completions",
     "engines.prompting.families",
     "engines.prompting.safety",
     "engines.prompting.templates",
     "meeting.history",
-    "meeting.replay",
     "meeting.transcript",
+    "server.translate_request",
     "sessions.machine",
+    "sessions.rules",
     "translation.commit_policy",
 }
 IMPURE = {"asyncio", "datetime", "logging", "os", "pathlib", "random", "secrets", "socket", "threading", "time"}

@@ -1,7 +1,7 @@
 """`gateway chat`: type a sentence, watch its translations grow.
 
-Knows: the prompt, its commands, one session (`client`).
-Must not know: flags and their spelling (`cli`), the gateway's inside.
+Knows: the prompt, its commands, one session (`gateway.client`).
+Must not know: how flags are spelled (`cli.flags`), the server's code.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from contextlib import AsyncExitStack, suppress
 from threading import Thread
 from typing import Any, Self, TypeVar
 
+from gateway.cli.common import LAST_WORDS, EngineWait, announce, note
+from gateway.cli.jobs import Job, SessionOptions, open_session
 from gateway.cli.terminal import LiveLines, can_redraw, printable
-from gateway.cli.translate import LAST_WORDS, Job, Patience, SessionOptions, announce, note, open_session
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
 from gateway.domain.errors import CloseCode
 from gateway.domain.languages import language_name, normalise
@@ -35,10 +36,10 @@ _T = TypeVar("_T")
 
 
 def chat(options: SessionOptions) -> int:
-    """Read sentences from stdin until it ends; the exit status. Raises `ClientError`."""
+    """Read sentences from stdin until it ends. Returns the exit status. Raises `ClientError`."""
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     with suppress(ImportError):
-        # Importing it is what gives `input` line editing and history.
+        # Importing it gives `input` line editing and history.
         import readline  # noqa: F401
     with _LoopThread() as run:
         conversation = _Conversation(options)
@@ -75,12 +76,12 @@ class _Conversation:
 
     @property
     def direction(self) -> str:
-        """From which language into which ones, for people."""
+        """Source and target languages, for people."""
         return f"{self.source} → {', '.join(self._targets) or 'nothing'}"
 
     async def open(self) -> None:
         self._session, self._targets = await self._stack.enter_async_context(
-            open_session(self._options, Patience(self._options.wait_s), growing=can_redraw(sys.stdout, 1))
+            open_session(self._options, EngineWait(self._options.wait_s), growing=can_redraw(sys.stdout, 1))
         )
 
     async def close(self) -> None:
@@ -112,7 +113,7 @@ class _Conversation:
         limit = session.started.limits.languages
         others = [lang for lang in wanted or session.started.languages if lang != source]
         reads = tuple(dict.fromkeys(others if wanted else others[:limit]))
-        with suppress(ClientError):  # reading tells why
+        with suppress(ClientError):  # reading the session raises the reason
             await session.update(reads=reads, speaks=source)
         async for message in session:
             announce(message)
@@ -131,7 +132,7 @@ class _Conversation:
             note("There is no language to translate into; choose one with /to.")
             return
         self._sentences += 1
-        job = Job(self._sentences, text, self._targets, Patience(self._options.wait_s))
+        job = Job(self._sentences, text, self._targets, EngineWait(self._options.wait_s))
         lines = LiveLines(sys.stdout, self._targets) if can_redraw(sys.stdout, len(self._targets)) else None
         await job.send(session)
         if job.refusal is not None:
@@ -168,7 +169,7 @@ class _Conversation:
 
 
 class _LoopThread:
-    """An event loop beside the thread that waits for somebody to type, so that the connection stays alive."""
+    """An event loop in its own thread. It keeps the connection alive while the main thread waits for input."""
 
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
@@ -177,7 +178,7 @@ class _LoopThread:
         return self
 
     def _run(self) -> None:
-        # Ctrl-C has to reach the other thread: only there does it interrupt the wait for a key.
+        # Ctrl-C must reach the main thread: only there does it interrupt the wait for input.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self._loop.run_forever()
 

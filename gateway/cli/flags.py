@@ -1,13 +1,12 @@
-"""How the commands and their flags are spelled and explained.
+"""The commands and their flags: names, values and help texts.
 
-Knows: argparse, and what each flag accepts. Must not know: what the commands do; importing this loads nothing,
-so that `--help` answers at once.
+Knows: argparse, and what each flag accepts.
+Must not know: what the commands do. This module imports nothing heavy, so that `--help` answers at once.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 from contextlib import suppress
 from math import inf
@@ -20,15 +19,12 @@ __all__ = ["DEFAULT_URL", "parser"]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
-# What a meeting may be called: it is part of addresses.
-_MEETING = re.compile(r"[A-Za-z0-9._~-]+")
-
-# Words a minute of people who talk in meetings.
+# Speaking rate of people in meetings, in words a minute.
 _USUAL_PACE = 150.0
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Examples stay as they are written, and the list of commands gets room for their names."""
+    """Keeps the line breaks of examples, and makes room for the names of commands."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=min(100, shutil.get_terminal_size().columns))
@@ -36,7 +32,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 def parser() -> argparse.ArgumentParser:
-    """What reads the command line. `command` is the name of the command given, `parser` its own parser."""
+    """The parser of the command line. It sets `command`, the command's name, and `parser`, its parser."""
     gateway = argparse.ArgumentParser(
         prog="gateway",
         description="Translates live meetings: a WebSocket gateway in front of one shared vLLM engine.",
@@ -47,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
   gateway speak --meeting standup        and in another terminal:
   gateway read --meeting standup ja      a meeting between the two
 
-`gateway COMMAND --help` explains a command. Exit statuses: 0 done, 1 no gateway there or it went away,
+`gateway COMMAND --help` explains a command. Exit statuses: 0 done, 1 no gateway answers or it went away,
 2 wrong usage, 3 something was not translated, 130 interrupted.""",
         formatter_class=_Help,
     )
@@ -83,11 +79,11 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="start a gateway",
         description="Starts a gateway and serves until it is interrupted; accepted work is finished first.",
         epilog="""examples:
-  gateway serve                              the bundled model, on this machine alone
+  gateway serve                              the bundled model, for this machine only
   gateway serve --host 0.0.0.0 --port 9000   for others on the network
   gateway serve --model tencent/Hunyuan-MT-7B --max-num-seqs 16
   gateway serve --config gateway.toml        settings from a file; flags win over it
-  gateway serve --engine simulated           no model at all: repeats the words, to try out clients""",
+  gateway serve --engine simulated           no model: repeats the words, to try out clients""",
     )
     listen = serve.add_argument_group("where to listen")
     listen.add_argument("--host", help="address to listen on (default: 127.0.0.1; 0.0.0.0 for all)")
@@ -102,7 +98,10 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--max-num-seqs", type=_count, metavar="N", help="translations generated together (default: 16)"
     )
     engine.add_argument(
-        "--max-model-len", type=_count, metavar="TOKENS", help="prompt and output (default: the model's own)"
+        "--max-model-len",
+        type=_count,
+        metavar="TOKENS",
+        help="most tokens of prompt and output (default: the model's own)",
     )
     engine.add_argument(
         "--dtype",
@@ -110,20 +109,23 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="type of the weights (default: auto)",
     )
     engine.add_argument(
-        "--gpu-memory-utilization", type=_share, metavar="SHARE", help="of the GPU's memory (default: 0.9)"
+        "--gpu-memory-utilization",
+        type=_share,
+        metavar="SHARE",
+        help="share of the GPU's memory to use (default: 0.9)",
     )
     general = serve.add_argument_group("general")
     general.add_argument("--config", type=Path, metavar="FILE", help="settings in TOML")
     general.add_argument(
         "--handover-file",
         metavar="FILE",
-        help="where meetings are left for the next gateway when this one is stopped (default: nowhere)",
+        help="where a stopped gateway saves its meetings for the next one (default: nowhere)",
     )
     general.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), help="how much to log (default: info)"
     )
     general.add_argument(
-        "--traceback", "--verbose", action="store_true", help="if it cannot start, show where that came from"
+        "--traceback", "--verbose", action="store_true", help="if the gateway cannot start, show a traceback"
     )
 
 
@@ -143,16 +145,16 @@ elsewhere each finished one is a line: language, tab, text.""",
   gateway translate "Open a ticket." --to de --glossary ticket=Ticket --formality formal
   gateway translate "Hello" --to fr --json --timings
 
-Exit statuses: 0 all translated, 1 no gateway there or it went away, 2 wrong usage, 3 something was refused
+Exit statuses: 0 all translated, 1 no gateway answers or it went away, 2 wrong usage, 3 something was refused
 or not translated.""",
     )
     translate.add_argument(
-        "text", nargs="*", metavar="TEXT", help="what to translate; `-` or nothing: each line of stdin"
+        "text", nargs="*", metavar="TEXT", help="text to translate; `-` or nothing: each line of stdin"
     )
     _add_session_flags(translate)
     output = translate.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="print the gateway's messages, one a line")
-    output.add_argument("--timings", action="store_true", help="tell on stderr how long each translation took")
+    output.add_argument("--timings", action="store_true", help="show on stderr how long each translation took")
 
 
 def _add_chat(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -165,10 +167,10 @@ def _add_chat(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
   gateway chat
   gateway chat --from de --to en,ja
 
-inside:
+commands in the chat:
   /from LANG     the language you type in         /to LANG,LANG  the languages you want to read
-  /languages     what the gateway knows           /help          these commands
-  /quit          leave, as does Ctrl-D""",
+  /languages     the gateway's languages          /help          these commands
+  /quit          leave (so does Ctrl-D)""",
     )
     _add_session_flags(chat)
 
@@ -177,18 +179,18 @@ def _add_speak(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     speak = _add_command(
         commands,
         "speak",
-        help="speak in a meeting: each line is something said",
+        help="speak in a meeting: each line is an utterance",
         description="""\
-Says each line of stdin in a meeting; whoever reads it (`gateway read`) sees it in their language. Ctrl-D
-ends it, after everything is accepted and translated; Ctrl-C ends it at once.""",
+Says each line of stdin in a meeting. Readers (`gateway read`) see it in their languages. Ctrl-D ends the command
+after everything is accepted and translated; Ctrl-C ends it at once.""",
         epilog="""examples:
   gateway speak --meeting standup --name Ana
   gateway speak --meeting standup --lang de --name Ben < minutes.txt
-  gateway speak --meeting standup --words-per-minute       each line word by word, like somebody who talks
+  gateway speak --meeting standup --words-per-minute       each line word by word, as people talk
   gateway speak --meeting standup --words-per-minute 200 < minutes.txt
 
-Exit statuses: 0 all of it was accepted, 1 some of it had no answer, or no gateway is there or it went away,
-2 wrong usage, 3 the meeting, the language or some of it was refused.""",
+Exit statuses: 0 every line was accepted, 1 no gateway answers, it went away, or a line had no answer,
+2 wrong usage, 3 the meeting, the language or a line was refused.""",
     )
     who = speak.add_argument_group("who speaks")
     _add_seat_flags(who, "speaker")
@@ -199,7 +201,7 @@ Exit statuses: 0 all of it was accepted, 1 some of it had no answer, or no gatew
         nargs="?",
         const=_USUAL_PACE,
         metavar="N",
-        help="say each line word by word, as people talk: so fast, or %(const)g (default: whole lines, at once)",
+        help="say each line word by word, at this rate, or at %(const)g (default: whole lines, at once)",
     )
     _add_where_flags(speak.add_argument_group("where"))
 
@@ -210,17 +212,17 @@ def _add_read(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "read",
         help="read a meeting in your languages, as it is spoken",
         description="""\
-Shows what is said in a meeting, in the languages given, until Ctrl-C. On a terminal unfinished lines grow
-below the finished ones; elsewhere each finished one is a line: language, tab, speaker, tab, text.""",
+Shows what is said in a meeting, in the given languages, until Ctrl-C. On a terminal unfinished lines grow
+below the finished ones. Elsewhere each finished text is a line: language, tab, speaker, tab, text.""",
         epilog="""examples:
   gateway read --meeting standup ja
   gateway read --meeting standup ja de
-  gateway read --meeting standup --stability stable ja       nothing that is taken back
+  gateway read --meeting standup --stability stable ja       only words that stay
   gateway read --meeting standup ja > captions.tsv
   gateway read --meeting standup --json ja | jq .
   gateway read --meeting standup --transcript srt ja > standup.srt
 
-Exit statuses: 0 left with Ctrl-C or the transcript printed, 1 no gateway there or it went away,
+Exit statuses: 0 ended by Ctrl-C, or the transcript was printed, 1 no gateway answers or it went away,
 2 wrong usage, 3 the meeting or a language was refused.""",
     )
     read.add_argument(
@@ -233,18 +235,16 @@ Exit statuses: 0 left with Ctrl-C or the transcript printed, 1 no gateway there 
         "--stability",
         choices=("live", "stable", "final"),
         default="live",
-        help="what to show of an utterance that is still being said: its earliest translation, whose dim end may "
-        "change; only what stays; or nothing (default: %(default)s)",
+        help="what to show of an utterance that is still being said. live: the earliest translation, whose dim "
+        "end may change; stable: only words that stay; final: nothing (default: %(default)s)",
     )
-    what.add_argument(
-        "--originals", action="store_true", help="what is said as well, in whatever language it is said"
-    )
+    what.add_argument("--originals", action="store_true", help="also show what is said, in its own language")
     output = read.add_argument_group("output").add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print the gateway's messages, one a line")
     output.add_argument(
         "--transcript",
         choices=("srt", "vtt", "txt", "json"),
-        help="print what was said so far in this format, and leave",
+        help="print the transcript so far in this format, and exit",
     )
     _add_where_flags(read.add_argument_group("where"))
 
@@ -267,9 +267,9 @@ def _add_session_flags(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[LANG:]TERM=TERM",
-        help="how a term is to be translated, into LANG or into every language; may be repeated",
+        help="how to translate a term, into LANG or into every language; may be repeated",
     )
-    what.add_argument("--context", metavar="TEXT", help="background that helps: the topic, names")
+    what.add_argument("--context", metavar="TEXT", help="helpful background: the topic, names")
     what.add_argument(
         "--formality",
         choices=("formal", "informal"),
@@ -279,8 +279,8 @@ def _add_session_flags(command: argparse.ArgumentParser) -> None:
 
 
 def _add_seat_flags(group: argparse._ArgumentGroup, role: str) -> None:
-    group.add_argument("--meeting", type=_meeting, required=True, help="the meeting, as in standup")
-    group.add_argument("--name", help=f"what the others see as the {role} (default: none)")
+    group.add_argument("--meeting", type=_meeting, required=True, help="the meeting's id, such as standup")
+    group.add_argument("--name", help=f"name of the {role}, for the others (default: none)")
 
 
 def _add_where_flags(where: argparse._ArgumentGroup) -> None:
@@ -290,9 +290,9 @@ def _add_where_flags(where: argparse._ArgumentGroup) -> None:
         type=_seconds,
         default=300.0,
         metavar="SECONDS",
-        help="for an engine that is still loading (default: %(default)g)",
+        help="how long to wait for an engine that is loading, and for a lost connection (default: %(default)g)",
     )
-    where.add_argument("--traceback", action="store_true", help="with an error, show where it came from")
+    where.add_argument("--traceback", action="store_true", help="with an error, show a traceback")
 
 
 # ---------------------------------------------------------------- values of flags
@@ -315,22 +315,26 @@ def _term(text: str) -> tuple[str | None, str, str]:
 
 
 def _meeting(text: str) -> str:
-    if _MEETING.fullmatch(text):
+    from gateway.protocol.checks import is_meeting_id
+
+    if is_meeting_id(text):
         return text
-    raise argparse.ArgumentTypeError(f"{text!r} is no meeting: it takes letters, digits and . _ ~ -")
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a meeting id (letters, digits and . _ ~ -, but not only dots)"
+    )
 
 
 def _pace(text: str) -> float:
     with suppress(ValueError):
         if 0 < (pace := float(text)) < inf:
             return pace
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of words")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of words")
 
 
 def _port(text: str) -> int:
     if text.isdecimal() and int(text) <= 65_535:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
 
 
 def _count(text: str) -> int:
@@ -350,4 +354,4 @@ def _seconds(text: str) -> float:
     with suppress(ValueError):
         if 0 <= (seconds := float(text)) < inf:
             return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")

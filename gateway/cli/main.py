@@ -1,10 +1,11 @@
-"""The command line: from arguments to a command, its exit status and what is said of its errors.
+"""The command line: runs a command, explains its errors and returns its exit status.
 
-Knows: which flags go together, and what each command is given. Must not know: how flags are spelled (`cli_flags`),
-nor how any command is done; each imports that when it runs, so that `--help` answers at once.
+Knows: which flags go together, and the arguments of each command.
+Must not know: how flags are spelled (`cli.flags`), how a command works. Commands are imported only when they run,
+so that `--help` answers at once.
 
-Exit statuses: 0 done; 1 the gateway cannot start, is not there or went away; 2 wrong usage; 3 something was
-not translated; 130 interrupted.
+Exit statuses: 0 done; 1 the gateway cannot start, does not answer or went away; 2 wrong usage; 3 something was
+not translated; 130 interrupted; 141 the reader of the output stopped.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from gateway.cli.flags import DEFAULT_URL, parser
 from gateway.domain.errors import StartupError
 
 if TYPE_CHECKING:
-    from gateway.cli.meeting import Seat
-    from gateway.cli.translate import SessionOptions
+    from gateway.cli.jobs import SessionOptions
+    from gateway.cli.meeting import MeetingOptions
 
 __all__ = ["main"]
 
@@ -33,11 +34,11 @@ _BROKEN_PIPE = 141  # 128 + SIGPIPE, as shells report it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; its exit status. Wrong usage and `--help` raise `SystemExit`, as argparse does."""
+    """Run a command. Returns its exit status. Wrong usage and `--help` raise `SystemExit`, as argparse does."""
     gateway = parser()
     args, unknown = gateway.parse_known_args(argv)
     if unknown:
-        # Told by the command that was given: its usage shows the flags that there are.
+        # The command's own parser reports it, because its usage shows the right flags.
         getattr(args, "parser", gateway).error(f"unrecognized arguments: {' '.join(unknown)}")
     if args.command is None:
         gateway.print_help(sys.stderr)
@@ -48,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone. Python would complain once more while flushing at exit.
+        # The reader of our output has gone. Without this, Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except Exception as error:
@@ -65,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 # ---------------------------------------------------------------- commands
 
 
-# Flags of `serve` and the settings they stand for.
+# Flag of `serve` → setting.
 _SETTINGS = {
     "host": "host",
     "port": "port",
@@ -107,7 +108,8 @@ def _translate(args: argparse.Namespace) -> int:
 
     import asyncio
 
-    from gateway.cli.translate import lines_of, one_text, translate
+    from gateway.cli.common import lines_of
+    from gateway.cli.translate import one_text, translate
 
     texts = lines_of(sys.stdin.fileno()) if from_stdin else one_text(text)
     work = translate(options, texts, as_json=args.json, timings=args.timings, numbered=from_stdin)
@@ -125,7 +127,7 @@ def _chat(args: argparse.Namespace) -> int:
 def _speak(args: argparse.Namespace) -> int:
     if sys.stdin is None:
         _misused(args, "there is no stdin to read lines from")
-    seat = _seat(args)
+    options = _meeting_options(args)
 
     import asyncio
 
@@ -133,7 +135,7 @@ def _speak(args: argparse.Namespace) -> int:
 
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     work = speak(
-        seat,
+        options,
         args.lang,
         sys.stdin,
         prompt=args.lang if interactive else None,
@@ -146,7 +148,7 @@ def _read(args: argparse.Namespace) -> int:
     langs = tuple(dict.fromkeys(lang for langs in (*args.langs, args.lang) for lang in langs))
     if not langs and args.transcript is None:
         _misused(args, "give a language to read, such as ja")
-    seat = _seat(args)
+    options = _meeting_options(args)
 
     import asyncio
 
@@ -154,8 +156,8 @@ def _read(args: argparse.Namespace) -> int:
     from gateway.cli.transcript import print_transcript
 
     if args.transcript is not None:
-        return _explaining(args, lambda: print_transcript(seat, langs, args.transcript))
-    reading = read(seat, langs, stability=args.stability, originals=args.originals, as_json=args.json)
+        return _explaining(args, lambda: print_transcript(options, langs, args.transcript))
+    reading = read(options, langs, stability=args.stability, originals=args.originals, as_json=args.json)
     return _explaining(args, lambda: asyncio.run(reading))
 
 
@@ -168,7 +170,7 @@ def _session_options(args: argparse.Namespace) -> SessionOptions:
     if args.to and set(args.to) == {args.source}:
         _misused(args, f"nothing to translate: --from and --to are both {args.source}")
 
-    from gateway.cli.translate import SessionOptions
+    from gateway.cli.jobs import SessionOptions
 
     return SessionOptions(
         url=_DEFAULT_URL if args.url is None else args.url,
@@ -181,10 +183,10 @@ def _session_options(args: argparse.Namespace) -> SessionOptions:
     )
 
 
-def _seat(args: argparse.Namespace) -> Seat:
-    from gateway.cli.meeting import Seat
+def _meeting_options(args: argparse.Namespace) -> MeetingOptions:
+    from gateway.cli.meeting import MeetingOptions
 
-    return Seat(
+    return MeetingOptions(
         url=_DEFAULT_URL if args.url is None else args.url,
         meeting=args.meeting,
         name=args.name,
@@ -198,8 +200,8 @@ def _misused(args: argparse.Namespace, sentence: str) -> NoReturn:
 
 
 def _explaining(args: argparse.Namespace, work: Callable[[], int]) -> int:
-    """The status of work against a running gateway; what goes wrong there is told in one sentence."""
-    from gateway.cli.translate import EXIT_FAILED, EXIT_UNREACHABLE, note
+    """Run `work` against a gateway. Returns its exit status, and prints one sentence for an error."""
+    from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, note
     from gateway.client import ClientError, EngineNotReady, GatewayUnreachable, InvalidAddress, SessionRefused
 
     try:

@@ -1,7 +1,6 @@
-"""What `gateway speak` and `gateway read` share: a seat in a meeting, and what is told about the connection.
+"""Parts that `gateway speak` and `gateway read` share: joining a meeting, notes about the connection, Ctrl-C.
 
-Knows: sessions (`client`), and Ctrl-C.
-Must not know: flags and their spelling (`cli_flags`), what is said or shown.
+Knows: sessions (`gateway.client`), signals. Must not know: how flags are spelled (`cli.flags`), utterances.
 """
 
 from __future__ import annotations
@@ -15,63 +14,61 @@ from typing import Self
 
 from msgspec import Struct
 
-from gateway.cli.translate import LAST_WORDS, Patience
+from gateway.cli.common import LAST_WORDS, EngineWait
 from gateway.client import ClientSession, Reconnected, Reconnecting, SessionEvent, connect
 from gateway.domain.errors import SessionIdle, SessionReplaced
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import Error, SessionDraining
 
-__all__ = ["Interruptible", "Seat", "sit_down", "told"]
+__all__ = ["Interruptible", "MeetingOptions", "join_meeting", "session_note"]
 
-# These come right before the gateway closes; the close is told with them.
+# Errors that come right before the gateway closes. They are shown as the reason for the close.
 _LAST_WORDS = LAST_WORDS | {SessionIdle.code, SessionReplaced.code}
 
 
-class Seat(Struct, frozen=True):
-    """What the flags say about where to sit.
-
-    wait_s: patience with an engine that is loading and with a connection that is lost, seconds; 0: none.
-    """
+class MeetingOptions(Struct, frozen=True):
+    """Which meeting to join, as given by the flags."""
 
     url: str
     meeting: str
     name: str | None = None
+    # How long to wait for an engine that is loading, and for a lost connection, in seconds. 0: not at all.
     wait_s: float = 300.0
 
 
 @asynccontextmanager
-async def sit_down(
-    seat: Seat,
+async def join_meeting(
+    options: MeetingOptions,
     *,
     reads: Sequence[str] = (),
     speaks: str | None = None,
     stability: Stability = "live",
     originals: bool = False,
 ) -> AsyncGenerator[ClientSession, None]:
-    """A started session in the meeting. Raises `ClientError`."""
+    """Join the meeting with a session. Raises `ClientError`."""
     async with connect(
-        seat.url,
+        options.url,
         reads=reads,
         speaks=speaks,
-        meeting=seat.meeting,
-        name=seat.name,
+        meeting=options.meeting,
+        name=options.name,
         stability=stability,
         originals=originals,
-        ready_timeout_s=seat.wait_s,
-        reconnect=seat.wait_s > 0,
-        give_up_s=seat.wait_s,
-        on_waiting=Patience(seat.wait_s).begins,
+        ready_timeout_s=options.wait_s,
+        reconnect=options.wait_s > 0,
+        give_up_s=options.wait_s,
+        on_waiting=EngineWait(options.wait_s).begins,
     ) as session:
         yield session
 
 
-def told(event: SessionEvent) -> str | None:
-    """The sentence for people about an event that is about no utterance; null where there is nothing to say."""
+def session_note(event: SessionEvent) -> str | None:
+    """What to tell people about an event of the session itself. None if there is nothing to tell."""
     match event:
         case Reconnecting(attempt=1):
             return f"{event.reason} Trying again."
         case Reconnected(started=started) if started.recovered is False:
-            return "The connection is back; what the gateway had not finished may be missing."
+            return "The connection is back; unfinished translations may be missing."
         case Reconnected():
             return "The connection is back."
         case SessionDraining():
@@ -82,18 +79,19 @@ def told(event: SessionEvent) -> str | None:
 
 
 class Interruptible:
-    """Ctrl-C ends the block, and nothing else: what follows is carried out. `interrupted`: whether it did.
+    """A context in which Ctrl-C ends only the block; the code after it still runs.
 
-    SIGINT stays ignored where it was ignored at the start.
+    If SIGINT was ignored before, it stays ignored.
     """
 
     def __init__(self) -> None:
+        # Whether Ctrl-C ended the block.
         self.interrupted = False
         self._guarding = False
 
     def __enter__(self) -> Self:
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 -- only coroutines have a block to leave
+        assert task is not None  # noqa: S101 -- used in coroutines only
         self._task = task
         self._cancelling = task.cancelling()
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
@@ -111,7 +109,7 @@ class Interruptible:
     ) -> bool:
         if self._guarding:
             asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
-        # Somebody else may have cancelled the task, too; that is not ours to swallow.
+        # Other code may have cancelled the task too; that cancellation must not be swallowed.
         return (
             self.interrupted
             and self._task.uncancel() <= self._cancelling

@@ -1,7 +1,7 @@
-"""`gateway read`: what is said in a meeting, in the languages of whoever reads, as it is spoken.
+"""`gateway read`: shows what is said in a meeting, in the reader's languages, as it is spoken.
 
 Knows: how the messages of a session become rows on a terminal, or lines in a pipe.
-Must not know: flags and their spelling (`cli_flags`), how a terminal is driven (`terminal`).
+Must not know: how flags are spelled (`cli.flags`), how a terminal is controlled (`cli.terminal`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Protocol, TextIO
 import msgspec
 from msgspec import Struct
 
-from gateway.cli.meeting import Interruptible, Seat, sit_down, told
+from gateway.cli.common import note
+from gateway.cli.meeting import Interruptible, MeetingOptions, join_meeting, session_note
 from gateway.cli.terminal import LiveArea, Row, can_redraw, printable
-from gateway.cli.translate import note
 from gateway.client import Reconnected, Reconnecting, SessionClosed, SessionEvent
 from gateway.domain.errors import CloseCode
 from gateway.domain.sessions import Stability
@@ -37,32 +37,33 @@ from gateway.protocol.messages import (
 
 __all__ = ["Board", "read"]
 
-# The pong to this comes behind everything that was said before we came.
-_SEAM = "now"
+# Nonce of a ping. Its pong follows everything that was said before we joined.
+_NOW = "now"
 
-# At most so often is the unfinished part drawn: what is faster nobody sees.
+# Shortest time between two redraws of the unfinished rows.
 _FRAME_S = 0.04
 
-# Names are kept of so many participants, and texts of so many unfinished utterances.
+# Most participants whose names are kept.
 _NAMES = 1_000
+# Most unfinished rows that are kept.
 _UNFINISHED = 200
 
 
 async def read(
-    seat: Seat, langs: Sequence[str], *, stability: Stability, originals: bool = False, as_json: bool
+    options: MeetingOptions, langs: Sequence[str], *, stability: Stability, originals: bool = False, as_json: bool
 ) -> int:
-    """Show the meeting until Ctrl-C; the exit status. Raises `ClientError`.
+    """Show the meeting until Ctrl-C. Returns the exit status. Raises `ClientError`.
 
-    originals: what is said comes in every language, beside the translations.
+    originals: whether to show what is said as well, in every spoken language.
     """
-    view = _view(seat.meeting, langs, originals=originals, as_json=as_json)
+    view = _view(options.meeting, langs, originals=originals, as_json=as_json)
     if isinstance(view, _Lines):
-        stability = "final"  # no engine is to work on what nobody is shown
-    async with sit_down(seat, reads=langs, stability=stability, originals=originals) as session:
+        stability = "final"  # unfinished translations would not be shown, so the engine must not make them
+    async with join_meeting(options, reads=langs, stability=stability, originals=originals) as session:
         with Interruptible() as ctrl_c:
             try:
                 view.show(session.started)
-                await session.ping(_SEAM)
+                await session.ping(_NOW)
                 async for event in session:
                     view.show(event)
             finally:
@@ -73,13 +74,13 @@ async def read(
 
 
 class _View(Protocol):
-    """Where the meeting is shown."""
+    """Shows the meeting."""
 
     def show(self, event: SessionEvent) -> None:
         """Show what the event changes."""
 
     def leave(self) -> None:
-        """Nothing more is shown; leave the output as others expect it."""
+        """Finish the output: nothing more is shown."""
 
 
 def _view(meeting: str, langs: Sequence[str], *, originals: bool, as_json: bool) -> _View:
@@ -94,51 +95,53 @@ def _view(meeting: str, langs: Sequence[str], *, originals: bool, as_json: bool)
 
 
 class _Unfinished(Struct):
-    """An utterance in one language while it is still coming in: what was said, or its translation so far.
-
-    began: the utterance, by when it was first heard of; place: its language among those that are read.
-    moved: when it changed last, as the board counts. shown: it was among the rows given out last.
-    left: its speaker has left, and it has not changed since.
-    """
+    """An unfinished utterance in one language: its caption, or its translation so far."""
 
     label: str
     colour: int
+    # Order of its utterance among all utterances.
     began: int
+    # Order of its language among the reader's languages.
     place: int
+    # Number of the board's last change to this row.
     moved: int = 0
     committed: str = ""
     tentative: str = ""
+    # Whether it is a caption; else it is a translation.
     caption: bool = False
+    # Whether it was among the rows returned last.
     shown: bool = False
+    # Whether its speaker has left, with no change since then.
     left: bool = False
 
 
 class Board:
-    """What a terminal shows of a meeting: finished rows, given out once, and the unfinished ones as they are.
+    """The rows that a terminal shows of a meeting: finished rows, each returned once, and the unfinished ones.
 
-    Until `live` everything is taken for what was said before. Whether an utterance is final cannot be told from
-    its deltas: they come while it is being said as well as while its last word is translated.
+    Deltas do not show whether an utterance is final: they come while it is being said, and while its final is
+    translated.
     """
 
     def __init__(self, langs: Sequence[str], *, originals: bool = False) -> None:
+        # False while the rows are from before the reader joined.
         self.live = False
         self._langs = tuple(langs)
         self._several = len(langs) > 1 or originals
         self._width = max(map(len, langs), default=0)
         self._names: OrderedDict[str, str] = OrderedDict()
-        # Participant, utterance, language; what changed last comes last.
+        # (participant, utterance, language) → row; the row that changed last is last.
         self._unfinished: OrderedDict[tuple[str, str, str], _Unfinished] = OrderedDict()
         self._began = 0
         self._moves = 0
 
     def take(self, event: SessionEvent) -> list[Row]:
-        """Note what happened; the rows that are finished by it."""
+        """Note an event. Returns the rows that it finishes."""
         match event:
             case SessionStarted():
                 self._start(event)
             case Reconnected():
                 self._start(event.started)
-                self.live = True  # what was missed is news
+                self.live = True  # what was missed during the outage is new
             case Caption(final=True) | TranslationFinal():
                 self._name(event.participant, event.speaker)
                 self._drop(event)
@@ -159,19 +162,19 @@ class Board:
                     del self._unfinished[key]
             case ParticipantJoined():
                 self._name(event.participant, event.name)
-                return [_aside(f"{event.name or 'Somebody'} joined{_speaking(event.speaks)}")]
+                return [_notice(f"{event.name or 'Somebody'} joined{_speaking(event.speaks)}")]
             case ParticipantUpdated():
                 self._name(event.participant, event.name)
             case ParticipantLeft():
                 self._forget(event.participant)
-                return [_aside(f"{event.name or 'Somebody'} left")]
+                return [_notice(f"{event.name or 'Somebody'} left")]
         return []
 
     def unfinished(self, most: int) -> list[Row]:
-        """The rows that changed last, at most so many, in the order in which the utterances began.
+        """The rows that changed last, at most `most`, in the order in which their utterances began.
 
-        A row that is shown gives way only when it has not changed for a while: where more of them grow than there
-        is room for, they would take turns with every word.
+        A shown row is replaced only if it has not changed for a while. Otherwise rows would be exchanged at every
+        word when more of them grow than fit.
         """
         lately = self._moves - 2 * most
         rows = [row for row in self._unfinished.values() if not row.left]
@@ -182,13 +185,13 @@ class Board:
         return [Row(row.label, row.committed, row.tentative, colour=row.colour) for row in shown]
 
     def _start(self, started: SessionStarted) -> None:
-        """What was unfinished is sent anew."""
+        """A session started or resumed: unfinished texts come again from their beginning."""
         self._unfinished.clear()
         for participant in started.participants:
             self._name(participant.participant, participant.name)
 
     def _touch(self, message: Caption | TranslationDelta, *, caption: bool) -> _Unfinished:
-        """The row that a message changes, which is from now on what was said, or a translation of it."""
+        """The row that a message changes, made if needed."""
         key = (message.participant, message.utterance, message.lang)
         if (row := self._unfinished.get(key)) is None:
             label = self._label(message.participant, message.lang)
@@ -197,7 +200,7 @@ class Board:
             if len(self._unfinished) > _UNFINISHED:
                 self._unfinished.popitem(last=False)
         if row.caption is not caption:
-            # A recogniser may find out late which language it hears: what was translated is then what was said.
+            # A recogniser may detect the language late. The row then changes between caption and translation.
             row.caption, row.committed, row.tentative = caption, "", ""
         row.left = False
         row.moved = self._moves = self._moves + 1
@@ -205,7 +208,7 @@ class Board:
         return row
 
     def _begin(self, key: tuple[str, str, str]) -> int:
-        """When the utterance of a new row began: rows of one utterance stay together."""
+        """`began` for a new row: rows of one utterance share it, so that they stay together."""
         for other, row in self._unfinished.items():
             if other[:2] == key[:2]:
                 return row.began
@@ -219,9 +222,9 @@ class Board:
         self._unfinished.pop((message.participant, message.utterance, message.lang), None)
 
     def _forget(self, participant: str) -> None:
-        """Somebody left: a sentence they had not finished never will be, but translations of finished ones go on.
+        """Somebody left. Their unfinished sentences end; translations of their finished sentences continue.
 
-        Which one a translation is shows when it grows again, and then it needs what it had committed.
+        A translation that continues is recognised when it grows, so its committed text is kept until then.
         """
         self._names.pop(participant, None)
         for key in [key for key in self._unfinished if key[0] == participant]:
@@ -246,7 +249,7 @@ class Board:
         return Row(label, printable(text), dim=dim or not self.live, colour=colour)
 
 
-def _aside(sentence: str) -> Row:
+def _notice(sentence: str) -> Row:
     return Row("", f"— {printable(sentence)}", dim=True)
 
 
@@ -264,7 +267,7 @@ class _Screen:
     def __init__(self, out: TextIO, meeting: str, langs: Sequence[str], *, originals: bool) -> None:
         self._area = LiveArea(out)
         self._board = Board(langs, originals=originals)
-        self._heading = f"{meeting}, read in {', '.join(langs)}; Ctrl-C leaves"
+        self._heading = f"Reading {meeting} in {', '.join(langs)}; Ctrl-C ends."
         self._shown = 0
         self._next_frame: asyncio.TimerHandle | None = None
         self._drawn_s = 0.0
@@ -273,13 +276,13 @@ class _Screen:
         rows = self._board.take(event)
         match event:
             case SessionStarted():
-                rows = [_aside(self._heading), *map(_aside, _company(event))]
-            case Pong(nonce=nonce) if nonce == _SEAM:
+                rows = [_notice(self._heading), *map(_notice, _others(event))]
+            case Pong(nonce=nonce) if nonce == _NOW:
                 self._board.live = True
-                rows = [_aside("now")] if self._shown else []
+                rows = [_notice("now")] if self._shown else []
             case Caption(final=True) | TranslationFinal():
                 self._shown += 1
-        sentence = told(event)
+        sentence = session_note(event)
         if rows or sentence is not None:
             self._draw(rows, sentence)
         elif self._next_frame is None:
@@ -305,8 +308,8 @@ class _Screen:
             self._next_frame = None
 
 
-def _company(started: SessionStarted) -> list[str]:
-    """Who else is there, as far as they have names."""
+def _others(started: SessionStarted) -> list[str]:
+    """A notice about the other participants who have names."""
     named = [one for one in started.participants if one.name]
     if not named:
         return []
@@ -317,7 +320,7 @@ def _company(started: SessionStarted) -> list[str]:
 
 
 class _Lines:
-    """A pipe or a file: each finished text is a line: language, tab, speaker, tab, text."""
+    """Output to a pipe or a file. Each finished text is a line: language, tab, speaker, tab, text."""
 
     def show(self, event: SessionEvent) -> None:
         match event:
@@ -325,7 +328,7 @@ class _Lines:
                 print(*map(printable, (event.lang, event.speaker, event.text)), sep="\t", flush=True)
             case TranslationFailed():
                 note(f"{event.lang}: {event.speaker or 'somebody'}: {event.message}")
-        if (sentence := told(event)) is not None:
+        if (sentence := session_note(event)) is not None:
             note(sentence)
 
     def leave(self) -> None:
@@ -333,14 +336,14 @@ class _Lines:
 
 
 class _JsonLines:
-    """The gateway's own messages, one a line; `session.started` without what would let others take the session."""
+    """The gateway's messages, one a line. `session.started` is printed without its secret."""
 
     def show(self, event: SessionEvent) -> None:
-        if isinstance(event, Reconnecting | Reconnected) and (sentence := told(event)) is not None:
+        if isinstance(event, Reconnecting | Reconnected) and (sentence := session_note(event)) is not None:
             note(sentence)
         message = event.started if isinstance(event, Reconnected) else event
         match message:
-            case Reconnecting() | Pong():  # the pong is ours
+            case Reconnecting() | Pong():  # the pong answers our own ping
                 return
             case SessionStarted():
                 message = msgspec.structs.replace(message, session="")

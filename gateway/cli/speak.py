@@ -1,7 +1,7 @@
-"""`gateway speak`: each line is something said in a meeting.
+"""`gateway speak`: says each line of stdin in a meeting.
 
-Knows: when a line is said, as a whole or word by word, and what became of it.
-Must not know: flags and their spelling (`cli_flags`), who reads it.
+Knows: when a line is said, as a whole or word by word, and the gateway's answer to it.
+Must not know: how flags are spelled (`cli.flags`), who reads it.
 """
 
 from __future__ import annotations
@@ -13,37 +13,42 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TextIO
 
-from gateway.cli.meeting import Interruptible, Seat, sit_down, told
+from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, lines_of, note
+from gateway.cli.meeting import Interruptible, MeetingOptions, join_meeting, session_note
 from gateway.cli.terminal import cells, head, printable
-from gateway.cli.translate import EXIT_FAILED, EXIT_UNREACHABLE, lines_of, note
 from gateway.client import ClientSession, SessionClosed, SessionEvent
 from gateway.domain.errors import CloseCode
 from gateway.protocol.messages import Error, UtteranceAccepted
 
 __all__ = ["growing", "speak"]
 
-# Lines that may wait for their acceptance at once: enough to keep a connection busy.
+# Most lines without an answer at once; enough to keep a connection busy.
 _WINDOW = 8
 
-# The next prompt waits so long for what became of the line before it.
+# How long the next prompt waits for the answer to the previous line.
 _PATIENCE_S = 1.0
 
 _COLUMNS = 72
 
-# Keys that only move the cursor, in a terminal that does not edit lines itself.
+# Escape sequences of cursor keys, from a terminal that does not edit lines itself.
 _KEYS = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z])")
 
 
 async def speak(
-    seat: Seat, lang: str, stdin: TextIO, *, prompt: str | None = None, words_per_minute: float | None = None
+    options: MeetingOptions,
+    lang: str,
+    stdin: TextIO,
+    *,
+    prompt: str | None = None,
+    words_per_minute: float | None = None,
 ) -> int:
-    """Say the lines of a file until it ends, or Ctrl-C; the exit status. Raises `ClientError`.
+    """Say the lines of a file until its end, or Ctrl-C. Returns the exit status. Raises `ClientError`.
 
-    prompt: shown before each line, where somebody types; without it each line is told of when it is accepted.
+    prompt: shown before each line, if somebody types. Without it each accepted line is printed on stderr.
     """
-    async with sit_down(seat, speaks=lang) as session:
+    async with join_meeting(options, speaks=lang) as session:
         if prompt is not None:
-            print(f"{seat.meeting}, spoken to in {lang}; each line is something said, Ctrl-D ends it")
+            print(f"Speaking {lang} in {options.meeting}: each line is an utterance; Ctrl-D ends.")
         speech = _Speech(session, prompt)
         try:
             with Interruptible() as ctrl_c:
@@ -65,25 +70,26 @@ async def _say_everything(
                 speech.take(event)
             saying.cancel()
     except ExceptionGroup as failures:
-        # The first one is the cause, and what our caller knows how to explain.
+        # The first error is the cause, and the caller can explain it.
         raise failures.exceptions[0] from None
 
 
 def growing(text: str) -> list[str]:
-    """The text as it is while somebody says it, word by word; the last one is all of it."""
+    """The text as it grows word by word while somebody says it; the last item is the whole text."""
     ends: list[int] = []
     for word in re.finditer(r"\S+", text):
         if cells(word[0]) > len(word[0]):
-            # Wide characters are written without spaces: two of them are about a word.
+            # Languages with wide characters have no spaces; two characters are about a word.
             ends.extend(range(word.start() + 2, word.end(), 2))
         ends.append(word.end())
     return [text[:end] for end in ends]
 
 
 class _Speech:
-    """What was said, and what became of it. `complete`: there is no more, and all of it has an answer."""
+    """The lines that were said, and the gateway's answers."""
 
     def __init__(self, session: ClientSession, prompt: str | None) -> None:
+        # Whether the input has ended and every line has an answer.
         self.complete = False
         self._session = session
         self._prompt = prompt
@@ -92,7 +98,7 @@ class _Speech:
         self._said = 0
         self._accepted = 0
         self._refused = 0
-        self._open: dict[str, str] = {}  # texts without an answer; an id is the number of the line
+        self._open: dict[str, str] = {}  # number of the line, which is its id → text without an answer
         self._answered = asyncio.Event()
         self._window = min(_WINDOW, session.started.limits.utterances_in_flight)
         self._begun_s = asyncio.get_running_loop().time()
@@ -119,14 +125,14 @@ class _Speech:
                         async with asyncio.timeout(_PATIENCE_S):
                             await self._fewer_open_than(1)
             self._ask()
-        # The gateway takes nothing after the end, so whatever it may still refuse has to be through.
+        # The gateway accepts nothing after the end, so every line needs its answer first.
         await self._fewer_open_than(1)
         self.complete = True
-        with suppress(SessionClosed):  # reading tells why
+        with suppress(SessionClosed):  # the reading task finds out why
             await self._session.end()
 
     def take(self, event: SessionEvent) -> None:
-        """Note what an event says about the lines, and tell what else it says."""
+        """Note the answers to lines, and print notes about the session."""
         match event:
             case UtteranceAccepted(id=id) if id in self._open:
                 text = self._open.pop(id)
@@ -137,11 +143,11 @@ class _Speech:
                 self._answered.set()
             case Error(utterance=str(id), retryable=False) if id in self._open:
                 self._refuse(id, event.message)
-            case _ if (sentence := told(event)) is not None:
+            case _ if (sentence := session_note(event)) is not None:
                 self._tell(sentence)
 
     def sum_up(self) -> None:
-        """Tell what became of everything."""
+        """Print how many lines were accepted and refused."""
         if self._prompting:
             print(flush=True)
             self._prompting = False
@@ -151,7 +157,7 @@ class _Speech:
     async def _utter(self, id: str, text: str, words_per_minute: float | None) -> None:
         try:
             await self._send(id, text, words_per_minute)
-        except ValueError as error:  # too long to be sent at all
+        except ValueError as error:  # too long to send
             self._opened(id, text)
             self._refuse(id, str(error))
 
@@ -169,7 +175,7 @@ class _Speech:
         await self._session.final(text, id, start_ms=start_ms, end_ms=self._now_ms())
 
     def _opened(self, id: str, text: str) -> None:
-        # Before it is sent: the answer may be there before the sending returns.
+        # Noted before it is sent, because the answer may arrive before the sending returns.
         if id not in self._open:
             self._said += 1
             self._open[id] = text
@@ -197,7 +203,7 @@ class _Speech:
 
     def _tell(self, sentence: str) -> None:
         if self._prompting:
-            print(flush=True)  # what was typed so far stays in the terminal's own buffer
+            print(flush=True)  # text typed so far stays in the terminal's buffer
         note(sentence)
         if self._prompting:
             self._ask()

@@ -1,7 +1,7 @@
-"""Lines that change in place on a terminal, for translations that grow while they are read.
+"""Redraws lines in place on a terminal, for translations that grow while they are read.
 
-Knows: display width, a few ANSI sequences, and what must not get through to a terminal. Must not know: what the
-lines say, sockets.
+Knows: display width, a few ANSI sequences, and which characters must not reach a terminal.
+Must not know: what the lines say, sockets.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ _CLEAR_BELOW = "\x1b[J"
 _DIM = "\x1b[2m"
 _PLAIN = "\x1b[0m"
 
-# Red and black are left out: one looks like an error, the other like nothing.
+# Without red, which looks like an error, and black, which may be invisible.
 _COLOURS = ("\x1b[36m", "\x1b[32m", "\x1b[33m", "\x1b[35m", "\x1b[34m")
 
-# Unfinished rows that are shown at once: more are a wall, and nobody reads it.
+# Most unfinished rows on the screen; more cannot be read at once.
 _MOST_ROWS = 6
 
-# What would change the direction of the text around it, up to the end of the line.
+# Characters that change the direction of the text after them.
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def can_redraw(out: TextIO, lines: int) -> bool:
-    """Whether so many lines can be redrawn in place: a terminal that understands ANSI and is tall enough."""
+    """Whether `lines` lines can be redrawn in place: needs a terminal with ANSI sequences and enough height."""
     if not out.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return False
     return lines < _size(out).lines
 
 
 def styled(out: TextIO) -> bool:
-    """Whether to colour and dim there: a terminal that understands ANSI, and nobody said `NO_COLOR`."""
+    """Whether to use colours: needs a terminal with ANSI sequences, and no `NO_COLOR` in the environment."""
     return can_redraw(out, 1) and not os.environ.get("NO_COLOR")
 
 
 def cells(text: str) -> int:
-    """How many columns a text takes: two for a wide character, none for a combining one."""
+    """The display width of a text in columns: two for a wide character, none for a combining one."""
     return sum(_cells(character) for character in text)
 
 
 def tail(text: str, columns: int) -> str:
-    """The end of a text that fits into so many columns, marked with `…` where its beginning is left out."""
+    """The end of a text that fits into `columns`, with `…` in front if its beginning is left out."""
     if cells(text) <= columns:
         return text
     kept, width = len(text), 1
@@ -57,7 +57,7 @@ def tail(text: str, columns: int) -> str:
 
 
 def head(text: str, columns: int) -> str:
-    """The beginning of a text that fits into so many columns, marked with `…` where its end is left out."""
+    """The beginning of a text that fits into `columns`, followed by `…` if its end is left out."""
     if cells(text) <= columns:
         return text
     kept, width = 0, 1
@@ -68,14 +68,14 @@ def head(text: str, columns: int) -> str:
 
 
 def printable(text: str) -> str:
-    """The text on one line and without anything that would drive the terminal."""
+    """The text on one line, without control characters."""
     return "".join(map(_printable, text))
 
 
 class LiveLines:
     """A block of labelled lines at the bottom of the screen, redrawn until it is finished.
 
-    While a block lives, each line shows the end of its text, because a line that wraps cannot be found again.
+    Until it is finished, each line shows only the end of its text: a line that wraps could not be redrawn.
     """
 
     def __init__(self, out: TextIO, labels: Sequence[str]) -> None:
@@ -103,7 +103,7 @@ class LiveLines:
         self._drawn = False
 
     def leave(self) -> None:
-        """Go below what is shown, for whatever is said next; it stays as it is."""
+        """Move the cursor below the block, which stays as it is."""
         if self._drawn:
             self._out.write("\n")
             self._out.flush()
@@ -117,15 +117,14 @@ class LiveLines:
 
 
 class Row(NamedTuple):
-    """A line to show: a label, the text, and behind it text that may still change.
-
-    Its parts are shown as they are: they have to be `printable`. colour: any number; the same one looks the same.
-    """
+    """A line to show. Its texts must be `printable`."""
 
     label: str
     text: str
+    # Shown after `text`; may still change.
     tentative: str = ""
     dim: bool = False
+    # Any number. Equal numbers have the same colour.
     colour: int | None = None
 
 
@@ -138,15 +137,15 @@ class LiveArea:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._styled = styled(out)
-        self._drawn: list[int] = []  # the columns of each unfinished row on the screen
+        self._drawn: list[int] = []  # width of each unfinished row on the screen, in columns
 
     @property
     def room(self) -> int:
-        """How many unfinished rows there is room for."""
+        """How many unfinished rows fit on the screen."""
         return max(1, min(_MOST_ROWS, _size(self._out).lines - 2))
 
     def show(self, finished: Sequence[Row], unfinished: Sequence[Row]) -> None:
-        """Scroll the finished rows up; the unfinished ones take the place of those before."""
+        """Print the finished rows, and redraw the unfinished ones below them."""
         columns = _size(self._out).columns
         erased = self._home(columns) + _CLEAR_BELOW if self._drawn else ""
         # One column stays free: some terminals wrap as soon as the last one is filled.
@@ -157,14 +156,14 @@ class LiveArea:
         self._drawn = [cells(row.label + row.text + row.tentative) for row in shown]
 
     def leave(self) -> None:
-        """Take the unfinished rows away, and what the keys that end a command (`^C`) have left there."""
+        """Erase the unfinished rows, and the `^C` of the key that ended the command."""
         self._out.write(self._home(_size(self._out).columns) + _CLEAR_BELOW)
         self._out.flush()
         self._drawn = []
 
     def _home(self, columns: int) -> str:
-        """Back to the beginning of the unfinished rows."""
-        # A terminal that has become narrower since has wrapped what was drawn.
+        """The ANSI sequence that moves the cursor to the start of the unfinished rows."""
+        # If the terminal has become narrower, it has wrapped the rows.
         up = max(0, sum(max(1, -(-width // columns)) for width in self._drawn) - 1)
         return "\r" + (f"\x1b[{up}A" if up else "")
 
@@ -182,7 +181,7 @@ class LiveArea:
 
 
 def _fit(row: Row, columns: int) -> Row:
-    """The row on one line: at most half of it is label, the rest shows the end of the text."""
+    """The row cut to one line: the label takes at most half of it, the end of the text the rest."""
     label = head(row.label, max(1, columns // 2))
     shown = tail(row.text + row.tentative, max(1, columns - cells(label)))
     tentative = min(len(row.tentative), len(shown))
@@ -194,7 +193,7 @@ def _printable(character: str) -> str:
     match unicodedata.category(character):
         case "Cc" | "Zl" | "Zp":
             return " "
-        case "Cs":  # half a character, which no terminal can be sent
+        case "Cs":  # half of a surrogate pair, which cannot be encoded
             return "\ufffd"
         case "Cf" if character in _DIRECTIONS:
             return ""
@@ -213,5 +212,5 @@ def _size(out: TextIO) -> os.terminal_size:
         size = os.get_terminal_size(out.fileno())
     except (OSError, ValueError):
         return os.terminal_size((80, 24))
-    # A terminal that does not know its size says 0.
+    # A terminal that does not know its size reports 0.
     return os.terminal_size((size.columns or 80, size.lines or 24))

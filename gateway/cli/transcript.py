@@ -1,7 +1,7 @@
-"""`gateway read --transcript`: what a meeting's log holds, as a file that players and editors read.
+"""`gateway read --transcript`: prints a meeting's transcript, as text, subtitles or JSON.
 
-Knows: the address of a transcript, and how failures to get it read to people.
-Must not know: flags and their spelling (`cli_flags`), formats of transcripts (the gateway writes them).
+Knows: the address of a transcript, and how to explain failures.
+Must not know: how flags are spelled (`cli.flags`), the formats of transcripts (the gateway writes them).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from urllib.request import ProxyHandler, build_opener
 import msgspec
 from msgspec import Struct
 
-from gateway.cli.meeting import Seat
+from gateway.cli.meeting import MeetingOptions
 from gateway.cli.terminal import printable
 from gateway.client import GatewayUnreachable, SessionRefused, stream_url
 from gateway.client.connection import STREAM_PATH
@@ -29,32 +29,32 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 class _Problem(Struct):
-    """What is read of an error that came over HTTP."""
+    """The fields that are used of an error over HTTP."""
 
     code: str
     detail: str
 
 
-def transcript_url(seat: Seat, langs: Sequence[str], format: str) -> str:
-    """Where the gateway has the transcript, side by side in these languages. Raises `InvalidAddress`."""
-    base = stream_url(seat.url).removesuffix(STREAM_PATH).replace("ws", "http", 1)
+def transcript_url(options: MeetingOptions, langs: Sequence[str], format: str) -> str:
+    """The URL of the transcript in these languages. Raises `InvalidAddress`."""
+    base = stream_url(options.url).removesuffix(STREAM_PATH).replace("ws", "http", 1)
     query = f"?{urlencode({'lang': ','.join(langs)}, safe=',')}" if langs else ""
-    return f"{base}/v1/meetings/{seat.meeting}/transcript.{format}{query}"
+    return f"{base}/v1/meetings/{options.meeting}/transcript.{format}{query}"
 
 
-def print_transcript(seat: Seat, langs: Sequence[str], format: str) -> int:
-    """Print the transcript; the exit status. Raises `ClientError`."""
-    text = _fetch(transcript_url(seat, langs, format), seat)
+def print_transcript(options: MeetingOptions, langs: Sequence[str], format: str) -> int:
+    """Print the transcript. Returns the exit status. Raises `ClientError`."""
+    text = _fetch(transcript_url(options, langs, format), options)
     if sys.stdout.isatty():
         text = "".join(f"{printable(line.rstrip())}\n" for line in text.rstrip("\n").split("\n"))
     sys.stdout.write(text)
     return 0
 
 
-def _fetch(url: str, seat: Seat) -> str:
+def _fetch(url: str, options: MeetingOptions) -> str:
     parts = urlsplit(url)
     address = f"{parts.scheme}://{parts.netloc}"
-    # A proxy for the outside world cannot reach this machine's own ports.
+    # A proxy cannot reach the loopback address of this machine.
     opener = build_opener(ProxyHandler({} if parts.hostname in _LOOPBACK else None))
     try:
         with opener.open(url, timeout=_ANSWER_S) as answer:
@@ -62,7 +62,7 @@ def _fetch(url: str, seat: Seat) -> str:
             return text
     except HTTPError as refused:
         with refused:
-            raise _explained(refused, seat, address) from None
+            raise _explained(refused, options, address) from None
     except URLError as error:
         if isinstance(error.reason, ConnectionRefusedError):
             raise GatewayUnreachable(f"No gateway answers at {address}: start one with `gateway serve`.") from None
@@ -71,14 +71,14 @@ def _fetch(url: str, seat: Seat) -> str:
         raise GatewayUnreachable(f"Nothing usable answers at {address}: {error}.") from None
 
 
-def _explained(refused: HTTPError, seat: Seat, address: str) -> GatewayUnreachable | SessionRefused:
+def _explained(refused: HTTPError, options: MeetingOptions, address: str) -> GatewayUnreachable | SessionRefused:
     try:
         problem = msgspec.json.decode(refused.read(), type=_Problem)
     except (msgspec.DecodeError, UnicodeError, OSError, HTTPException):
         return GatewayUnreachable(
-            f"What answers at {address} refused the transcript with HTTP status {refused.code}; is it a gateway?"
+            f"The server at {address} refused the transcript with HTTP status {refused.code}; is it a gateway?"
         )
     if problem.code == "unknown_meeting":
-        sentence = f"There is no transcript of {seat.meeting}: nothing was said there, or it has expired."
+        sentence = f"There is no transcript of {options.meeting}: nothing was said there, or it has expired."
         return SessionRefused(Error(problem.code, sentence))
     return SessionRefused(Error(problem.code, problem.detail))

@@ -1,14 +1,16 @@
-"""A client of the gateway: a session that survives its connections, for programs, the command line and tests.
+"""The Python client: a session that reconnects and resumes, for programs, the command line and tests.
 
-Knows: how a session is opened and left. Must not know: the gateway's inside, terminals, what is done with the
-messages. docs/client.md explains it with examples.
+Knows: how a session is opened and closed.
+Must not know: the server's code, terminals, what is done with the messages.
+docs/client.md explains the client with examples.
 
-    errors        how it fails, as one tree
-    connection    one WebSocket: address, opening, frames, end
+    errors        the exceptions, as one tree
+    connection    one WebSocket: address, opening, frames, close
     outgoing      finals and updates until they are answered (pure)
+    sender        sends on the connection in use, at the gateway's rate
     received      position in the log, duplicates (pure)
-    reconnecting  when to try again (pure)
-    session       a session over as many connections as it takes
+    reconnecting  when to reconnect (pure)
+    session       a session over any number of connections
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ __all__ = [
     "stream_url",
 ]
 
-# Between two `session.start` when the gateway does not say how long to wait.
+# Wait between two `session.start` if the gateway does not say how long to wait.
 _RETRY_MS = 2_000
 
 
@@ -82,20 +84,22 @@ async def connect(
 ) -> AsyncGenerator[ClientSession, None]:
     """Open a connection and start a session on it; leaving the context ends both.
 
-    meeting: its id; without one, a meeting of one's own. glossary: target language → source term → target term.
-    stability: what is received of an utterance that is still being said: `live` its earliest translation, whose
-    tentative end may change; `stable` only text that is never taken back; `final` nothing before the whole one.
-    originals: whether captions come in every language that is spoken, not only in those of `reads`.
+    meeting: its id; None starts a private meeting.
+    stability: how much is received of an utterance that is still being said. `live`: the earliest translation,
+        whose tentative end may change. `stable`: only text that is never taken back. `final`: nothing.
+    originals: whether captions come in every language that is spoken, not only those in `reads`.
+    glossary: target language → source term → target term.
+    ready_timeout_s: how long to wait for an engine that is loading, in seconds.
+    on_waiting: called with each answer that asks to wait for the engine.
+    resume: the `position` of a session that an earlier process had.
+    reconnect: whether to reconnect. If false, iterating raises `SessionClosed` when the connection is lost.
+    give_up_s: how long to try to reconnect, in seconds.
+    max_unacknowledged: finals and updates that may wait for the gateway; with more, `final` and `update` wait.
+    ping_interval_s: how often to ping the gateway. None: never.
+    ping_timeout_s: how long to wait for the answer before the connection counts as lost. None: for ever.
+    jitter: gives random numbers from 0 to 1, for the delays.
 
-    ready_timeout_s: patience with an engine that is loading, seconds; `on_waiting` is called with each answer that
-    asks for patience. resume: the `position` of a session that an earlier process had.
-
-    reconnect: whether a lost connection is opened again, which is tried for `give_up_s` seconds each time; without
-    it the iteration raises `SessionClosed`. max_unacknowledged: finals that wait for the gateway before `final`
-    does. ping_interval_s, ping_timeout_s: how often to ask whether the gateway is there, and how long to wait for
-    an answer before the connection counts as lost. jitter: gives random numbers from 0 to 1, for the delays.
-
-    To see unfinished translations through, call `ClientSession.end` and iterate to the end before leaving.
+    To receive all unfinished translations, call `ClientSession.end` and iterate to the end before you leave.
 
     Raises every class of the tree in `gateway.client.errors`.
     """
@@ -142,7 +146,7 @@ async def _start(
     ready_timeout_s: float,
     on_waiting: Callable[[Error], object] | None,
 ) -> SessionStarted:
-    """Send `session.start` until the engine is there to take it."""
+    """Send `session.start` until the engine is ready."""
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + ready_timeout_s
     while True:

@@ -1,6 +1,6 @@
-"""One connection to a gateway: its address, its opening, its frames, and its end.
+"""One connection to a gateway: address, opening, frames and close.
 
-Knows: WebSockets, the order of the first two messages. Must not know: what follows them, other connections.
+Knows: WebSockets, and the first two messages. Must not know: later messages, other connections.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ __all__ = ["STREAM_PATH", "Connection", "Endpoint", "close_code", "reopen", "str
 
 STREAM_PATH = "/v1/stream"
 
-# To open a connection, and for the gateway to answer `session.start`.
+# Longest wait to open a connection, and for the answer to `session.start`.
 _ANSWER_S = 10.0
 
-# For the closing handshake, when the gateway hangs; and for everything else that leaving may wait for.
+# Longest wait for the closing handshake.
 _CLOSE_S = 2.0
+# Longest wait for the whole close.
 _LEAVE_S = 3.0
 
-# HTTP statuses of a proxy whose gateway is away for the moment.
-_PASSING_STATUSES = {429, 500, 502, 503, 504}
+# HTTP statuses of a proxy that cannot reach its gateway at the moment.
+_TEMPORARY_STATUSES = {429, 500, 502, 503, 504}
 
-# Our own verdicts on what came in; a new connection would bring the same.
+# Close codes that this client sends when it cannot read a frame. A new connection would not help.
 _OUR_VERDICTS = {1002, 1003, 1007, 1009}
 
 _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
@@ -51,26 +52,26 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 class Endpoint(Struct, frozen=True):
-    """Where the gateway is and how to talk to it.
+    """Where the gateway is and how to talk to it."""
 
-    ping_interval_s, ping_timeout_s: how soon a gateway that does not answer counts as lost; null: never.
-    """
-
+    # WebSocket URL of the stream.
     url: str
     codec: Codec
+    # How often to ping the gateway. None: never.
     ping_interval_s: float | None
+    # How long to wait for the answer before the connection counts as lost. None: for ever.
     ping_timeout_s: float | None
 
     @property
     def address(self) -> str:
-        """The URL as people know it."""
+        """The URL without the path of the stream, as people type it."""
         return self.url.removesuffix(STREAM_PATH)
 
 
 def stream_url(address: str) -> str:
-    """The WebSocket URL of the stream behind an address as people type it.
+    """The WebSocket URL of the stream, from an address as people type it.
 
-    Takes `http(s)://` and `ws(s)://`, or no scheme at all, with or without the path. Raises `InvalidAddress`.
+    Accepts `http(s)://`, `ws(s)://` or no scheme, with or without the path. Raises `InvalidAddress`.
     """
     address = address.strip()
     try:
@@ -79,34 +80,34 @@ def stream_url(address: str) -> str:
     except ValueError:
         scheme, host = None, None
     if scheme is None or not host:
-        raise InvalidAddress(f"{address!r} is no address of a gateway; one looks like http://127.0.0.1:8000.")
+        raise InvalidAddress(f"{address!r} is not the address of a gateway, such as http://127.0.0.1:8000.")
     path = parts.path.rstrip("/")
     return f"{scheme}://{parts.netloc}{path if path.endswith(STREAM_PATH) else path + STREAM_PATH}"
 
 
 class Connection:
-    """An open connection. `receive` and `send` raise `ConnectionClosed` of websockets once it is gone."""
+    """An open connection. Once it is closed, `receive` and `send` raise `ConnectionClosed` of websockets."""
 
     def __init__(self, websocket: ClientConnection, endpoint: Endpoint) -> None:
         self._websocket = websocket
         self._codec = endpoint.codec
         self._address = endpoint.address
-        # A connection on which nothing can be written is as dead as one that answers no ping, and the pings of
-        # websockets wait in the same queue.
+        # A connection that takes no data is as dead as one that answers no ping. The pings of websockets cannot
+        # find it, because they wait in the same queue.
         pings = (endpoint.ping_interval_s, endpoint.ping_timeout_s)
         self._stall_s = None if None in pings else sum(pings_s for pings_s in pings if pings_s is not None)
 
     @classmethod
     async def open(cls, endpoint: Endpoint) -> Connection:
-        """Raises `GatewayUnreachable`."""
+        """Open a connection. Raises `GatewayUnreachable`."""
         address = endpoint.address
         try:
             websocket = await open_websocket(
                 endpoint.url,
                 subprotocols=[Subprotocol(endpoint.codec.subprotocol)],
-                # Frames are short and latency counts.
+                # Frames are short, and compression costs latency.
                 compression=None,
-                # A proxy for the outside world cannot reach this machine's own ports.
+                # A proxy cannot reach the loopback address of this machine.
                 proxy=None if urlsplit(endpoint.url).hostname in _LOOPBACK else True,
                 open_timeout=_ANSWER_S,
                 close_timeout=_CLOSE_S,
@@ -116,12 +117,12 @@ class Connection:
         except InvalidStatus as refused:
             status = refused.response.status_code
             raise GatewayUnreachable(
-                f"What answers at {address} refused the stream with HTTP status {status}; is it a gateway?",
-                passing=status in _PASSING_STATUSES,
+                f"The server at {address} refused the stream with HTTP status {status}; is it a gateway?",
+                temporary=status in _TEMPORARY_STATUSES,
             ) from None
         except (WebSocketException, EOFError, ConnectionResetError):
             kind = "secure gateway" if address.startswith("wss:") else "gateway"
-            raise GatewayUnreachable(f"What answers at {address} is no {kind}.") from None
+            raise GatewayUnreachable(f"The server at {address} is not a {kind}.") from None
         except TimeoutError:
             raise GatewayUnreachable(f"Nothing answered at {address} within {_ANSWER_S:g} s.") from None
         except gaierror:
@@ -130,7 +131,7 @@ class Connection:
             reason = getattr(error, "verify_message", "") or error.reason
             raise GatewayUnreachable(
                 f"No secure connection to {address}: {reason}.",
-                passing=not isinstance(error, ssl.SSLCertVerificationError),
+                temporary=not isinstance(error, ssl.SSLCertVerificationError),
             ) from None
         except OSError:
             raise GatewayUnreachable(f"No gateway answers at {address}: start one with `gateway serve`.") from None
@@ -138,14 +139,14 @@ class Connection:
         if websocket.subprotocol != endpoint.codec.subprotocol:
             await connection.close()
             raise GatewayUnreachable(
-                f"What answers at {address} does not speak {endpoint.codec.subprotocol}.", passing=False
+                f"The server at {address} does not speak {endpoint.codec.subprotocol}.", temporary=False
             )
         return connection
 
     async def start(self, start: SessionStart) -> SessionStarted | Error:
         """Ask for a session. Raises `ClientError`."""
         try:
-            # Somebody turned away may be told why, and closed, before the start is even sent.
+            # The gateway may refuse and close before the start is sent. Its reason can still be read.
             with suppress(ConnectionClosed):
                 await self.send(start)
             async with asyncio.timeout(_ANSWER_S):
@@ -161,18 +162,18 @@ class Connection:
         return answer
 
     async def receive(self) -> ServerMessage:
-        """The next message; cancelling it loses nothing. Raises `UnreadableMessage`."""
+        """The next message; no message is lost if this is cancelled. Raises `UnreadableMessage`."""
         while True:
             frame = await self._websocket.recv()
             try:
                 return self._codec.decode_server(frame)
             except UnknownType:
-                continue  # a newer gateway tells more than this client knows
+                continue  # a newer gateway sends messages that this client does not know
             except InvalidMessage as error:
                 raise UnreadableMessage(error.message) from None
 
     async def send(self, message: ClientMessage) -> None:
-        """Send a message; waits while the gateway does not keep up, and drops the connection if it never does."""
+        """Send a message. Waits while the gateway does not keep up; drops the connection after a while."""
         try:
             async with asyncio.timeout(self._stall_s) as stall:
                 await self._websocket.send(self._codec.encode(message))
@@ -180,10 +181,10 @@ class Connection:
             if not stall.expired():
                 raise
             self.drop()
-            await self._websocket.send("")  # raises what says that it is closed
+            await self._websocket.send("")  # raises `ConnectionClosed`
 
     async def close(self) -> None:
-        """Say goodbye and wait for the answer, within bounds."""
+        """Close with a handshake, but wait only a few seconds for it."""
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LEAVE_S):
@@ -192,16 +193,16 @@ class Connection:
             self.drop()
 
     def drop(self) -> None:
-        """Break it without a goodbye."""
+        """Break the connection without a closing handshake."""
         self._websocket.transport.abort()
 
 
 async def reopen(
     endpoint: Endpoint, start: SessionStart, outage: Outage
 ) -> tuple[Connection, SessionStarted] | None:
-    """Open a connection and resume on it; null, with the outage told why, where another attempt may succeed.
+    """Open a connection and resume the session on it.
 
-    Raises `ClientError` where none will.
+    Returns None, and notes the reason in `outage`, if another attempt may succeed. Raises `ClientError` if not.
     """
     try:
         connection = await Connection.open(endpoint)
@@ -214,7 +215,7 @@ async def reopen(
             connection.drop()
             raise
     except GatewayUnreachable as error:
-        if not error.passing:
+        if not error.temporary:
             raise
         outage.failed(str(error))
     except SessionClosed as closed:
@@ -229,7 +230,7 @@ async def reopen(
 
 
 def close_code(closed: ConnectionClosed) -> int | None:
-    """The code that a connection was closed with; null when it broke."""
+    """The code with which a connection was closed; None if it broke."""
     if closed.rcvd is not None:
         return closed.rcvd.code
     if closed.sent is not None and closed.sent.code in _OUR_VERDICTS:

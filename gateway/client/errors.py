@@ -1,14 +1,14 @@
-"""How a client fails, as one tree; every text is one sentence for people.
+"""The exceptions of the client, as one tree. The text of each is for people.
 
-Knows: what went wrong between a client and a gateway. Must not know: how it was found out.
+Knows: what can go wrong between a client and a gateway. Must not know: how it is detected.
 
     ClientError
-    ├── InvalidAddress       the address cannot be one of a gateway
-    ├── GatewayUnreachable   no gateway answers there
-    ├── EngineNotReady       it answers, and its engine was still loading when the patience ended
-    ├── SessionRefused       `session.start` was answered with an error, kept in `error`
-    ├── UnreadableMessage    the gateway sent what this version cannot read
-    └── SessionClosed        the session is over; `code` and, where the gateway said why, `error`
+    ├── InvalidAddress       the address cannot be that of a gateway
+    ├── GatewayUnreachable   no gateway answers at the address
+    ├── EngineNotReady       the engine was still loading after `ready_timeout_s`
+    ├── SessionRefused       the gateway refused `session.start`
+    ├── UnreadableMessage    the gateway sent a message that this version cannot read
+    └── SessionClosed        the session is over
 """
 
 from __future__ import annotations
@@ -27,22 +27,20 @@ __all__ = [
 
 
 class ClientError(Exception):
-    """Base of the tree; its text is one sentence for people."""
+    """Base of the tree; its text is for people."""
 
 
 class InvalidAddress(ClientError):
-    """The address cannot be one of a gateway."""
+    """The address cannot be that of a gateway."""
 
 
 class GatewayUnreachable(ClientError):
-    """Nothing answers at the address, or what answers is no gateway.
+    """Nothing answers at the address, or the server there is not a gateway."""
 
-    `passing`: whether it may be otherwise in a moment, as with a gateway or a network that is just restarting.
-    """
-
-    def __init__(self, sentence: str, *, passing: bool = True) -> None:
+    def __init__(self, sentence: str, *, temporary: bool = True) -> None:
         super().__init__(sentence)
-        self.passing = passing
+        # Whether another attempt may succeed, for example because the gateway or the network is restarting.
+        self.temporary = temporary
 
 
 class EngineNotReady(ClientError):
@@ -50,23 +48,20 @@ class EngineNotReady(ClientError):
 
 
 class SessionRefused(ClientError):
-    """`session.start` was refused; `error` is the gateway's answer."""
+    """The gateway refused `session.start`."""
 
     def __init__(self, error: Error) -> None:
         super().__init__(error.message)
+        # The gateway's answer.
         self.error = error
 
 
 class UnreadableMessage(ClientError):
-    """The gateway sent what this version of the client cannot read."""
+    """The gateway sent a message that this version of the client cannot read."""
 
 
 class SessionClosed(ClientError):
-    """The session is over.
-
-    `url`: of the gateway; `code`: the WebSocket close code, null when the connection broke; `error`: why, where
-    the gateway said so; `gave_up`: why there is still no connection, where it was tried to open one again.
-    """
+    """The session is over."""
 
     def __init__(self, url: str, code: int | None, error: Error | None, gave_up: str | None = None) -> None:
         if error is not None:
@@ -78,7 +73,11 @@ class SessionClosed(ClientError):
         if gave_up is not None and gave_up != sentence:
             sentence += f" It could not be resumed: {gave_up}"
         super().__init__(sentence)
+        # Address of the gateway.
         self.url = url
+        # WebSocket close code. None if the connection broke.
         self.code = code
+        # The gateway's reason, if it gave one.
         self.error = error
+        # Why reconnecting failed, if it was tried.
         self.gave_up = gave_up

@@ -1,12 +1,12 @@
-"""What a client has to get through to the gateway: finals and updates until they are answered, in order.
+"""The client's queue of finals and updates, kept in order until they are answered.
 
-Knows: which message is next, and what its answer means. Must not know: sockets, tasks, clocks (the time is an
-argument).
+Knows: which message is next, and what an answer means.
+Must not know: sockets, tasks, clocks (the time is an argument).
 
-An entry is `waiting` (to be sent), `sent` (unanswered on this connection), or gone: accepted, taken, or refused
-for good. The oldest waiting entry is the next to be sent. If it was refused for the moment and has to wait, all
-behind it wait as well: so entries reach the gateway in the order in which they were given, except for what was
-under way already when an earlier one was refused. A lost connection makes every sent entry waiting again.
+An entry is waiting (not sent on this connection) or sent (not answered yet). It is removed once it is accepted or
+refused for good. The oldest waiting entry is sent next. If the gateway refuses an entry for the moment, the entry
+waits, and all waiting entries behind it wait too. So entries reach the gateway in order, except those that were
+already sent when an earlier one was refused. When the connection is lost, every sent entry waits again.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from gateway.protocol.messages import Error, SessionEnd, SessionStart, SessionUp
 
 __all__ = ["Entry", "Outgoing"]
 
-# Before an entry is sent again, where the gateway does not say how long to wait.
+# Wait before an entry is sent again if the gateway does not say how long to wait.
 _RETRY_MS = 500
 
-# Utterances without a final whose revision is remembered.
+# How many unfinished utterances have their revision remembered.
 _REVISIONS = 1_000
 
 _OPTIONS = ("reads", "speaks", "stability", "glossary", "context", "formality", "originals")
 
 
 class Entry(Struct, eq=False):
-    """One message on its way. not_before_s: when it may be sent; sent: whether an answer may come."""
+    """One message in the queue."""
 
     message: UtteranceFinal | SessionUpdate
+    # It must not be sent before this time.
     not_before_s: float = 0.0
+    # Whether it was sent on this connection, so that an answer may come.
     sent: bool = False
 
 
 class Outgoing:
-    """The messages to get through.
-
-    start: how to start a session now, with every update that the gateway has taken.
-    window: finals that may be unanswered at once. capacity: finals and updates that are kept.
-    """
+    """The queue. capacity: finals and updates that it holds."""
 
     def __init__(self, start: SessionStart, window: int, capacity: int) -> None:
+        # How to start a session now: the first start with every accepted update applied.
         self.start = start
+        # Finals that may be unanswered at once.
         self.window = window
         self._capacity = capacity
         self._entries: list[Entry] = []
@@ -63,20 +63,20 @@ class Outgoing:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to get through."""
+        """Whether there is nothing to send."""
         return not self._entries and not self._ending
 
     @property
     def full(self) -> bool:
-        """Whether as much is kept as may be."""
+        """Whether the queue holds as much as it may."""
         return len(self._entries) >= self._capacity
 
     def next_revision(self, id: str) -> int:
-        """The revision of the next partial or final of an utterance, unless the caller knows better."""
+        """The default revision of the next partial or final of an utterance."""
         return self._revisions.get(id, 0) + 1
 
     def revised(self, id: str, rev: int) -> None:
-        """A partial or final with this revision is given to the gateway."""
+        """Note the revision of a partial or final that is sent or queued."""
         self._revisions[id] = rev
         self._revisions.move_to_end(id)
         if len(self._revisions) > _REVISIONS:
@@ -85,30 +85,30 @@ class Outgoing:
     # ------------------------------------------------------------ from the caller
 
     def keep(self, message: UtteranceFinal | SessionUpdate) -> None:
-        """A message to get through."""
+        """Queue a message."""
         self._entries.append(Entry(message))
         if isinstance(message, UtteranceFinal):
             self.revised(message.id, message.rev)
 
     def keeps(self, final: UtteranceFinal) -> bool:
-        """Whether the same is on its way already, at whichever revision."""
+        """Whether the same final, at any revision, is queued already."""
         return any(final == replace(each, rev=final.rev) for each in self.finals)
 
     def withdraw(self, id: str, *, unanswered: bool = False) -> bool:
-        """Forget the finals of an utterance that wait to be sent; with `unanswered` those that were sent, too."""
+        """Remove an utterance's waiting finals; with `unanswered` also its sent ones. Returns whether any were."""
         kept = [each for each in self._entries if _final_of(each) != id or (each.sent and not unanswered)]
         withdrawn = len(kept) < len(self._entries)
         self._entries = kept
         return withdrawn
 
     def end(self) -> None:
-        """Nothing follows: `session.end` is sent once every final is answered."""
+        """Queue `session.end`, which is sent once every final is answered."""
         self._ending = True
 
     # ------------------------------------------------------------ to the socket
 
     def take(self, now_s: float) -> Entry | SessionEnd | None:
-        """The next message to send, from now on counted as sent; null where there is none or it has to wait."""
+        """The next message to send, marked as sent. None if there is none or it has to wait."""
         entry = self._oldest_waiting()
         if entry is None:
             if not self._may_end() or now_s < self._end_not_before_s:
@@ -121,14 +121,14 @@ class Outgoing:
         return entry
 
     def due_s(self) -> float | None:
-        """When `take` has something, if nothing else happens; null where nothing is to be waited for."""
+        """When `take` will next return a message if nothing else happens. None if that is not known."""
         entry = self._oldest_waiting()
         if entry is None:
             return self._end_not_before_s if self._may_end() else None
         return entry.not_before_s if self._may_send(entry) else None
 
     def put_back(self, taken: Entry | SessionEnd) -> None:
-        """What was taken may not have been sent: it is sent again, which does no harm."""
+        """Mark a taken message as waiting again. It may have been sent; sending it twice does no harm."""
         if isinstance(taken, Entry):
             taken.sent = False
         else:
@@ -149,24 +149,24 @@ class Outgoing:
     # ------------------------------------------------------------ from the gateway
 
     def accepted(self, id: str) -> None:
-        """A final is the gateway's duty now."""
+        """The gateway accepted a final."""
         if (entry := self._sent_final(id)) is not None:
             self._forget(entry)
 
     def updated(self) -> None:
-        """The oldest update was taken."""
+        """The gateway accepted the oldest update."""
         if (entry := self._sent_update()) is not None:
-            assert isinstance(entry.message, SessionUpdate)  # noqa: S101 -- that is what was looked for
+            assert isinstance(entry.message, SessionUpdate)  # noqa: S101 -- not a final, so an update
             changes = {name: value for name in _OPTIONS if (value := getattr(entry.message, name)) is not None}
             self.start = replace(self.start, **changes)
             self._entries.remove(entry)
 
     def refused(self, error: Error, now_s: float) -> None:
-        """An error came; what it is about is sent again where that makes sense, else forgotten."""
+        """The gateway sent an error: send its message again if the error is retryable, else remove it."""
         if error.utterance is not None:
             entry = self._sent_final(error.utterance)
         elif error.retryable:
-            # Errors do not tell which message of no utterance they are about; to send one twice does no harm.
+            # An error without an utterance does not name its message. Sending an update twice does no harm.
             entry = self._sent_update()
             if error.code == RateLimited.code and self._end_sent:
                 self._end_sent = False
@@ -186,11 +186,11 @@ class Outgoing:
             self._forget(entry)
 
     def draining(self) -> None:
-        """The gateway takes no more finals on this connection."""
+        """The gateway accepts no more finals on this connection."""
         self._draining = True
 
     def lost(self) -> None:
-        """The connection is gone: every answer that was not received is unknown."""
+        """The connection was lost: every unanswered message waits again."""
         for entry in self._entries:
             entry.sent = False
             entry.not_before_s = 0.0

@@ -1,6 +1,6 @@
-"""Where a reader is in its meeting's log, and which publications it has had.
+"""A reader's position in its meeting's log, and which publications it has received.
 
-Knows: epochs, offsets, keys of publications. Must not know: sockets, tasks, what publications are shown as.
+Knows: epochs, offsets, keys of publications. Must not know: sockets, tasks, how publications are shown.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from gateway.protocol.messages import (
 
 __all__ = ["Received"]
 
-# Publications that are recognised when they come again under another epoch.
+# How many publications are recognised when they come again in another epoch.
 _REMEMBERED = 4_096
 
 
 class Received:
-    """`position`: from which a resumed session goes on. `is_new`: whether a message was not received before."""
+    """Tracks the position from which a session is resumed, and recognises publications that come twice."""
 
     def __init__(self, started: SessionStarted, resumed: Resume | None = None) -> None:
         self._started = started
         self._log = 0 if resumed is not None and resumed.epoch == started.epoch else 1
         self._offset = resumed.offset if self._log == 0 and resumed is not None else 0
-        # Kept apart: what follows a new session may lie before the position at which it began.
+        # Separate from `_offset`: a new session begins with publications older than its position.
         self._position = self._offset if started.recovered else max(self._offset, started.offset)
         self._recent: OrderedDict[tuple[object, ...], int] = OrderedDict()
 
     @property
     def position(self) -> Resume:
-        """The session, the epoch of its log, and the highest offset that was received."""
+        """The session, the epoch of its log, and the highest offset received."""
         return Resume(self._started.session, self._started.epoch, self._position)
 
     def restarted(self, started: SessionStarted) -> None:
-        """The session goes on, or another one took its place."""
+        """The session was resumed, or a new one was started in its place."""
         before, self._started = self._started, started
         if (before.meeting, before.epoch) != (started.meeting, started.epoch):
             self._log += 1
@@ -49,7 +49,7 @@ class Received:
             self._position = max(self._position, started.offset)
 
     def is_new(self, message: ServerMessage) -> bool:
-        """Note a message; false for a publication that was received before."""
+        """Note a message. Returns False for a publication that was received before."""
         match message:
             case Caption(offset=int(offset)) | TranslationFinal(offset=offset) | TranslationFailed(offset=offset):
                 if offset <= self._offset:

@@ -1,4 +1,4 @@
-"""When a lost connection is opened again, and after which delay.
+"""When to reconnect, and after which delay.
 
 Knows: close codes, back-off. Must not know: clocks (times are arguments), sockets.
 """
@@ -16,61 +16,63 @@ __all__ = ["BASE_S", "CAP_S", "RESTART_CAP_S", "Outage", "may_reconnect"]
 BASE_S = 0.25
 CAP_S = 15.0
 
-# A gateway that says it restarts is back sooner than one that is lost.
+# A gateway that announces a restart is back sooner than one that is lost.
 RESTART_CAP_S = 5.0
 
-# Of the codes below 4000 those that speak of the moment: going away, none given, broken, a bug or an unexpected
-# condition, a restart, "try again later", a gateway in between that lost the one behind it.
-_PASSING = {1001, 1005, 1006, 1011, 1012, 1013, 1014}
+# Close codes below 4000 after which another attempt may succeed: going away, no code, broken connection, internal
+# error, restart, try again later, bad gateway.
+_TEMPORARY = {1001, 1005, 1006, 1011, 1012, 1013, 1014}
 
 
 def may_reconnect(code: int | None) -> bool:
-    """Whether the session may go on after a close with this code; null: the connection broke."""
-    return code is None or code in _PASSING or 4000 <= code < 4500
+    """Whether the session may be resumed after a close with this code. None: the connection broke."""
+    return code is None or code in _TEMPORARY or 4000 <= code < 4500
 
 
 class Outage:
-    """The time from the loss of a connection until the session goes on, and the attempts made meanwhile.
+    """The time from the loss of a connection until the session is resumed, and the attempts in between.
 
-    earlier: attempts of the outage before, where its end did not last; they count for the delay, so that a gateway
-    that takes everybody and drops them again is not stormed. reason: why there is no connection, one sentence.
-    attempt_at_s: when the announced attempt is due, null while none is announced. until_s: end of the patience.
+    earlier: attempts of the previous outage, if its connection did not last. They raise the delay, so that clients
+        do not flood a gateway that accepts connections and drops them.
     """
 
     def __init__(self, loss: SessionClosed, began_s: float, give_up_s: float, earlier: int = 0) -> None:
         self.loss = loss
+        # Why there is no connection, in one sentence.
         self.reason = str(loss)
+        # When to give up.
         self.until_s = began_s + give_up_s
         self.attempt = 0
+        # When the announced attempt is due. None while none is announced.
         self.attempt_at_s: float | None = None
         self._earlier = earlier
         self._cap_s = RESTART_CAP_S if loss.code == CloseCode.RESTART else CAP_S
         self._retry_after_s = 0.0
         if loss.error is not None:
-            self._heed(loss.error)
+            self._apply_retry_after(loss.error)
 
     @property
     def attempts(self) -> int:
-        """Attempts that count for the delay of an outage that follows at once."""
+        """Attempts so far, for the delay of an outage that follows at once."""
         return self._earlier + self.attempt
 
     def failed(self, reason: str, error: Error | None = None) -> None:
-        """The announced attempt failed; `error` is the gateway's answer, where there was one."""
+        """The announced attempt failed. error: the gateway's answer, if there was one."""
         self.reason = reason
         self.attempt_at_s = None
         self._retry_after_s = 0.0
         if error is not None:
-            self._heed(error)
+            self._apply_retry_after(error)
 
     def announce(self, now_s: float, jitter: Callable[[], float]) -> float | None:
-        """The delay before one more attempt; null when the patience has ended.
+        """The delay before the next attempt; None when it is time to give up.
 
-        Full jitter on an exponential cap, on top of what the gateway asked for.
+        Full jitter under an exponential cap, added to the delay that the gateway asked for.
         https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
         """
         if now_s >= self.until_s:
             return None
-        # The exponent is bounded: 2 to the power of thousands of attempts is no float any more.
+        # The exponent is bounded, because 2.0 to the power of thousands of attempts overflows.
         cap_s = min(self._cap_s, BASE_S * 2.0 ** min(self.attempts, 16))
         delay_s = min(self._retry_after_s + jitter() * cap_s, self.until_s - now_s)
         self.attempt += 1
@@ -78,10 +80,10 @@ class Outage:
         return delay_s
 
     def gave_up(self) -> SessionClosed:
-        """What is raised when the patience has ended."""
+        """The exception to raise when it is time to give up."""
         return SessionClosed(self.loss.url, self.loss.code, self.loss.error, gave_up=self.reason)
 
-    def _heed(self, error: Error) -> None:
+    def _apply_retry_after(self, error: Error) -> None:
         self._retry_after_s = (error.retry_after_ms or 0) / 1000
         if error.code == Draining.code:
             self._cap_s = RESTART_CAP_S

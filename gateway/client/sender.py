@@ -1,6 +1,7 @@
-"""Sending: what has to get through, in order and at the gateway's pace; and what is sent at once or never.
+"""Sends on the connection in use: queued messages in order and at the gateway's rate, others at once or never.
 
-Knows: the connection in use, one caller at a time on it. Must not know: why there is none, what is received.
+Knows: the connection in use, and that one caller at a time sends on it.
+Must not know: why there is no connection, what is received.
 """
 
 from __future__ import annotations
@@ -22,10 +23,9 @@ __all__ = ["Sender"]
 
 
 class Sender:
-    """Sends on `connection`, which is null while there is none.
+    """Sends messages on one connection after another.
 
-    over: why nothing can be sent any more, raised to whoever tries. wake: called with the time at which
-    `send_kept` has to be called again, when somebody else than its caller found that out.
+    wake: called with the time at which `send_kept` must be called again, if its own caller cannot do that.
     """
 
     def __init__(
@@ -36,19 +36,21 @@ class Sender:
         limits: Limits,
         wake: Callable[[float], None],
     ) -> None:
+        # None while there is no connection.
         self.connection: Connection | None = connection
         self.outgoing = outgoing
+        # Why nothing can be sent any more. Every later attempt to send raises it.
         self.over: ClientError | None = None
         self._codec = codec
         self._limits = limits
         self._wake = wake
-        # Half of the burst that the gateway lets through: messages may arrive closer together than they were sent.
+        # Half of the burst that the gateway accepts: messages may arrive closer together than they were sent.
         self._pace = TokenBucket(limits.messages_per_s, max(limits.messages_burst / 2, 1.0))
         self._sending = False
         self._room = asyncio.Event()
 
     def restarted(self, connection: Connection, limits: Limits) -> None:
-        """There is a connection again."""
+        """There is a new connection."""
         self.connection = connection
         self._limits = limits
         self.outgoing.window = limits.utterances_in_flight
@@ -65,11 +67,11 @@ class Sender:
         self._room.set()
 
     def answered(self) -> None:
-        """Something was answered: there may be room for more."""
+        """The gateway has answered something, so there may be room in the queue."""
         self._room.set()
 
     async def keep(self, message: UtteranceFinal | SessionUpdate) -> None:
-        """Take on a message to get through, when there is room. Raises `ValueError`, or why all is over."""
+        """Queue a message when there is room. Raises `ValueError`, or `over` if it is set."""
         self.check()
         self.check_size(message)
         if isinstance(message, UtteranceFinal) and self.outgoing.keeps(message):
@@ -82,15 +84,15 @@ class Sender:
         await self.send_what_may_be_sent()
 
     async def send_what_may_be_sent(self) -> None:
-        """For those who do not call again when the time has come."""
+        """Send what may be sent now, and let `wake` arrange the rest. For callers that do not call again."""
         due_s = await self.send_kept()
         if due_s is not None:
             self._wake(due_s)
 
     async def send_kept(self) -> float | None:
-        """Send what may be sent now; when there will be more, as far as that is known."""
+        """Send what may be sent now. Returns when to call again, if that is known."""
         if self._sending:
-            return None  # whoever sends goes on until nothing is left
+            return None  # the task that is sending continues until nothing is left
         self._sending = True
         try:
             while (connection := self.connection) is not None:
@@ -106,9 +108,9 @@ class Sender:
                 except ConnectionClosed:
                     self.outgoing.put_back(taken)
                     if self.connection is connection:
-                        return None  # whoever reads finds out why
+                        return None  # the reading task finds out why
                 except BaseException:
-                    # Cancelled: it may have been sent or not, and somebody else has to go on.
+                    # Cancelled: it may or may not have been sent, and another task has to continue.
                     self.outgoing.put_back(taken)
                     self._wake(now_s)
                     raise
@@ -117,20 +119,20 @@ class Sender:
             self._sending = False
 
     async def send_now(self, message: ClientMessage) -> None:
-        """Send what is worth nothing later. Raises `ConnectionClosed`, or why all is over."""
+        """Send a message now or never. Raises `ConnectionClosed`, or `over` if it is set."""
         self.check()
-        while (wait_s := self._pace.take(asyncio.get_running_loop().time())) > 0:  # noqa: ASYNC110 -- its pace
+        while (wait_s := self._pace.take(asyncio.get_running_loop().time())) > 0:  # noqa: ASYNC110 -- the rate limit
             await asyncio.sleep(wait_s)
         if self.connection is not None:
             await self.connection.send(message)
 
     def check(self) -> None:
-        """Raises why all is over, if it is."""
+        """Raises `over` if it is set."""
         if self.over is not None:
             raise self.over
 
     def check_size(self, message: ClientMessage) -> None:
-        """Raises `ValueError` for a frame that the gateway would not read: it could not say whose it was."""
+        """Raises `ValueError` for a frame that the gateway would refuse as too large, without its id."""
         frame = self._codec.encode(message)
         size = len(frame) if isinstance(frame, bytes) else len(frame.encode())
         if size > self._limits.message_bytes:

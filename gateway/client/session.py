@@ -1,11 +1,12 @@
-"""A session that outlives its connections: sends, receives, reconnects, resumes and sends again.
+"""A session over any number of connections: sends, receives, reconnects, resumes and sends again.
 
-Knows: which connection is in use, and what is done when it is lost. Must not know: how one is opened
-(`connection`), what is to be sent next (`sender`), which publication is new (`received`), delays (`reconnecting`).
+Knows: which connection is in use, and what to do when it is lost.
+Must not know: how a connection is opened (`client.connection`), what is sent next (`client.sender`), which
+publication is new (`client.received`), delays (`client.reconnecting`).
 
-There is no task behind a session. Whoever iterates it does the reading, and with it the reconnecting and the
-sending of what had to wait; a caller of `final` sends what may be sent at once. `_alarm` is the timeout of
-whatever the iteration waits for: others move it forward to wake the iteration up.
+A session has no background task. The task that iterates it reads, reconnects, and sends what had to wait. A caller
+of `final` sends whatever may be sent at once. `_alarm` is the timeout of the iteration's current wait; other tasks
+move it to an earlier time to wake the iteration.
 """
 
 from __future__ import annotations
@@ -49,32 +50,31 @@ from gateway.protocol.messages import (
 
 __all__ = ["ClientSession", "Reconnected", "Reconnecting", "SessionEvent"]
 
-# No letter or digit that is easily mistaken for another.
+# Without letters and digits that look alike.
 _TOKEN = "23456789abcdefghjkmnpqrstuvwxyz"  # noqa: S105 -- the letters of utterance ids
 _TOKEN_CHARS = 4
 
-# For the attempt that is made when the patience ends.
+# Time for the last attempt before the session gives up.
 _LAST_ATTEMPT_S = 1.0
 
 
 class Reconnecting(Struct, frozen=True, tag="client.reconnecting"):
-    """The connection is gone; after `delay_s` the `attempt`-th attempt to open one is made.
+    """There is no connection; the next attempt to open one follows after a delay."""
 
-    reason: one sentence: how the connection was lost, or why the attempt before failed.
-    """
-
+    # Number of the attempt, from 1.
     attempt: int
+    # Seconds until the attempt.
     delay_s: float
+    # One sentence: how the connection was lost, or why the previous attempt failed.
     reason: str
 
 
 class Reconnected(Struct, frozen=True, tag="client.reconnected"):
-    """The session goes on. Text of unfinished translations that was received before is void: it is sent anew.
+    """The session goes on. Discard text of unfinished translations: it comes again from its start."""
 
-    `started.recovered`: true: exactly what was missed follows. False: this is a new session; the recent transcript
-    follows, and accepted utterances whose translations are missing may have to be said again.
-    """
-
+    # `recovered` true: exactly what was missed follows.
+    # `recovered` false: this is a new session, and the recent transcript follows. Accepted utterances without a
+    # translation may have to be said again.
     started: SessionStarted
 
 
@@ -82,12 +82,11 @@ SessionEvent = ServerMessage | Reconnecting | Reconnected
 
 
 class ClientSession:
-    """A started session: send with the methods, read with `async for`; both may be done at the same time.
+    """A started session: send with the methods, read with `async for`; both may happen at the same time.
 
-    Somebody has to iterate: the session reads, reconnects, and sends what had to wait, while it is iterated. One
-    task at a time may iterate. What is not read is not buffered beyond a few frames: a caller that stops reading
-    is a slow reader to the gateway, which closes the connection; the session goes on from there when it is
-    iterated again.
+    Iterate the session, in one task at a time. Only then does it read, reconnect, and send what had to wait. It
+    buffers only a few frames. If you stop reading, the gateway treats you as a slow reader and closes the
+    connection. The session is resumed when you iterate again.
 
     Every method raises `SessionClosed` once the session is over.
     """
@@ -144,14 +143,14 @@ class ClientSession:
         return self
 
     async def __anext__(self) -> SessionEvent:
-        """The next event. Ends when the gateway is done with the session, else raises `ClientError`.
+        """The next event. Ends when the gateway has closed the session with 1000; else raises `ClientError`.
 
-        It may be cancelled at any moment, as by a timeout; nothing is lost, and the next call goes on.
+        It may be cancelled at any moment, for example by a timeout. Nothing is lost; the next call continues.
         """
         if self._alarm is not None:
             raise RuntimeError("A session is iterated by one task at a time.")
         while True:
-            self._go_on()
+            self._raise_if_over()
             if (connection := self._sender.connection) is None:
                 return await self._reconnect()
             try:
@@ -166,8 +165,8 @@ class ClientSession:
             finally:
                 self._alarm = None
 
-    def _go_on(self) -> None:
-        """Raises what ends the iteration."""
+    def _raise_if_over(self) -> None:
+        """Raises the exception that ends the iteration, if the session is over."""
         over = self._sender.over
         if isinstance(over, SessionClosed) and over.code == CloseCode.NORMAL:
             raise StopAsyncIteration
@@ -175,8 +174,8 @@ class ClientSession:
             raise over
 
     def _take(self, message: ServerMessage) -> bool:
-        """Draw the consequences of a message; false for one that was received before."""
-        # The reason for a close is the error right before it; an older one explains nothing.
+        """Apply a message to the state. Returns False for a publication that was received before."""
+        # Only the error right before a close is its reason.
         self._last_error = message if isinstance(message, Error) else None
         outgoing = self._sender.outgoing
         match message:
@@ -196,7 +195,7 @@ class ClientSession:
     # ------------------------------------------------------------ losing and finding the connection
 
     def _lost(self, closed: ConnectionClosed) -> None:
-        """The connection is gone: is the session over, or is it to be resumed?"""
+        """The connection was lost: end the session, or begin an outage."""
         self._sender.lost()
         now_s = _now_s()
         loss = SessionClosed(self.url, close_code(closed), self._last_error)
@@ -204,33 +203,33 @@ class ClientSession:
         if not may_reconnect(loss.code) or self._give_up_s <= 0:
             self._sender.end(loss)
             return
-        # A connection that lasted was a success; one that did not is part of the same trouble.
+        # A connection that broke soon after it was opened counts as part of the same outage.
         earlier = self._attempts if now_s - self._opened_s < CAP_S else 0
         self._outage = Outage(loss, now_s, self._give_up_s, earlier)
 
     async def _reconnect(self) -> Reconnecting | Reconnected:
-        """The next step: make the attempt that was announced, and announce one more if it fails.
+        """Make the announced attempt; announce another one if it fails, or if none was announced.
 
-        Cancelled, it leaves the attempt to the next call.
+        If this is cancelled, the next call makes the attempt.
         """
         outage = self._outage
-        assert outage is not None  # noqa: S101 -- there is one whenever there is no connection
+        assert outage is not None  # noqa: S101 -- set whenever there is no connection
         try:
             if outage.attempt_at_s is not None:
                 with suppress(TimeoutError):
                     async with asyncio.timeout_at(outage.attempt_at_s) as self._alarm:
                         await asyncio.get_running_loop().create_future()  # until the alarm
-                self._go_on()
+                self._raise_if_over()
                 try:
                     until_s = max(outage.until_s, _now_s() + _LAST_ATTEMPT_S)
                     async with asyncio.timeout_at(until_s) as self._alarm:
                         start = replace(self._sender.outgoing.start, resume=self.position)
                         found = await reopen(self._endpoint, start, outage)
                     if found is not None:
-                        return self._found(*found, outage)
+                        return self._resumed(*found, outage)
                 except TimeoutError:
                     outage.failed(f"The gateway at {self.url} did not answer in time.")
-                self._go_on()
+                self._raise_if_over()
         except ClientError as error:
             self._sender.end(error)
             raise
@@ -243,8 +242,8 @@ class ClientSession:
             raise gave_up
         return Reconnecting(outage.attempt, delay_s, outage.reason)
 
-    def _found(self, connection: Connection, started: SessionStarted, outage: Outage) -> Reconnected:
-        """There is a session again, the same one or a new one."""
+    def _resumed(self, connection: Connection, started: SessionStarted, outage: Outage) -> Reconnected:
+        """The session was resumed, or a new one was started in its place."""
         self._sender.restarted(connection, started.limits)
         self._opened_s = _now_s()
         self._attempts = outage.attempts
@@ -265,11 +264,11 @@ class ClientSession:
         start_ms: int | None = None,
         end_ms: int | None = None,
     ) -> str:
-        """Say the last word on utterance `id`, a new one by default; the utterance's id.
+        """Send the final text of utterance `id`, by default of a new one. Returns the utterance's id.
 
-        Returns once the session has taken it on: it is sent, as often as needed and in order, until the gateway
-        accepts it or refuses it for good. Waits while `max_unacknowledged` are on their way. Raises `ValueError`
-        for what is too long to be sent.
+        Returns as soon as the session has queued it. The session sends it in order, and again if needed, until the
+        gateway accepts it or refuses it for good. Waits while `max_unacknowledged` messages are queued. Raises
+        `ValueError` if the message is too long to send.
         """
         id, rev = self._next(id, rev)
         await self._sender.keep(UtteranceFinal(id, rev, text, lang, start_ms, end_ms))
@@ -285,9 +284,10 @@ class ClientSession:
         start_ms: int | None = None,
         end_ms: int | None = None,
     ) -> str:
-        """Send a text that may still change, the next revision of utterance `id`; the utterance's id.
+        """Send the next revision of utterance `id`, which may still change. Returns the utterance's id.
 
-        While there is no connection it is dropped: a newer one comes soon. Raises `ValueError` as `final` does.
+        It is dropped while there is no connection, since a newer one follows soon. Raises `ValueError` as `final`
+        does.
         """
         id, rev = self._next(id, rev)
         partial = UtterancePartial(id, rev, text, lang, start_ms, end_ms)
@@ -297,10 +297,9 @@ class ClientSession:
         return id
 
     async def cancel(self, id: str) -> None:
-        """Stop the translation of an utterance; a final that waits to be sent is forgotten.
+        """Stop the translation of an utterance. Its final is dropped if it still waits to be sent.
 
-        While there is no connection, finals that the gateway has not accepted are forgotten, and nothing else
-        happens.
+        Without a connection, only finals that the gateway has not accepted are dropped.
         """
         if self._sender.outgoing.withdraw(id, unanswered=self._sender.connection is None):
             self._sender.answered()
@@ -318,10 +317,10 @@ class ClientSession:
         formality: Formality | None = None,
         originals: bool | None = None,
     ) -> None:
-        """Change what is given, answered by `session.updated` or an error: languages and how to translate from the
-        next utterance on, `stability` and `originals` at once.
+        """Change the given options; the answer is `session.updated` or an error.
 
-        It gets through as finals do, and holds when the session is resumed.
+        `stability` and `originals` change at once, the others from the next utterance on. An update is sent again
+        if needed, as finals are, and stays in force when the session is resumed.
         """
         languages = None if reads is None else list(reads)
         await self._sender.keep(
@@ -333,14 +332,14 @@ class ClientSession:
         await self._send_now(Ping(nonce))
 
     async def end(self) -> None:
-        """Say that no more follows, once every final is answered; the gateway finishes what it accepted, upon
-        which the iteration ends."""
+        """Send `session.end` once every final is answered. The gateway finishes accepted work; then the iteration
+        ends."""
         self._sender.check()
         self._sender.outgoing.end()
         await self._sender.send_what_may_be_sent()
 
     async def send(self, message: ClientMessage) -> None:
-        """Send any message, as the method for its kind does."""
+        """Send any message, in the same way as the method for its type."""
         match message:
             case UtteranceFinal() | SessionUpdate():
                 await self._sender.keep(message)
@@ -352,15 +351,15 @@ class ClientSession:
                 await self._send_now(message)
 
     async def drop(self) -> None:
-        """Break the connection without a goodbye, as a failing network does; the session is then resumed."""
+        """Break the connection without a closing handshake, as a failing network does. The session is resumed."""
         if self._sender.connection is not None:
             self._sender.connection.drop()
 
     async def close(self) -> None:
-        """Leave: the session is over, in the gateway too. Leaving the context of `connect` does it."""
+        """End the session, in the gateway too. Leaving the context of `connect` does this."""
         self._sender.end(SessionClosed(self.url, CloseCode.NORMAL, None))
         if self._alarm is not None:
-            with suppress(RuntimeError):  # it rings already
+            with suppress(RuntimeError):  # it has expired already
                 self._alarm.reschedule(0)
         if self._sender.connection is not None:
             await self._sender.connection.close()
@@ -368,7 +367,7 @@ class ClientSession:
     def _next(self, id: str | None, rev: int | None) -> tuple[str, int]:
         if id is None:
             self._serial += 1
-            # Another process may go on with this session: its ids must not be taken for ours.
+            # Another process may resume this session; its ids must differ from ours.
             id = f"{self._token}-{self._serial}"
         return id, self._sender.outgoing.next_revision(id) if rev is None else rev
 
@@ -381,13 +380,13 @@ class ClientSession:
                 raise SessionClosed(self.url, code, self._last_error) from None
 
     def _wake(self, at_s: float) -> None:
-        """See to it that whoever reads looks at what is to be sent, not later than this."""
+        """Wake the iteration at this time at the latest, so that it sends what is due."""
         alarm = self._alarm
         if alarm is None or self._sender.connection is None:
             return
         when_s = alarm.when()
         if when_s is None or at_s < when_s:
-            with suppress(RuntimeError):  # it rings already
+            with suppress(RuntimeError):  # it has expired already
                 alarm.reschedule(at_s)
 
 

@@ -1,7 +1,7 @@
-"""What the gateway asks of an engine and what an engine says, as frozen values.
+"""What the gateway asks of an engine and what the engine answers, as frozen values.
 
 Knows: requests, generated text, capacity, health, what a model can do.
-Must not know: which engine it is, who is waiting for the text, clocks.
+Must not know: which engine it is, who waits for the text, clocks.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ class TranslationOptions(Struct, frozen=True):
 class TranslationRequest(Struct, frozen=True):
     """One text into one language: the unit of work of an engine."""
 
-    # The engine's own request id. Unique across gateways, which may share an engine.
+    # The engine's request id. Unique across gateways, because several gateways may share an engine.
     id: str
     text: str
     # Normalised language tags.
     source: str
     target: str
     options: TranslationOptions = TranslationOptions()
-    # False while the speaker is still talking. Models that were taught the difference are told.
+    # False while the speaker is still talking. Models that were trained on the difference are told.
     final: bool = True
     # Lower first, as in vLLM's priority scheduling.
     priority: int = 0
-    # Text that readers were shown for good: the translation begins with it.
+    # Committed text that readers have seen: the translation begins with it.
     prefix: str = ""
-    # A guess at what follows `prefix`. It changes what the translation costs, never the translation.
+    # A guess at what follows `prefix`. It changes the cost of the translation, never its text.
     draft: str = ""
-    # The prefix is dropped where the model finds one of its tokens less likely than its own choice by more than
-    # this many nats (natural logarithm of the ratio of the probabilities). None always keeps it. After a dropped
-    # prefix, a final is generated from the beginning, and a partial ends as `REJECTED`.
+    # How much less likely than the model's own choice a token of the prefix may be, in nats (natural logarithm of
+    # the ratio of the probabilities). Above it the prefix is dropped: a final is then generated from the
+    # beginning, and a partial ends as `REJECTED`. None always keeps the prefix.
     tolerance: float | None = None
 
 
@@ -67,33 +67,33 @@ class FinishReason(Enum):
     STOP = "stop"
     # It reached the output limit.
     LENGTH = "length"
-    # The model would not go on from the request's prefix.
+    # The model does not accept the request's prefix.
     REJECTED = "rejected"
 
 
 class TokenEvent(Struct, frozen=True):
     """New output of one generation."""
 
-    # To append; may be empty while a character is incomplete.
+    # Text to append. Empty while a character is incomplete.
     text: str
-    # Generated for this event. An engine may merge several events while its reader lags.
+    # Tokens generated for this event. An engine may merge several events while its reader lags.
     tokens: int
     # Set on the last event only.
     finish: FinishReason | None = None
-    # Length of the prompt, prefix and draft included. Known on the last event.
+    # Tokens of the prompt, prefix and draft included. Set on the last event.
     prompt_tokens: int = 0
-    # How many of the prompt's tokens the engine's prefix cache held. Known on the last event.
+    # How many of the prompt's tokens were in the engine's prefix cache. Set on the last event.
     cached_tokens: int = 0
-    # Tokens of `text` that were taken over from the request's prefix and draft instead of generated.
+    # Tokens of `text` that were reused from the request's prefix and draft, not generated.
     reused: int = 0
 
 
 class EngineState(Enum):
-    """Where an engine is in its life."""
+    """The lifecycle of an engine."""
 
     STARTING = "starting"
     READY = "ready"
-    # It was ready, died, and is being built again: work is accepted and waits.
+    # It was ready, then died, and is being started again. Work is accepted and waits.
     RESTARTING = "restarting"
     FAILED = "failed"
     STOPPED = "stopped"
@@ -110,7 +110,7 @@ class EngineHealth(Struct, frozen=True):
 class EngineCapacity(Struct, frozen=True):
     """Sequences, as the engine counts them."""
 
-    # How many it runs together at most.
+    # Most sequences that it runs together.
     max_running: int
     running: int
     waiting: int
@@ -121,9 +121,9 @@ class EngineProfile(Struct, frozen=True):
 
     model: str
     family: str
-    # Normalised tags of the languages it translates between, in the order to show them.
+    # Normalised tags of the languages that it translates between, in display order.
     languages: tuple[str, ...]
-    # Which of `glossary`, `context`, `formality` its prompt can take.
+    # Which of `glossary`, `context` and `formality` its prompt can take.
     options: frozenset[str] = frozenset()
     # Longest input, in source tokens.
     max_text_tokens: int = 512

@@ -1,7 +1,7 @@
-"""Every way in which the gateway says no, with the stable code that clients program against.
+"""Every error of the gateway, with the stable code that clients program against.
 
-Knows: codes, what a client may do about each (retry or not), and the HTTP status that means the same.
-Must not know: sockets, frames, engines. An error that is not in this tree reaches a client as `internal`.
+Knows: codes, whether a client may retry, and the matching HTTP status.
+Must not know: sockets, frames, engines. An error outside this tree reaches a client as `internal`.
 
     GatewayError                        internal
     ├── ProtocolError                   (what the client sent)
@@ -100,11 +100,7 @@ class CloseCode(IntEnum):
 
 
 class GatewayError(Exception):
-    """Base of the tree, and the code for whatever has no better one.
-
-    `field` is the JSON path of the offending field (`reads[1]`); `utterance` the client's own id;
-    `retry_after_ms` is set only where `retryable` is true.
-    """
+    """The gateway failed; this is a bug of the gateway. Base of the tree."""
 
     code: ClassVar[str] = "internal"
     http_status: ClassVar[int] = 500
@@ -119,19 +115,23 @@ class GatewayError(Exception):
         retry_after_ms: int | None = None,
     ) -> None:
         super().__init__(message)
+        # One sentence for people.
         self.message = message
+        # JSON path of the offending field, such as `reads[1]`.
         self.field = field
+        # The client's own id of the utterance.
         self.utterance = utterance
+        # Set only where `retryable` is true.
         self.retry_after_ms = retry_after_ms
 
-    def about(self, utterance: str) -> GatewayError:
+    def for_utterance(self, utterance: str) -> GatewayError:
         """The same error, naming the utterance it is about."""
         self.utterance = utterance
         return self
 
 
 class ProtocolError(GatewayError):
-    """The client sent something that cannot be used; the session lives on."""
+    """The client sent something that cannot be used; the session goes on."""
 
     code = "invalid_message"
     http_status = 400
@@ -142,7 +142,7 @@ class InvalidMessage(ProtocolError):
 
 
 class UnknownType(ProtocolError):
-    """The message's `type` is not one the gateway knows."""
+    """The gateway does not know the message's `type`."""
 
     code = "unknown_type"
 
@@ -155,7 +155,7 @@ class MessageTooLarge(ProtocolError):
 
 
 class InvalidValue(ProtocolError):
-    """A field has the right type and a value that makes no sense."""
+    """A field has the right type, but a value that makes no sense."""
 
     code = "invalid_value"
     http_status = 422
@@ -183,21 +183,21 @@ class LimitExceeded(ProtocolError):
 
 
 class ForeignOrigin(ProtocolError):
-    """A web page of another origin opened the WebSocket, and the operator did not allow it; refused with 403."""
+    """A web page opened the WebSocket from an origin that the operator did not allow; refused with 403."""
 
     code = "foreign_origin"
     http_status = 403
 
 
 class UnknownMeeting(ProtocolError):
-    """Nothing is kept of a meeting with this id: it never was, or its log has expired."""
+    """There is no log of a meeting with this id: it never existed, or its log has expired."""
 
     code = "unknown_meeting"
     http_status = 404
 
 
 class StateError(GatewayError):
-    """A good message at the wrong moment; the session lives on."""
+    """A valid message at the wrong moment; the session goes on."""
 
     code = "session_not_started"
     http_status = 409
@@ -226,7 +226,7 @@ class StartTimeout(StateError):
 
 
 class SessionIdle(StateError):
-    """Nothing was sent on this connection, in either direction, for `limits.idle_s`; it is closed."""
+    """Nothing was sent on this connection in either direction for `limits.idle_s`; it is closed."""
 
     code = "session_idle"
     retryable = True
@@ -245,7 +245,7 @@ class UnknownUtterance(StateError):
 
 
 class StaleRevision(StateError):
-    """A revision not newer than one already received; it is dropped."""
+    """A revision that is not newer than one already received; it is dropped."""
 
     code = "stale_revision"
 
@@ -257,7 +257,7 @@ class UtteranceFinished(StateError):
 
 
 class Unavailable(GatewayError):
-    """Nothing wrong with the message: the same one may succeed later."""
+    """The message is valid, and the same message may succeed later."""
 
     code = "overloaded"
     http_status = 503
@@ -279,7 +279,7 @@ class TooManyInFlight(Unavailable):
 
 
 class TooManySessions(Unavailable):
-    """The gateway holds as many sessions as it was configured for."""
+    """The gateway already holds `max_sessions` sessions."""
 
     code = "too_many_sessions"
     retryable = False
@@ -290,7 +290,7 @@ class Overloaded(Unavailable):
 
 
 class Draining(Unavailable):
-    """The gateway is shutting down: reconnect, and resend what was not accepted."""
+    """The gateway is shutting down: reconnect, and send again what was not accepted."""
 
     code = "draining"
 
@@ -302,19 +302,19 @@ class EngineUnavailable(Unavailable):
 
 
 class EngineRestarting(EngineUnavailable):
-    """The engine died and is being built again; what was accepted waits for it, and new work is taken."""
+    """The engine died and is being started again; accepted work waits for it, and new work is accepted."""
 
     code = "engine_restarting"
 
 
 class LogUnavailable(Unavailable):
-    """The meeting's log takes nothing at the moment; nothing was accepted."""
+    """The meeting's log cannot be used at the moment; nothing was accepted."""
 
     code = "log_unavailable"
 
 
 class SlowReader(Unavailable):
-    """The client does not read what it is sent; its connection is closed with 4008."""
+    """The client does not read fast enough; its connection is closed with 4008."""
 
     code = "slow_reader"
 
@@ -341,13 +341,13 @@ class Cancelled(GatewayError):
 
 
 class StartupError(GatewayError):
-    """The gateway cannot start: one sentence for the operator, and what to do about it."""
+    """The gateway cannot start. The message tells the operator why, and what to do."""
 
     code = "startup_failed"
 
 
 def error_classes() -> list[type[GatewayError]]:
-    """Every class of the tree, parents first; what the documentation test walks."""
+    """Every class of the tree, parents first."""
     found: list[type[GatewayError]] = []
     pending: list[type[GatewayError]] = [GatewayError]
     while pending:

@@ -63,12 +63,12 @@ NAMES = MappingProxyType(
     }
 )
 
-# Browsers and recognisers send regions; only these change what has to be written.
+# Browsers and recognisers send regions. Only these regions change the script.
 _TRADITIONAL = {"zh-tw", "zh-hk", "zh-mo"}
 
 
 def normalise(tag: str) -> str:
-    """`en-US` → `en`, `zh_TW` → `zh-hant`. An unknown tag comes back lower-cased, for the caller to refuse."""
+    """`en-US` → `en`, `zh_TW` → `zh-hant`. An unknown tag is returned in lower case, for the caller to refuse."""
     lowered = tag.strip().replace("_", "-").lower()
     if lowered in _TRADITIONAL or lowered.startswith("zh-hant"):
         return "zh-hant"
@@ -77,5 +77,5 @@ def normalise(tag: str) -> str:
 
 
 def language_name(tag: str) -> str:
-    """The English name of a normalised tag; the tag itself where none is known."""
+    """The English name of a normalised tag; the tag itself if it has none."""
     return NAMES.get(tag, tag)

@@ -34,12 +34,12 @@ class Utterance(Struct, frozen=True):
     text: str
     # Normalised language tag.
     lang: str
-    # Public id of the participant who said it, in this meeting.
+    # Public id, in this meeting, of the participant who said it.
     participant: str
-    # Their name.
+    # Name of the participant.
     speaker: str
     final: bool
-    # Position in the speaker's own audio, milliseconds, where the client knows it.
+    # Position in the speaker's own audio, in milliseconds. None if the client does not know it.
     start_ms: int | None = None
     end_ms: int | None = None
     # Target language → its (source term, target term) pairs.
@@ -53,7 +53,7 @@ class Utterance(Struct, frozen=True):
         return (self.participant, self.id)
 
     def options_for(self, lang: str) -> TranslationOptions:
-        """The options of a translation of this utterance into `lang`."""
+        """The options for translating this utterance into `lang`."""
         return TranslationOptions(
             glossary=dict(self.glossary).get(lang, ()), context=self.context, formality=self.formality
         )
@@ -62,8 +62,11 @@ class Utterance(Struct, frozen=True):
 class Timings(Struct, frozen=True):
     """Milliseconds from the acceptance of the utterance: to its turn, its first token, its end."""
 
+    # Until its turn in the engine.
     queue_ms: float
+    # Until its first token.
     first_token_ms: float
+    # Until its last token.
     total_ms: float
 
 
@@ -71,7 +74,7 @@ class Said(Struct, frozen=True, tag="said"):
     """A final utterance was accepted."""
 
     utterance: Utterance
-    # Those it is to be translated into: what somebody read at that time.
+    # Target languages: those that somebody read at that time.
     languages: tuple[str, ...] = ()
 
 
@@ -88,7 +91,7 @@ class Translated(Struct, frozen=True, tag="translated"):
     tokens: int
     # Whether the output limit cut it short.
     truncated: bool = False
-    # Offset of its `Said`.
+    # Offset of the `Said` that it belongs to.
     said: int = 0
 
 
@@ -100,11 +103,11 @@ class Untranslated(Struct, frozen=True, tag="untranslated"):
     speaker: str
     lang: str
     rev: int
-    # Of the error tree.
+    # Error code, see `gateway.domain.errors`.
     code: str
-    # For people.
+    # One sentence for people.
     message: str
-    # Offset of its `Said`.
+    # Offset of the `Said` that it belongs to.
     said: int = 0
 
 
@@ -116,18 +119,18 @@ class Publication(Struct, frozen=True):
 
     # 1, 2, 3 … within the log's epoch.
     offset: int
-    # Unix time of the append, milliseconds.
+    # Unix time of the append, in milliseconds.
     at_ms: int
     event: LoggedEvent
 
 
 class Page(Struct, frozen=True):
-    """A stretch of a meeting's log, oldest first."""
+    """Some consecutive publications of a meeting's log, oldest first."""
 
-    # Another one once a log was lost and begun again. Empty for a meeting that has no log.
+    # Changes when a log was lost and a new one began. Empty for a meeting that has no log.
     epoch: str
-    # Offset of the oldest publication still held; `last + 1` where none is held.
+    # Offset of the oldest publication that is still held; `last + 1` if none is held.
     first: int
-    # Offset of the newest publication ever made.
+    # Offset of the newest publication that was ever appended.
     last: int
     publications: tuple[Publication, ...] = ()

@@ -1,7 +1,7 @@
-"""Sessions and meetings as values: how a reader reads, and what one process leaves to the next.
+"""Sessions and meetings as values: a reader's stability, and what one process hands over to the next.
 
-Knows: what a meeting's log and a session that may be resumed look like when written down.
-Must not know: where that is written, who writes it, clocks.
+Knows: the contents of a handover: logs of meetings, and sessions that can be resumed.
+Must not know: where a handover is stored, who writes it, clocks.
 """
 
 from __future__ import annotations
@@ -13,26 +13,29 @@ from msgspec import Struct
 
 from gateway.domain.log import Publication
 
-__all__ = ["VERSION", "Handover", "KeptMeeting", "KeptSession", "Stability"]
+__all__ = ["HANDOVER_VERSION", "Handover", "KeptMeeting", "KeptSession", "Stability"]
 
-# What a reader is shown of an utterance that is still being said: the earliest words, whose tail may change; only
-# words that stay; or nothing before the whole sentence.
+# What a reader sees of an utterance that is still being said.
+# live: the earliest words; the last of them may change. stable: only words that stay. final: nothing.
 Stability = Literal["live", "stable", "final"]
 
 # Format version of the handover file.
-VERSION = 1
+HANDOVER_VERSION = 1
 
 
 class KeptMeeting(Struct, frozen=True):
-    """A meeting's log. `first`, `last` and `publications` are those of a `Page` that holds all there is.
+    """The whole log of a meeting.
 
-    Raises `ValueError` (when decoded, `msgspec.ValidationError`) where the offsets do not fit together.
+    Raises `ValueError` (`msgspec.ValidationError` while decoding) if the offsets do not fit together.
     """
 
     meeting: str
     epoch: str
+    # As in `Page`: offset of the oldest publication that is held.
     first: int
+    # As in `Page`: offset of the newest publication that was ever appended.
     last: int
+    # All that are held, oldest first.
     publications: tuple[Publication, ...]
 
     def __post_init__(self) -> None:
@@ -46,34 +49,33 @@ class KeptMeeting(Struct, frozen=True):
 class KeptSession(Struct, frozen=True):
     """A session that a client may resume."""
 
-    # The secret it is resumed with.
+    # The secret that resumes it.
     session: str
     # Its public id in the meeting.
     participant: str
     meeting: str
-    # Whether the meeting is its own.
+    # Whether the session has this meeting to itself.
     private: bool
     name: str
     speaks: str | None
     reads: tuple[str, ...]
-    # Seconds for which it could still be resumed when this was written; counted on from when the next process is
-    # ready.
+    # Seconds left to resume it, when this was written. They count again once the next process is ready.
     left_s: float
-    # Offset from which on it gets what is said.
+    # It receives utterances from this offset on.
     since: int = 0
-    # Languages that it no longer reads → offset up to which it still gets their translations.
+    # Language that it no longer reads → last offset of the utterances whose translations it still receives.
     stopped: dict[str, int] = {}
     stability: Stability = "live"
     originals: bool = False
 
 
 class Handover(Struct, frozen=True):
-    """Everything that outlives a graceful restart.
+    """Everything that survives a graceful restart.
 
-    An utterance that was accepted and is not translated yet is a `Said` in its meeting, without the
-    `Translated` or `Untranslated` that would follow: the next process finds it there.
+    An accepted utterance without a translation is a `Said` without its `Translated` or `Untranslated`. The next
+    process finds it in the log.
     """
 
-    version: int = VERSION
+    version: int = HANDOVER_VERSION
     meetings: tuple[KeptMeeting, ...] = ()
     sessions: tuple[KeptSession, ...] = ()

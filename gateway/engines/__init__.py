@@ -1,1 +1,1 @@
-"""Adapters of the Engine port, one module each; each imports its engine lazily."""
+"""Adapters and wrappers of the Engine port. vLLM is imported only when its engine starts."""

@@ -1,6 +1,6 @@
-"""Generations in flight, and how all of them are ended from outside at once.
+"""Generations in flight, and how to end all of them at once from outside.
 
-An engine that hangs never wakes those who wait for its next token; somebody else has to.
+An engine that hangs never wakes the tasks that wait for its next token, so they must be woken from outside.
 Knows: tasks that wait inside a generation. Must not know: engines, texts, who reads.
 """
 
@@ -15,12 +15,10 @@ __all__ = ["Generation", "Generations"]
 
 
 class Generations:
-    """Those in flight in one engine. Once ended, none begins here any more.
-
-    progress: grows when a generation begins, ends or, where the owner counts them, gives a token.
-    """
+    """The generations in flight in one engine. After `end`, no new one can begin."""
 
     def __init__(self) -> None:
+        # Grows when a generation begins or ends. The owner may also count tokens here.
         self.progress = 0
         self._open: set[Generation] = set()
         self._ended: str | None = None
@@ -28,10 +26,10 @@ class Generations:
     @property
     def reason(self) -> str:
         """Why they were ended."""
-        return self._ended or "The engine broke this off."
+        return self._ended or "The engine ended this generation."
 
     def open(self) -> Generation:
-        """One more is in flight, until it is closed. Raises `EngineUnavailable` once all were ended."""
+        """Add a generation, which is in flight until it is closed. Raises `EngineUnavailable` after `end`."""
         self.check()
         self.progress += 1
         generation = Generation(self)
@@ -39,19 +37,19 @@ class Generations:
         return generation
 
     def close(self, generation: Generation) -> None:
-        """It is no longer in flight, however it ended."""
+        """Remove a generation, however it ended."""
         self.progress += 1
         self._open.discard(generation)
 
     def check(self) -> None:
-        """Raises `EngineUnavailable` once all were ended."""
+        """Raises `EngineUnavailable` after `end`."""
         if self._ended is not None:
             raise EngineUnavailable(self._ended, retry_after_ms=2_000)
 
     def end(self, reason: str) -> None:
-        """Make every generation in flight raise `EngineUnavailable`, at once where it waits.
+        """Make every generation in flight raise `EngineUnavailable`; those that wait raise it at once.
 
-        The first reason counts.
+        If this is called twice, the first reason counts.
         """
         if self._ended is None:
             self._ended = reason
@@ -60,7 +58,7 @@ class Generations:
 
     @property
     def waiting(self) -> bool:
-        """Whether anybody waits for the engine now; readers that are busy elsewhere do not count."""
+        """Whether a generation waits for the engine now. Those whose reader is busy do not count."""
         return any(generation.waiting for generation in self._open)
 
     def __len__(self) -> int:
@@ -68,17 +66,17 @@ class Generations:
 
 
 class Generation:
-    """One generation. Whoever runs it does each wait for the engine inside `with generation:`.
+    """One generation. Its task waits for the engine only inside `with generation:`.
 
-    The way of `asyncio.timeout`: the waiting task is cancelled, and the cancellation becomes `EngineUnavailable`
-    where it leaves the block; a cancellation by anybody else passes.
+    It works like `asyncio.timeout`: `interrupt` cancels the waiting task, and at the end of the block the
+    cancellation becomes `EngineUnavailable`. A cancellation by other code is passed on.
     """
 
     __slots__ = ("_cancelling", "_generations", "_interrupted", "_loop", "_task")
 
     def __init__(self, generations: Generations) -> None:
         self._generations = generations
-        # Finding the loop again for each token is a system call on Python 3.11.
+        # Kept, because on Python 3.11 finding the loop for each token costs a system call.
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[object] | None = None
         self._cancelling = 0
@@ -93,8 +91,8 @@ class Generation:
         self._generations.close(self)
 
     def interrupt(self) -> None:
-        """Wake the task that waits, if one does."""
-        # A task that runs just now waits for nothing, and sees the end before its next wait.
+        """Wake the task if it waits for the engine."""
+        # A task that is running does not wait. It sees the end before its next wait.
         if self._task is not None and self._task is not asyncio.current_task(self._loop):
             self._interrupted = True
             self._task.cancel()
@@ -117,7 +115,7 @@ class Generation:
         elif kind is None or not issubclass(kind, asyncio.CancelledError):
             return
         if cancelling > self._cancelling:
-            # Somebody else wants this task to end, perhaps besides us.
+            # Other code has cancelled this task too.
             raise asyncio.CancelledError
-        # Nobody else cancelled it: an engine that closes its sockets cancels what waits for them.
+        # No other code has cancelled it. An engine that closes its sockets cancels the tasks that wait for them.
         raise EngineUnavailable(self._generations.reason, retry_after_ms=2_000) from None

@@ -1,8 +1,8 @@
-"""An engine that follows a script: for measuring the gateway itself and for fault tests.
+"""An engine that follows a script, to measure the gateway itself and to test faults.
 
-Knows: how long each stage is to take and what is to go wrong. It never shows that translation works.
-Its "translation" is the source text word by word behind the target language's tag, one word a token. Prefix and
-draft of a request are compared with that word by word, which counts as one generated token and takes as long.
+Knows: how long each stage takes, and which faults happen.
+Its "translation" is the target language's tag, then the source text; each word is a token. A request's prefix and
+draft are compared with it word by word; this takes as long as one token. It never shows that translation works.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from itertools import takewhile
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from gateway.domain.engine import (
@@ -25,40 +26,50 @@ from gateway.domain.engine import (
     TokenEvent,
     TranslationRequest,
 )
-from gateway.domain.errors import EngineFailed, EngineUnavailable, StartupError
+from gateway.domain.errors import EngineFailed, StartupError
 from gateway.engines.in_flight import Generation, Generations
+from gateway.engines.lifecycle import Lifecycle
 
 __all__ = ["Rule", "Script", "SimulatedEngine", "simulated_engines"]
 
 
 class Rule(Struct, frozen=True):
-    """What happens to a text that contains `match`.
+    """What happens to a text that contains `match`."""
 
-    fail_after: raise `EngineFailed` after so many tokens. stall_after: say nothing more after so many tokens,
-    until aborted. crash_after: the engine dies after so many tokens, `crashes` times in all, however often it is
-    built again. repeat: say the text so many times, for a long generation. token_s: another pace than the
-    script's.
-    """
-
+    # A part of the text.
     match: str
+    # Raise `EngineFailed` after this many tokens.
     fail_after: int | None = None
+    # After this many tokens, give no more until the generation is aborted.
     stall_after: int | None = None
-    crash_after: int | None = None
-    crashes: int = 1
+    # The engine dies after this many tokens.
+    crash_after: Annotated[int, Meta(ge=0)] | None = None
+    # How often it dies in all, counted over restarted engines.
+    crashes: Annotated[int, Meta(ge=0)] = 1
+    # How many times the text is repeated, for a long generation.
     repeat: int = 1
-    token_s: float | None = None
+    # Seconds per token. None: as in the script.
+    token_s: Annotated[float, Meta(ge=0, le=86_400)] | None = None
 
 
 class Script(Struct, frozen=True):
-    """Times in seconds. max_running: sequences generated together; the others wait."""
+    """How the engine behaves: what it can do, how long that takes, and which faults happen."""
 
-    load_s: float = 0.0
-    first_token_s: float = 0.02
-    token_s: float = 0.005
-    max_running: int = 16
+    # Time until the engine is ready, in seconds.
+    load_s: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
+    # Time until a sequence's first token, in seconds.
+    first_token_s: Annotated[float, Meta(ge=0, le=86_400)] = 0.02
+    # Time of each further token, in seconds.
+    token_s: Annotated[float, Meta(ge=0, le=86_400)] = 0.005
+    # Sequences generated together; the others wait.
+    max_running: Annotated[int, Meta(ge=1)] = 16
+    # Languages that it claims to know.
     languages: tuple[str, ...] = ("en", "ja", "es", "de", "fr", "zh")
+    # Which of `glossary`, `context` and `formality` it takes.
     options: frozenset[str] = frozenset()
+    # Longest text that it takes, in words.
     max_text_tokens: int = 512
+    # The first rule that matches a text applies.
     rules: tuple[Rule, ...] = ()
 
 
@@ -66,39 +77,39 @@ _NO_RULE = Rule(match="")
 
 
 class SimulatedEngine:
-    """Engine port, played from a script. Units: seconds and words.
+    """Engine port that follows a script.
 
-    crashed: how often each rule has killed an engine, kept over the engines of one factory.
+    crashed: how often each rule has killed an engine, shared by the engines of one factory.
     """
 
     def __init__(self, script: Script | None = None, crashed: Counter[Rule] | None = None) -> None:
         self._script = script or Script()
         self._crashed = Counter() if crashed is None else crashed
         self._slots = asyncio.Semaphore(self._script.max_running)
-        self._health = EngineHealth(EngineState.STARTING, "starting")
+        self._life = Lifecycle()
         self._generations = Generations()
         self._waiting = 0
         self._running = 0
 
     async def start(self) -> None:
-        self._health = EngineHealth(EngineState.STARTING, "the simulated engine is loading")
+        self._life.become(EngineState.STARTING, "the simulated engine is loading")
         await asyncio.sleep(self._script.load_s)
-        if self._health.state is not EngineState.STARTING:
-            raise StartupError(f"The simulated engine was not started: {self._health.reason}.")
-        self._health = EngineHealth(EngineState.READY)
+        if self._life.state is not EngineState.STARTING:
+            raise StartupError(f"The simulated engine was not started: {self._life.health.reason}.")
+        self._life.become(EngineState.READY)
 
     async def stop(self) -> None:
-        self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
+        self._life.become(EngineState.STOPPED, "the engine was stopped")
         self._generations.end("The engine was stopped.")
 
     def fail(self, reason: str) -> None:
-        """The engine dies: for fault tests."""
-        self._health = EngineHealth(EngineState.FAILED, reason)
+        """Let the engine die, for fault tests."""
+        self._life.become(EngineState.FAILED, reason)
         self._generations.end(f"The engine died: {reason}.")
 
     async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         script, rule = self._script, self._rule(request.text)
-        self._check()
+        self._life.check(retry_after_ms=1_000)
         words = f"[{request.target}] {request.text}".split() * rule.repeat
         if len(words) > script.max_text_tokens * rule.repeat:
             raise EngineFailed(f"The text is longer than {script.max_text_tokens} tokens.")
@@ -123,7 +134,7 @@ class SimulatedEngine:
             generation.close()
 
     async def _step(self, generation: Generation, rule: Rule, index: int) -> None:
-        """Take the time of one token; what is to go wrong with it goes wrong here."""
+        """Wait for the time of one token, and apply the rule's fault."""
         token_s = self._script.token_s if rule.token_s is None else rule.token_s
         with generation:
             await asyncio.sleep(token_s if index else self._script.first_token_s)
@@ -134,17 +145,17 @@ class SimulatedEngine:
         if index == rule.crash_after and self._crashed[rule] < rule.crashes:
             self._crashed[rule] += 1
             self.fail("the script says that this text kills it")
-            self._check()
+            self._life.check(retry_after_ms=1_000)
 
     def health(self) -> EngineHealth:
-        return self._health
+        return self._life.health
 
     def capacity(self) -> EngineCapacity:
         return EngineCapacity(self._script.max_running, self._running, self._waiting)
 
     def profile(self) -> EngineProfile:
-        if self._health.state is EngineState.STARTING:
-            self._check()
+        if self._life.state is EngineState.STARTING:
+            self._life.check(retry_after_ms=1_000)
         return EngineProfile(
             model="simulated",
             family="simulated",
@@ -156,21 +167,17 @@ class SimulatedEngine:
     async def metrics(self, _names: Sequence[str] = ()) -> bytes:
         return b""
 
-    def _check(self) -> None:
-        if self._health.state is not EngineState.READY:
-            raise EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=1_000)
-
     def _rule(self, text: str) -> Rule:
         return next((rule for rule in self._script.rules if rule.match in text), _NO_RULE)
 
 
 def _pieces(text: str) -> list[str]:
-    """The words of a text, each with the space before it, the last with that behind it, too."""
+    """The words of a text, each with the space before it; the last also with the space after it."""
     return re.findall(r"\s*\S+(?:\s+$)?", text)
 
 
 def _events(request: TranslationRequest, words: list[str]) -> Iterator[TokenEvent]:
-    """All that is said of a request whose own translation is `words`."""
+    """The events of a request whose translation without a prefix is `words`."""
     own, prefix = " ".join(words), request.prefix
     if not own.startswith(prefix):
         if request.tolerance is None:
@@ -195,6 +202,6 @@ def _events(request: TranslationRequest, words: list[str]) -> Iterator[TokenEven
 
 
 def simulated_engines(script: Script) -> Callable[[], SimulatedEngine]:
-    """A factory of engines that play one script between them: what one did, the next does not do again."""
+    """A factory of engines that share one script: a crash that one engine had is not repeated by the next."""
     crashed: Counter[Rule] = Counter()
     return lambda: SimulatedEngine(script, crashed)

@@ -1,7 +1,7 @@
-"""Replaces an engine that died or hangs: one engine at a time, built anew by a factory.
+"""Replaces an engine that died or hangs by a new one from a factory; one engine at a time.
 
-Knows: an engine's health, how long it has said nothing, back-off. Must not know: which engine it is, who waits
-for a translation, what is done about those that were running.
+Knows: an engine's health, how long it has given no token, back-off.
+Must not know: which engine it is, who waits for a translation, what happens to interrupted translations.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Literal
 
+from msgspec import Struct
+
 from gateway import metrics
 from gateway.domain.engine import (
     EngineCapacity,
@@ -27,50 +29,62 @@ from gateway.domain.engine import (
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Lifecycle
 
-__all__ = ["STEADY_S", "Supervisor"]
+__all__ = ["STEADY_S", "RestartPolicy", "Supervisor"]
 
 _log = logging.getLogger(__name__)
 
-# An engine that was ready for so long before it died starts a new row of failures.
+# If an engine was ready for this long before it died, counting failures starts again.
 STEADY_S = 180.0
 
 _POLL_S = 0.25
-# Adapters bound their own `stop`; this is for one that does not keep its word.
+# Longest wait for an adapter's `stop`, in case the adapter itself does not bound it.
 _STOP_S = 60.0
-# A later start that takes so much longer than the first hangs. The first may download and compile.
+# A restart hangs if it takes more than this factor times the first start, and at least this many seconds. The
+# first start may download and compile.
 _START_FACTOR, _START_LEAST_S = 4.0, 120.0
 
 
-class Supervisor:
-    """Engine port over engines that come and go.
+class RestartPolicy(Struct, frozen=True, kw_only=True):
+    """When an engine counts as dead, and when it is restarted."""
 
-    build: makes an engine that is not started. stall_s: an engine that has generations in flight, whose readers
-    wait, and gives no token for so long hangs. max_restarts: failures in a row, crashes or failed starts, that are
-    made good; with one more the engine is `FAILED`, and is tried again every `backoff_max_s` all the same.
-    backoff_s: the first pause is up to so long, each later one in a row up to twice as long as the one before.
-    on_change: is told each new state, once. What `health` says of a restart is meant for everybody, so it has no
-    details; these are logged.
+    # The engine hangs if it gives no token for this long while a reader waits, in seconds.
+    stall_s: float = 60.0
+    # Failures in a row (crashes or failed starts) before the engine is `FAILED`. It is still tried again every
+    # `restart_backoff_max_s`.
+    max_restarts: int = 5
+    # Longest first pause before a restart, in seconds; doubles with each failure in a row.
+    restart_backoff_s: float = 1.0
+    # Longest pause, in seconds.
+    restart_backoff_max_s: float = 60.0
+
+
+class Supervisor:
+    """Engine port over one engine after another.
+
+    build: makes an engine that is not started.
+    name: the engine's name in metrics.
+    on_change: called once for each new state. `health` is shown to everybody, so details are only logged.
     """
 
     def __init__(
         self,
         build: Callable[[], Engine],
+        policy: RestartPolicy | None = None,
         *,
-        stall_s: float = 60.0,
-        max_restarts: int = 5,
-        backoff_s: float = 1.0,
-        backoff_max_s: float = 60.0,
+        name: str = metrics.DEFAULT_ENGINE,
         on_change: Callable[[EngineHealth], None] = lambda _: None,
     ) -> None:
-        self.on_change = on_change
         self._build = build
-        self._stall_s = stall_s
-        self._max_restarts = max_restarts
-        self._backoff_s = backoff_s
-        self._backoff_max_s = backoff_max_s
+        self._policy = policy or RestartPolicy()
+        # An alert on growth needs the series to exist at 0.
+        self._restarts = {what: metrics.ENGINE_RESTARTS.labels(name, what) for what in ("crash", "stall")}
+        self._start_failures = metrics.ENGINE_START_FAILURES.labels(name)
+        self._restart_s = metrics.ENGINE_RESTART_S.labels(name)
         self._engine: Engine | None = None
-        self._health = EngineHealth(EngineState.STARTING, "starting")
+        self.on_change = on_change
+        self._life = Lifecycle(tried_again=True, on_change=lambda health: self.on_change(health))
         self._profile: EngineProfile | None = None
         self._max_running = 0
         self._generations = Generations()
@@ -81,7 +95,7 @@ class Supervisor:
 
     @property
     def engine(self) -> Engine | None:
-        """The one that serves, or is being started."""
+        """The engine that is ready or being started."""
         return self._engine
 
     # ------------------------------------------------------------ life
@@ -92,8 +106,7 @@ class Supervisor:
         try:
             await engine.start()
         except Exception as error:
-            if not self._stopped:
-                self._become(EngineHealth(EngineState.FAILED, _reason(error)))
+            self._life.become(EngineState.FAILED, _reason(error))
             raise
         if self._stopped:
             raise StartupError("The engine was stopped while it started.")
@@ -103,37 +116,27 @@ class Supervisor:
         self._watching = asyncio.create_task(self._watch(), name="engine supervisor")
 
     async def stop(self) -> None:
-        if not self._stopped:
-            self._become(EngineHealth(EngineState.STOPPED, "the engine was stopped"))
+        self._life.become(EngineState.STOPPED, "the engine was stopped")
         self._generations.end("The engine was stopped.")
         if (watching := self._watching) is not None:
             self._watching = None
             watching.cancel()
             await asyncio.wait([watching])
-        # Whatever stage a replacement was in, this is the engine that may have a process; stopping twice is fine.
+        # Only this engine may have a process, at any stage of a replacement. Stopping it twice does no harm.
         await self._discard()
 
     @property
     def _stopped(self) -> bool:
-        return self._health.state is EngineState.STOPPED
-
-    def _become(self, health: EngineHealth) -> None:
-        told, self._health = self._health, health
-        if told.state is health.state:
-            return
-        try:
-            self.on_change(health)
-        except Exception:
-            _log.exception("the engine is %s, and telling so failed", health.state.value)
+        return self._life.state is EngineState.STOPPED
 
     def _serve(self, engine: Engine) -> None:
-        """Let generations into an engine that has started."""
+        """Use an engine that has started."""
         self._profile = engine.profile()
         self._max_running = engine.capacity().max_running
         self._generations = Generations()
         self._dead.clear()
         self._ready_s = time.monotonic()
-        self._become(EngineHealth(EngineState.READY))
+        self._life.become(EngineState.READY)
 
     # ------------------------------------------------------------ death and replacement
 
@@ -145,7 +148,7 @@ class Supervisor:
     async def _until_dead(self) -> None:
         assert self._engine is not None  # noqa: S101 -- set by start
         generations = self._generations
-        poll_s = min(_POLL_S, self._stall_s / 4)
+        poll_s = min(_POLL_S, self._policy.stall_s / 4)
         seen, quiet_s, looked_s = -1, 0.0, time.monotonic()
         while not self._dead.is_set():
             with contextlib.suppress(TimeoutError):
@@ -156,21 +159,21 @@ class Supervisor:
                 return
             now_s = time.monotonic()
             if generations.waiting and generations.progress == seen:
-                # A process that did not run itself has not seen the engine be quiet.
+                # If this process itself did not run for a while, that time does not count.
                 quiet_s += min(now_s - looked_s, 2 * poll_s)
             else:
                 quiet_s = 0.0
             seen, looked_s = generations.progress, now_s
-            if quiet_s >= self._stall_s:
-                self._died("stall", f"it gave no token for {self._stall_s:g} s")
+            if quiet_s >= self._policy.stall_s:
+                self._died("stall", f"it gave no token for {self._policy.stall_s:g} s")
                 return
 
     def _died(self, what: Literal["crash", "stall"], reason: str) -> None:
-        """The engine is of no use any more; whoever waits for it learns that now."""
+        """The engine died or hangs: end its generations, and let `_watch` replace it."""
         if self._dead.is_set() or self._stopped:
             return
         self._dead.set()
-        metrics.ENGINE_RESTARTS.labels(what).inc()
+        self._restarts[what].inc()
         if time.monotonic() - self._ready_s >= STEADY_S:
             self._failures = 0
         said = "died" if what == "crash" else "hung"
@@ -179,16 +182,16 @@ class Supervisor:
         self._generations.end("The engine died; it is being started again.")
 
     def _failed(self, sentence: str) -> None:
-        """One more failure in a row."""
+        """Count one more failure in a row, and set the health."""
         self._failures += 1
-        if self._failures > self._max_restarts:
+        if self._failures > self._policy.max_restarts:
             sentence = (
                 f"The engine failed {self._failures} times in a row; it is tried again every "
-                f"{self._backoff_max_s:g} s."
+                f"{self._policy.restart_backoff_max_s:g} s."
             )
-            self._become(EngineHealth(EngineState.FAILED, sentence))
+            self._life.become(EngineState.FAILED, sentence)
         else:
-            self._become(EngineHealth(EngineState.RESTARTING, sentence))
+            self._life.become(EngineState.RESTARTING, sentence)
 
     async def _replace(self) -> None:
         died_s = time.monotonic()
@@ -200,7 +203,7 @@ class Supervisor:
                 async with asyncio.timeout(self._start_limit_s):
                     await engine.start()
             except Exception as error:
-                metrics.ENGINE_START_FAILURES.inc()
+                self._start_failures.inc()
                 _log.error("the engine could not be started again: %s", _reason(error))
                 await self._discard()
                 self._failed("The engine could not be started again so far; it is tried once more.")
@@ -208,18 +211,20 @@ class Supervisor:
                 break
         self._serve(engine)
         took_s = time.monotonic() - died_s
-        metrics.ENGINE_RESTART_S.observe(took_s)
+        self._restart_s.observe(took_s)
         _log.warning("the engine is ready again after %.1f s", took_s)
 
     def _pause_s(self) -> float:
-        if self._health.state is EngineState.FAILED:
-            return self._backoff_max_s
-        # Exponential with full jitter: several gateways that share what made them fail do not come back together.
-        most_s = min(self._backoff_max_s, self._backoff_s * 2.0 ** (self._failures - 1))
-        return random.uniform(0, most_s)  # noqa: S311 -- no secret
+        if self._life.state is EngineState.FAILED:
+            return self._policy.restart_backoff_max_s
+        # Exponential with full jitter: gateways that fail for a common reason do not all restart together.
+        most_s = min(
+            self._policy.restart_backoff_max_s, self._policy.restart_backoff_s * 2.0 ** (self._failures - 1)
+        )
+        return random.uniform(0, most_s)  # noqa: S311 -- not a secret
 
     async def _discard(self) -> None:
-        """Stop the present engine. Its end is bounded, and its failure is nobody else's."""
+        """Stop the present engine, in bounded time. If that fails, the failure is only logged."""
         if self._engine is None:
             return
         try:
@@ -246,7 +251,7 @@ class Supervisor:
                     generations.progress += 1
                     yield event
         except EngineUnavailable as error:
-            # The engine knows before its health was asked.
+            # The engine may report its death here before `_watch` sees it.
             if generations is self._generations:
                 self._died("crash", error.message)
             raise
@@ -267,18 +272,18 @@ class Supervisor:
 
     def health(self) -> EngineHealth:
         if self._engine is None:
-            return self._health
-        match self._health.state, (inner := self._engine.health()).state:
+            return self._life.health
+        match self._life.state, (inner := self._engine.health()).state:
             case EngineState.STARTING, EngineState.STARTING:
-                return inner  # says how far it is; whether it is ready is said by `start`
+                return inner  # its reason shows the progress; only `start` makes it ready
             case EngineState.READY, (EngineState.FAILED | EngineState.STOPPED):
-                # Seen before `_watch` sees it.
+                # `_watch` has not seen it yet.
                 return EngineHealth(EngineState.RESTARTING, "The engine died and is being started again.")
             case _:
-                return self._health
+                return self._life.health
 
     def capacity(self) -> EngineCapacity:
-        if self._engine is not None and self._health.state in (EngineState.STARTING, EngineState.READY):
+        if self._engine is not None and self._life.state in (EngineState.STARTING, EngineState.READY):
             return self._engine.capacity()
         return EngineCapacity(self._max_running, 0, 0)
 
@@ -287,7 +292,7 @@ class Supervisor:
             return self._profile
         if self._engine is not None:
             return self._engine.profile()
-        raise EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=2_000)
+        raise self._life.unavailable()
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
         return b"" if self._engine is None else await self._engine.metrics(names)

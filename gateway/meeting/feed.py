@@ -5,28 +5,38 @@ Knows: one reader's outbox and its seam. Must not know: who the reader is, what 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from gateway.domain.errors import SlowReader
 from gateway.domain.log import Page, Publication, Said
 from gateway.meeting.outbox import Outbox
 from gateway.meeting.payload import Payload
-from gateway.meeting.replay import Seam
-from gateway.protocol.messages import UtteranceAccepted, publication_message
+from gateway.protocol.from_domain import publication_message
+from gateway.protocol.messages import UtteranceAccepted
 
-__all__ = ["Feed"]
+__all__ = ["Feed", "Seam"]
+
+# What is held back is passed on in one go, whether there is room for it or not; more is read from the log.
+_MOST_HELD = 16
 
 
 class Feed:
-    """One connection's stream. passed: the offset up to which everything is in the outbox, while not live.
-
-    wants: whether a publication is this reader's business. participant: whose own utterances are acknowledged.
-    """
+    """One connection's stream."""
 
     def __init__(
-        self, outbox: Outbox, after: int, *, participant: str, wants: Callable[[Publication], bool]
+        self,
+        outbox: Outbox,
+        # Offset behind which the stream begins.
+        after: int,
+        *,
+        # Whose own utterances are acknowledged.
+        participant: str,
+        # Whether this reader gets a publication.
+        wants: Callable[[Publication], bool],
     ) -> None:
         self.outbox = outbox
+        # Offset up to which everything is in the outbox, while not live.
         self.passed = after
         self._seam = Seam(after)
         self._participant = participant
@@ -77,3 +87,54 @@ class Feed:
             said = event.utterance
             self.outbox.put(UtteranceAccepted(said.id, said.rev, publication.offset))
         self.outbox.put_shared(payload or Payload(publication_message(publication)))
+
+
+class Seam:
+    """Between what a reader missed and what happens now: each publication once, in order, none left out.
+
+    A reader that joins is subscribed first and reads the log afterwards. What is published while it reads is held
+    back; once a page of the log has nothing new, what was held follows, and the reader is live.
+    """
+
+    def __init__(self, after: int, *, most_held: int = _MOST_HELD) -> None:
+        # The offset up to which everything was passed on.
+        self.position = after
+        # Nothing is held back any more.
+        self.live = False
+        # The log dropped publications behind `position` before they were read: the reader has to start over.
+        self.trimmed = False
+        # The oldest are dropped when it is full: the log has them.
+        self._held: deque[Publication] = deque(maxlen=most_held)
+
+    def publish(self, publication: Publication) -> list[Publication]:
+        """A publication has just been made; what to pass on now."""
+        if not self.live:
+            self._held.append(publication)
+            return []
+        if publication.offset <= self.position:
+            return []
+        self.position = publication.offset
+        return [publication]
+
+    def replay(self, page: Page) -> list[Publication]:
+        """The log was read behind `position`; what to pass on now. Go on reading while not `live`."""
+        if self.live:
+            return []
+        if page.first > self.position + 1:
+            self.trimmed = True
+            return []
+        fresh = [publication for publication in page.publications if publication.offset > self.position]
+        if not fresh:
+            fresh = self._close()
+        if fresh:
+            self.position = fresh[-1].offset
+        return fresh
+
+    def _close(self) -> list[Publication]:
+        """Go live, unless so much was published meanwhile that the log has to be read once more."""
+        fresh = [publication for publication in self._held if publication.offset > self.position]
+        if fresh and fresh[0].offset != self.position + 1:
+            return []
+        self._held.clear()
+        self.live = True
+        return fresh

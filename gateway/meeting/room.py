@@ -24,6 +24,7 @@ from gateway.meeting.history import History, Record
 from gateway.meeting.live_text import LiveCaption, LiveText, LiveTranslation
 from gateway.meeting.members import Member, Members
 from gateway.meeting.payload import Payload
+from gateway.protocol.from_domain import publication_message
 from gateway.protocol.messages import (
     Caption,
     Participant,
@@ -33,7 +34,6 @@ from gateway.protocol.messages import (
     ServerMessage,
     TranslationDelta,
     UtteranceCancelled,
-    publication_message,
 )
 
 __all__ = ["Room"]

@@ -43,7 +43,7 @@ class Spoken(Struct, frozen=True):
     failures: dict[str, str]
 
     def text_in(self, lang: str) -> str | None:
-        """The words as they were said, or their translation; null where there is none (yet)."""
+        """The words as they were said, or their translation; None if there is none (yet)."""
         return self.utterance.text if lang == self.utterance.lang else self.translations.get(lang)
 
     @property

@@ -1,7 +1,8 @@
 """The machine-readable documentation of the WebSocket: `/asyncapi.json`.
 
-Knows: the structs of `messages`, from which every schema is generated; the error tree; what both documents share.
-Must not know: HTTP endpoints (see `server.openapi`), sockets, settings.
+Knows: the structs of `protocol.messages`, from which every schema is generated; the error tree; the parts that
+`/openapi.json` shares.
+Must not know: HTTP endpoints (`server.openapi`), sockets, settings.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ CLOSE_CODES: dict[CloseCode, str] = {
     CloseCode.NORMAL: "Done: `session.end` was carried out.",
     CloseCode.INTERNAL: "A bug of the gateway.",
     CloseCode.RESTART: "The gateway restarts; reconnect with a random delay.",
-    CloseCode.SLOW_READER: "The client does not read what it is sent; reconnect.",
+    CloseCode.SLOW_READER: "The client does not read fast enough; reconnect.",
     CloseCode.IDLE: "Nothing was sent in time.",
     CloseCode.DRAINING: "The gateway is draining and takes no new sessions; reconnect elsewhere.",
-    CloseCode.TOO_MANY_SESSIONS: "The gateway holds as many sessions as it may; do not reconnect.",
+    CloseCode.TOO_MANY_SESSIONS: "The gateway has reached its limit of sessions; do not reconnect.",
     CloseCode.REPLACED: "Another connection resumed this session; do not reconnect.",
 }
 
@@ -51,7 +52,7 @@ CLOSE_CODES: dict[CloseCode, str] = {
 def asyncapi() -> Document:
     """The protocol of `/v1/stream`, as an AsyncAPI 3.0 document."""
     incoming, outgoing = client_messages(), server_messages()
-    # Schemas keep the structs' own names; messages are called what `type` says.
+    # Schemas have the names of the structs; messages have the names in `type`.
     names = {cls: str(cls.__struct_config__.tag) for cls in (*incoming, *outgoing)}
     subprotocols = {"type": "string", "enum": list(CODECS)}
     closes = [{"code": int(code), "description": meaning} for code, meaning in CLOSE_CODES.items()]
@@ -62,8 +63,8 @@ def asyncapi() -> Document:
             "version": __version__,
             "description": (
                 "One WebSocket carries one session. The first message is `session.start`. Unknown fields are "
-                "ignored; a message that cannot be used gets an `error`, and the session goes on. The same "
-                f"messages travel as text or binary frames, by subprotocol: {', '.join(CODECS)}."
+                "ignored. A message that cannot be used gets an `error`, and the session goes on. The subprotocol "
+                f"chooses between text and binary frames with the same messages: {', '.join(CODECS)}."
             ),
             "license": {"name": LICENSE["name"]},
         },
@@ -119,7 +120,7 @@ def _message(cls: type[Struct], name: str) -> Document:
 
 
 class ErrorMeaning(Struct, frozen=True):
-    """What a problem's `type` leads to."""
+    """What an error code means; a problem's `type` links to it."""
 
     code: str
     title: str
@@ -129,13 +130,13 @@ class ErrorMeaning(Struct, frozen=True):
 
 
 def error_meaning(cls: type[GatewayError]) -> ErrorMeaning:
-    """What there is to know about one class of the tree."""
+    """The meaning of one class of the error tree."""
     meaning = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
     return ErrorMeaning(cls.code, title(cls.code), cls.http_status, cls.retryable, meaning)
 
 
 def title(code: str) -> str:
-    """A code as people read it."""
+    """A code as a title: `rate_limited` → `Rate limited`."""
     return code.replace("_", " ").capitalize()
 
 
@@ -143,7 +144,7 @@ def title(code: str) -> str:
 
 
 def components(structs: Iterable[type[Struct]]) -> Document:
-    """The JSON Schemas of structs and of what they contain, by name."""
+    """The JSON Schemas of structs and of the structs in them, by name."""
     _, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
     return dict(components)
 
@@ -154,7 +155,7 @@ def ref(cls: type[Struct]) -> Document:
 
 
 def doc(cls: type[Struct]) -> str:
-    """What a struct says of itself."""
+    """The docstring of a struct."""
     return cleandoc(cls.__doc__ or "")
 
 
@@ -164,5 +165,5 @@ def plain(meaning: ErrorMeaning) -> Document:
 
 
 def _error_meanings() -> list[ErrorMeaning]:
-    # Where a parent and its child share a code, the child says what it means.
+    # If a parent and its child share a code, the child's meaning counts.
     return list({cls.code: error_meaning(cls) for cls in error_classes()}.values())

@@ -1,119 +1,101 @@
-"""What a session may be asked for: every limit and value rule, as checks that name the field.
+"""Checks the values of requests: ids of meetings, languages, texts, glossaries, options.
 
-Knows: the limits, the languages and options of the loaded model. Must not know: what was sent before (`session`).
+Knows: each rule, once, and its error, which names the field.
+Must not know: messages, HTTP bodies, sessions.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 
 from gateway.domain.engine import EngineProfile
-from gateway.domain.errors import (
-    EngineUnavailable,
-    GatewayError,
-    InvalidValue,
-    LimitExceeded,
-    UnsupportedLanguage,
-    UnsupportedOption,
-)
+from gateway.domain.errors import InvalidValue, LimitExceeded, UnsupportedLanguage, UnsupportedOption
 from gateway.domain.languages import normalise
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import UtteranceFinal, UtterancePartial
 
-__all__ = ["SessionRules", "Terms"]
+__all__ = [
+    "MEETING_ID",
+    "check_count",
+    "check_language_tag",
+    "check_length",
+    "check_meeting_id",
+    "check_terms",
+    "check_text",
+    "is_meeting_id",
+    "supported_language",
+    "unsupported_options",
+]
 
-# Target language → its (source term, target term) pairs, as `Utterance.glossary` has them.
-Terms = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+# Regular expression for a whole meeting id. Its characters are safe in a URL path and in a file name. An id of
+# only dots is not valid, although it matches.
+MEETING_ID = "[A-Za-z0-9._~-]+"
 
-# Safe in a path and in a file name, so that a meeting can be part of an address.
-_MEETING = re.compile(r"[A-Za-z0-9._~-]+")
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8}){0,4}")
 
 
-class SessionRules:
-    """`profile` is null while the engine is loading; whatever needs it then raises `EngineUnavailable`."""
+def check_length(value: str, limit: int, field: str) -> None:
+    """Check a text. Raises `LimitExceeded` for more than `limit` characters."""
+    if len(value) > limit:
+        raise LimitExceeded(f"{field} has {len(value)} characters; the limit is {limit}.", field=field)
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self.profile: EngineProfile | None = None
 
-    def supported(self) -> EngineProfile:
-        """What the model can do. Raises `EngineUnavailable`."""
-        if self.profile is None:
-            raise EngineUnavailable("The engine is still loading; send this again.", retry_after_ms=2_000)
-        return self.profile
+def check_count(count: int, limit: int, what: str, field: str) -> None:
+    """Check a number of things. Raises `LimitExceeded` for more than `limit`. what: their name in the error."""
+    if count > limit:
+        raise LimitExceeded(f"{count} {what}; the limit is {limit}.", field=field)
 
-    def bound(self, value: str, limit: int, field: str) -> None:
-        """Raises `LimitExceeded` for a text of more than `limit` characters."""
-        if len(value) > limit:
-            raise LimitExceeded(f"{field} has {len(value)} characters; the limit is {limit}.", field=field)
 
-    def meeting(self, meeting: str) -> str:
-        """A meeting's id. Raises `LimitExceeded` or `InvalidValue`."""
-        self.bound(meeting, self.limits.id_chars, "meeting")
-        if not _MEETING.fullmatch(meeting) or not meeting.strip("."):
-            raise InvalidValue(
-                "A meeting's id has letters, digits and . _ ~ - only, and is more than dots.", field="meeting"
-            )
-        return meeting
+def is_meeting_id(text: str) -> bool:
+    """Whether a text may be a meeting's id; does not check its length."""
+    return re.fullmatch(MEETING_ID, text) is not None and bool(text.strip("."))
 
-    def language(self, tag: str, field: str) -> str:
-        """The normalised tag. Raises `UnsupportedLanguage`."""
-        lang = normalise(tag)
-        known = self.supported().languages
-        if lang not in known:
-            raise UnsupportedLanguage(
-                f"The model does not know the language {tag[:20]!r}; it knows {', '.join(known)}.",
-                field=field,
-            )
-        return lang
 
-    def languages(self, tags: list[str]) -> tuple[str, ...]:
-        """What to read, each once. Raises `UnsupportedLanguage` or `LimitExceeded`."""
-        langs = tuple(dict.fromkeys(self.language(tag, f"reads[{n}]") for n, tag in enumerate(tags)))
-        if len(langs) > self.limits.languages:
-            raise LimitExceeded(f"{len(langs)} languages; the limit is {self.limits.languages}.", field="reads")
-        return langs
+def check_meeting_id(meeting: str, limits: Limits) -> None:
+    """Check a meeting's id. Raises `LimitExceeded` or `InvalidValue`."""
+    check_length(meeting, limits.id_chars, "meeting")
+    if not is_meeting_id(meeting):
+        raise InvalidValue(
+            "A meeting id has only letters, digits and . _ ~ -, and not only dots.", field="meeting"
+        )
 
-    def utterance(self, message: UtterancePartial | UtteranceFinal, speaks: str | None) -> str:
-        """Every rule that partials and finals share; the utterance's language."""
-        if not message.id:
-            raise InvalidValue("An utterance needs an id.", field="id")
-        self.bound(message.id, self.limits.id_chars, "id")
-        if len(message.text) > self.limits.text_chars:
-            raise LimitExceeded(
-                f"The text has {len(message.text)} characters; the limit is {self.limits.text_chars}.",
-                field="text",
-            )
-        if not message.text.strip():
-            raise InvalidValue("The text is empty.", field="text")
-        if message.end_ms is not None and message.start_ms is not None and message.end_ms < message.start_ms:
-            raise InvalidValue("end_ms is before start_ms.", field="end_ms")
-        if message.lang is not None:
-            return self.language(message.lang, "lang")
-        if speaks is None:
-            raise InvalidValue("Neither the utterance's lang nor the session's speaks is set.", field="lang")
-        return speaks
 
-    def glossary(self, glossary: dict[str, dict[str, str]]) -> Terms:
-        """Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`."""
-        if (count := sum(map(len, glossary.values()))) > self.limits.glossary_terms:
-            raise LimitExceeded(f"{count} terms; the limit is {self.limits.glossary_terms}.", field="glossary")
-        checked = []
-        for tag, terms in glossary.items():
-            lang = self.language(tag, f"glossary.{tag[:20]}")
-            for source, target in terms.items():
-                if not source.strip() or not target.strip():
-                    raise InvalidValue("A glossary term is empty.", field=f"glossary.{lang}")
-                for term in (source, target):
-                    self.bound(term, self.limits.term_chars, f"glossary.{lang}")
-            checked.append((lang, tuple(terms.items())))
-        return tuple(checked)
+def check_language_tag(tag: str, field: str) -> None:
+    """Raises `InvalidValue` if `tag` does not have the form of a language tag."""
+    if not _LANGUAGE_TAG.fullmatch(tag):
+        raise InvalidValue(f"{tag[:20]!r} is not a language tag.", field=field)
 
-    def left_out(self, given: dict[str, bool]) -> list[GatewayError]:
-        """A note for each option that is given and that the model cannot take."""
-        profile = self.supported()
-        return [
-            UnsupportedOption(f"The model {profile.model} takes no {option}; it is left out.", field=option)
-            for option, is_given in given.items()
-            if is_given and option not in profile.options
-        ]
+
+def supported_language(tag: str, languages: Collection[str], field: str) -> str:
+    """The tag, normalised. Raises `UnsupportedLanguage` if it is not one of `languages`."""
+    lang = normalise(tag)
+    if lang not in languages:
+        raise UnsupportedLanguage(
+            f"The model does not know the language {tag[:20]!r}; it knows {', '.join(languages)}.", field=field
+        )
+    return lang
+
+
+def check_text(text: str, limits: Limits, field: str) -> None:
+    """Check a text to translate. Raises `LimitExceeded` or `InvalidValue`."""
+    check_length(text, limits.text_chars, field)
+    if not text.strip():
+        raise InvalidValue("The text is empty.", field=field)
+
+
+def check_terms(terms: Mapping[str, str], limits: Limits, field: str) -> None:
+    """Check source term → target term of one target language. Raises `LimitExceeded` or `InvalidValue`."""
+    for pair in terms.items():
+        for term in pair:
+            if not term.strip():
+                raise InvalidValue("A glossary term is empty.", field=field)
+            check_length(term, limits.term_chars, field)
+
+
+def unsupported_options(given: Mapping[str, object], profile: EngineProfile) -> list[UnsupportedOption]:
+    """An error for each given option that the model cannot take. given: option → value."""
+    return [
+        UnsupportedOption(f"The model {profile.model} takes no {option}; it is left out.", field=option)
+        for option, value in given.items()
+        if value and option not in profile.options
+    ]

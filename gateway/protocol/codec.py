@@ -1,6 +1,6 @@
-"""Frames to messages and back: JSON text frames or msgpack binary frames, the same messages.
+"""Encodes and decodes messages: JSON in text frames, msgpack in binary frames.
 
-Knows: encodings and how a decoding failure becomes an error that names the field.
+Knows: encodings, and how a decoding failure becomes an error that names the field.
 Must not know: what the messages mean or in which order they may come.
 """
 
@@ -23,7 +23,7 @@ _MISSING = re.compile(r"missing required field `(?P<name>[^`]+)`")
 
 
 class _Peek(msgspec.Struct):
-    """Just enough of a bad message to say which utterance and which type it was."""
+    """The type and the utterance id of an invalid message, for the error."""
 
     type: str = ""
     id: str | None = None
@@ -79,7 +79,7 @@ class Codec:
     def decode_server(self, frame: str | bytes) -> ServerMessage:
         """The message in a frame from a gateway, for clients.
 
-        Raises `UnknownType` for a message of a newer gateway, to be skipped, and `InvalidMessage`.
+        Raises `UnknownType` for a message of a newer gateway, which the caller skips, and `InvalidMessage`.
         """
         try:
             message: ServerMessage = self._server.decode(frame)
@@ -97,7 +97,7 @@ class Codec:
             peek = self._peek.decode(frame)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             peek = _Peek()
-        # What is echoed is bounded: an error must not cost more than the message that caused it.
+        # The error repeats only a bounded part: it must not be larger than the message that caused it.
         if peek.id is not None and len(peek.id) > _ECHO_CHARS:
             peek.id = None
         if text.startswith("Invalid value") and text.endswith("- at `$.type`"):
@@ -136,10 +136,10 @@ def where_and_why(error: msgspec.ValidationError) -> tuple[str | None, str]:
 
 
 def negotiate(offered: Iterable[str]) -> tuple[Codec, str | None]:
-    """The codec for what a client offers, and the subprotocol to answer with (null: none was offered).
+    """The codec for the subprotocols that a client offers, and the subprotocol to answer with.
 
-    The client's order is its preference. Raises `InvalidMessage` when it offers only unknown ones,
-    because a browser drops a connection whose server selects none of its subprotocols.
+    The client's order is its preference. The answer is None if it offers none; the codec is then JSON. Raises
+    `InvalidMessage` if it offers only unknown ones: a browser drops a connection whose server selects none.
     """
     names = list(offered)
     for name in names:

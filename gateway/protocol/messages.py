@@ -1,11 +1,12 @@
 """The wire protocol v1: every message as a struct, tagged by `type`.
 
-Knows: names, types and meaning of fields; `/asyncapi.json` is generated from here and nothing else.
-Must not know: encodings (see `codec`), limits and order (see `session`), sockets.
+Knows: names, types and meaning of fields. `/asyncapi.json` is generated from this module alone.
+Must not know: encodings (`protocol.codec`), limits (`protocol.checks`), the order of messages
+(`sessions.machine`), sockets.
 
 Unknown fields are ignored by design, so that a newer client can talk to an older gateway.
-Every value-level rule (limits, known languages) is the session's business, where it becomes an `error`
-that names the field; types alone are checked while decoding.
+Decoding checks types only. The session checks values (limits, known languages) and answers with an `error` that
+names the field.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from gateway.domain.engine import Formality
-from gateway.domain.errors import GatewayError
-from gateway.domain.log import Publication, Said, Timings, Translated, Untranslated
+from gateway.domain.log import Timings
 from gateway.domain.sessions import Stability
 from gateway.protocol.limits import Limits
 
@@ -48,8 +48,6 @@ __all__ = [
     "UtteranceFinal",
     "UtterancePartial",
     "client_messages",
-    "error_message",
-    "publication_message",
     "server_messages",
 ]
 
@@ -59,8 +57,9 @@ Millis = Annotated[int, Meta(ge=0)]
 Stable = Annotated[
     Stability,
     Meta(
-        description="What is shown of the translation of an utterance that is still being said: `live` the "
-        "earliest words, whose tail may change; `stable` only text that is never taken back; `final` nothing."
+        description="How much of a translation is shown while its utterance is still being said. `live`: the "
+        "earliest words; the last of them may change. `stable`: only text that is never taken back. "
+        "`final`: nothing."
     ),
 ]
 Glossary = Annotated[
@@ -73,22 +72,22 @@ Glossary = Annotated[
 
 
 class ClientStruct(Struct, frozen=True, tag_field="type"):
-    """Base of everything a client may send."""
+    """Base of every message that a client may send."""
 
 
 class Resume(Struct, frozen=True):
-    """Where a lost connection ended: the session, and the position (`epoch`, `offset`) it had received."""
+    """The session to resume, and the position (`epoch`, `offset`) up to which it has received everything."""
 
     session: str
     epoch: str
     offset: Annotated[int, Meta(ge=0)]
 
     def __repr__(self) -> str:
-        return f"Resume(session=…, epoch={self.epoch!r}, offset={self.offset})"  # a secret in no log
+        return f"Resume(session=…, epoch={self.epoch!r}, offset={self.offset})"  # the secret must not be logged
 
 
 class SessionStart(ClientStruct, frozen=True, tag="session.start"):
-    """The first message: who is here, what they speak and which languages they read."""
+    """The first message: who joins, what they speak and which languages they read."""
 
     reads: list[Lang]
     speaks: Lang | None = None
@@ -99,11 +98,14 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     context: str | None = None
     formality: Formality | None = None
     resume: Resume | None = None
-    originals: Annotated[bool, Meta(description="Captions of every language, not of `reads` alone.")] = False
+    originals: Annotated[bool, Meta(description="Captions in every language, not only those in `reads`.")] = False
 
 
 class SessionUpdate(ClientStruct, frozen=True, tag="session.update"):
-    """Changes in force from the next utterance on, `stability` and `originals` at once; a field left out stays."""
+    """Changes the session. `stability` and `originals` change at once, everything else from the next utterance on.
+
+    A field that is left out keeps its value.
+    """
 
     reads: list[Lang] | None = None
     speaks: Lang | None = None
@@ -126,7 +128,7 @@ class UtterancePartial(ClientStruct, frozen=True, tag="utterance.partial"):
 
 
 class UtteranceFinal(ClientStruct, frozen=True, tag="utterance.final"):
-    """The last word on an utterance; once accepted, its translation is the gateway's duty."""
+    """The final text of an utterance. Once it is accepted, the gateway is responsible for its translation."""
 
     id: str
     rev: Rev
@@ -137,16 +139,16 @@ class UtteranceFinal(ClientStruct, frozen=True, tag="utterance.final"):
 
 
 class UtteranceCancel(ClientStruct, frozen=True, tag="utterance.cancel"):
-    """Stop translating this utterance; what is still missing arrives as `translation.failed`.
+    """Stop translating this utterance; each missing translation ends as `translation.failed`.
 
-    One that is not final is given up: everybody gets `utterance.cancelled`.
+    An utterance that is not final is discarded: everybody gets `utterance.cancelled`.
     """
 
     id: str
 
 
 class Ping(ClientStruct, frozen=True, tag="ping"):
-    """Answered by `pong` with the same nonce, in order with everything else."""
+    """Answered by `pong` with the same nonce, after everything that was sent before."""
 
     nonce: str = ""
 
@@ -164,11 +166,11 @@ ClientMessage = (
 
 
 class ServerStruct(Struct, frozen=True, tag_field="type"):
-    """Base of everything the gateway sends."""
+    """Base of every message that the gateway sends."""
 
 
 class Participant(Struct, frozen=True):
-    """Somebody who is in the meeting; `participant` is their public id there."""
+    """Somebody in the meeting; `participant` is their public id there."""
 
     participant: str
     name: str
@@ -177,19 +179,19 @@ class Participant(Struct, frozen=True):
 
 
 class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
-    """The session is open; what it missed, or the recent transcript, follows, then the live stream.
+    """The session is open. What it missed, or the recent transcript, follows; then the live stream.
 
-    Text of unfinished translations that was received before is void: it is sent anew.
+    Discard text of unfinished translations that was received before: it is sent again from its beginning.
     """
 
-    session: Annotated[str, Meta(description="Secret of this client: whoever has it can resume the session.")]
+    session: Annotated[str, Meta(description="A secret: whoever has it can resume the session.")]
     participant: Annotated[str, Meta(description="The public id of this session in the meeting.")]
     meeting: str
     epoch: str
-    offset: Annotated[int, Meta(description="The position behind which publications follow.")]
+    offset: Annotated[int, Meta(description="Publications after this position follow.")]
     recovered: Annotated[
         bool | None,
-        Meta(description="Whether all that was missed follows; null where nothing was to be resumed."),
+        Meta(description="Whether everything that was missed follows; null if no session was to be resumed."),
     ]
     languages: list[str]
     participants: Annotated[list[Participant], Meta(description="Who else is here, as far as announced.")]
@@ -198,11 +200,11 @@ class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
 
     def __repr__(self) -> str:
         shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "session")
-        return f"SessionStarted(session=…, {', '.join(shown)})"  # a secret in no log
+        return f"SessionStarted(session=…, {', '.join(shown)})"  # the secret must not be logged
 
 
 class SessionUpdated(ServerStruct, frozen=True, tag="session.updated"):
-    """A `session.update` was taken: what is in force from the next utterance."""
+    """A `session.update` was accepted; these values are in force from the next utterance on."""
 
     reads: list[str]
     speaks: str | None
@@ -211,7 +213,7 @@ class SessionUpdated(ServerStruct, frozen=True, tag="session.updated"):
 
 
 class UtteranceAccepted(ServerStruct, frozen=True, tag="utterance.accepted"):
-    """The final utterance is now the gateway's duty; the client may forget it."""
+    """The gateway is now responsible for the final utterance; the client may forget it."""
 
     id: str
     rev: int
@@ -219,7 +221,7 @@ class UtteranceAccepted(ServerStruct, frozen=True, tag="utterance.accepted"):
 
 
 class UtteranceCancelled(ServerStruct, frozen=True, tag="utterance.cancelled"):
-    """An utterance that was being said will not be finished: take what there is of it off the screen."""
+    """An unfinished utterance was given up: remove its text from the screen."""
 
     participant: str
     utterance: str
@@ -235,11 +237,13 @@ class Caption(ServerStruct, frozen=True, tag="caption"):
     rev: int
     text: str
     final: bool
-    offset: Annotated[int | None, Meta(description="Position in the log; null for what may still change.")] = None
+    offset: Annotated[int | None, Meta(description="Position in the log; null if the text may still change.")] = (
+        None
+    )
 
 
 class TranslationDelta(ServerStruct, frozen=True, tag="translation.delta"):
-    """New text: append `committed` for good, then show `tentative` in place of the previous tentative."""
+    """New text: append `committed`, then show `tentative` in place of the previous tentative text."""
 
     participant: str
     utterance: str
@@ -250,7 +254,7 @@ class TranslationDelta(ServerStruct, frozen=True, tag="translation.delta"):
 
 
 class TranslationFinal(ServerStruct, frozen=True, tag="translation.final"):
-    """The whole translation; replaces whatever deltas showed."""
+    """The whole translation; it replaces the text of the deltas."""
 
     participant: str
     utterance: str
@@ -265,7 +269,7 @@ class TranslationFinal(ServerStruct, frozen=True, tag="translation.final"):
 
 
 class TranslationFailed(ServerStruct, frozen=True, tag="translation.failed"):
-    """There will be no translation of this accepted utterance into `lang`, and why."""
+    """This accepted utterance is not translated into `lang`; `code` and `message` say why."""
 
     participant: str
     utterance: str
@@ -278,7 +282,7 @@ class TranslationFailed(ServerStruct, frozen=True, tag="translation.failed"):
 
 
 class ParticipantJoined(ServerStruct, frozen=True, tag="participant.joined"):
-    """Somebody came into the meeting."""
+    """Somebody joined the meeting."""
 
     participant: str
     name: str
@@ -287,7 +291,7 @@ class ParticipantJoined(ServerStruct, frozen=True, tag="participant.joined"):
 
 
 class ParticipantUpdated(ServerStruct, frozen=True, tag="participant.updated"):
-    """Somebody speaks or reads other languages than before."""
+    """Somebody changed the languages that they speak or read."""
 
     participant: str
     name: str
@@ -305,13 +309,13 @@ class ParticipantLeft(ServerStruct, frozen=True, tag="participant.left"):
 
 
 class SessionDraining(ServerStruct, frozen=True, tag="session.draining"):
-    """The gateway is leaving: accepted work is finished, for at most `deadline_ms`; reconnect."""
+    """The gateway is shutting down and finishes accepted work for at most `deadline_ms`; then reconnect."""
 
     deadline_ms: int
 
 
 class Error(ServerStruct, frozen=True, tag="error"):
-    """Something was refused. The session lives on unless the connection is closed right after."""
+    """Something was refused. The session goes on unless the connection is closed right after."""
 
     code: str
     message: str
@@ -345,63 +349,11 @@ ServerMessage = (
 )
 
 
-def error_message(error: GatewayError) -> Error:
-    """An error of the tree as it goes over the wire."""
-    return Error(
-        code=error.code,
-        message=error.message,
-        retryable=error.retryable,
-        retry_after_ms=error.retry_after_ms,
-        utterance=error.utterance,
-        field=error.field,
-    )
-
-
-def publication_message(publication: Publication) -> Caption | TranslationFinal | TranslationFailed:
-    """An entry of the log as it goes over the wire."""
-    match publication.event:
-        case Said(utterance=said):
-            return Caption(
-                participant=said.participant,
-                utterance=said.id,
-                speaker=said.speaker,
-                lang=said.lang,
-                rev=said.rev,
-                text=said.text,
-                final=True,
-                offset=publication.offset,
-            )
-        case Translated() as done:
-            return TranslationFinal(
-                participant=done.participant,
-                utterance=done.utterance,
-                speaker=done.speaker,
-                lang=done.lang,
-                rev=done.rev,
-                text=done.text,
-                offset=publication.offset,
-                timings=done.timings,
-                tokens=done.tokens,
-                truncated=done.truncated,
-            )
-        case Untranslated() as failed:
-            return TranslationFailed(
-                participant=failed.participant,
-                utterance=failed.utterance,
-                speaker=failed.speaker,
-                lang=failed.lang,
-                rev=failed.rev,
-                code=failed.code,
-                message=failed.message,
-                offset=publication.offset,
-            )
-
-
 def client_messages() -> tuple[type[ClientStruct], ...]:
-    """Every message a client may send, in the order of the documentation."""
+    """Every message that a client may send, in the order of the documentation."""
     return tuple(ClientStruct.__subclasses__())
 
 
 def server_messages() -> tuple[type[ServerStruct], ...]:
-    """Every message the gateway may send, in the order of the documentation."""
+    """Every message that the gateway may send, in the order of the documentation."""
     return tuple(ServerStruct.__subclasses__())

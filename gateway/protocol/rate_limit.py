@@ -1,4 +1,4 @@
-"""How many messages a client may send: a bucket of tokens that refills with time.
+"""Limits a client's message rate with a token bucket.
 
 Knows: rates. Must not know: clocks (the time is an argument), sessions.
 """
@@ -9,7 +9,7 @@ __all__ = ["TokenBucket"]
 
 
 class TokenBucket:
-    """Admits `rate` a second on average, `burst` at once. Times in seconds, from any fixed origin."""
+    """Admits `rate` messages a second on average, and `burst` at once. Times are seconds of any one clock."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self._rate = rate
@@ -18,7 +18,7 @@ class TokenBucket:
         self._at_s: float | None = None
 
     def take(self, now_s: float, cost: float = 1) -> float:
-        """Take `cost`, at most the burst; 0 when admitted, else the seconds until so much is there."""
+        """Take `cost` tokens, at most `burst`. Returns 0 if admitted, else the seconds to wait."""
         if self._at_s is not None:
             elapsed_s = max(0.0, now_s - self._at_s)
             self._tokens = min(self._burst, self._tokens + elapsed_s * self._rate)

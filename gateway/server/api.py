@@ -1,8 +1,9 @@
-"""The HTTP side: translation in one call, languages, health, readiness, metrics, machine-readable docs.
+"""The HTTP API: translation in one call, languages, health, readiness, metrics, machine-readable docs.
 
-Knows: every route, and when a client has gone; generates the texts of one call through the scheduler.
-Must not know: rules of the bodies (`http_messages`), how an error is answered (`http_responses`), the event stream
-format (`sse`), transcripts (`http_transcripts`), QR codes (`http_qr`), which engine it is.
+Knows: every route, and when a client has disconnected. Translates the texts of a call through the scheduler.
+Must not know: the rules of the bodies (`server.bodies`, `server.translate_request`), how an error is answered
+(`server.responses`), the event stream format (`server.sse`), transcripts (`server.transcripts`), QR codes
+(`server.qr`), which engine it is.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from gateway.server.qr import qr_code
 from gateway.server.responses import Resource, json_response, problem_response
 from gateway.server.sse import EventStream
 from gateway.server.transcripts import Transcripts
+from gateway.server.translate_request import decode_body, plan
 from gateway.translation.pacing import Throttle
 from gateway.translation.scheduler import Scheduler
 from gateway.translation.ticket import Ticket
@@ -60,9 +62,9 @@ def routes(
     engine: Engine,
     limits: Limits,
     log: EventLog,
-    # The least time between two deltas of a translation, seconds.
+    # Shortest time between two deltas of a translation, in seconds.
     delta_interval_s: float = 0.0,
-    # Texts of one call at most.
+    # Most texts of one call.
     batch_texts: int = 64,
 ) -> list[BaseRoute]:
     """Every HTTP route of the gateway."""
@@ -88,7 +90,7 @@ def routes(
 
 
 class _Api:
-    """One method per endpoint; a `GatewayError` raised by one becomes a problem."""
+    """One method per endpoint. A `GatewayError` becomes a problem."""
 
     def __init__(
         self, scheduler: Scheduler, engine: Engine, limits: Limits, delta_interval_s: float, batch_texts: int
@@ -103,8 +105,8 @@ class _Api:
     async def translate(self, request: Request) -> ASGIApp:
         if (reason := _unusable(request)) is not None:
             return problem_response(bodies.status_problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, reason))
-        body = bodies.decode_body(await _read(request))
-        requests, warnings = bodies.plan(
+        body = decode_body(await _read(request))
+        requests, left_out = plan(
             body,
             id_prefix=f"http-{secrets.token_hex(8)}",
             profile=self._engine.profile(),
@@ -112,8 +114,9 @@ class _Api:
             batch_texts=self._batch_texts,
         )
         host = request.client.host if request.client is not None else "local"
-        # From here to `_Call.run`, which gives the places back, nothing is awaited.
+        # Nothing may be awaited from here until the call runs, because only the call gives the places back.
         tickets = self._scheduler.admit(f"http:{host}", requests)
+        warnings = [TranslationWarning(option.code, option.message, option.field) for option in left_out]
         is_batch = isinstance(body.texts, list)
         if _prefers_events(request.headers.get("accept", "")):
             return _StreamedCall(self._scheduler, tickets, warnings, self._delta_interval_s)
@@ -133,7 +136,7 @@ class _Api:
 
     async def error(self, request: Request) -> ASGIApp:
         code = request.path_params["code"]
-        # Where a parent and its child share a code, the child says what it means.
+        # If a parent and its child share a code, the child's meaning counts.
         for cls in reversed(error_classes()):
             if cls.code == code:
                 return json_response(asyncapi.error_meaning(cls))
@@ -147,8 +150,8 @@ class _Api:
         return json_response(readiness, 200 if readiness.status in ("ready", "restarting") else 503)
 
     async def metrics(self, request: Request) -> ASGIApp:
-        # With the engine's there are a thousand series; on the event loop everybody's next token would wait.
-        # One at a time: threads that write pages together take turns with the event loop, and it gets one of many.
+        # In a thread: a thousand series would hold up the event loop, and with it everybody's next token.
+        # One at a time: several such threads would slow the event loop down.
         names = request.query_params.getlist("name[]")
         async with self._scraping:
             page = await asyncio.to_thread(metrics.exposition, names) + await self._engine.metrics(names)
@@ -172,7 +175,7 @@ class _Api:
             case EngineState.STARTING:
                 return Readiness("starting", health.reason, *load)
             case EngineState.RESTARTING:
-                # What is admitted now waits for it; and sessions can be resumed here and nowhere else.
+                # New work is admitted and waits, and sessions can be resumed only here.
                 return Readiness("restarting", health.reason, *load)
             case _:
                 return Readiness("ready", "", *load)
@@ -182,7 +185,7 @@ class _Api:
 
 
 class _Call(ABC):
-    """The admitted texts of one call: generated together, for as long as the client is there."""
+    """The admitted texts of one call, translated together while the client is connected."""
 
     def __init__(self, scheduler: Scheduler, tickets: list[Ticket], warnings: list[TranslationWarning]) -> None:
         self.scheduler = scheduler
@@ -196,17 +199,17 @@ class _Call(ABC):
         try:
             await self.run(scope, receive, send)
         finally:
-            # Here and not in the texts' tasks: one that is cancelled before its first step runs no code.
+            # Not in the tasks of the texts: a task that is cancelled before its first step runs no code.
             for ticket, outcome in zip(self.tickets, self._outcomes, strict=True):
                 self.scheduler.withdraw(ticket)
                 metrics.TRANSLATIONS.labels(outcome, self.target_lang).inc()
 
     @abstractmethod
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Generate every text and answer."""
+        """Translate every text and answer."""
 
     async def translate(self, index: int, on_text: Callable[[str], None] | None = None) -> Translation:
-        """Generate one text. Raises `GatewayError` and nothing else."""
+        """Translate one text. Raises only `GatewayError`."""
         ticket = self.tickets[index]
         try:
             generated = await self.scheduler.collect(ticket, on_text)
@@ -218,7 +221,7 @@ class _Call(ABC):
 
 
 class _WholeCall(_Call):
-    """Answered when every text is translated; the first failure is the answer, and stops the others."""
+    """A call that is answered when every text is translated; the first failure ends it."""
 
     def __init__(
         self,
@@ -260,7 +263,7 @@ class _WholeCall(_Call):
 
 
 class _StreamedCall(_Call):
-    """Answered token by token; a text that fails says so and harms no other."""
+    """A call that is answered token by token. A text that fails does not affect the others."""
 
     def __init__(
         self,
@@ -299,9 +302,9 @@ class _StreamedCall(_Call):
 
 @asynccontextmanager
 async def _while_connected(receive: Receive) -> AsyncIterator[None]:
-    """Cancel the block when the client goes: raises `ClientDisconnect`, or the first error of its tasks.
+    """Cancel the block when the client disconnects. Raises `ClientDisconnect`, or the first error of its tasks.
 
-    The request's body has to be read already, so that what is received next is the disconnect.
+    The request's body must have been read, so that the next message received is the disconnect.
     """
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -319,7 +322,7 @@ async def _gone(receive: Receive) -> None:
 
 
 def _reason(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one error to act on: that the client has gone, else what the first task failed with."""
+    """The error to act on: `ClientDisconnect` if there is one, else the error of the first task that failed."""
     known, rest = group.split((ClientDisconnect, GatewayError))
     if rest is not None or known is None:
         return group
@@ -337,7 +340,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 
 def _unusable(request: Request) -> str | None:
-    """Why the body's media type or encoding cannot be read, if so."""
+    """Why the body's media type or encoding is refused; None if it is accepted."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         return f"Send the body as application/json, not as {media_type or 'nothing named'}."
@@ -359,7 +362,7 @@ async def _read(request: Request) -> bytes:
 
 
 def _prefers_events(accept: str) -> bool:
-    """Whether `text/event-stream` is named, and no less wanted than JSON."""
+    """Whether `Accept` names `text/event-stream` with at least the weight of JSON."""
     wanted = {"text/event-stream": 0.0, "application/json": 0.0}
     for item in accept.split(","):
         media_type, *parameters = (part.strip().lower() for part in item.split(";"))

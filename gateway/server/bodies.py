@@ -1,9 +1,7 @@
-"""What goes over HTTP: bodies, events of a stream, transcripts, problems; and what a request asks for.
+"""The bodies of HTTP answers: translations, stream events, transcripts, problems.
 
-Knows: fields, limits and languages; `/openapi.json` is generated from here.
-Must not know: headers, connections, who is waiting.
-
-Unknown fields are ignored, as on the WebSocket.
+Knows: fields and errors. `/openapi.json` is generated from this module.
+Must not know: headers, connections, the bodies of requests (`server.translate_request`).
 """
 
 from __future__ import annotations
@@ -11,10 +9,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated, Literal
 
-import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 
-from gateway.domain.engine import EngineProfile, Formality, TranslationOptions, TranslationRequest
 from gateway.domain.errors import (
     DeadlineExceeded,
     Draining,
@@ -29,13 +25,10 @@ from gateway.domain.errors import (
     Overloaded,
     UnknownMeeting,
     UnsupportedLanguage,
-    UnsupportedOption,
 )
-from gateway.domain.languages import normalise
 from gateway.protocol.asyncapi import ErrorMeaning, title
-from gateway.protocol.codec import where_and_why
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import Lang, Timings
+from gateway.protocol.messages import Timings
 
 __all__ = [
     "HTTP_ERRORS",
@@ -60,18 +53,15 @@ __all__ = [
     "TranscriptAnswer",
     "TranscriptText",
     "TranscriptUtterance",
-    "TranslateBody",
     "Translation",
     "TranslationWarning",
-    "decode_body",
-    "plan",
     "problem",
     "status_code",
     "status_meaning",
     "status_problem",
 ]
 
-# Every error of the tree that `POST /v1/translate` may answer with.
+# Every error of the tree that `POST /v1/translate` may return.
 TRANSLATE_ERRORS: tuple[type[GatewayError], ...] = (
     InvalidMessage,
     MessageTooLarge,
@@ -96,11 +86,11 @@ TRANSCRIPT_ERRORS: tuple[type[GatewayError], ...] = (
 )
 # The same for a QR code.
 QR_ERRORS: tuple[type[GatewayError], ...] = (InvalidValue, LimitExceeded, GatewayError)
-# Every error of the tree that an HTTP answer may carry, by status, in the order of the documentation.
+# Every error of the tree that an HTTP answer may contain, by status, in the order of the documentation.
 HTTP_ERRORS: tuple[type[GatewayError], ...] = tuple(
     sorted(dict.fromkeys((*TRANSLATE_ERRORS, *TRANSCRIPT_ERRORS, *QR_ERRORS)), key=lambda cls: cls.http_status)
 )
-# What only HTTP can say; the code is the status' name in snake case.
+# Problems that only HTTP has. The code is the name of the status in snake case.
 HTTP_STATUSES: dict[HTTPStatus, str] = {
     HTTPStatus.NOT_FOUND: "There is nothing at this address.",
     HTTPStatus.METHOD_NOT_ALLOWED: "The address takes other methods; `Allow` names them.",
@@ -112,20 +102,8 @@ HTTP_STATUSES: dict[HTTPStatus, str] = {
 # ---------------------------------------------------------------- POST /v1/translate
 
 
-class TranslateBody(Struct, frozen=True, kw_only=True):
-    """One text (`text`) or several (`texts`), all from one language into one other."""
-
-    text: Annotated[str, Meta(description="The text to translate.")] | UnsetType = UNSET
-    texts: Annotated[list[str], Meta(description="Several texts; admitted all or none.")] | UnsetType = UNSET
-    source_lang: Lang
-    target_lang: Lang
-    glossary: Annotated[dict[str, str] | None, Meta(description="Source term → target term.")] = None
-    context: Annotated[str | None, Meta(description="What was said before; not translated.")] = None
-    formality: Formality | None = None
-
-
 class TranslationWarning(Struct, frozen=True):
-    """Something was left out, and the translation made without it."""
+    """An option was ignored, and the translation was made without it."""
 
     code: str
     message: str
@@ -133,7 +111,7 @@ class TranslationWarning(Struct, frozen=True):
 
 
 class Translation(Struct, frozen=True):
-    """One translated text. Timings are milliseconds from the admission of the call."""
+    """One translated text. Timings are in milliseconds from the admission of the call."""
 
     translation: str
     tokens: int
@@ -170,7 +148,7 @@ class DeltaEvent(Struct, frozen=True):
 
 
 class FinalEvent(Struct, frozen=True):
-    """Event `translation.final`: the whole translation of `texts[index]`; replaces what deltas showed."""
+    """Event `translation.final`: the whole translation of `texts[index]`; it replaces the text of the deltas."""
 
     index: int
     translation: str
@@ -180,7 +158,7 @@ class FinalEvent(Struct, frozen=True):
 
 
 class FailedEvent(Struct, frozen=True):
-    """Event `translation.failed`: there will be no translation of `texts[index]`, and why."""
+    """Event `translation.failed`: `texts[index]` is not translated; `code` and `message` say why."""
 
     index: int
     code: str
@@ -188,7 +166,7 @@ class FailedEvent(Struct, frozen=True):
 
 
 class DoneEvent(Struct, frozen=True):
-    """Event `done`, the last one: every text has had its `translation.final` or `translation.failed`."""
+    """Event `done`, the last one: every text has its `translation.final` or `translation.failed`."""
 
     source_lang: str
     target_lang: str
@@ -207,7 +185,7 @@ STREAM_EVENTS: dict[type[Struct], str] = {
 # ---------------------------------------------------------------- GET /v1/meetings/{meeting}/transcript.{format}
 
 
-# Format, as the address ends, → what is sent.
+# Format, the end of the address → media type.
 TRANSCRIPT_MEDIA_TYPES = {
     "json": "application/json",
     "txt": "text/plain",
@@ -216,23 +194,26 @@ TRANSCRIPT_MEDIA_TYPES = {
 }
 
 
-# The longest link that becomes a QR code; one with more is hard to read from a screen.
+# Longest link of a QR code. The code of a longer link is hard to scan from a screen.
 QR_LINK_CHARS = 256
 
 
 class TranscriptText(Struct, frozen=True):
-    """An utterance in one language. `text` is null where it failed, runs still, or was read by nobody."""
+    """An utterance in one language. `text` is null if its status is `failed` or `missing`."""
 
     status: Annotated[
         Literal["original", "translated", "failed", "missing"],
-        Meta(description="`original`: it was said in this language. `missing`: not translated (yet)."),
+        Meta(
+            description="`original`: it was said in this language. `missing`: nobody read this language, or the "
+            "translation is not finished."
+        ),
     ]
     text: str | None
     code: Annotated[str | None, Meta(description="Why it failed, as in `translation.failed`.")] = None
 
 
 class TranscriptUtterance(Struct, frozen=True):
-    """What somebody said: `text` in `lang`, its own language."""
+    """What somebody said: `text` in its own language `lang`."""
 
     participant: Annotated[str, Meta(description="Who said it: their public id in the meeting.")]
     utterance: Annotated[str, Meta(description="The client's id, unique for its participant.")]
@@ -240,23 +221,25 @@ class TranscriptUtterance(Struct, frozen=True):
     lang: str
     rev: int
     text: str
-    at_ms: Annotated[int, Meta(description="Unix time of its acceptance, milliseconds.")]
-    start_ms: Annotated[int | None, Meta(description="Position in the speaker's audio, where known.")]
-    end_ms: Annotated[int | None, Meta(description="Position in the speaker's audio, where known.")]
+    at_ms: Annotated[int, Meta(description="Unix time of its acceptance, in milliseconds.")]
+    start_ms: Annotated[int | None, Meta(description="Start in the speaker's audio, in milliseconds, if known.")]
+    end_ms: Annotated[int | None, Meta(description="End in the speaker's audio, in milliseconds, if known.")]
     translations: Annotated[
-        dict[str, TranscriptText], Meta(description="By language, for every language asked for.")
+        dict[str, TranscriptText], Meta(description="By language, for every language that was asked for.")
     ]
 
 
 class TranscriptAnswer(Struct, frozen=True):
-    """What is kept of a meeting, in the order of acceptance."""
+    """The utterances of a meeting that are in its log, in the order of acceptance."""
 
     meeting: str
-    epoch: Annotated[str, Meta(description="Of the meeting's log, as in `session.started`.")]
-    from_offset: Annotated[int, Meta(description="Position in the log of the oldest entry that is kept.")]
-    to_offset: Annotated[int, Meta(description="Position in the log of the newest entry.")]
-    complete: Annotated[bool, Meta(description="False where the beginning is no longer kept.")]
-    languages: Annotated[list[str], Meta(description="Those asked for; none means as it was said.")]
+    epoch: Annotated[str, Meta(description="Epoch of the meeting's log, as in `session.started`.")]
+    from_offset: Annotated[int, Meta(description="Position of the oldest entry in the log.")]
+    to_offset: Annotated[int, Meta(description="Position of the newest entry in the log.")]
+    complete: Annotated[bool, Meta(description="False if the beginning is no longer in the log.")]
+    languages: Annotated[
+        list[str], Meta(description="The languages that were asked for; without any, every language there is.")
+    ]
     utterances: list[TranscriptUtterance]
 
 
@@ -264,7 +247,7 @@ class TranscriptAnswer(Struct, frozen=True):
 
 
 class Language(Struct, frozen=True):
-    """A language the model translates between."""
+    """A language of the model."""
 
     tag: str
     name: str
@@ -287,7 +270,7 @@ class Health(Struct, frozen=True):
 
 
 class Readiness(Struct, frozen=True):
-    """Whether translations are taken now. `reason` is a sentence for people, empty when all is well."""
+    """Whether the gateway accepts translations now. `reason` is a sentence for people, empty if it is ready."""
 
     status: Literal["ready", "restarting", "starting", "failed", "draining"]
     reason: str
@@ -296,7 +279,7 @@ class Readiness(Struct, frozen=True):
 
 
 class Problem(Struct, frozen=True):
-    """An error as RFC 9457 writes it. `code` is the one to program against; the WebSocket uses the same."""
+    """An error in the format of RFC 9457. Program against `code`, which is the same as on the WebSocket."""
 
     type: str
     title: str
@@ -312,7 +295,7 @@ class Problem(Struct, frozen=True):
 
 
 def problem(error: GatewayError) -> Problem:
-    """An error of the tree as it goes over HTTP."""
+    """An error of the tree as a problem."""
     return Problem(
         type=f"/errors/{error.code}",
         title=title(error.code),
@@ -336,97 +319,5 @@ def status_code(status: HTTPStatus) -> str:
 
 
 def status_meaning(status: HTTPStatus) -> ErrorMeaning:
-    """The same for what only HTTP can say."""
+    """The meaning of a problem that only HTTP has."""
     return ErrorMeaning(status_code(status), status.phrase, status, False, HTTP_STATUSES[status])
-
-
-# ---------------------------------------------------------------- from a body to translation requests
-
-
-def decode_body(data: bytes) -> TranslateBody:
-    """The body of `POST /v1/translate`. Raises `InvalidMessage`, with `field` where one is to blame."""
-    try:
-        body = _DECODER.decode(data)
-    except msgspec.ValidationError as error:
-        field, sentence = where_and_why(error)
-        raise InvalidMessage(f"{sentence}.", field=field) from None
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidMessage(f"The body is not valid JSON: {error}.") from None
-    if (body.text is UNSET) == (body.texts is UNSET):
-        raise InvalidMessage("Send either `text` or `texts`.", field="text")
-    return body
-
-
-_DECODER = msgspec.json.Decoder(TranslateBody)
-
-
-def plan(
-    body: TranslateBody, *, id_prefix: str, profile: EngineProfile, limits: Limits, batch_texts: int
-) -> tuple[list[TranslationRequest], list[TranslationWarning]]:
-    """The translations that a body asks for, in order, and what the model cannot take into account.
-
-    Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`, with `field`.
-    """
-    named = [("text", body.text)] if isinstance(body.text, str) else []
-    if isinstance(body.texts, list):
-        if not body.texts:
-            raise InvalidValue("There is nothing to translate.", field="texts")
-        if len(body.texts) > batch_texts:
-            raise LimitExceeded(f"{len(body.texts)} texts; the limit is {batch_texts}.", field="texts")
-        named = [(f"texts[{n}]", text) for n, text in enumerate(body.texts)]
-    for field, text in named:
-        _bound(text, limits.text_chars, field)
-        if not text.strip():
-            raise InvalidValue("The text is empty.", field=field)
-    source = _language(body.source_lang, profile, "source_lang")
-    target = _language(body.target_lang, profile, "target_lang")
-    if source == target:
-        raise InvalidValue(f"Source and target are both {source!r}.", field="target_lang")
-    _check_options(body, limits)
-    given = {"glossary": body.glossary, "context": body.context, "formality": body.formality}
-    taken = {name: value for name, value in given.items() if value and name in profile.options}
-    warnings = [
-        TranslationWarning(
-            UnsupportedOption.code, f"The model {profile.model} takes no {name}; it is left out.", name
-        )
-        for name, value in given.items()
-        if value and name not in taken
-    ]
-    options = TranslationOptions(
-        glossary=tuple((body.glossary or {}).items()) if "glossary" in taken else (),
-        context=(body.context or "",) if "context" in taken else (),
-        formality=body.formality if "formality" in taken else None,
-    )
-    requests = [
-        TranslationRequest(id=f"{id_prefix}-{n}", text=text, source=source, target=target, options=options)
-        for n, (_, text) in enumerate(named)
-    ]
-    return requests, warnings
-
-
-def _check_options(body: TranslateBody, limits: Limits) -> None:
-    if body.context is not None:
-        _bound(body.context, limits.context_chars, "context")
-    glossary = body.glossary or {}
-    if len(glossary) > limits.glossary_terms:
-        raise LimitExceeded(f"{len(glossary)} terms; the limit is {limits.glossary_terms}.", field="glossary")
-    for terms in glossary.items():
-        for term in terms:
-            if not term.strip():
-                raise InvalidValue("A glossary term is empty.", field="glossary")
-            _bound(term, limits.term_chars, "glossary")
-
-
-def _bound(value: str, limit: int, field: str) -> None:
-    if len(value) > limit:
-        raise LimitExceeded(f"{field} has {len(value)} characters; the limit is {limit}.", field=field)
-
-
-def _language(tag: str, profile: EngineProfile, field: str) -> str:
-    lang = normalise(tag)
-    if lang not in profile.languages:
-        known = ", ".join(profile.languages)
-        raise UnsupportedLanguage(
-            f"The model does not know the language {tag[:20]!r}; it knows {known}.", field=field
-        )
-    return lang

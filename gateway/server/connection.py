@@ -31,6 +31,7 @@ from gateway.domain.errors import (
 from gateway.domain.ports import Engine
 from gateway.meeting.outbox import Outbox
 from gateway.protocol.codec import Codec
+from gateway.protocol.from_domain import error_message
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     ClientMessage,
@@ -38,7 +39,6 @@ from gateway.protocol.messages import (
     Pong,
     SessionStarted,
     UtteranceAccepted,
-    error_message,
 )
 from gateway.sessions.effects import (
     Accept,
@@ -251,7 +251,7 @@ class Connection:
             await self._core.registry.accept(self._seat(), effect)
         except GatewayError as error:
             metrics.UTTERANCES.labels("refused").inc()
-            self.outbox.put(_counted(error.about(said.id)))
+            self.outbox.put(_counted(error.for_utterance(said.id)))
         else:
             if effect.again:  # the log, which tells of what is new, has it already
                 await self._acknowledge(Acknowledge(said.id, said.rev))

@@ -1,6 +1,7 @@
 """The machine-readable documentation of the HTTP endpoints: `/openapi.json`.
 
-Knows: the structs of `bodies`, from which every schema is generated; the error tree.
+Knows: the structs of `server.bodies` and `server.translate_request`, from which every schema is generated; the
+error tree.
 Must not know: routes, sockets, settings (limits are arguments).
 """
 
@@ -14,6 +15,7 @@ from msgspec import Struct
 from gateway import __version__
 from gateway.domain.errors import EngineUnavailable, GatewayError
 from gateway.protocol.asyncapi import LICENSE, Document, ErrorMeaning, components, doc, error_meaning, plain, ref
+from gateway.protocol.checks import MEETING_ID
 from gateway.protocol.limits import Limits
 from gateway.server.bodies import (
     HTTP_ERRORS,
@@ -31,21 +33,21 @@ from gateway.server.bodies import (
     Readiness,
     TextAnswer,
     TranscriptAnswer,
-    TranslateBody,
     status_code,
     status_meaning,
 )
+from gateway.server.translate_request import TranslateBody
 
 __all__ = ["TRANSLATE_EXAMPLES", "openapi"]
 
-# What a problem is made of: an error of the tree, or a status that only HTTP has.
+# The source of a problem: an error of the tree, or a status that only HTTP has.
 ProblemKind = type[GatewayError] | HTTPStatus
 
 _CODE_PARAMETER = {"name": "code", "in": "path", "required": True, "schema": {"type": "string"}}
 _NAMES_PARAMETER = {
     "name": "name[]",
     "in": "query",
-    "description": "Samples to show, by name; all of them without it.",
+    "description": "Names of the samples to show; by default all.",
     "schema": {"type": "array", "items": {"type": "string"}},
 }
 
@@ -86,8 +88,8 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
             "title": "Translation over HTTP",
             "version": __version__,
             "description": (
-                "Translation in one call, transcripts of meetings, and what operators need. Sessions with live "
-                "utterances use the WebSocket described in /asyncapi.json."
+                "Translation in one call, transcripts of meetings, and endpoints for operators. Live meetings use "
+                "the WebSocket described in /asyncapi.json."
             ),
             "license": LICENSE,
         },
@@ -131,7 +133,7 @@ def _translate(body_bytes: int) -> Document:
         "operationId": "translate",
         "summary": "Translate one text, or several together.",
         "description": (
-            f"The body has at most {body_bytes} bytes. All texts are admitted together or none is. With "
+            f"The body has at most {body_bytes} bytes. All texts are admitted, or none. With "
             "`Accept: text/event-stream` the translations arrive token by token. Closing the connection "
             "stops the generation."
         ),
@@ -146,7 +148,7 @@ def _translate(body_bytes: int) -> Document:
         },
         "responses": {
             "200": {
-                "description": "Every text is translated; or, as a stream, has begun to be.",
+                "description": "Every text is translated. In a stream: the translation has begun.",
                 "content": {
                     "application/json": {"schema": {"oneOf": [ref(TextAnswer), ref(BatchAnswer)]}},
                     "text/event-stream": {
@@ -170,7 +172,7 @@ def _transcript(limits: Limits) -> Document:
                 "name": "meeting",
                 "in": "path",
                 "required": True,
-                "schema": {"type": "string", "pattern": "^[A-Za-z0-9._~-]+$", "maxLength": limits.id_chars},
+                "schema": {"type": "string", "pattern": f"^{MEETING_ID}$", "maxLength": limits.id_chars},
             },
             {
                 "name": "format",
@@ -181,7 +183,10 @@ def _transcript(limits: Limits) -> Document:
             {
                 "name": "lang",
                 "in": "query",
-                "description": "BCP 47 tags, separated by commas; without it, everything is as it was said.",
+                "description": (
+                    "BCP 47 tags, separated by commas. Without it, JSON has every language there is; the other "
+                    "formats have each utterance in its own language."
+                ),
                 "style": "form",
                 "explode": False,
                 "schema": {
@@ -214,7 +219,7 @@ def _qr_code() -> Document:
                 "name": "link",
                 "in": "query",
                 "required": True,
-                "description": "The whole address, from `http://` or `https://` on.",
+                "description": "The whole address, with `http://` or `https://`.",
                 "schema": {"type": "string", "format": "uri", "maxLength": QR_LINK_CHARS},
             }
         ],
@@ -240,7 +245,7 @@ def _readyz() -> Document:
     answer = {"content": {"application/json": {"schema": ref(Readiness)}}}
     return {
         "operationId": "readyz",
-        "summary": "Whether translations are taken now.",
+        "summary": "Whether the gateway accepts translations now.",
         "responses": {
             "200": {"description": "Ready.", **answer},
             "503": {"description": "Not ready: starting, failed or draining.", **answer},
@@ -279,7 +284,7 @@ def _problems(problems: Iterable[ProblemKind]) -> Document:
 
 
 def _bounded(schemas: Document, limits: Limits, batch_texts: int) -> Document:
-    """What the types alone do not say of a request: the limits, and that it has one of two fields."""
+    """Add the limits to the request's schema, and that it has exactly one of `text` and `texts`."""
     body = schemas[TranslateBody.__name__]
     body["oneOf"] = [{"required": ["text"]}, {"required": ["texts"]}]
     fields = body["properties"]

@@ -1,11 +1,11 @@
-"""The page: the files of `web_demo`, read once, with headers that keep it to itself and caches right.
+"""Serves the page: the files of `web_demo`, read once, with headers for security and caching.
 
-Knows: where the files lie in a checkout and in an installed package, and how they travel over HTTP.
+Knows: where the files are in a checkout and in an installed package, and how they are served over HTTP.
 Must not know: what the page does.
 
-The document at `/` is asked for again each time and names its files under `assets/<hash of all files>/`, where
-they never change: a browser keeps them for good, and never mixes those of two releases. The plain addresses are
-for other pages, which import `client.js` from here.
+Browsers revalidate the document at `/` on each visit. It refers to its files under `assets/<hash of all files>/`.
+Files under such an address never change, so browsers may cache them for ever, and never mix two releases. The
+plain addresses are for other pages, which import `client.js`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PACKAGE = Path(__file__).parents[1]
 _INDEX = "index.html"
 _HASH_CHARS = 16
 
-# What a page is made of. Whatever else lies in the folder, such as an editor's copy, is not served.
+# Files of a page by suffix. Other files in the folder, such as an editor's backup, are not served.
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -49,7 +49,7 @@ _MEDIA_TYPES = {
 _COMPRESSED_ALREADY = {".png", ".woff2"}
 _PARTS = {".css", ".js"}
 
-# For what a browser shows by itself: on scripts and style sheets they mean nothing and weigh as much as some do.
+# Headers of documents. On scripts and style sheets they have no effect, and are as large as some of the files.
 _DOCUMENT = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -59,19 +59,19 @@ _DOCUMENT = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _ALL = {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
-# Nothing in the scripts is secret, and pages elsewhere may import them.
+# The scripts contain no secrets, and pages of other origins may import them.
 _SHARED = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
 _OWN = {"Cross-Origin-Resource-Policy": "same-origin"}
 
-# Ask again each time: an unchanged file costs one 304.
+# Revalidate each time; an unchanged file costs one 304.
 _ASK_AGAIN = "no-cache"
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
 def routes(folder: Path | None = None) -> list[BaseRoute]:
-    """The page at `/` and its files; it is read here, and what changes in the folder later is not seen.
+    """The page at `/` and its files. They are read now; later changes in the folder are not seen.
 
-    folder: another page than the product's. Raises `StartupError` when there is none in it.
+    folder: of another page than the product's. Raises `StartupError` if there is no page in it.
     """
     return [Route("/{path:path}", _Page(_read(folder or _folder())))]
 
@@ -98,11 +98,13 @@ def _read(folder: Path) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class _File:
-    """One address. gzipped: null where that saves nothing. headers: of every answer with it, 304 included."""
+    """The file at one address."""
 
     plain: bytes
+    # None if compression saves nothing.
     gzipped: bytes | None
     media_type: str
+    # Headers of every answer, including 304.
     headers: Mapping[str, str]
 
     @classmethod
@@ -135,7 +137,7 @@ class _File:
 
 
 class _Page:
-    """The application behind all addresses that nobody else has: there is nothing but what was read."""
+    """The application for all addresses without another route. It serves only the files that were read."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         assets = f"assets/{_hash(files)}/"
@@ -165,12 +167,12 @@ class _Page:
 
 @cache
 def _gzipped(content: bytes) -> bytes:
-    # Made and held once for all addresses of a file: it takes most of the time that reading the page takes.
+    # Cached for all addresses of a file, because compression takes most of the time of reading the page.
     return gzip.compress(content, mtime=0)
 
 
 def _hash(files: Mapping[str, bytes]) -> str:
-    """Another one as soon as any file has another name or content."""
+    """A hash of the names and contents of all files."""
     digest = hashlib.sha256()
     for path, content in files.items():
         digest.update(f"{path}\0{len(content)}\0".encode())
@@ -179,7 +181,7 @@ def _hash(files: Mapping[str, bytes]) -> str:
 
 
 def _with_assets(files: Mapping[str, bytes], assets: str) -> bytes:
-    """The document, its references to files of the page pointed to where they never change."""
+    """The document, with its references to files of the page changed to their address under `assets`."""
 
     def moved(reference: re.Match[bytes]) -> bytes:
         attribute, path = reference.groups()
@@ -194,7 +196,7 @@ def _matches(if_none_match: str, etag: str) -> bool:
 
 
 def _takes_gzip(accept_encoding: list[str]) -> bool:
-    """Whether the client wants gzip: named, or covered by `*`, and not with a weight of 0 (RFC 9110, 12.5.3)."""
+    """Whether the client accepts gzip: by name or by `*`, with a weight above 0 (RFC 9110, 12.5.3)."""
     weights = {}
     for entry in ",".join(accept_encoding).lower().split(","):
         coding, _, parameter = entry.partition(";")
@@ -207,7 +209,7 @@ def _takes_gzip(accept_encoding: list[str]) -> bool:
 
 
 def _problem(status: HTTPStatus, detail: str, **headers: str) -> Response:
-    # Not counted among the gateway's errors: whoever scans the internet for open doors asks for much.
+    # Not counted in the gateway's error metrics, because scanners on the internet request many unknown addresses.
     return Response(
         msgspec.json.encode(bodies.status_problem(status, detail)),
         status,

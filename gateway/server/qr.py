@@ -1,6 +1,6 @@
-"""A link as a QR code, for the phones of those who sit in the same room.
+"""Draws a link as a QR code, for the phones of people in the same room.
 
-Knows: which links it takes, and how a code is drawn. Must not know: meetings, other endpoints.
+Knows: which links it accepts, and how a code is drawn. Must not know: meetings, other endpoints.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gateway.server.bodies import QR_LINK_CHARS
 
 __all__ = ["drawing", "qr_code"]
 
-# An address as it is sent: what is not ASCII, and every space and control character, is percent-encoded in it.
+# An address in its percent-encoded form: printable ASCII without spaces.
 _LINK = re.compile(r"https?://[^/?#][!-~]*", re.ASCII | re.IGNORECASE)
-# Modules of light around the code, without which readers do not find it (ISO/IEC 18004, 9.1).
+# Width of the light border that scanners need, in modules (ISO/IEC 18004, 9.1).
 _QUIET = 4
 _ONE = asyncio.Semaphore(1)
 _HEADERS = {
-    # The same link is the same code; shared caches need not learn the ids of meetings.
+    # The code of a link never changes. Private, because shared caches should not learn the ids of meetings.
     "Cache-Control": "private, max-age=86400",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
     "X-Content-Type-Options": "nosniff",
@@ -40,7 +40,7 @@ async def qr_code(request: Request) -> Response:
         raise LimitExceeded(f"The link has more than {QR_LINK_CHARS} characters.", field="link")
     if not _LINK.fullmatch(link):
         raise InvalidValue("Give the whole link, from http:// or https:// on, percent-encoded.", field="link")
-    # A long one takes milliseconds, which meetings feel: one at a time, so that they never feel more than that.
+    # Drawing a long link takes milliseconds, which delays meetings. So only one is drawn at a time.
     async with _ONE:
         content = await asyncio.to_thread(drawing, link)
     return Response(content, headers=_HEADERS, media_type="image/svg+xml")
@@ -48,7 +48,7 @@ async def qr_code(request: Request) -> Response:
 
 @lru_cache(maxsize=64)
 def drawing(link: str) -> str:
-    """The code as SVG, for any size: dark on light whatever the page's colours, or it cannot be read."""
+    """The code as a scalable SVG. It is always dark on light, because scanners need that."""
     matrix = segno.make_qr(link, error="m", encoding="utf-8", boost_error=False).matrix
     size = len(matrix) + 2 * _QUIET
     return (
@@ -58,7 +58,7 @@ def drawing(link: str) -> str:
 
 
 def _bars(matrix: tuple[bytearray, ...]) -> Iterator[str]:
-    """The dark modules, those that touch in a row as one shape."""
+    """The dark modules as SVG paths; adjacent modules in a row are one path."""
     for y, row in enumerate(matrix, _QUIET):
         x = _QUIET
         for dark, modules in groupby(row):

@@ -1,6 +1,6 @@
-"""What every address over HTTP has in common: its methods, JSON answers, and errors as problems.
+"""The common part of all HTTP addresses: methods, JSON answers, and errors as problems.
 
-Knows: endpoints per method, and the headers of answers. Must not know: what any endpoint does.
+Knows: endpoints by method, and the headers of answers. Must not know: what an endpoint does.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Endpoint = Callable[[Request], Awaitable[ASGIApp]]
 
 
 class Resource:
-    """One address: an endpoint per method, and problems for whatever else comes to it. HEAD goes with GET.
+    """One address: an endpoint per method; other methods get a problem. GET also serves HEAD.
 
-    A `GatewayError` raised by an endpoint, or by the answer it gives, becomes a problem.
+    A `GatewayError` raised by an endpoint or by its answer becomes a problem.
     """
 
     def __init__(self, **endpoints: Endpoint) -> None:
@@ -70,14 +70,14 @@ class Resource:
 
 
 def json_response(value: Any, status: int = 200) -> Response:
-    """A struct, or anything else that msgspec encodes, as JSON."""
+    """A JSON answer from a struct, or from any value that msgspec can encode."""
     return Response(
         msgspec.json.encode(value), status, {"Cache-Control": "no-store"}, media_type="application/json"
     )
 
 
 def problem_response(problem: Problem, headers: dict[str, str] | None = None) -> Response:
-    """An error over HTTP, which is counted here."""
+    """A problem as an answer. It is counted in the error metrics."""
     metrics.ERRORS.labels(problem.code).inc()
     return Response(
         msgspec.json.encode(problem),

@@ -1,10 +1,10 @@
-"""Server-sent events: what waits to be written to one client, and the writing of it.
+"""Server-sent events: buffers the events of one call and writes them to the client.
 
-Knows: the event stream format (https://html.spec.whatwg.org/multipage/server-sent-events.html), keep-alives,
-and that a client may read slower than texts are generated. Must not know: engines, tickets, scheduling.
+Knows: the event stream format (https://html.spec.whatwg.org/multipage/server-sent-events.html), keep-alives, and
+that a client may read more slowly than texts are generated. Must not know: engines, tickets, scheduling.
 
-Generation never waits for the client: deltas of one text that were not written yet merge into one, so what
-waits is bounded by what one call may generate.
+Generation never waits for the client. Unwritten deltas of one text are merged, so the buffer is bounded by the
+output of one call.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from gateway.server.bodies import STREAM_EVENTS, DeltaEvent, DoneEvent, FailedEv
 
 __all__ = ["KEEP_ALIVE", "EventStream", "encode"]
 
-# Proxies close connections that say nothing for 30 to 60 seconds.
+# Proxies close connections after 30 to 60 seconds without data.
 KEEP_ALIVE_S = 15.0
 KEEP_ALIVE = b": keep-alive\n\n"
 
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
-    # nginx would collect the events before passing them on.
+    # Without this, nginx buffers the events.
     (b"x-accel-buffering", b"no"),
 ]
 
@@ -36,7 +36,7 @@ def encode(event: DeltaEvent | FinalEvent | FailedEvent | DoneEvent) -> bytes:
 
 
 class EventStream:
-    """The events of one call, on their way from the texts' tasks to the client."""
+    """The events of one call, from the tasks that translate its texts to the client."""
 
     def __init__(self, *, keep_alive_s: float = KEEP_ALIVE_S) -> None:
         self._keep_alive_s = keep_alive_s
@@ -51,24 +51,24 @@ class EventStream:
         self._news.set()
 
     def end(self, event: FinalEvent | FailedEvent) -> None:
-        """The last word on one text."""
+        """The last event of one text."""
         if (texts := self._deltas.pop(event.index, None)) is not None:
             self._ready.append(encode(DeltaEvent(event.index, "".join(texts))))
         self._ready.append(encode(event))
         self._news.set()
 
     def done(self, event: DoneEvent) -> None:
-        """Every text has ended; nothing comes after this."""
+        """The last event: every text has ended."""
         self._ready.append(encode(event))
         self._done = True
         self._news.set()
 
     async def start(self, send: Send) -> None:
-        """Status and headers."""
+        """Send status and headers."""
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
 
     async def write(self, send: Send) -> None:
-        """Write until `done` is written; the body is left open."""
+        """Write events until `done` is written. Does not close the body."""
         finished = False
         while not finished:
             try:

@@ -1,13 +1,12 @@
-"""Transcripts over HTTP: which meeting, which languages, which format; and the file, or JSON, that it makes.
+"""Transcripts over HTTP: reads a meeting's log and answers in the requested languages and format.
 
 Knows: addresses and queries of transcripts, and how to read a meeting's log to its end while it grows.
-Must not know: how the formats are written (`transcripts`), other endpoints.
+Must not know: how the text formats are written (`meeting.transcript`), other endpoints.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Collection, Sequence
 from http import HTTPStatus
 
@@ -16,18 +15,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from gateway.domain.errors import (
-    EngineUnavailable,
-    InvalidValue,
-    LimitExceeded,
-    LogUnavailable,
-    UnknownMeeting,
-    UnsupportedLanguage,
-)
+from gateway.domain.errors import EngineUnavailable, LimitExceeded, LogUnavailable, UnknownMeeting
 from gateway.domain.languages import normalise
 from gateway.domain.log import Page, Publication
 from gateway.domain.ports import Engine, EventLog
 from gateway.meeting.transcript import Spoken, plain_text, subrip, transcript, webvtt
+from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
 from gateway.server import bodies
 from gateway.server.bodies import TRANSCRIPT_MEDIA_TYPES, TranscriptAnswer, TranscriptText, TranscriptUtterance
 from gateway.server.responses import problem_response
@@ -35,13 +28,10 @@ from gateway.server.responses import problem_response
 __all__ = ["Transcripts", "languages"]
 
 _PAGE = 500
-# The ids that `session.start` takes: nothing is kept under any other.
-_MEETING = re.compile(r"[A-Za-z0-9._~-]+")
-_TAG = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8}){0,4}")
 
 
 class Transcripts:
-    """The endpoint. `most_languages`: side by side."""
+    """The endpoint. most_languages: of one transcript."""
 
     def __init__(self, log: EventLog, engine: Engine, *, most_languages: int) -> None:
         self._log = log
@@ -56,7 +46,7 @@ class Transcripts:
             return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, detail))
         langs = languages(request.query_params.getlist("lang"), known=self._known(), most=self._most_languages)
         page = await self._kept(meeting)
-        # A long meeting takes a while; the live ones go on meanwhile.
+        # In a thread: a long transcript takes a while, and live meetings must not wait.
         content = await asyncio.to_thread(_WRITERS[format], meeting, page, langs)
         name = ".".join([meeting.strip("."), "-".join(langs), format] if langs else [meeting.strip("."), format])
         headers = {
@@ -73,29 +63,28 @@ class Transcripts:
             return None
 
     async def _kept(self, meeting: str) -> Page:
-        """All that is kept of a meeting, as one page. Raises `UnknownMeeting` or `LogUnavailable`."""
-        page = await self._log.read(meeting, 0, _PAGE) if _may_exist(meeting) else Page("", first=1, last=0)
+        """The whole log of a meeting as one page. Raises `UnknownMeeting` or `LogUnavailable`."""
+        # There is no log under an id that `session.start` does not accept.
+        page = await self._log.read(meeting, 0, _PAGE) if is_meeting_id(meeting) else Page("", first=1, last=0)
         if not page.epoch:
-            raise UnknownMeeting(f"Nothing is kept of a meeting {meeting[:80]!r}: it never was, or has expired.")
+            raise UnknownMeeting(
+                f"There is no log of a meeting {meeting[:80]!r}: it never existed, or has expired."
+            )
         epoch, last = page.epoch, page.last
         held = list(page.publications)
-        # What comes while this reads belongs to the next transcript, or this one would never end.
+        # Publications appended during the reading are left out; otherwise reading might never end.
         while held and held[-1].offset < last:
             page = await self._log.read(meeting, held[-1].offset, _PAGE)
             if page.epoch != epoch:
-                raise LogUnavailable("The meeting's log was begun anew while it was read.", retry_after_ms=1_000)
+                raise LogUnavailable("A new log of the meeting began while it was read.", retry_after_ms=1_000)
             held = _joined(held, page.publications)
         if not held:
             return Page(epoch, page.last + 1, page.last)
         return Page(epoch, held[0].offset, held[-1].offset, tuple(held))
 
 
-def _may_exist(meeting: str) -> bool:
-    return _MEETING.fullmatch(meeting) is not None and bool(meeting.strip("."))
-
-
 def _joined(held: list[Publication], read: Sequence[Publication]) -> list[Publication]:
-    """`read` follows `held`, unless what lies between was trimmed meanwhile: then `held` was as well."""
+    """`held` and `read` together. If entries between them were trimmed, so was `held`, and only `read` is left."""
     return [*held, *read] if read and read[0].offset == held[-1].offset + 1 else list(read)
 
 
@@ -103,20 +92,15 @@ def _joined(held: list[Publication], read: Sequence[Publication]) -> list[Public
 
 
 def languages(values: Sequence[str], *, known: Collection[str] | None, most: int) -> tuple[str, ...]:
-    """The languages of `lang=ja,en`, normalised, each once; none where the parameter was not sent.
+    """The languages of `lang=ja,en`, normalised, each once; empty without the parameter.
 
-    values: of every `lang` in the query. known: what the model translates; null while nobody knows.
+    values: of every `lang` in the query. known: languages of the model; None while the engine is not ready.
     Raises `InvalidValue`, `UnsupportedLanguage` or `LimitExceeded`.
     """
     found: dict[str, None] = {}
     for tag in (tag.strip() for value in values for tag in value.split(",")):
-        if not _TAG.fullmatch(tag):
-            raise InvalidValue(f"{tag[:20]!r} is not a language tag.", field="lang")
-        lang = normalise(tag)
-        if known is not None and lang not in known:
-            raise UnsupportedLanguage(
-                f"The model does not know the language {tag[:20]!r}; it knows {', '.join(known)}.", field="lang"
-            )
+        check_language_tag(tag, "lang")
+        lang = normalise(tag) if known is None else supported_language(tag, known, "lang")
         found[lang] = None
         if len(found) > most:
             raise LimitExceeded(f"More than {most} languages.", field="lang")
@@ -128,7 +112,7 @@ def languages(values: Sequence[str], *, known: Collection[str] | None, most: int
 
 def _json(meeting: str, page: Page, langs: Sequence[str]) -> bytes:
     spoken = transcript(page.publications).utterances
-    if not langs:  # everything there is
+    if not langs:  # every language there is
         langs = sorted({lang for each in spoken for lang in (*each.translations, *each.failures)})
     return msgspec.json.encode(
         TranscriptAnswer(

@@ -1,4 +1,4 @@
-"""uvicorn, with a shutdown that finishes what was accepted.
+"""uvicorn with a shutdown that finishes accepted work.
 
 Knows: uvicorn, signals, listening sockets. Must not know: what the application does.
 """
@@ -28,18 +28,19 @@ def listen(host: str, port: int) -> socket.socket:
     """A listening socket, bound before anything slow starts. Raises `StartupError` in one sentence."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        # Named in full: event loops switch Nagle's algorithm off only where the protocol is known to be TCP, and
-        # with it on, a token waits up to 40 ms for the client's delayed acknowledgement of the frame before it.
+        # The protocol is given explicitly: event loops switch off Nagle's algorithm only if it is TCP. With
+        # Nagle's
+        # algorithm a token waits up to 40 ms for the client's delayed acknowledgement of the previous frame.
         sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
-            # Inherited by every connection: a peer that takes nothing for so long is gone, and what waits for it
-            # in the kernel and in the event loop is freed.
+            # Every connection inherits this: if the peer acknowledges nothing for this long, the connection is
+            # closed, and its buffers in the kernel and in the event loop are freed.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)
         sock.bind((host, port))
         sock.listen(2_048)
     except UnicodeError:
-        raise StartupError(f"{host!r} is no name of a host.") from None
+        raise StartupError(f"{host!r} is not a host name.") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise StartupError(
@@ -50,7 +51,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class DrainingServer(uvicorn.Server):
-    """SIGTERM, SIGINT or SIGHUP (a closed terminal): run `drain`, then stop. A second one cancels the drain."""
+    """SIGTERM, SIGINT or SIGHUP (a closed terminal): run `drain`, then stop. A second signal cancels the drain."""
 
     def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)
@@ -59,9 +60,9 @@ class DrainingServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn's own version raises the signal again at the end, which would make the exit status 143.
+        # uvicorn's own version raises the signal again at the end, so that the exit status would be 143.
         loop = asyncio.get_running_loop()
-        # What whoever started us ignores stays ignored: SIGHUP under nohup, SIGINT behind a script's `&`.
+        # A signal that is ignored at the start stays ignored: SIGHUP under nohup, SIGINT after a script's `&`.
         candidates = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         signals = [number for number in candidates if signal.getsignal(number) is not signal.SIG_IGN]
         for number in signals:
@@ -73,12 +74,12 @@ class DrainingServer(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def drain_and_stop(self) -> None:
-        """Leave as after a signal."""
+        """Drain and stop, as after a signal."""
         if self._draining is None:
             self._draining = asyncio.get_running_loop().create_task(self._drain_and_stop())
 
     def stop(self) -> None:
-        """Leave without draining."""
+        """Stop without draining."""
         self.should_exit = True
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:

@@ -22,7 +22,7 @@ class Reply(Struct, frozen=True):
 
 
 class Join(Struct, frozen=True):
-    """Enter a meeting, a private one where it is null, or come back to one; send `session.started`."""
+    """Enter a meeting, a private one if it is None, or come back to one; send `session.started`."""
 
     meeting: str | None
     name: str

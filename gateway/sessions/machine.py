@@ -39,7 +39,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
-from gateway.protocol.checks import SessionRules, Terms
+from gateway.protocol.from_domain import error_message
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     ClientMessage,
@@ -52,7 +52,6 @@ from gateway.protocol.messages import (
     UtteranceCancel,
     UtteranceFinal,
     UtterancePartial,
-    error_message,
 )
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.sessions.effects import (
@@ -67,6 +66,7 @@ from gateway.sessions.effects import (
     Update,
     Withdraw,
 )
+from gateway.sessions.rules import SessionRules, Terms
 
 __all__ = ["REMEMBERED_UTTERANCES", "Session", "State"]
 
@@ -138,7 +138,7 @@ class Session:
     # ------------------------------------------------------------ what may happen
 
     def unreadable(self, error: GatewayError, now_s: float) -> list[Effect]:
-        """A frame came that is no message, and why; it counts against the rate like any other."""
+        """A frame came that is not a message, and why; it counts against the rate like any other."""
         if self.state is State.CLOSED:
             return []
         try:
@@ -148,7 +148,7 @@ class Session:
         return [Reply(error_message(error))]
 
     def receive(self, message: ClientMessage, now_s: float, profile: EngineProfile | None) -> list[Effect]:
-        """A message came from the client at `now_s`. `profile` is null while the engine is loading."""
+        """A message came from the client at `now_s`. `profile` is None while the engine is loading."""
         if self.state is State.CLOSED:
             return []
         utterance = (
@@ -161,7 +161,7 @@ class Session:
             return rule(self, message)
         except GatewayError as error:
             if utterance is not None and len(utterance) <= self._limits.id_chars:
-                error.about(utterance)
+                error.for_utterance(utterance)
             return [Reply(error_message(error))]
 
     def not_updated(self, before: Update) -> None:
@@ -201,10 +201,10 @@ class Session:
         rules = self._rules
         meeting = rules.meeting(message.meeting) if message.meeting is not None else None
         name = message.name or ""
-        rules.bound(name, self._limits.name_chars, "name")
+        rules.check_length(name, self._limits.name_chars, "name")
         if message.resume is not None:
             for field, value in (("session", message.resume.session), ("epoch", message.resume.epoch)):
-                rules.bound(value, self._limits.id_chars, f"resume.{field}")
+                rules.check_length(value, self._limits.id_chars, f"resume.{field}")
         reads = rules.languages(message.reads)
         speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else None
         notes = self._take_options(message.glossary, message.context, message.formality)
@@ -274,7 +274,7 @@ class Session:
         return [Withdraw(message.id)]
 
     def _on_ping(self, message: Ping) -> list[Effect]:
-        self._rules.bound(message.nonce, self._limits.id_chars, "nonce")
+        self._rules.check_length(message.nonce, self._limits.id_chars, "nonce")
         return [Reply(Pong(nonce=message.nonce))]
 
     def _on_end(self, _message: SessionEnd) -> list[Effect]:
@@ -341,9 +341,9 @@ class Session:
         """Check all, then take all; returns a note for each option that the model cannot take."""
         terms = self._rules.glossary(glossary) if glossary is not None else self._glossary
         if context is not None:
-            self._rules.bound(context, self._limits.context_chars, "context")
+            self._rules.check_length(context, self._limits.context_chars, "context")
         given = {"glossary": bool(glossary), "context": bool(context), "formality": formality is not None}
-        notes: list[Effect] = [Reply(error_message(error)) for error in self._rules.left_out(given)]
+        notes: list[Effect] = [Reply(error_message(error)) for error in self._rules.unsupported_options(given)]
         self._glossary = terms
         self._context = self._context if context is None else context
         self._formality = self._formality if formality is None else formality

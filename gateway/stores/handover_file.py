@@ -1,12 +1,12 @@
-"""The file in which a gateway that restarts leaves its memory log and its sessions to the next process.
+"""The handover file: a gateway that restarts saves its memory log and sessions for the next process.
 
-Knows: how that file is written so that it is whole or not there, and readable by this user alone: it holds
-transcripts, and the secrets with which sessions are resumed.
-Must not know: what is done with the values in it, or when. Everything here blocks: call it outside the event loop.
+Knows: how to write the file atomically, and readable by its owner only: it contains transcripts, and the secrets
+that resume sessions.
+Must not know: what the values in it are used for, or when. All functions block: call them outside the event loop.
 
-Reading leaves the file where it is, so that a start that fails costs nobody anything. Whoever has read it discards
-it once they can serve what is in it: from then on theirs is the newer state, and the file must not be used again.
-Nothing here keeps two processes from reading one file; something else must, such as a port that only one can bind.
+Reading does not delete the file, so a failed start loses nothing. The process that has read it must discard it
+once it serves the sessions: from then on the process has the newer state. This module does not stop two processes
+from reading the same file; something else must, such as a port that only one process can bind.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.domain.errors import StartupError
-from gateway.domain.sessions import VERSION, Handover
+from gateway.domain.sessions import HANDOVER_VERSION, Handover
 
 __all__ = ["check", "discard", "read", "write"]
 
@@ -31,7 +31,7 @@ class _Versioned(msgspec.Struct):
 
 
 def check(path: Path) -> None:
-    """Raises `StartupError` where nothing could be left at the end, so that this is known at the beginning."""
+    """Raises `StartupError` if the file could not be written at the end. Called at the start."""
     if path.is_dir():
         raise StartupError(f"The handover file {path} is a folder: name a file in it.")
     if not path.parent.is_dir():
@@ -41,8 +41,8 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, handover: Handover) -> None:
-    """Replace the file, at once and as a whole; on failure the folder is as it was. Raises `OSError`."""
-    # Made with mode 0600, under a name that nobody can have taken before.
+    """Replace the file atomically; on failure the folder is unchanged. Raises `OSError`."""
+    # `mkstemp` creates it with mode 0600 and a new name.
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with open(descriptor, "wb") as file:
@@ -57,9 +57,9 @@ def write(path: Path, handover: Handover) -> None:
 
 
 def read(path: Path) -> Handover | None:
-    """What is in the file, which stays where it is; null where there is none.
+    """The contents of the file, which is not deleted. None if there is no file.
 
-    Raises `StartupError` for a file that is not this gateway's own or cannot be understood.
+    Raises `StartupError` for a file that is not safe to read, or that cannot be decoded.
     """
     try:
         content = _read(path)
@@ -71,25 +71,25 @@ def read(path: Path) -> Handover | None:
         raise _refused(path, f"cannot be read ({error.strerror})") from None
     try:
         version = msgspec.msgpack.decode(content, type=_Versioned).version
-        if version != VERSION:
-            raise _refused(path, f"is of version {version}, and this gateway reads version {VERSION}")
+        if version != HANDOVER_VERSION:
+            raise _refused(path, f"is of version {version}, and this gateway reads version {HANDOVER_VERSION}")
         return msgspec.msgpack.decode(content, type=Handover)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):  # whose words may be of the transcript
-        raise _refused(path, "is damaged or no handover file") from None
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):  # not shown: it may quote the transcript
+        raise _refused(path, "is damaged or not a handover file") from None
 
 
 def discard(path: Path) -> None:
-    """Delete the file, if it is there. Raises `OSError`."""
+    """Delete the file if it exists. Raises `OSError`."""
     path.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> bytes:
-    # A link is not followed; a pipe is not waited for.
+    # Does not follow a link, and does not wait for a pipe.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise _refused(path, "is no regular file")
+            raise _refused(path, "is not a regular file")
         if found.st_uid != os.geteuid():
             raise _refused(path, "belongs to another user")
         if stat.S_IMODE(found.st_mode) & 0o077:
@@ -102,5 +102,5 @@ def _read(path: Path) -> bytes:
 
 def _refused(path: Path, why: str) -> StartupError:
     return StartupError(
-        f"The handover file {path} {why}: delete it to start without the meetings of the process before."
+        f"The handover file {path} {why}: delete it to start without the meetings of the previous process."
     )

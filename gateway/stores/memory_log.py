@@ -1,8 +1,8 @@
-"""The event log in this process's memory: a bounded ring per meeting; gone with the process, unless handed over.
+"""The event log in this process's memory: a bounded log per meeting. It ends with the process unless handed over.
 
-Knows: which publications each meeting holds, who is subscribed, and about how many bytes that is.
-Must not know: sessions, languages, files. Nothing here awaits, so everything is atomic for the event loop that
-owns the log; it is not for use from several threads.
+Knows: the publications of each meeting, its subscribers, and an estimate of the bytes.
+Must not know: sessions, languages, files. Nothing here awaits, so every operation is atomic in the event loop that
+owns the log. It must not be used from several threads.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ __all__ = ["MEETING_BYTES", "MEETING_SHARE", "MemoryEventLog", "publication_byte
 
 _log = logging.getLogger(__name__)
 
+# Estimated bytes of a meeting that is not empty, besides its publications.
 MEETING_BYTES = 1_024
-"""What a meeting that holds anything is counted with, besides its publications."""
+# One meeting holds at most `max_bytes` divided by this, so that it cannot push out all others.
 MEETING_SHARE = 8
-"""No meeting holds more than `max_bytes` divided by this, so that one alone cannot push out all others."""
+# Estimated bytes of a publication, besides its texts.
 _PUBLICATION_BYTES = 512
+# Estimated bytes of a text, besides its characters.
 _TEXT_BYTES = 80
-_CHAR_BYTES = 4  # the widest that CPython stores
+# Bytes of CPython's widest character.
+_CHAR_BYTES = 4
 
 
 def publication_bytes(publication: Publication) -> int:
-    """About how much memory a publication takes, rather too much than too little."""
+    """The memory of a publication in bytes; a high estimate."""
     texts = 0
     chars = 0
     for text in _texts(publication.event):
@@ -49,7 +52,7 @@ def _texts(event: LoggedEvent) -> Iterator[str]:
             for lang, terms in said.glossary:
                 yield lang
                 for term in terms:
-                    yield from (*term, "")  # the empty one stands for the pair itself
+                    yield from (*term, "")  # the empty text counts for the pair itself
         case Translated():
             yield from (event.participant, event.utterance, event.speaker, event.lang, event.text)
         case Untranslated():
@@ -59,22 +62,22 @@ def _texts(event: LoggedEvent) -> Iterator[str]:
 
 
 class _Ring:
-    """One meeting's log.
-
-    publications: by offset, from `first` to `last` without gap: the oldest goes, and any stretch is read, without
-    walking over the others. newest: when it was last appended to, as a count of all appends. bytes: its part of
-    what the log holds, `MEETING_BYTES` included.
-    """
+    """One meeting's log."""
 
     __slots__ = ("bytes", "epoch", "first", "last", "meeting", "newest", "publications", "subscribers")
 
     def __init__(self, meeting: str, epoch: str, first: int = 1) -> None:
         self.meeting = meeting
         self.epoch = epoch
+        # Offset of the oldest publication.
         self.first = first
+        # Offset of the newest publication.
         self.last = first - 1
+        # Number of its newest append, counted over all meetings.
         self.newest = 0
+        # Estimated bytes, `MEETING_BYTES` included.
         self.bytes = 0
+        # Offset → publication, from `first` to `last` without gaps. Reading and dropping need no search.
         self.publications: dict[int, Publication] = {}
         self.subscribers: dict[object, Callable[[Publication], None]] = {}
 
@@ -85,22 +88,25 @@ class _Ring:
         return Page(self.epoch, self.first, self.last, held)
 
     def rank(self) -> tuple[bool, int, str]:
-        """Its place in the order in which meetings lose publications when there are too many bytes."""
+        """Its place in the order in which meetings lose publications when the log is full."""
         return (bool(self.subscribers), self.newest, self.meeting)
 
 
 class MemoryEventLog:
-    """An EventLog bounded per meeting by count, age and bytes, and over all by bytes, which are estimates.
+    """An EventLog bounded per meeting by count, age and bytes, and in total by bytes. Bytes are estimates.
 
-    max_publications: of one meeting. keep_s: seconds after which a publication is trimmed; a meeting that holds
-    nothing any more and has no subscribers is forgotten, and begins with a new epoch. max_bytes: of all meetings
-    together. A meeting that comes to hold more than its share, one `MEETING_SHARE`th of that, loses its own oldest
-    publications, but keeps the newest however large that is. Past `max_bytes`, the meeting whose newest append is
-    longest ago loses its oldest publications first; meetings with subscribers come after all others, and what was
-    appended just now is never dropped.
-    wall_clock: Unix time in seconds. Within a meeting, `at_ms` does not go backwards even where that does.
+    max_publications: of one meeting.
+    keep_s: seconds after which a publication is trimmed. An empty meeting without subscribers is forgotten; if it
+        begins again, it has a new epoch.
+    max_bytes: of all meetings together.
+    wall_clock: Unix time in seconds. If it goes backwards, `at_ms` within a meeting does not.
 
-    Age is looked at when a meeting is used, and by `sweep`, which somebody must call now and then.
+    If a meeting exceeds its share (`max_bytes` / `MEETING_SHARE`), it loses its oldest publications, but keeps its
+    newest one, however large. If the total exceeds `max_bytes`, the meeting whose newest append is oldest loses
+    its oldest publications first. Meetings with subscribers come last. The publication appended last is never
+    dropped.
+
+    Age is checked when a meeting is used, and by `sweep`, which must be called regularly.
     """
 
     def __init__(
@@ -117,8 +123,7 @@ class MemoryEventLog:
         self._share_bytes = max_bytes // MEETING_SHARE
         self._wall_clock = wall_clock
         self._rings: dict[str, _Ring] = {}
-        # A heap of ranks. A rank that its meeting has no longer stays in it until it comes up, or until there
-        # are too many of them.
+        # A heap of ranks. An outdated rank stays until it reaches the top, or until there are too many of them.
         self._ranks: list[tuple[bool, int, str]] = []
         self._appended = 0
         self._publications = 0
@@ -126,17 +131,17 @@ class MemoryEventLog:
 
     @property
     def meetings(self) -> int:
-        """How many have a log."""
+        """How many meetings have a log."""
         return len(self._rings)
 
     @property
     def publications(self) -> int:
-        """How many are held, over all meetings."""
+        """How many publications all meetings hold."""
         return self._publications
 
     @property
     def bytes(self) -> int:
-        """The estimate of what is held, over all meetings."""
+        """Estimated bytes of all meetings."""
         return self._bytes
 
     async def append(self, meeting: str, event: LoggedEvent) -> Publication:
@@ -172,7 +177,7 @@ class MemoryEventLog:
             self._forget_if_over(ring)
 
     def sweep(self) -> int:
-        """Drop what has expired in every meeting; how many publications that was."""
+        """Drop all expired publications. Returns how many there were."""
         now_ms = self._now_ms()
         before = self._publications
         for ring in tuple(self._rings.values()):
@@ -181,16 +186,16 @@ class MemoryEventLog:
         return before - self._publications
 
     def dump(self) -> tuple[KeptMeeting, ...]:
-        """All there is, for `restore` in the next process; also meetings of which only the position is left."""
+        """All meetings, for `restore` in the next process; also empty ones, of which only the position is left."""
         return tuple(
             KeptMeeting(ring.meeting, ring.epoch, ring.first, ring.last, tuple(ring.publications.values()))
             for ring in self._rings.values()
         )
 
     def restore(self, meetings: Iterable[KeptMeeting]) -> None:
-        """Go on with what another process dumped, at its epochs and offsets, within the bounds of this log.
+        """Restore the meetings of a dump with their epochs and offsets, within the bounds of this log.
 
-        A meeting that holds nothing is there until the next `sweep`, so that its sessions can subscribe again.
+        An empty meeting stays until the next `sweep`, so that its sessions can subscribe again.
         Raises `RuntimeError` unless this log is empty.
         """
         if self._rings:
@@ -217,13 +222,13 @@ class MemoryEventLog:
         return ring
 
     def _current(self, meeting: str, now_ms: int) -> _Ring | None:
-        """The meeting's log without what has expired; null also where that was the last of it."""
+        """The meeting's log without expired publications. None if there is no log, or nothing is left of it."""
         if (ring := self._rings.get(meeting)) is not None and self._expire(ring, now_ms):
             self._forget_if_over(ring)
         return self._rings.get(meeting)
 
     def _expire(self, ring: _Ring, now_ms: int) -> bool:
-        """Whether anything had."""
+        """Drop the meeting's expired publications. Returns whether there were any."""
         first = ring.first
         while ring.publications and ring.publications[ring.first].at_ms < now_ms - self._keep_ms:
             self._drop_oldest(ring)
@@ -252,19 +257,19 @@ class MemoryEventLog:
         self._bytes -= freed
 
     def _rank(self, ring: _Ring) -> None:
-        """Note its rank, which has changed."""
+        """Add the meeting's new rank to the heap."""
         heappush(self._ranks, ring.rank())
         if len(self._ranks) > 2 * len(self._rings) + 64:
             self._ranks = [each.rank() for each in self._rings.values()]
             heapify(self._ranks)
 
     def _fit_share(self, ring: _Ring) -> None:
-        """Drop its oldest publications until it holds no more than its share, but not its newest."""
+        """Drop the meeting's oldest publications until it is within its share; keep its newest one."""
         while ring.bytes > self._share_bytes and len(ring.publications) > 1:
             self._drop_oldest(ring)
 
     def _fit(self, newest: _Ring) -> None:
-        """Drop publications until they are within bounds, but not the newest of all, which is in `newest`."""
+        """Drop publications until the total is within bounds, but not the newest one, which is in `newest`."""
         spared = None
         while self._bytes > self._max_bytes and self._ranks:
             ring = self._rings.get(self._ranks[0][2])
@@ -280,11 +285,11 @@ class MemoryEventLog:
 
     def _deliver(self, ring: _Ring, publication: Publication) -> None:
         for subscription, deliver in tuple(ring.subscribers.items()):
-            if subscription not in ring.subscribers:  # another one's delivery has ended it
+            if subscription not in ring.subscribers:  # an earlier delivery of this loop has ended it
                 continue
             try:
                 deliver(publication)
-            except Exception as error:  # whose words may be of the transcript
+            except Exception as error:  # its text is not logged: it may quote the transcript
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 _log.error(
                     "A subscriber to the event log raised %s (%s, line %s) and may have missed offset %d",

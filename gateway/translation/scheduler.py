@@ -30,8 +30,8 @@ from gateway.domain.errors import (
     Overloaded,
 )
 from gateway.domain.ports import Engine
+from gateway.translation.queue import TurnQueue
 from gateway.translation.ticket import FINAL, SUSPECT_CRASHES, Generated, Stage, Ticket
-from gateway.translation.turns import Turns
 
 __all__ = ["Scheduler"]
 
@@ -66,7 +66,7 @@ class Scheduler:
         self._deadline_s = deadline_s
         self._clock = clock
         self._serials = itertools.count(1)
-        self._turns = Turns()
+        self._queue = TurnQueue()
         self._running: set[Ticket] = set()
         self._best_effort_running = 0
         self._draining = False
@@ -76,7 +76,7 @@ class Scheduler:
     @property
     def waiting(self) -> int:
         """Admitted, turn not come."""
-        return len(self._turns)
+        return len(self._queue)
 
     @property
     def running(self) -> int:
@@ -107,7 +107,7 @@ class Scheduler:
         tickets = [Ticket(next(self._serials), queue, request, now_s) for request in requests]
         for ticket in tickets:
             ticket.expiry = loop.call_later(self._deadline_s, self._expire, ticket)
-        self._turns.append(tickets)
+        self._queue.append(tickets)
         self._idle.clear()
         self._give_turns()
         return tickets
@@ -239,11 +239,11 @@ class Scheduler:
             raise EngineFailed("The engine died on this text several times; it was not translated.")
         if state is EngineState.FAILED:
             raise _failed()
-        metrics.TRANSLATIONS_AGAIN.inc()
+        metrics.TRANSLATIONS_RETRIED.inc()
         self._stop_running(ticket)
         ticket.stage = Stage.WAITING
         ticket.turn.clear()
-        self._turns.put_back(ticket)
+        self._queue.put_back(ticket)
         # Usually nothing: the engine is being built again.
         self._give_turns()
 
@@ -259,14 +259,14 @@ class Scheduler:
         part = 1 if priority == FINAL else 2
         free = max(0, self._free())
         limit = self._max_waiting // part
-        waiting = self._turns.ahead(priority)
+        waiting = self._queue.ahead(priority)
         if waiting + count > limit + free:
             raise Overloaded(
                 f"{waiting} translations are waiting already; the limit is {limit}.", retry_after_ms=1_000
             )
         # Half at most, so that nobody's backlog can shut the others out.
         share = (self._max_waiting + 1) // 2 // part
-        own = self._turns.ahead(priority, queue)
+        own = self._queue.ahead(priority, queue)
         if own + count > share + free:
             raise Overloaded(
                 f"{own} translations of this meeting are waiting already; its share is {share}.",
@@ -279,18 +279,18 @@ class Scheduler:
             return 0
         # Suspects come first: the sooner the text that kills the engine is found, the better for everybody. Each
         # runs alone once at most, at the pace of a lone sequence, so all of them are through within seconds.
-        if self._turns.suspects:
+        if self._queue.suspects:
             return 0 if self._running else 1
         if len(self._running) == 1 and next(iter(self._running)).suspect:
             return 0
         return self._engine.capacity().max_running + self._lookahead - len(self._running)
 
     def _give_turns(self) -> None:
-        if self._turns:
+        if self._queue:
             for _ in range(self._free()):
-                if self._turns.next_is_best_effort() and not self._room_for_best_effort():
+                if self._queue.next_is_best_effort() and not self._room_for_best_effort():
                     break
-                ticket = self._turns.pop()
+                ticket = self._queue.pop()
                 if ticket is None:
                     break
                 ticket.stage = Stage.RUNNING
@@ -314,7 +314,7 @@ class Scheduler:
         if not self._running:
             return
         # What was handed to the engine beyond what it runs together waits there.
-        needed = self._turns.finals + max(0, len(self._running) - self._engine.capacity().max_running)
+        needed = self._queue.finals + max(0, len(self._running) - self._engine.capacity().max_running)
         if not needed:
             return
         partials = [ticket for ticket in self._running if not ticket.request.final]
@@ -336,13 +336,13 @@ class Scheduler:
             self._stop_running(ticket)
             self._count_time(ticket)
         else:
-            self._turns.remove(ticket)
+            self._queue.remove(ticket)
         ticket.stage = Stage.ENDED
         if ticket.expiry is not None:
             ticket.expiry.cancel()
             ticket.expiry = None
         self._give_turns()
-        if not self._running and not self._turns:
+        if not self._running and not self._queue:
             self._idle.set()
 
     def _stop_running(self, ticket: Ticket) -> None:
@@ -356,7 +356,7 @@ class Scheduler:
 
     def _give_up_all(self, reason: Callable[[], GatewayError]) -> None:
         # Those that wait come first, so that ending them gives none of them a turn.
-        for ticket in [*self._turns, *self._running]:
+        for ticket in [*self._queue, *self._running]:
             self.give_up(ticket, reason())
 
 

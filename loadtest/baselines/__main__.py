@@ -1,98 +1,157 @@
-"""`python -m loadtest.baselines --architecture NAME --settings FILE.json --port N`: one baseline, until a signal.
+"""`python -m loadtest.baselines PLAN.json PORT PID`: one baseline, until a signal or the end of process PID.
 
-Knows: uvicorn, the options. Must not know: what any part does.
+It takes a text by HTTP and answers with its translation once all of it is there. Knows: addresses, status codes,
+what is counted. Must not know: processes, engines.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import uvicorn
 import uvloop
+from msgspec import Struct
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from gateway.domain.errors import StartupError
 from gateway.server.uvicorn_server import DrainingServer, listen
-from loadtest.baselines.architecture import ARCHITECTURES, plan
-from loadtest.baselines.front import application
-from loadtest.baselines.workers import Workers
-from loadtest.commands import between
-from loadtest.results import LoadtestError
+from loadtest.baselines.architecture import Plan
+from loadtest.baselines.workers import Refused, Workers
 
 __all__ = ["main"]
 
 # For accepted requests, after a signal.
-_DRAIN_S = 10.0
+_DRAIN_S = 10
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+class _Asked(Struct, frozen=True):
+    """The body of a request."""
+
+    text: str
+    source: str
+    target: str
+
+
+class _Told(Struct, frozen=True):
+    """The body of an answer."""
+
+    text: str
+    tokens: int
+    # From the request to the model's first token; None where the engine does not tell.
+    first_token_s: float | None
+    # Before the worker and behind it.
+    queue_s: float
+    # From the request to the answer.
+    total_s: float
+
+
+def main(file: Path, port: int, parent: int) -> int:
     """Serve; the exit status of the process."""
-    options = _parser().parse_args(arguments)
     try:
-        made = plan(options.architecture, _settings(options))
-        sock = listen(options.host, options.port)
-    except (LoadtestError, StartupError) as error:
-        sys.stderr.write(f"loadtest.baselines: {error}\n")
+        sock = listen("127.0.0.1", port)
+    except StartupError as error:
+        sys.stderr.write(f"{error.message}\n")
         return 1
     broken = False
 
     def leave() -> None:
         nonlocal broken
         broken = True
-        sys.stderr.write(f"loadtest.baselines: {workers.reason}.\n")
+        sys.stderr.write(f"{workers.reason}.\n")
         server.stop()
 
-    workers = Workers(made, on_broken=leave)
-    server = DrainingServer(
-        uvicorn.Config(
-            application(workers),
+    with sock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        workers = Workers(msgspec.json.decode(file.read_bytes(), type=Plan), on_broken=leave)
+        config = uvicorn.Config(
+            _application(workers),
             http="httptools",
             ws="none",
             access_log=False,
             log_level="warning",
-            timeout_graceful_shutdown=round(_DRAIN_S),
-        ),
-        workers.drain,
-    )
-    with sock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        if options.ends_with is not None:
-            runner.get_loop().add_reader(os.pidfd_open(options.ends_with), server.drain_and_stop)
+            timeout_graceful_shutdown=_DRAIN_S,
+        )
+        server = DrainingServer(config, workers.drain)
+        runner.get_loop().add_reader(os.pidfd_open(parent), server.drain_and_stop)
         runner.run(server.serve(sockets=[sock]))
     return 1 if broken else 0
 
 
-def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    if options.settings is not None:
+def _application(workers: Workers) -> Starlette:
+    """`POST /translate`, `GET /readyz`, `GET /metrics`; the workers live as long as it does."""
+    registry = CollectorRegistry()
+
+    def gauge(name: str, help: str, value: Callable[[], float]) -> None:
+        Gauge(name, help, registry=registry).set_function(value)
+
+    def counter(name: str, help: str) -> Counter:
+        return Counter(name, help, registry=registry)
+
+    gauge("baseline_running", "Texts with workers.", lambda: workers.running)
+    gauge("baseline_waiting", "Texts in the queue.", lambda: workers.waiting)
+    tokens = counter("baseline_tokens", "Tokens generated.")
+    queues_s = counter("baseline_queue_seconds", "Time that translated texts spent in queues, added up.")
+    responses_s = counter("baseline_response_seconds", "From request to answer of translated texts, added up.")
+
+    async def translate(request: Request) -> Response:
+        began_s = time.monotonic()
         try:
-            settings = msgspec.json.decode(options.settings.read_bytes(), type=dict[str, Any])
-        except (OSError, msgspec.MsgspecError) as error:
-            raise LoadtestError(f"The settings {options.settings} cannot be read: {error}.") from None
-    if options.engine is not None:
-        settings["engine"] = settings.get("engine", {}) | {"kind": options.engine}
-    return settings
+            asked = msgspec.json.decode(await request.body(), type=_Asked)
+        except msgspec.DecodeError as error:
+            return _failure(f"The request is none: {error}.", 400)
+        try:
+            timed = await workers.translate(asked.text, asked.source, asked.target)
+        except Refused as error:
+            return _failure(str(error), 503)
+        made, total_s = timed.translation, time.monotonic() - began_s
+        if made.failed is not None:
+            return _failure(made.failed, 500)
+        tokens.inc(made.tokens)
+        queues_s.inc(timed.queue_s)
+        responses_s.inc(total_s)
+        first_token_s = None if made.first_token_s is None else made.first_token_s - began_s
+        return _json(_Told(made.text, made.tokens, first_token_s, timed.queue_s, total_s))
+
+    async def readyz(_request: Request) -> Response:
+        return _json({"reason": workers.reason}, 503 if workers.reason else 200)
+
+    async def metrics(_request: Request) -> Response:
+        return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        workers.start()
+        try:
+            yield
+        finally:
+            await workers.stop()
+
+    routes = [
+        Route("/translate", translate, methods=["POST"]),
+        Route("/readyz", readyz),
+        Route("/metrics", metrics),
+    ]
+    return Starlette(routes=routes, lifespan=lifespan)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m loadtest.baselines",
-        description="A translation service as it was built before the gateway: POST /translate.",
-    )
-    add = parser.add_argument
-    add("--architecture", choices=ARCHITECTURES, required=True)
-    add("--settings", type=Path, metavar="FILE.json", help="those of a gateway, and a section `baseline`")
-    add("--engine", choices=("vllm", "simulated"), help="instead of the one in the settings")
-    add("--host", default="127.0.0.1")
-    add("--port", type=between(0, 65_535), default=8000, metavar="N")
-    add("--ends-with", type=between(1, 2**22), metavar="PID", help="leave when this process has ended")
-    return parser
+def _json(body: object, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(body), status, media_type="application/json")
+
+
+def _failure(sentence: str, status: int) -> Response:
+    return _json({"error": sentence}, status)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))

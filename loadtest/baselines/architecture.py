@@ -1,80 +1,94 @@
-"""Which baselines there are, and what one of them is made of.
+"""Which baselines there are, what one of them is made of, and how a load test starts it.
 
-Knows: their shapes, the gateway's settings. Must not know: processes, queues, HTTP.
+Knows: their shapes, the gateway's settings, the command. Must not know: queues, HTTP, clients.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from gateway.config import EngineSettings, Settings
+from gateway.config import EngineSettings
+from loadtest.commands import Say
+from loadtest.options import shown
 from loadtest.results import LoadtestError
+from loadtest.systems.prompting import gateway_settings
+from loadtest.systems.running import Running
+from loadtest.systems.server import Server, free_port, serving
+from loadtest.trial.values import Http
 
-__all__ = ["ARCHITECTURES", "SHARED_MEMORY", "Plan", "plan"]
+__all__ = ["ARCHITECTURES", "SHARED_MEMORY", "Plan", "baseline", "plan"]
 
-# Two workers on one GPU had so much of its memory each.
 SHARED_MEMORY = 0.3
+"""Each of two workers on one GPU had so much of its memory."""
+
+ARCHITECTURES: dict[str, dict[str, int]] = {
+    "one-worker": {},
+    "two-workers": {"workers": 2},
+    "static-batching": {"batch": 16},
+}
+"""Name → what differs from the defaults of `Plan`."""
+
+_AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
-class Plan(Struct, frozen=True, kw_only=True):
-    """workers: processes with an engine each, which take from one queue. batch: texts that a worker generates
-    together, at most. window_s: how long it waits for a batch to become full, from its first text on.
-    max_waiting: texts in the queue before a request is refused. engine: of each worker, as the gateway's.
-    """
+class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a baseline is made of."""
 
-    architecture: str
-    workers: int = 1
-    batch: int = 1
-    window_s: float = 0.05
-    max_waiting: int = 1_000
+    # Processes with an engine each, which take from one queue.
+    workers: _AtLeastOne = 1
+    # Texts that a worker generates together, at most.
+    batch: _AtLeastOne = 1
+    # How long a batch may wait for further texts, from its first one on.
+    window_s: Annotated[float, Meta(ge=0)] = 0.05
+    # Texts in the queue before a request is refused.
+    max_waiting: _AtLeastOne = 1_000
+    # Of each worker, as the gateway's.
     engine: EngineSettings = EngineSettings()
 
 
-_PLANS = (
-    Plan(architecture="one-worker"),
-    Plan(architecture="two-workers", workers=2),
-    Plan(architecture="static-batching", batch=16),
-)
-ARCHITECTURES = tuple(each.architecture for each in _PLANS)
-
-_OWN = ("workers", "batch", "window_s", "max_waiting")
-
-
-class _Own(Struct, frozen=True, forbid_unknown_fields=True):
-    """Section `baseline` of the settings: what differs from the architecture's own values."""
-
-    workers: int | None = None
-    batch: int | None = None
-    window_s: float | None = None
-    max_waiting: int | None = None
-
-
 def plan(architecture: str, settings: Mapping[str, Any]) -> Plan:
-    """From a gateway's settings, of which `engine` counts, and a section `baseline` beside them.
+    """From a gateway's settings, of which `engine` counts, and a section `baseline` with values of `Plan`.
 
     Raises `LoadtestError`.
     """
-    found = next((each for each in _PLANS if each.architecture == architecture), None)
-    if found is None:
+    if architecture not in ARCHITECTURES:
         raise LoadtestError(f"There is no architecture {architecture!r}; there are {', '.join(ARCHITECTURES)}.")
-    gateways = {name: value for name, value in settings.items() if name != "baseline"}
+    engine = gateway_settings({name: value for name, value in settings.items() if name != "baseline"}).engine
     try:
-        engine = msgspec.convert(gateways, Settings).engine
-        own = msgspec.convert(settings.get("baseline", {}), _Own)
+        made = msgspec.convert(ARCHITECTURES[architecture] | settings.get("baseline", {}), Plan)
     except msgspec.ValidationError as error:
         raise LoadtestError(f"The settings of a baseline cannot be used: {error}.") from None
-    if found.workers > 1 and "gpu_memory_utilization" not in settings.get("engine", {}):
+    if made.workers > 1 and "gpu_memory_utilization" not in settings.get("engine", {}):
         engine = replace(engine, gpu_memory_utilization=SHARED_MEMORY)
-    changed = {name: value for name in _OWN if (value := getattr(own, name)) is not None}
-    made = replace(found, engine=engine, **changed)
-    if min(made.workers, made.batch, made.max_waiting) < 1 or made.window_s < 0:
-        raise LoadtestError("A baseline needs a worker, a text in a batch and room for one that waits.")
-    if made.engine.max_num_seqs < made.batch:
-        # A batch that the engine took in parts would be no static batch.
-        made = replace(made, engine=replace(made.engine, max_num_seqs=made.batch))
-    return made
+    # A batch that the engine took in parts would be no static batch.
+    engine = replace(engine, max_num_seqs=max(engine.max_num_seqs, made.batch))
+    return replace(made, engine=engine)
+
+
+@asynccontextmanager
+async def baseline(
+    architecture: str, settings: Mapping[str, Any], say: Say, *, name: str | None = None
+) -> AsyncIterator[Running]:
+    """A baseline with these settings, ready; it, its workers and their engines are gone when the block ends.
+
+    settings: as in `plan`. say: told how far it is. Raises `LoadtestError` when it cannot start.
+    """
+    title, port = name or architecture, free_port()
+    with tempfile.TemporaryDirectory(prefix="loadtest-baseline-") as folder:
+        file = Path(folder, "plan.json")
+        file.write_bytes(msgspec.json.encode(plan(architecture, settings)))  # noqa: ASYNC240 -- a page at most
+        # However this process ends, the engines must not stay behind.
+        command = [sys.executable, "-m", "loadtest.baselines", str(file), str(port), str(os.getpid())]
+        server = Server(f"The baseline {architecture}", command, port, Path(folder, "baseline.log"))
+        async with serving(server, title, say):
+            yield Running(title, Http(server.url), shown(settings), server.pid, f"{server.url}/metrics")

@@ -12,17 +12,37 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from gateway.app import engine_options
 from gateway.config import EngineSettings, Settings
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import EngineFailed
-from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
+from gateway.engines.prompting.encoding import EncodedPrompt
 from gateway.engines.simulated import Rule, Script
-from gateway.engines.vllm import preflight
 from gateway.engines.vllm.arguments import engine_arguments, engine_environment
-from loadtest.baselines.messages import Job, Translation
+from loadtest.systems.prompting import prompts
 
-__all__ = ["BatchEngine", "SimulatedBatches", "build"]
+__all__ = ["BatchEngine", "Job", "SimulatedBatches", "Translation", "build"]
+
+
+class Job(Struct, frozen=True):
+    """One text for one language."""
+
+    text: str
+    source: str
+    target: str
+
+
+class Translation(Struct, frozen=True):
+    """What an engine made of a job."""
+
+    text: str = ""
+    tokens: int = 0
+    # When it had the first token, by `time.monotonic`; None where it does not tell.
+    first_token_s: float | None = None
+    # A sentence; None when it was translated.
+    failed: str | None = None
 
 
 class BatchEngine(Protocol):
@@ -75,53 +95,50 @@ class _VllmBatches:
     """vLLM as for offline work, with the gateway's prompts, output limits, sampling and engine arguments."""
 
     def __init__(self, settings: EngineSettings) -> None:
-        options = engine_options(Settings(engine=settings))
-        config = preflight.read_config(options.model)
+        own = Settings(engine=settings)
+        options = engine_options(own)
         for name, value in engine_environment(options).items():
             os.environ.setdefault(name, value)
+        # A model that is not there is told of before vLLM is imported.
+        self._prompts = prompts(own)
 
         from vllm import LLM, SamplingParams
         from vllm.inputs import TokensPrompt
 
+        self._prompt_class, self._sampling_class = TokensPrompt, SamplingParams
         # Without statistics it does not tell when the first token came.
         self._llm: Any = LLM(**{"disable_log_stats": False, **engine_arguments(options)})
-        self._prompt_class = TokensPrompt
-        model = self._llm.llm_engine.model_config
-        family = preflight.find_family(config or model.hf_config.to_dict(), options.model, options.family)
-        self._encoder = PromptEncoder(
-            self._llm.get_tokenizer(),
-            family,
-            window=int(model.max_model_len),
-            output_base=options.output_tokens_base,
-            output_per_source_token=options.output_tokens_per_source_token,
-        )
-        sampling = (family.card_sampling or family.sampling) if options.card_sampling else family.sampling
+        sampling = self._prompts.sampling
         self._sampling = {
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "top_k": sampling.top_k,
             "repetition_penalty": sampling.repetition_penalty,
-            "stop_token_ids": self._encoder.stop_token_ids or None,
+            "stop_token_ids": self._prompts.encoder.stop_token_ids or None,
             "skip_special_tokens": True,
         }
-        self._sampling_class = SamplingParams
-        self._generate([self._encoder.encode(_request(_WARM_UP))])
+        self._generate([self._encoded(Job("1 2 3", "en", "de"))])
 
     def translate(self, jobs: Sequence[Job]) -> list[Translation]:
         prompts: dict[int, EncodedPrompt] = {}
-        refused: dict[int, Translation] = {}
+        made: dict[int, Translation] = {}
         for number, job in enumerate(jobs):
             try:
-                prompts[number] = self._encoder.encode(_request(job))
+                prompts[number] = self._encoded(job)
             except EngineFailed as error:
-                refused[number] = Translation(failed=error.message)
-        made = dict(zip(prompts, self._generate(list(prompts.values())), strict=True))
-        return [refused[number] if number in refused else made[number] for number in range(len(jobs))]
+                made[number] = Translation(failed=error.message)
+        made |= zip(prompts, self._generate(list(prompts.values())), strict=True)
+        return [made[number] for number in range(len(jobs))]
 
     def close(self) -> None:
         # It ends with the process anyway; this way it is told to.
         with suppress(Exception):
             self._llm.llm_engine.engine_core.shutdown()
+
+    def _encoded(self, job: Job) -> EncodedPrompt:
+        return self._prompts.encoder.encode(
+            TranslationRequest(id="", text=job.text, source=job.source, target=job.target)
+        )
 
     def _generate(self, prompts: Sequence[EncodedPrompt]) -> list[Translation]:
         if not prompts:
@@ -132,22 +149,10 @@ class _VllmBatches:
             [self._sampling_class(max_tokens=prompt.max_tokens, **self._sampling) for prompt in prompts],
             use_tqdm=False,
         )
-        translations = []
-        for output in outputs:
-            (completion,) = output.outputs
-            latency_s = getattr(output.metrics, "first_token_latency", 0.0)
-            translations.append(
-                Translation(
-                    completion.text.strip(),
-                    len(completion.token_ids),
-                    began_s + latency_s if latency_s else None,
-                )
-            )
-        return translations
+        return [self._translation(output, began_s) for output in outputs]
 
-
-_WARM_UP = Job(0, "1 2 3", "en", "de", 0.0)
-
-
-def _request(job: Job) -> TranslationRequest:
-    return TranslationRequest(id=str(job.id), text=job.text, source=job.source, target=job.target)
+    def _translation(self, output: Any, began_s: float) -> Translation:
+        (completion,) = output.outputs
+        latency_s = getattr(output.metrics, "first_token_latency", 0.0)
+        first_token_s = began_s + latency_s if latency_s else None
+        return Translation(completion.text.strip(), len(completion.token_ids), first_token_s)

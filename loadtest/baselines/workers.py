@@ -1,215 +1,196 @@
-"""The front's side of the queues: hands texts to workers and brings each translation to whoever waits for it.
+"""The queue and the worker processes behind it: each text gets its translation back.
 
-Knows: processes, queues, an event loop. Must not know: HTTP, engines.
+Knows: processes, a queue, how a batch is gathered. Must not know: HTTP, which engine it is.
 
-All workers take from one queue. One that is killed may take the queue's lock along, so that no other can take from
-it any more: when a worker is gone, everything that waits ends with an error, and nothing is accepted from then on.
+When a worker is gone, everything that waits ends with an error, and nothing is accepted from then on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import threading
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from enum import Enum
-from multiprocessing.process import BaseProcess
-from queue import Empty, Full
+from multiprocessing.util import Finalize
 
 from msgspec import Struct
 
+from gateway.config import EngineSettings
 from gateway.engines.host import processes
+from gateway.engines.host.orphans import exit_with_parent
 from loadtest.baselines.architecture import Plan
-from loadtest.baselines.messages import Answers, Begun, Broken, Job, Ready, Report, Translation
-from loadtest.baselines.worker import Jobs, Reports, work
+from loadtest.baselines.engines import BatchEngine, Job, Translation, build
 
-__all__ = ["Refused", "State", "Workers"]
+__all__ = ["Refused", "Timed", "Workers"]
 
-# Between looks at whether the workers live; to end by themselves; to be gone once killed.
-_LOOK_S, _LEAVE_S, _KILL_S = 0.25, 10.0, 5.0
+# For workers to end by themselves, between looks at them, and to be gone once killed.
+_LEAVE_S, _LOOK_S, _KILL_S = 10.0, 0.05, 5.0
 
 
 class Refused(Exception):
     """Nothing is accepted now; its text is a sentence."""
 
 
-class State(Enum):
-    """What it does with a text: it takes it when it is READY. See _NEXT."""
-
-    STARTING = "starting"
-    READY = "ready"
-    BROKEN = "broken"
-    STOPPED = "stopped"
-
-
-_NEXT = {
-    State.STARTING: {State.READY, State.BROKEN, State.STOPPED},
-    State.READY: {State.BROKEN, State.STOPPED},
-    State.BROKEN: set[State](),
-    State.STOPPED: set[State](),
-}
-
-
 class Timed(Struct, frozen=True):
-    """A translation. queue_s: how long its text waited in one queue and the answer in the other."""
+    """A translation, and how long its text waited before the worker and its answer behind it."""
 
     translation: Translation
     queue_s: float
 
 
-class Workers:
-    """The worker processes of one plan, and what is on its way through them.
+class _Waiting(Struct, frozen=True):
+    job: Job
+    queued_s: float
+    answer: asyncio.Future[Timed]
 
-    on_broken: told in the event loop that nothing will be accepted any more. waiting, running: texts in the queue,
-    and with workers.
+
+class Workers:
+    """The worker processes of one plan.
+
+    reason: why nothing is accepted; empty while texts are. running: texts with workers. on_broken: told once, when
+    nothing will be accepted any more.
     """
 
     def __init__(self, plan: Plan, on_broken: Callable[[], object] = lambda: None) -> None:
-        self.state = State.STARTING
         self.reason = "the engines are loading"
-        self.waiting = self.running = 0
+        self.running = 0
         self._plan = plan
         self._on_broken = on_broken
+        self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(plan.max_waiting)
+        self._unanswered: set[asyncio.Future[Timed]] = set()
+        self._loading = plan.workers
+        self._left = False
         # Forked after CUDA was touched, a process cannot use it.
         context = multiprocessing.get_context("spawn")
-        self._jobs: Jobs = context.Queue(plan.max_waiting)
-        self._reports: Reports = context.Queue()
-        self._processes: list[BaseProcess] = [
-            context.Process(target=work, args=(number, plan, self._jobs, self._reports), name=f"worker {number}")
-            for number in range(1, plan.workers + 1)
-        ]
-        self._ready: set[int] = set()
-        # Whether all workers take from the queue.
-        self._reads_queue = False
-        self._pending: dict[int, asyncio.Future[Timed]] = {}
-        self._queued_s: dict[int, float] = {}
-        self._serial = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._reading = threading.Thread(target=self._read, name="answers")
-        self._leaving = threading.Event()
+        self._pools = [ProcessPoolExecutor(1, context) for _ in range(plan.workers)]
+        self._tasks: list[asyncio.Task[None]] = []
 
-    # ------------------------------------------------------------ life
+    @property
+    def waiting(self) -> int:
+        """Texts in the queue."""
+        return self._queue.qsize()
 
     def start(self) -> None:
         """Start the processes; their engines load meanwhile."""
-        self._loop = asyncio.get_running_loop()
-        for process in self._processes:
-            process.start()
-        self._reading.start()
+        self._tasks = [
+            asyncio.create_task(self._work(number, pool)) for number, pool in enumerate(self._pools, start=1)
+        ]
+
+    async def translate(self, text: str, source: str, target: str) -> Timed:
+        """Through the queue and back. Raises `Refused`."""
+        if self.reason:
+            raise Refused(f"The service takes nothing: {self.reason}.")
+        answer: asyncio.Future[Timed] = asyncio.get_running_loop().create_future()
+        try:
+            self._queue.put_nowait(_Waiting(Job(text, source, target), time.monotonic(), answer))
+        except asyncio.QueueFull:
+            raise Refused("Too many texts are waiting.") from None
+        self._unanswered.add(answer)
+        answer.add_done_callback(self._unanswered.discard)
+        return await answer
 
     async def drain(self) -> None:
         """Accept nothing more; what is under way goes on, and whoever serves waits for the answers."""
-        self._change(State.STOPPED, "it is being stopped")
+        self._refuse("it is being stopped")
 
     async def stop(self) -> None:
         """End the workers, and whatever still waits for them with an error."""
-        self._change(State.STOPPED, "it was stopped")
-        self._end_pending("The service was stopped.")
-        await asyncio.to_thread(self._stop)
+        idle = not self._loading and not self.running
+        self._refuse("it was stopped")
+        self._fail("The service was stopped.")
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+        await asyncio.to_thread(self._end, _LEAVE_S if idle else 0.0)
 
-    def _stop(self) -> None:
+    def _end(self, patience_s: float) -> None:
         # Engines have processes of their own, which nobody would find behind a worker that is gone.
         found = processes.descendants(processes.children())
-        if self._reads_queue:
-            for _ in self._processes:
-                with suppress(Full):
-                    self._jobs.put(None, timeout=_LOOK_S)
-        else:
-            # One loads its engine, or is gone with the queue's lock: nobody would read it.
-            for process in self._processes:
-                process.terminate()
-        until_s = time.monotonic() + _LEAVE_S
-        for process in self._processes:
-            process.join(max(until_s - time.monotonic(), 0.0))
+        for pool in self._pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+        until_s = time.monotonic() + patience_s
+        while processes.children() and time.monotonic() < until_s:
+            time.sleep(_LOOK_S)
         processes.kill(found, _KILL_S)
-        self._leaving.set()
-        self._reading.join()
-        for queue in (self._jobs, self._reports):
-            queue.close()
-            # What no worker will take any more must not keep this process.
-            queue.cancel_join_thread()
 
-    # ------------------------------------------------------------ in the event loop
+    # ------------------------------------------------------------ one worker
 
-    async def translate(self, text: str, source: str, target: str) -> Timed:
-        """Through the queues and back. Raises `Refused`."""
-        if self.state is not State.READY:
-            raise Refused(f"The service takes nothing: {self.reason}.")
-        self._serial += 1
-        job = Job(self._serial, text, source, target, time.monotonic())
+    async def _work(self, number: int, pool: ProcessPoolExecutor) -> None:
+        loop, doing = asyncio.get_running_loop(), "could not be loaded"
         try:
-            self._jobs.put_nowait(job)
-        except Full:
-            raise Refused("Too many texts are waiting.") from None
-        self.waiting += 1
-        self._queued_s[job.id] = job.queued_s
-        future: asyncio.Future[Timed] = asyncio.get_running_loop().create_future()
-        self._pending[job.id] = future
-        try:
-            return await future
-        finally:
-            self._pending.pop(job.id, None)
+            await loop.run_in_executor(pool, _load, self._plan.engine)
+            self._loading -= 1
+            if not self._loading:
+                self.reason = ""
+            doing = "failed"
+            while True:
+                batch = await self._take()
+                self.running += len(batch)
+                began_s, ended_s, made = await loop.run_in_executor(pool, _translate, [each.job for each in batch])
+                self.running -= len(batch)
+                now_s = time.monotonic()
+                for waiting, translation in zip(batch, made, strict=True):
+                    if not waiting.answer.done():  # whoever waited may have given up
+                        queue_s = began_s - waiting.queued_s + now_s - ended_s
+                        waiting.answer.set_result(Timed(translation, queue_s))
+        except BrokenProcessPool:
+            self._break(f"The process of worker {number} ended.")
+        except Exception as error:
+            self._break(f"The engine of worker {number} {doing}: {_sentence(error)}")
 
-    def _take(self, report: Report) -> None:
-        match report:
-            case Ready(worker):
-                self._ready.add(worker)
-                if len(self._ready) == len(self._processes):
-                    self._reads_queue = True
-                    self._change(State.READY, "")
-            case Begun(jobs=jobs):
-                self.waiting -= len(jobs)
-                self.running += len(jobs)
-            case Answers():
-                self._answer(report)
-            case Broken(reason=reason):
-                self._break(reason)
-
-    def _answer(self, report: Answers) -> None:
-        now_s = time.monotonic()
-        self.running -= len(report.answers)
-        for answer in report.answers:
-            queued_s = self._queued_s.pop(answer.job)
-            # Whoever waited may have given up.
-            if (future := self._pending.get(answer.job)) is not None and not future.done():
-                queue_s = report.began_s - queued_s + now_s - report.ended_s
-                future.set_result(Timed(answer.translation, queue_s))
+    async def _take(self) -> list[_Waiting]:
+        """Wait for a text, then, for the plan's window, for further ones up to a full batch."""
+        batch = [await self._queue.get()]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._plan.window_s):
+                while len(batch) < self._plan.batch:
+                    batch.append(await self._queue.get())
+        return batch
 
     def _break(self, reason: str) -> None:
-        # Also one that is told to stop, and breaks over it, is not to be waited for.
-        self._reads_queue = False
-        self._end_pending(reason)
-        if self._change(State.BROKEN, reason.rstrip(".")):
+        self._fail(reason)
+        if not self._left:
+            self._refuse(reason.rstrip("."))
             self._on_broken()
 
-    def _change(self, state: State, reason: str) -> bool:
-        allowed = state in _NEXT[self.state]
-        if allowed:
-            self.state, self.reason = state, reason
-        return allowed
+    def _refuse(self, reason: str) -> None:
+        if not self._left:
+            self._left, self.reason = True, reason
 
-    def _end_pending(self, reason: str) -> None:
-        for future in self._pending.values():
-            if not future.done():
-                future.set_result(Timed(Translation(failed=reason), 0.0))
+    def _fail(self, reason: str) -> None:
+        for answer in list(self._unanswered):
+            if not answer.done():
+                answer.set_result(Timed(Translation(failed=reason), 0.0))
 
-    # ------------------------------------------------------------ in the thread that reads
 
-    def _read(self) -> None:
-        assert self._loop is not None  # noqa: S101 -- set before the thread starts
-        while not self._leaving.is_set():
-            try:
-                report = self._reports.get(timeout=_LOOK_S)
-            except Empty:
-                if gone := next((each for each in self._processes if not each.is_alive()), None):
-                    self._tell(Broken(0, f"The {gone.name} ended with status {gone.exitcode}."))
-                    return
-            else:
-                self._tell(report)
+# ---------------------------------------------------------------- in a worker's process
 
-    def _tell(self, report: Report) -> None:
-        assert self._loop is not None  # noqa: S101 -- set before the thread starts
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._take, report)
+_engines: list[BatchEngine] = []
+
+
+def _load(settings: EngineSettings) -> None:
+    # Ctrl-C is for the front, which lets its workers finish.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    exit_with_parent()
+    engine = build(settings)
+    Finalize(None, engine.close, exitpriority=10)
+    _engines.append(engine)
+
+
+def _translate(jobs: Sequence[Job]) -> tuple[float, float, list[Translation]]:
+    """When the engine began and ended, and one translation for each job."""
+    began_s = time.monotonic()
+    try:
+        made = _engines[0].translate(jobs)
+    except ValueError as error:
+        # What the engine refuses; it lives on.
+        made = [Translation(failed=f"The engine refused this text: {_sentence(error)}")] * len(jobs)
+    return began_s, time.monotonic(), made
+
+
+def _sentence(error: Exception) -> str:
+    return (str(error) or type(error).__name__).strip().splitlines()[0]

@@ -16,15 +16,13 @@ from msgspec import Struct
 
 from loadtest.capacity.offer import Offer
 from loadtest.capacity.points import Measured, judge
-from loadtest.capacity.recorded import Recorded, Scrape, compare, parse
 from loadtest.capacity.search import Run, Seen, Stop
 from loadtest.commands import Say
 from loadtest.driving.driver import driver
-from loadtest.interruption import go_on
-from loadtest.results import LoadtestError
+from loadtest.measuring.measure import measure
+from loadtest.results import LoadtestError, go_on
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
-from loadtest.trial.measure import measure
 from loadtest.trial.values import Finding
 
 __all__ = ["Bench", "Deadline", "Followed", "Stopped", "follow", "slots", "stopped_finding"]
@@ -78,7 +76,6 @@ class Bench:
         number, self._runs = self._runs, self._runs + 1
         offered = await asyncio.to_thread(self._offer.at, run.load, number, run.long)
         await self._settled()
-        before = await self._scrape()
         name = self._label + self._offer.unit.words(run.load) + (", confirmation" if run.long else "")
         async with driver(
             self._running.address, offered.load, processes=self._processes, say=self._say
@@ -99,15 +96,7 @@ class Bench:
         cores = len(os.sched_getaffinity(0))
         full = slots(self._running.settings)
         point = judge(trial, run, self._offer, seed=offered.seed, slots=full, cores=cores)
-        return Measured(point, trial, _counted(before, await self._scrape()))
-
-    async def _scrape(self) -> Scrape | None:
-        if self._running.metrics_url is None:
-            return None
-        try:
-            return parse((await asyncio.to_thread(get, self._running.metrics_url))[1])
-        except LoadtestError:
-            return None  # no gateway of ours
+        return Measured(point, trial)
 
     async def _settled(self) -> None:
         """Wait until nothing runs; what the run before left behind would be counted as this one's."""
@@ -128,17 +117,8 @@ class Bench:
             await asyncio.sleep(_LOOK_S)
 
 
-def _counted(before: Scrape | None, after: Scrape | None) -> Recorded | None:
-    if before is None or after is None:
-        return None
-    try:
-        return compare(before, after)
-    except LoadtestError:
-        return None  # nothing was translated
-
-
 def slots(settings: dict[str, Any]) -> int | None:
-    """Sequences in the batch of a gateway with these settings; null for one of somebody else's."""
+    """Sequences in the batch of a gateway with these settings; None for one of somebody else's."""
     if "url" in settings:
         return None
     engine = settings.get("engine", {})
@@ -155,7 +135,7 @@ class Stopped(Struct, frozen=True):
 
 
 class Followed(Struct, Generic[_Answer], frozen=True):
-    """The answer of a search, and all that was measured for it. stopped: null where it went on to its end."""
+    """The answer of a search, and all that was measured for it. stopped: None where it went on to its end."""
 
     answer: _Answer
     measured: list[Measured]

@@ -19,7 +19,7 @@ _NEAR = 0.03
 
 
 class Candidate(Struct, frozen=True):
-    """max_num_batched_tokens: null is the gateway's own choice."""
+    """max_num_batched_tokens: None is the gateway's own choice."""
 
     max_num_seqs: int
     max_num_batched_tokens: int | None = None
@@ -52,7 +52,7 @@ def candidates_search(
     seqs: Sequence[int], budgets: Sequence[int], group: int = 1
 ) -> Generator[list[Candidate], list[Tried] | None, list[Tried]]:
     """One setting after the other: all of `seqs` with the gateway's own token budget, then all of `budgets` with
-    the best of those. Yields up to `group` candidates at a time; is sent what came of them, or null when there is
+    the best of those. Yields up to `group` candidates at a time; is sent what came of them, or None when there is
     no time left. Returns all."""
     tried: list[Tried] = []
 
@@ -73,7 +73,7 @@ def candidates_search(
 
 def choose(tried: Sequence[Tried]) -> Choice | None:
     """The smallest batch that carries nearly as much as the best; then the token budget, where one is clearly
-    better than the gateway's own choice. Null when nothing carried anything."""
+    better than the gateway's own choice. None when nothing carried anything."""
     able = [each for each in tried if each.capacity > 0]
     if not able:
         return None

@@ -13,57 +13,74 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gateway.config import BUNDLED_MODEL
-from gateway.engines.vllm import hardware
 from loadtest.capacity import shown
-from loadtest.capacity.advice import Fit
-from loadtest.capacity.capacity import CapacityPlan, capacity
-from loadtest.capacity.memory import read_model
+from loadtest.capacity.curve import CurvePlan, curve
 from loadtest.capacity.offer import Offer, Unit
-from loadtest.capacity.options import (
-    UNITS,
-    add_common,
-    add_list,
-    add_unit,
-    add_url,
-    floats,
-    model,
-    offer,
-    refuse,
-    system,
-)
 from loadtest.capacity.recommend import RecommendPlan, recommend
-from loadtest.capacity.recorded import Recorded, watch
 from loadtest.capacity.search import Bounds
-from loadtest.capacity.sweep import SweepPlan, sweep
 from loadtest.commands import Command, Say, between, from_, numbers
-from loadtest.results import LoadtestError
+from loadtest.measuring.gpu import gpu_mib
+from loadtest.meeting_options import HELD, add_list, add_talk, add_url, file, model, refuse, scenario, system
+from loadtest.options import model_name, objective, settings
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
+from loadtest.talk import replay
 from loadtest.trial import report as files
-from loadtest.trial.gpu import gpu
-from loadtest.trial.options import model_name, settings
 from loadtest.trial.values import Report
 
-__all__ = ["CAPACITY", "RECOMMEND", "SWEEP"]
+__all__ = ["CAPACITY", "RECOMMEND", "SWEEP", "offer"]
 
 _SEQS = "8,16,32,64"
 # Around what the gateway chooses by itself where all steps run inside captured graphs.
 _GPU_BUDGETS = (512, 2_048)
 
-# vLLM's blocks: on a CPU the gateway asks for these.
-_BLOCK, _CPU_BLOCK = 16, 32
+
+UNITS = {"meetings": Unit.MEETINGS, "requests": Unit.REQUESTS}
 
 
-def _bounds(options: argparse.Namespace, unit: Unit, *, resolution: float, both_sides: bool = False) -> Bounds:
-    return Bounds(
-        low=1.0 if unit is Unit.MEETINGS else 0.1,
-        high=float(options.most),
-        whole=unit is Unit.MEETINGS,
-        resolution=resolution,
-        runs=options.runs,
-        both_sides=both_sides,
+def _add_common(parser: argparse.ArgumentParser, *, time_limit_s: int, unit: str | None = None) -> None:
+    """What all three have in common. unit: what is counted, where that can be chosen."""
+    add_talk(parser, targets="de", time_limit_s=time_limit_s)
+    add = parser.add_argument
+    add("--quantile", type=from_(0.5, 1), default=0.99, metavar="SHARE", help="so many have to keep the objective")
+    add(
+        "--total-ms",
+        type=from_(1, 600_000),
+        metavar="MS",
+        help="the whole translation too, from when its line was due; without it, its length is not judged",
     )
+    add("--step-s", type=from_(0.5, 3_600), default=20.0, metavar="S", help="measured of each run")
+    if unit is not None:
+        add("--unit", choices=tuple(UNITS), default=unit, help="what is counted")
+
+
+def offer(options: argparse.Namespace, unit: Unit) -> Offer:
+    """What is said, counted in this unit. Raises `LoadtestError` for what cannot be said, a file that cannot be
+    read, and options that would do nothing."""
+    named = file(options)
+    if named is None and unit is Unit.REQUESTS:
+        refuse(options, HELD, "single requests come from nobody and have no revisions; leave it out.")
+    offered = Offer(
+        scenario=scenario(options),
+        unit=unit,
+        objective=replace(objective(options), quantile=options.quantile),
+        total_ms=options.total_ms,
+        step_s=options.step_s,
+        replayed=() if named is None else tuple(replay.read(named)),
+    )
+    offered.check()
+    return offered
+
+
+def _loads_given(text: str) -> tuple[float, ...]:
+    """Loads with commas between them."""
+    number = from_(0.001, 1e6)
+    return tuple(dict.fromkeys(number(part) for part in text.split(",")))
+
+
+def _bounds(options: argparse.Namespace, unit: Unit, **more: Any) -> Bounds:
+    low = 1.0 if unit is Unit.MEETINGS else 0.1
+    return Bounds(low=low, high=float(options.most), whole=unit is Unit.MEETINGS, runs=options.runs, **more)
 
 
 _START, _MOST, _SWEEP_RUNS = 4, 20_000, 24
@@ -80,11 +97,11 @@ def _add_search(parser: argparse.ArgumentParser, *, runs: int) -> None:
 
 
 def _add_sweep(parser: argparse.ArgumentParser) -> None:
-    add_common(parser, time_limit_s=1_800)
+    _add_common(parser, time_limit_s=1_800)
     add_url(parser)
     loads = parser.add_mutually_exclusive_group()
     loads.add_argument(
-        "--rates", type=floats, metavar="N,N", help="translations a second; without it they are found"
+        "--rates", type=_loads_given, metavar="N,N", help="translations a second; without it they are found"
     )
     loads.add_argument("--meetings", type=numbers, metavar="N,N", help="meetings with partials, instead of rates")
     parser.add_argument(
@@ -95,20 +112,33 @@ def _add_sweep(parser: argparse.ArgumentParser) -> None:
 
 async def _sweep(options: argparse.Namespace, command: str, say: Say) -> Report:
     unit, loads = _loads(options)
-    plan = SweepPlan(
+    bounds = _bounds(options, unit, resolution=0.1, confirms=False, past=(1.5, 2.0))
+    return await _curve("sweep", options, unit, bounds, loads, command, say)
+
+
+async def _curve(
+    kind: str,
+    options: argparse.Namespace,
+    unit: Unit,
+    bounds: Bounds,
+    loads: tuple[float, ...] | None,
+    command: str,
+    say: Say,
+) -> Report:
+    plan = CurvePlan(
         offer=offer(options, unit),
         model=model(options),
-        loads=loads,
-        start=options.start,
-        bounds=_bounds(options, unit, resolution=0.1),
         processes=options.processes,
         time_limit_s=options.time_limit_s,
+        start=options.start,
+        bounds=bounds,
+        loads=loads,
     )
-    return await sweep(plan, system(options, say), command, say)
+    return await curve(kind, plan, system(options, say), command, say)
 
 
 def _loads(options: argparse.Namespace) -> tuple[Unit, tuple[float, ...] | None]:
-    """In what loads are counted, and those that were given; null: they are found."""
+    """In what loads are counted, and those that were given; None: they are found."""
     if options.rates is None and options.meetings is None:
         return UNITS[options.unit or "requests"], None
     given = {"unit": None, "start": _START, "most": _MOST, "runs": _SWEEP_RUNS}
@@ -122,31 +152,22 @@ def _loads(options: argparse.Namespace) -> tuple[Unit, tuple[float, ...] | None]
 
 
 def _add_capacity(parser: argparse.ArgumentParser) -> None:
-    add_common(parser, time_limit_s=1_800)
+    _add_common(parser, time_limit_s=1_800, unit="meetings")
     add_url(parser)
-    add_unit(parser, "meetings")
     _add_search(parser, runs=16)
 
 
 async def _capacity(options: argparse.Namespace, command: str, say: Say) -> Report:
     unit = UNITS[options.unit]
-    plan = CapacityPlan(
-        offer=offer(options, unit),
-        model=model(options),
-        start=options.start,
-        bounds=_bounds(options, unit, resolution=0.05, both_sides=True),
-        processes=options.processes,
-        time_limit_s=options.time_limit_s,
-    )
-    return await capacity(plan, system(options, say), command, say)
+    bounds = _bounds(options, unit, resolution=0.05, both_sides=True)
+    return await _curve("capacity", options, unit, bounds, None, command, say)
 
 
 # ---------------------------------------------------------------- recommend
 
 
 def _add_recommend(parser: argparse.ArgumentParser) -> None:
-    add_common(parser, time_limit_s=3_600)
-    add_unit(parser, "meetings")
+    _add_common(parser, time_limit_s=3_600, unit="meetings")
     _add_search(parser, runs=14)
     add = parser.add_argument
     add_list(
@@ -168,15 +189,6 @@ def _add_recommend(parser: argparse.ArgumentParser) -> None:
         f"{','.join(map(str, _GPU_BUDGETS))} on a GPU, own on a CPU)",
     )
     add("--group", type=between(1, 16), default=1, metavar="N", help="gateways that are started at a time")
-    add("--metrics", metavar="FILE|URL", help="of your gateway: its languages, pace and lengths are used")
-    add("--metrics-again", metavar="FILE", help="the same, later: what happened in between is the workload")
-    add(
-        "--watch-s",
-        type=from_(0, 86_400),
-        default=60.0,
-        metavar="S",
-        help="how long a URL is watched; 0: since that gateway began",
-    )
 
 
 def _budgets(text: str) -> tuple[int, ...]:
@@ -189,67 +201,28 @@ def _budgets(text: str) -> tuple[int, ...]:
 
 async def _recommend(options: argparse.Namespace, command: str, say: Say) -> Report:
     own, unit = settings(options), UNITS[options.unit]
-    offered = offer(options, unit)
-    gpu_mib = _gpu_mib() if own.get("engine", {}).get("kind") != "simulated" else None
-    recorded = None
-    if options.metrics is not None:
-        recorded = await watch(options.metrics, options.metrics_again, options.watch_s, say)
-    elif options.metrics_again is not None:
-        raise LoadtestError("--metrics-again is the later one of two: the earlier one is --metrics.")
-    if recorded is not None:
-        offered = _like(offered, recorded)
-    offered.check()
+    memory_mib = None if own.get("engine", {}).get("kind") == "simulated" else gpu_mib()
+    budgets = options.budgets
+    if budgets is None:
+        budgets = () if memory_mib is None else _GPU_BUDGETS
     plan = RecommendPlan(
-        offer=offered,
+        offer=offer(options, unit),
         model=model_name(own),
         settings=own,
         seqs=tuple(sorted(options.seqs)),
-        budgets=_default_budgets(gpu_mib) if options.budgets is None else options.budgets,
+        budgets=budgets,
         group=options.group,
         start=options.start,
         bounds=_bounds(options, unit, resolution=0.03),
         processes=options.processes,
         time_limit_s=options.time_limit_s,
-        recorded=recorded,
-        gpu_mib=gpu_mib,
+        gpu_mib=memory_mib,
     )
 
     def start(tree: Mapping[str, Any], name: str) -> AbstractAsyncContextManager[Running]:
         return gateway(tree, say, name=name)
 
-    return await recommend(plan, start, _fit(own, gpu_mib), command, say)
-
-
-def _like(offered: Offer, recorded: Recorded) -> Offer:
-    """The scenario with the languages of a recorded workload, and partials where it had them."""
-    said = offered.scenario
-    targets = tuple(lang for lang in recorded.scenario_targets if lang != said.source)
-    partials = said.partial_every_s if recorded.partials_per_final else None
-    return replace(offered, scenario=replace(said, targets=targets or said.targets, partial_every_s=partials))
-
-
-def _gpu_mib() -> float | None:
-    with gpu() as device:
-        return device.total_mib() if device is not None else None
-
-
-def _default_budgets(gpu_mib: float | None) -> tuple[int, ...]:
-    return _GPU_BUDGETS if gpu_mib is not None else ()
-
-
-def _fit(tree: Mapping[str, Any], gpu_mib: float | None) -> Fit:
-    engine = tree.get("engine", {})
-    if engine.get("kind") == "simulated":
-        return Fit()
-    dtype = str(engine.get("dtype", "auto"))
-    if dtype == "auto" and gpu_mib is None:
-        dtype = hardware.cpu_dtype()
-    return Fit(
-        model=read_model(Path(str(engine.get("model", BUNDLED_MODEL))).expanduser(), dtype),
-        gpu_gib=gpu_mib / 1024 if gpu_mib is not None else None,
-        block=_BLOCK if gpu_mib is not None else _CPU_BLOCK,
-        batched_tokens=int(engine.get("max_num_batched_tokens") or Fit().batched_tokens),
-    )
+    return await recommend(plan, start, command, say)
 
 
 # ---------------------------------------------------------------- what comes of them
@@ -300,8 +273,8 @@ CAPACITY = _command(
 RECOMMEND = _command(
     "recommend",
     "settings for a workload and an objective, with the curve",
-    "From a workload, a scenario or the metrics of a gateway of yours, to max_num_seqs, max_num_batched_tokens, "
-    "meetings per GPU: each setting is tried for real. Writes recommended.toml too. Exit status 1 where what is "
+    "From a scenario to max_num_seqs, max_num_batched_tokens and meetings per GPU: each setting is tried for "
+    "real. Writes recommended.toml too. Exit status 1 where what is "
     "recommended could not be confirmed.",
     _add_recommend,
     _recommend,

@@ -42,27 +42,30 @@ class Unit(Enum):
 
 
 class Offered(Struct, frozen=True):
-    """Lines, and the load that they amount to. seed: which lines. beginning_s: from then on, it counts."""
+    """The lines of one run."""
 
     lines: list[Line]
+    # What they amount to.
     load: Load
+    # Which lines.
     seed: int
+    # From then on, it counts.
     beginning_s: float
+    # How long lines are due.
     seconds: float
 
 
 class Offer(Struct, frozen=True, kw_only=True):
-    """What every run of a search has in common. replayed: lines of a file, instead of the scenario's.
-
-    total_ms: the whole translation, from when its line was due; null where only its beginning matters. step_s: of
-    a run, without its beginning; a confirmation takes twice as long.
-    """
+    """What every run of a search has in common."""
 
     scenario: Scenario
     unit: Unit
     objective: Objective = Objective()
+    # The whole translation, from when its line was due; None where only its beginning matters.
     total_ms: float | None = None
+    # Of a run, without its beginning; a confirmation takes twice as long.
     step_s: float = 20.0
+    # Lines of a file, instead of the scenario's.
     replayed: tuple[Line, ...] = ()
 
     def seconds(self, long: bool) -> float:

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from loadtest.capacity.offer import Offer, Unit
-from loadtest.capacity.recorded import Recorded
 from loadtest.capacity.search import Run, Seen
-from loadtest.trial.content import Table
-from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT
+from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
+from loadtest.report.content import Table
 from loadtest.trial.summary import summarise
 from loadtest.trial.values import Finding, Record, Sample, Trial
 
@@ -31,33 +30,36 @@ _PARTIAL_TOKENS = "tokens of partials for each of a final"
 
 
 class Point(Struct, frozen=True, kw_only=True):
-    """Times in milliseconds, from when a line was due. seed: of what was said. within: the part of all
-    translations that kept the objective.
-
-    kept: enough of them did. behind: plainly overloaded. translations: so many were asked for. generated_per_s:
-    tokens a second of everything, partials too, as the engine counts them; null where it does not say. limit: what
-    was full. driver: why the driver was the limit, where the objective was lost by that alone; null otherwise.
-    """
+    """Times in milliseconds, from when a line was due."""
 
     load: float
+    # Of what was said.
     seed: int
+    # Whether it was a confirmation.
     long: bool
+    # Whether enough translations kept the objective.
     kept: bool
+    # Plainly overloaded.
     behind: bool
+    # The part of all translations that kept the objective.
     within: float
+    # So many were asked for.
     translations: int
     failed: int
     offered_per_s: float
     requests_per_s: float
     goodput_per_s: float
     tokens_per_s: float
+    # Tokens a second of everything, partials too, as the engine counts them; None where it does not say.
     generated_per_s: float | None
     first_p50_ms: float | None
     first_p99_ms: float | None
     total_p99_ms: float | None
     running: float | None
     waiting: float | None
+    # What was full.
     limit: str
+    # Why the driver was the limit, where the objective was lost by that alone; None otherwise.
     driver: str | None = None
 
     @property
@@ -66,7 +68,7 @@ class Point(Struct, frozen=True, kw_only=True):
 
     @property
     def partial_tokens(self) -> float | None:
-        """Tokens generated for what was still being said, for each of a final; null where none are told."""
+        """Tokens generated for what was still being said, for each of a final; None where none are told."""
         if self.generated_per_s is None or not self.tokens_per_s:
             return None
         # The two are not counted over quite the same time.
@@ -74,12 +76,10 @@ class Point(Struct, frozen=True, kw_only=True):
 
 
 class Measured(Struct, frozen=True):
-    """A point and the trial behind it. workload: as the gateway itself counted it, its beginning included; null
-    where it does not."""
+    """A point and the trial behind it."""
 
     point: Point
     trial: Trial
-    workload: Recorded | None = None
 
 
 def judge(trial: Trial, run: Run, offer: Offer, *, seed: int, slots: int | None, cores: int) -> Point:

@@ -15,22 +15,20 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from loadtest.capacity.advice import Advice, Fit, advise
-from loadtest.capacity.bench import Bench, Deadline
+from loadtest.capacity.advice import advise
+from loadtest.capacity.bench import Bench, Deadline, follow
 from loadtest.capacity.candidates import Candidate, Tried, candidates_search, choose
-from loadtest.capacity.capacity import at_capacity, look_for
-from loadtest.capacity.offer import Offer, described
+from loadtest.capacity.curve import Plan, at_capacity
+from loadtest.capacity.offer import described
 from loadtest.capacity.points import Measured
-from loadtest.capacity.recorded import Recorded
-from loadtest.capacity.search import Bounds, Stop
+from loadtest.capacity.search import Stop, capacity_search
 from loadtest.commands import Say
-from loadtest.interruption import go_on
-from loadtest.machine import Machine, describe
-from loadtest.results import LoadtestError, nearest_rank
+from loadtest.machine import describe
+from loadtest.options import merged, shown, with_batch
+from loadtest.results import LoadtestError, go_on
 from loadtest.systems.running import Running
 from loadtest.systems.share import with_share
 from loadtest.systems.start import together
-from loadtest.trial.options import merged, shown
 from loadtest.trial.values import Report, Trial
 
 __all__ = ["RecommendPlan", "candidate_settings", "recommend"]
@@ -45,24 +43,15 @@ _Start = Callable[[Mapping[str, Any], str], AbstractAsyncContextManager[Running]
 """A gateway with these settings and a name for people, ready."""
 
 
-class RecommendPlan(Struct, frozen=True, kw_only=True):
-    """settings: of every gateway, but for what a candidate changes. seqs, budgets: what is tried of `max_num_seqs`
-    and `max_num_batched_tokens`. group: so many gateways are started at a time; they are measured in turn.
-
-    recorded: what was counted of a real workload. gpu_mib: the GPU's memory; null without one.
-    """
-
-    offer: Offer
-    model: str
+class RecommendPlan(Plan, frozen=True, kw_only=True):
+    # Of every gateway, but for what a candidate changes.
     settings: dict[str, Any]
+    # What is tried of `max_num_seqs` and `max_num_batched_tokens`.
     seqs: tuple[int, ...]
     budgets: tuple[int, ...] = ()
+    # So many gateways are started at a time; they are measured in turn.
     group: int = 1
-    start: float = 4.0
-    bounds: Bounds = Bounds(resolution=0.03)
-    processes: int = 1
-    time_limit_s: float = 3_600.0
-    recorded: Recorded | None = None
+    # The GPU's memory; None without one.
     gpu_mib: float | None = None
 
 
@@ -71,48 +60,67 @@ class _Attempt(Struct, frozen=True):
     measured: list[Measured]
 
 
-async def recommend(plan: RecommendPlan, start: _Start, fit: Fit, command: str, say: Say) -> Report:
-    """Try them. fit: how memory is reckoned. Raises `LoadtestError`, or `CancelledError`, when nothing could be
-    measured; what was measured before an error or an interruption is reported."""
+async def recommend(plan: RecommendPlan, start: _Start, command: str, say: Say) -> Report:
+    """Try them. Raises `LoadtestError`, or `CancelledError`, when nothing could be measured; what was measured
+    before an error or an interruption is reported."""
     began, machine = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), describe()
     tour = _Tour(plan, start, say)
     attempts = await tour.all()
-    chosen = choose([each.tried for each in attempts])
-    if chosen is None:
-        failed = next((each.tried.failed for each in attempts if each.tried.failed), None)
-        if failed is not None and not any(each.measured for each in attempts):
-            raise LoadtestError(failed)
     if not attempts:
         raise LoadtestError("There was no time for a single gateway: allow more (--time-limit-s).")
+    failed = next((each.tried.failed for each in attempts if each.tried.failed), None)
+    if failed is not None and not any(each.measured for each in attempts):
+        raise LoadtestError(failed)
+    chosen = choose([each.tried for each in attempts])
     best = next((each for each in attempts if chosen is not None and each.tried is chosen.tried), None)
     confirmed = _confirmation(best)
     advice = advise(
         chosen,
         [each.tried for each in attempts],
         offer=plan.offer,
-        at=confirmed.point if confirmed is not None else None,
-        output_tokens_p99=_output_tokens(best),
-        workload=confirmed.workload if confirmed is not None else None,
-        recorded=plan.recorded,
-        fit=fit,
-        workloads=_workloads(best),
+        points=[] if best is None else [each.point for each in best.measured],
+        at=None if confirmed is None else confirmed.point,
+        device="machine" if plan.gpu_mib is None else "GPU",
         left_out=_left_out(plan, attempts),
         interrupted=tour.interrupted,
     )
-    return _report(plan, attempts, best, advice, command, began, machine)
+    own = shown(plan.settings)
+    return Report(
+        kind="recommend",
+        command=command,
+        began=began,
+        model=plan.model,
+        machine=machine,
+        settings={"gateway": own, "recommend": described(replace(plan, settings=own))},
+        objective=plan.offer.objective,
+        findings=advice.findings,
+        trials=[trial for each in attempts for trial in _trials(each, all_of_them=each is best)],
+        details={
+            "unit": plan.offer.unit.value,
+            "toml": advice.toml,
+            "tried": [
+                {
+                    "candidate": to_builtins(each.tried.candidate),
+                    "name": str(each.tried.candidate),
+                    "found": to_builtins(each.tried.found),
+                    "failed": each.tried.failed,
+                    "chosen": each is best,
+                    "points": to_builtins([one.point for one in each.measured]),
+                }
+                for each in attempts
+            ],
+        },
+    )
 
 
 def candidate_settings(
     settings: Mapping[str, Any], candidate: Candidate, *, engines: int = 1, gpu_mib: float | None = None
 ) -> dict[str, Any]:
     """A gateway's settings with a candidate's in force. engines: so many share the GPU's memory."""
-    engine: dict[str, Any] = {"max_num_seqs": candidate.max_num_seqs}
+    own = with_batch(settings, candidate.max_num_seqs)
     if candidate.max_num_batched_tokens is not None:
-        engine["max_num_batched_tokens"] = candidate.max_num_batched_tokens
-    if settings.get("engine", {}).get("kind") == "simulated":
-        # Its script says how many it runs together.
-        engine["script"] = {"max_running": candidate.max_num_seqs}
-    return with_share(merged(settings, {"engine": engine}), engines, gpu_mib)
+        own = merged(own, {"engine": {"max_num_batched_tokens": candidate.max_num_batched_tokens}})
+    return with_share(own, engines, gpu_mib)
 
 
 class _Tour:
@@ -180,7 +188,8 @@ class _Tour:
         # Each gets its part of the time that is left, so that one alone does not use it up.
         left = max(1, len(plan.seqs) + len(plan.budgets) - len(self._attempts))
         deadline = Deadline(self._deadline.left_s / left)
-        followed = await look_for(bench, best or plan.start, plan.bounds, deadline, worth=_WORTH * best)
+        search = capacity_search(best or plan.start, plan.bounds, worth=_WORTH * best)
+        followed = await follow(search, bench.measure, bench.takes_s, deadline)
         stopped = followed.stopped
         failed = stopped.why if stopped is not None and stopped.by is Stop.FAILED else None
         interrupted = stopped is not None and stopped.by is Stop.INTERRUPTED
@@ -201,65 +210,12 @@ def _confirmation(attempt: _Attempt | None) -> Measured | None:
     return next((each for each in attempt.measured if each.point is point), None)
 
 
-def _workloads(attempt: _Attempt | None) -> list[Recorded]:
-    """Of all runs, the smallest load first."""
-    measured = sorted(attempt.measured, key=lambda each: each.point.load) if attempt is not None else []
-    return [each.workload for each in measured if each.workload is not None]
-
-
-def _output_tokens(attempt: _Attempt | None) -> float | None:
-    if attempt is None:
-        return None
-    tokens = [float(record.tokens) for each in attempt.measured for record in each.trial.records if record.tokens]
-    return nearest_rank(tokens, 0.99) if tokens else None
-
-
 def _left_out(plan: RecommendPlan, attempts: Sequence[_Attempt]) -> list[str]:
     """What was not tried."""
     tried = [each.tried.candidate for each in attempts]
     left = [str(Candidate(each)) for each in plan.seqs if Candidate(each) not in tried]
     budgets = {each.max_num_batched_tokens for each in tried}
     return left + [f"{each} tokens a step" for each in plan.budgets if each not in budgets]
-
-
-def _report(
-    plan: RecommendPlan,
-    attempts: Sequence[_Attempt],
-    best: _Attempt | None,
-    advice: Advice,
-    command: str,
-    began: str,
-    machine: Machine,
-) -> Report:
-    own = shown(plan.settings)
-    return Report(
-        kind="recommend",
-        command=command,
-        began=began,
-        model=plan.model,
-        machine=machine,
-        settings={"gateway": own, "recommend": described(replace(plan, settings=own))},
-        objective=plan.offer.objective,
-        findings=advice.findings,
-        trials=[trial for each in attempts for trial in _trials(each, all_of_them=each is best)],
-        details={
-            "unit": plan.offer.unit.value,
-            "toml": advice.toml,
-            "tried": [
-                {
-                    "candidate": to_builtins(each.tried.candidate),
-                    "name": str(each.tried.candidate),
-                    "found": to_builtins(each.tried.found),
-                    "failed": each.tried.failed,
-                    "chosen": each is best,
-                    "points": to_builtins([one.point for one in each.measured]),
-                    "workloads": to_builtins([one.workload for one in each.measured]),
-                }
-                for each in attempts
-            ],
-            "recorded": to_builtins(plan.recorded),
-        },
-    )
 
 
 def _trials(attempt: _Attempt, *, all_of_them: bool) -> list[Trial]:

@@ -8,7 +8,7 @@ was granted, however the runs contradict each other. Must not know: how a run is
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Sequence
 from enum import Enum
 
 from msgspec import Struct
@@ -20,15 +20,9 @@ __all__ = [
     "Run",
     "Seen",
     "Stop",
-    "Swept",
-    "SweptUntil",
     "capacity_search",
-    "knee",
-    "sweep_search",
+    "given_loads",
 ]
-
-# An overload is shown at these multiples of the knee, or wherever runs were anyway.
-_PAST = (1.25, 1.5, 2.0)
 
 
 class Run(Struct, frozen=True):
@@ -55,18 +49,23 @@ class Stop(Enum):
 
 
 class Bounds(Struct, frozen=True):
-    """Where to look. low, high: the smallest and the largest load worth a run. whole: loads are whole numbers.
+    """Where to look."""
 
-    resolution: the answer may be too small by this part. runs: at most so many, at least 2. both_sides: the load
-    above the answer gets a confirmation too, so that one unlucky run does not make the answer too small.
-    """
-
+    # The smallest and the largest load worth a run.
     low: float = 1.0
     high: float = 1e6
+    # Whether loads are whole numbers.
     whole: bool = False
+    # The answer may be too small by this part.
     resolution: float = 0.05
+    # At most so many, at least 2.
     runs: int = 16
+    # Whether the answer gets a second run, twice as long.
+    confirms: bool = True
+    # Whether the load above the answer gets one too, so that one unlucky run does not make the answer too small.
     both_sides: bool = False
+    # Multiples of the answer that are offered in the end, to show an overload.
+    past: tuple[float, ...] = ()
 
     def fit(self, load: float) -> float:
         """The nearest load that can be offered: three digits, or a whole number."""
@@ -86,6 +85,7 @@ class Ended(Enum):
     INTERRUPTED = "interrupted before it was confirmed"
     WORSE = "given up: clearly worse than the best so far"
     NOTHING = "not even the smallest load was kept"
+    COMPLETE = "complete"
 
     @property
     def confirmed(self) -> bool:
@@ -94,14 +94,13 @@ class Ended(Enum):
     @property
     def cut_short(self) -> bool:
         """Whether more runs would have said more."""
-        return not self.confirmed and self not in (Ended.WORSE, Ended.NOTHING)
+        return not self.confirmed and self not in (Ended.WORSE, Ended.NOTHING, Ended.COMPLETE)
 
 
 class Found(Struct, frozen=True):
-    """capacity: the largest load that was kept; null when none was. at_most: the smallest above it that was not;
-    null when there is none."""
-
+    # The largest load that was kept; None when none was.
     capacity: float | None
+    # The smallest above it that was not kept; None when there is none.
     at_most: float | None
     ended: Ended
     runs: int
@@ -154,18 +153,31 @@ def capacity_search(start: float, bounds: Bounds, worth: float = 0.0) -> Generat
         run = _next_run(book, bounds)
     if book.low is None:
         return book.found(Ended.NOTHING if run is None else Ended.RUNS)
-    return book.found(_ended(book, bounds, Ended.RUNS))
+    if run is None and not bounds.confirms:
+        yield from _beyond(book, bounds)
+    return book.found(_ended(book, bounds, Ended.COMPLETE if run is None else Ended.RUNS))
+
+
+def _beyond(book: _Book, bounds: Bounds) -> Generator[Run, Seen | Stop, None]:
+    """What an overload is like; it changes nothing of the answer."""
+    assert book.low is not None  # noqa: S101 -- there is an answer
+    tried = {*book.kept, *book.lost}
+    for load in dict.fromkeys(bounds.fit(book.low * factor) for factor in bounds.past):
+        if load not in tried and book.runs < bounds.runs:
+            book.runs += 1
+            if isinstance((yield Run(load)), Stop):
+                return
 
 
 def _ended(book: _Book, bounds: Bounds, otherwise: Ended) -> Ended:
     """An answer that is confirmed is so whatever was still to come."""
-    if book.low is None or not book.kept[book.low]:
+    if not bounds.confirms or book.low is None or not book.kept[book.low]:
         return otherwise
     return Ended.CEILING if book.low >= bounds.high else Ended.CONFIRMED
 
 
 def _next_run(book: _Book, bounds: Bounds) -> Run | None:
-    """Null when the answer is there."""
+    """None when the answer is there."""
     low, high = book.low, book.high
     last = bounds.runs - book.runs <= 1
     if low is None:
@@ -174,77 +186,23 @@ def _next_run(book: _Book, bounds: Bounds) -> Run | None:
     if low < bounds.high:
         between = bounds.fit(low * 2 if high is None else math.sqrt(low * high))
         apart = high is None or (high > low * (1 + bounds.resolution) and low < between < high)
-        if apart and not (last and not book.kept[low]):
+        if apart and not (bounds.confirms and last and not book.kept[low]):
             return Run(between)
-    if not book.kept[low]:
+    if bounds.confirms and not book.kept[low]:
         return Run(low, long=True)
     if bounds.both_sides and high is not None and not book.lost[high]:
         return Run(high, long=True)
     return None
 
 
-class SweptUntil(Enum):
-    """Why a sweep ended. COMPLETE: the knee is known from both sides, and all points were measured."""
-
-    COMPLETE = "complete"
-    RUNS = "out of runs"
-    TIME = "out of time"
-    DRIVER = "stopped where the driver was the limit"
-    FAILED = "ended by an error"
-    INTERRUPTED = "interrupted"
-
-
-class Swept(Struct, frozen=True):
-    """knee: as `knee` has it."""
-
-    knee: float | None
-    until: SweptUntil
-
-
-def sweep_search(start: float, bounds: Bounds, *, past: int = 2) -> Generator[Run, Seen | Stop, Swept]:
-    """A curve around the knee: doubling from `start` until the system is behind, bisection down to the resolution
-    between the knee and the first load that was not kept, and `past` loads clearly beyond the knee."""
-    seen: dict[float, Seen] = {}
-    load: float | None = bounds.fit(start)
-    until = SweptUntil.COMPLETE
-    while load is not None:
-        if len(seen) == bounds.runs:
-            until = SweptUntil.RUNS
+def given_loads(loads: Sequence[float]) -> Generator[Run, Seen | Stop, Found]:
+    """These loads, whatever comes of them. The answer is the largest up to which every one was kept."""
+    book, ended = _Book(), Ended.COMPLETE
+    for load in sorted(loads):
+        seen = yield Run(load)
+        if isinstance(seen, Stop):
+            ended = Ended[seen.name]
             break
-        answer = yield Run(load)
-        if isinstance(answer, Stop):
-            until = SweptUntil[answer.name]
-            break
-        seen[load] = answer
-        load = _next_point(seen, bounds, past)
-    return Swept(knee(seen), until)
-
-
-def knee(seen: Mapping[float, Seen]) -> float | None:
-    """The largest load up to which every one was kept; null when not even the smallest was."""
-    lost = min((load for load, what in seen.items() if not what.kept), default=math.inf)
-    return max((load for load in seen if load < lost), default=None)
-
-
-def _next_point(seen: Mapping[float, Seen], bounds: Bounds, past: int) -> float | None:
-    """Null when the curve is complete."""
-    kept_to = knee(seen)
-    if kept_to is None:
-        least = min(seen)
-        return bounds.fit(least / 2) if least > bounds.low else None
-    beyond = [load for load in seen if load > kept_to]
-    if not any(seen[load].behind for load in beyond):
-        most = max(seen)
-        if most < bounds.high:
-            return bounds.fit(most * 2)
-    if not beyond:
-        return None
-    middle = bounds.fit(math.sqrt(kept_to * min(beyond)))
-    if min(beyond) > kept_to * (1 + bounds.resolution) and kept_to < middle < min(beyond):
-        return middle
-    clearly = kept_to * _PAST[0] * 0.98
-    if sum(load >= clearly for load in beyond) < past:
-        steps = [bounds.fit(kept_to * factor) for factor in _PAST]
-        steps += [bounds.fit(kept_to + number) for number in range(1, past + 1) if bounds.whole]
-        return next((load for load in steps if load > kept_to and load not in seen), None)
-    return None
+        if book.high is None:
+            book.enter(Run(load), seen.kept)
+    return book.found(ended)

@@ -11,12 +11,12 @@ import msgspec
 from msgspec import Struct
 
 from loadtest.capacity.candidates import Candidate
-from loadtest.capacity.capacity import HEADROOM
+from loadtest.capacity.curve import HEADROOM
 from loadtest.capacity.offer import Unit
 from loadtest.capacity.points import Point, numbers, points_table
 from loadtest.capacity.search import Found
-from loadtest.trial.command import Extras
-from loadtest.trial.content import Chart, Mark, Series, Table
+from loadtest.report.content import Chart, Mark, Series, Table
+from loadtest.trial.report import Extras
 from loadtest.trial.values import Report
 
 __all__ = ["extras", "figures", "tables"]
@@ -75,7 +75,6 @@ def figures(report: Report) -> list[Chart]:
             series=series,
             marks=marks,
             log_x=True,
-            overview=True,
         )
     ]
 

@@ -23,24 +23,9 @@ import msgspec
 from msgspec.structs import replace
 
 from loadtest.commands import Say
+from loadtest.driving import exchange
 from loadtest.driving.clients import Share
 from loadtest.driving.driven import Driven
-from loadtest.driving.exchange import (
-    LINE_BYTES,
-    Answer,
-    Begin,
-    Broken,
-    Order,
-    Played,
-    PrefixCacheReset,
-    Prepare,
-    Prepared,
-    Progress,
-    Ready,
-    ResetPrefixCache,
-    Start,
-    answers,
-)
 from loadtest.results import LoadtestError, first_error, nearest_rank
 from loadtest.trial.values import Address, Closed, Delivered, EngineInProcess, InMeetings, Line, Load, Open
 
@@ -71,7 +56,7 @@ _RATE_OVER = 5
 # What is quoted of a client's log.
 _TAIL_BYTES = 2_000
 
-_One = TypeVar("_One", Ready, Prepared, Played, PrefixCacheReset)
+_One = TypeVar("_One", exchange.Ready, exchange.Prepared, exchange.Played, exchange.PrefixCacheReset)
 
 
 class Driver:
@@ -101,16 +86,16 @@ class Driver:
         """
         load, count = load or self._load, len(self._processes)
         parts = zip(split_lines(lines, load, count), split_load(load, count), strict=True)
-        orders = [Prepare(*part) for part in parts]
+        orders = [exchange.Prepare(*part) for part in parts]
         async with _first_error():
             async with asyncio.timeout(_PREPARE_S), asyncio.TaskGroup() as tasks:
                 for process, order in zip(self._processes, orders, strict=True):
-                    tasks.create_task(process.ask(order, Prepared))
+                    tasks.create_task(process.ask(order, exchange.Prepared))
             for process in self._processes:
-                process.progress = Progress(0, 0, [])
-            begin = Begin(time.monotonic() + _AHEAD_S, limit_s, keep_text)
+                process.progress = exchange.Progress(0, 0, [])
+            begin = exchange.Begin(time.monotonic() + _AHEAD_S, limit_s, keep_text)
             async with asyncio.timeout(_AHEAD_S + limit_s + _TELL_S), asyncio.TaskGroup() as tasks:
-                playing = [tasks.create_task(process.ask(begin, Played)) for process in self._processes]
+                playing = [tasks.create_task(process.ask(begin, exchange.Played)) for process in self._processes]
                 showing = tasks.create_task(self._show(stage))
                 played = await asyncio.gather(*playing)
                 showing.cancel()
@@ -132,7 +117,7 @@ class Driver:
         """
         async with _first_error(), asyncio.timeout(_RESET_S), asyncio.TaskGroup() as tasks:
             for process in self._processes:
-                tasks.create_task(process.ask(ResetPrefixCache(), PrefixCacheReset))
+                tasks.create_task(process.ask(exchange.ResetPrefixCache(), exchange.PrefixCacheReset))
 
     async def _show(self, stage: str) -> None:
         # Processes tell how far they are at moments of their own, so that a second alone says little.
@@ -170,7 +155,7 @@ async def driver(address: Address, load: Load, *, processes: int, say: Say) -> A
         async with _first_error(), limit, asyncio.TaskGroup() as tasks:
             for index, (process, part) in enumerate(zip(started, loads, strict=True)):
                 share = Share(index, len(loads), token)
-                tasks.create_task(process.ask(Start(address, part, share), Ready))
+                tasks.create_task(process.ask(exchange.Start(address, part, share), exchange.Ready))
         try:
             yield Driver(address, load, started, say)
         finally:
@@ -232,9 +217,9 @@ class _Process:
         self._answers = process.stdout
         self._log = log
         self.pid = process.pid
-        self.progress = Progress(0, 0, [])
+        self.progress = exchange.Progress(0, 0, [])
 
-    async def ask(self, order: Order, kind: type[_One]) -> _One:
+    async def ask(self, order: exchange.Order, kind: type[_One]) -> _One:
         """Give an order and wait for the answer to it. Raises `LoadtestError`."""
         # One that has just ended is found out by reading.
         with suppress(ConnectionError):
@@ -245,18 +230,18 @@ class _Process:
             if isinstance(answer, kind):
                 return answer
             match answer:
-                case Progress():
+                case exchange.Progress():
                     self.progress = answer
-                case Broken(reason=reason):
+                case exchange.Broken(reason=reason):
                     raise LoadtestError(reason)
                 case _:
                     raise LoadtestError(f"A client process said {type(answer).__name__} out of turn.")
 
-    async def _answer(self) -> Answer:
+    async def _answer(self) -> exchange.Answer:
         line = await self._answers.readline()
         if not line.endswith(b"\n"):
             raise LoadtestError(f"A client process ended before its time.{self._tail()}")
-        return answers.decode(line)
+        return exchange.answers.decode(line)
 
     def _tail(self) -> str:
         self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -290,7 +275,7 @@ async def _process(*, engine: bool) -> AsyncIterator[_Process]:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=log,
-            limit=LINE_BYTES,
+            limit=exchange.LINE_BYTES,
             start_new_session=True,
         )
         client = _Process(process, log)

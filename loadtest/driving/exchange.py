@@ -90,12 +90,14 @@ class Progress(_Message, frozen=True):
 
 
 class Played(_Message, frozen=True):
-    """elapsed_s: from the beginning to the last record. ran_out_s: to the last line sent, in a closed loop."""
+    """The pass is over."""
 
+    # From the beginning to the last record.
     elapsed_s: float
     records: list[Record]
     delivered: Delivered
     use: ProcessUse
+    # From the beginning to the last line sent, in a closed loop.
     ran_out_s: float | None
 
 

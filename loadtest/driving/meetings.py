@@ -66,7 +66,7 @@ class _Session:
         wire.ended = self._ended
 
     def join(self, spoken: Spoken | None) -> None:
-        """What arrives from now on belongs to this pass; null: to none."""
+        """What arrives from now on belongs to this pass; None: to none."""
         self._spoken = spoken
         if self.wire.lost is not None:
             self._ended(self.wire.lost)

@@ -19,22 +19,8 @@ from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 import msgspec
 import uvloop
 
+from loadtest.driving import exchange
 from loadtest.driving.clients import Client, Share
-from loadtest.driving.exchange import (
-    Answer,
-    Begin,
-    Broken,
-    Order,
-    Played,
-    PrefixCacheReset,
-    Prepare,
-    Prepared,
-    Progress,
-    Ready,
-    ResetPrefixCache,
-    Start,
-    orders,
-)
 from loadtest.driving.tally import Tally
 from loadtest.results import LoadtestError, first_error
 from loadtest.trial.values import (
@@ -91,7 +77,7 @@ class _Worker:
 
     def __init__(self, out: int) -> None:
         self._out = out
-        self._orders: asyncio.Queue[Order | None] = asyncio.Queue()
+        self._orders: asyncio.Queue[exchange.Order | None] = asyncio.Queue()
 
     async def serve(self) -> None:
         """Until there are no more orders."""
@@ -104,7 +90,7 @@ class _Worker:
 
         def read() -> None:
             for line in _lines(0):
-                loop.call_soon_threadsafe(self._orders.put_nowait, orders.decode(line))
+                loop.call_soon_threadsafe(self._orders.put_nowait, exchange.orders.decode(line))
             # It may be over already.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(end)
@@ -113,34 +99,34 @@ class _Worker:
 
         threading.Thread(target=read, name="orders", daemon=True).start()
         start = await self._orders.get()
-        if not isinstance(start, Start):
+        if not isinstance(start, exchange.Start):
             raise LoadtestError("A client process was not told what to do.")
         async with _client(start.address, start.load, start.share) as client:
-            self.say(Ready())
+            self.say(exchange.Ready())
             while True:
                 match await self._orders.get():
-                    case ResetPrefixCache():
+                    case exchange.ResetPrefixCache():
                         await client.reset_prefix_cache()
-                        self.say(PrefixCacheReset())
-                    case Prepare() as prepare:
+                        self.say(exchange.PrefixCacheReset())
+                    case exchange.Prepare() as prepare:
                         await self._pass(client, start, prepare)
                     case _:
                         raise LoadtestError("A client process was given orders out of turn.")
 
-    async def _pass(self, client: Client, start: Start, prepare: Prepare) -> None:
+    async def _pass(self, client: Client, start: exchange.Start, prepare: exchange.Prepare) -> None:
         lines = await client.prepare(prepare.lines, prepare.load)
-        self.say(Prepared())
+        self.say(exchange.Prepared())
         begin = await self._orders.get()
-        if not isinstance(begin, Begin):
+        if not isinstance(begin, exchange.Begin):
             raise LoadtestError("A client process was given orders out of turn.")
         tally = Tally(begin.begin_s, keep_text=begin.keep_text, processes=start.share.processes)
         with _without_garbage(isinstance(start.address, EngineInProcess)):
             cpu_s = time.process_time()
             await self._play(client, lines, tally, begin)
             use = tally.lag.use(time.process_time() - cpu_s, tally.now_s())
-        self.say(Played(tally.last_s, tally.records, tally.delivered(), use, tally.ran_out_s))
+        self.say(exchange.Played(tally.last_s, tally.records, tally.delivered(), use, tally.ran_out_s))
 
-    async def _play(self, client: Client, lines: Sequence[Line], tally: Tally, begin: Begin) -> None:
+    async def _play(self, client: Client, lines: Sequence[Line], tally: Tally, begin: exchange.Begin) -> None:
         async with asyncio.TaskGroup() as tasks:
             meanwhile = [tasks.create_task(tally.lag.watch()), tasks.create_task(self._progress(tally))]
             try:
@@ -156,9 +142,9 @@ class _Worker:
     async def _progress(self, tally: Tally) -> None:
         while True:
             await asyncio.sleep(_PROGRESS_S)
-            self.say(Progress(len(tally.records), tally.failed, tally.recent_ms()))
+            self.say(exchange.Progress(len(tally.records), tally.failed, tally.recent_ms()))
 
-    def say(self, answer: Answer) -> None:
+    def say(self, answer: exchange.Answer) -> None:
         left = memoryview(msgspec.json.encode(answer) + b"\n")
         while left:
             left = left[os.write(self._out, left) :]
@@ -213,7 +199,7 @@ def _main() -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(worker.serve())
     except* LoadtestError as errors:
-        worker.say(Broken(str(first_error(errors))))
+        worker.say(exchange.Broken(str(first_error(errors))))
     except* (asyncio.CancelledError, BrokenPipeError):
         pass  # whoever started us is leaving, or gone
 

@@ -9,9 +9,9 @@ import asyncio
 import time
 from collections.abc import Collection, Sequence
 
-import msgspec
 from msgspec import Struct
 
+from loadtest.driving.heard import DELTA, ERROR, FAILED, FINAL, Heard, heard
 from loadtest.driving.tally import Tally
 from loadtest.trial.values import Line, Record
 
@@ -20,27 +20,6 @@ __all__ = ["Spoken"]
 # After the last record, until readers have had what is still on its way: they have all of it, or nothing comes.
 _LOOK_S = 0.05
 _QUIET_S = 2.0
-
-_DELTA = b'{"type":"translation.delta"'
-_FINAL = b'{"type":"translation.final"'
-_FAILED = b'{"type":"translation.failed"'
-_ERROR = b'{"type":"error"'
-
-
-class _Heard(Struct):
-    """As much of any message as is looked at."""
-
-    utterance: str | None = None
-    lang: str = ""
-    rev: int = 0
-    committed: str = ""
-    tentative: str = ""
-    text: str = ""
-    tokens: int = 0
-    code: str = ""
-
-
-_heard = msgspec.json.Decoder(_Heard)
 
 
 class _Open(Struct):
@@ -99,13 +78,13 @@ class Spoken:
         tally = self.tally
         tally.frames += 1
         tally.bytes += len(frame)
-        if frame.startswith(_DELTA):
+        if frame.startswith(DELTA):
             if keeps:
-                self._showed(_heard.decode(frame), keeps)
-        elif frame.startswith((_FINAL, _FAILED)):
-            self._came(_heard.decode(frame), keeps, failed=frame.startswith(_FAILED))
-        elif frame.startswith(_ERROR):
-            self._refused(_heard.decode(frame))
+                self._showed(heard.decode(frame), keeps)
+        elif frame.startswith((FINAL, FAILED)):
+            self._came(heard.decode(frame), keeps, failed=frame.startswith(FAILED))
+        elif frame.startswith(ERROR):
+            self._refused(heard.decode(frame))
 
     def lost(self, session: str, meeting: str, keeps: Collection[str], why: str) -> None:
         """A session is no more: it is a failed record itself, and so is what it was to keep."""
@@ -117,7 +96,7 @@ class Spoken:
 
     # ------------------------------------------------------------ messages
 
-    def _showed(self, heard: _Heard, keeps: Collection[str]) -> None:
+    def _showed(self, heard: Heard, keeps: Collection[str]) -> None:
         """Something is shown; what is shown of earlier revisions is not yet the final's translation."""
         if heard.utterance is None or heard.lang not in keeps or not (heard.committed or heard.tentative):
             return
@@ -129,7 +108,7 @@ class Spoken:
         if open_line.first_s is None and heard.rev == open_line.rev:
             open_line.first_s = self.tally.now_s()
 
-    def _came(self, heard: _Heard, keeps: Collection[str], *, failed: bool) -> None:
+    def _came(self, heard: Heard, keeps: Collection[str], *, failed: bool) -> None:
         line = self._line(heard.utterance)
         if line is None or heard.utterance is None or heard.lang not in line.targets:
             return
@@ -140,7 +119,7 @@ class Spoken:
         if heard.lang in keeps:
             self._close(heard.utterance, heard.lang, heard=heard, failed=heard.code if failed else None)
 
-    def _refused(self, heard: _Heard) -> None:
+    def _refused(self, heard: Heard) -> None:
         """The gateway does not take what was said; of partials it may do without some."""
         line = self._line(heard.utterance)
         if line is None or heard.utterance is None:
@@ -153,12 +132,12 @@ class Spoken:
     # ------------------------------------------------------------ records
 
     def _line(self, id: str | None) -> Line | None:
-        """Of this pass; null for any other."""
+        """Of this pass; None for any other."""
         if id is None or not id.startswith(self._prefix):
             return None
         return self._lines[int(id.removeprefix(self._prefix))]
 
-    def _close(self, id: str, target: str, *, heard: _Heard | None = None, failed: str | None = None) -> None:
+    def _close(self, id: str, target: str, *, heard: Heard | None = None, failed: str | None = None) -> None:
         open_line = self._open.pop((id, target), None)
         if open_line is None:
             return

@@ -1,17 +1,57 @@
-"""What a client process keeps of one pass.
+"""What a client process keeps of one pass: records, and by how much it was late itself.
 
 Knows: records and their clock. Must not know: sockets, who says what when.
 """
 
 from __future__ import annotations
 
+import asyncio
+import math
 import random
 import time
 
-from loadtest.driving.lag import Lag
-from loadtest.trial.values import Delivered, Record
+from loadtest.results import nearest_rank
+from loadtest.trial.values import Delivered, ProcessUse, Record
 
-__all__ = ["Tally"]
+__all__ = ["Lag", "Tally"]
+
+# Between looks at the event loop.
+_LOOK_S = 0.01
+
+
+class Lag:
+    """Lateness in seconds: of lines that were due, and of the event loop."""
+
+    def __init__(self) -> None:
+        self._late_s: list[float] = []
+
+    def late(self, seconds: float) -> None:
+        """Something came so much later than it should have; less than nothing counts as nothing."""
+        self._late_s.append(max(seconds, 0.0))
+
+    def held_up(self, seconds: float) -> None:
+        """The event loop came so much later than it should have, and so would whatever was due meanwhile.
+
+        The looks that were missed count, too, with what was left then: or a stall of any length would be one look
+        among a hundred a second.
+        """
+        self.late(seconds)
+        for missed in range(1, math.ceil(seconds / _LOOK_S)):
+            self.late(seconds - missed * _LOOK_S)
+
+    async def watch(self) -> None:
+        """Look at the event loop a hundred times a second, until cancelled."""
+        while True:
+            due_s = time.monotonic() + _LOOK_S
+            await asyncio.sleep(_LOOK_S)
+            self.held_up(time.monotonic() - due_s)
+
+    def use(self, cpu_s: float, elapsed_s: float) -> ProcessUse:
+        """What the process used, with its lag."""
+        late_s = self._late_s or [0.0]
+        p50_ms, p99_ms, max_ms = (round(nearest_rank(late_s, share) * 1000, 3) for share in (0.5, 0.99, 1.0))
+        return ProcessUse(round(cpu_s, 4), round(elapsed_s, 4), p50_ms, p99_ms, max_ms)
+
 
 # Of all client processes together.
 _MOST_FINALS = 20_000
@@ -21,9 +61,7 @@ class Tally:
     """Filled by a client while it plays.
 
     begin_s: the pass begins then, by `time.monotonic`; seconds in records count from it. keep_text: whether
-    records hold their text. processes: client processes that play together. frames, bytes: of the wire's payload;
-    a client adds to them. last_s: when the newest record came. ran_out_s: when the last line of a closed loop was
-    sent, after which fewer and fewer are in flight; null in any other loop.
+    records hold their text. processes: client processes that play together.
     """
 
     def __init__(self, begin_s: float, *, keep_text: bool, processes: int) -> None:
@@ -32,9 +70,12 @@ class Tally:
         self.lag = Lag()
         self.records: list[Record] = []
         self.failed = 0
+        # Of the wire's payload; a client adds to them.
         self.frames = 0
         self.bytes = 0
+        # When the newest record came.
         self.last_s = 0.0
+        # When the last line of a closed loop was sent; from then on fewer and fewer are in flight.
         self.ran_out_s: float | None = None
         self._recent_ms: list[float] = []
         self._finals = 0

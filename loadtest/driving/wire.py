@@ -30,7 +30,7 @@ _NORMAL = (1000).to_bytes(2)
 
 class Wire(asyncio.Protocol):
     """An open connection. take: gets each text message as it arrives. ended: gets why, once, when the connection
-    is lost or the gateway closes it. lost: the same, afterwards; null while it is open."""
+    is lost or the gateway closes it. lost: the same, afterwards; None while it is open."""
 
     __slots__ = ("_left", "_opened", "_opening", "_transport", "ended", "lost", "take")
 

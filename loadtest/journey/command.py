@@ -12,25 +12,23 @@ from typing import Any
 
 import msgspec
 
+from loadtest import options as common
 from loadtest.commands import Command, Say, add_out, between, from_, numbers
-from loadtest.journey import memory
 from loadtest.journey.outcome import findings, outcome
 from loadtest.journey.rounds import Rounds
 from loadtest.journey.run import Plan, journey
 from loadtest.journey.shown import figures, tables
-from loadtest.journey.stages import stages
+from loadtest.journey.stages import groups, stages
 from loadtest.machine import describe
+from loadtest.measuring.gpu import gpu_mib
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario
-from loadtest.trial import options as common
 from loadtest.trial import report
-from loadtest.trial.gpu import gpu
 from loadtest.trial.values import Report
 
 __all__ = ["JOURNEY"]
 
 _CONCURRENCY = (1, 5, 10, 15, 20, 25)
-_ALL_MEMORY = 0.9
 
 
 def _rates(text: str) -> tuple[float, ...]:
@@ -76,8 +74,8 @@ def _add(parser: argparse.ArgumentParser) -> None:
         type=between(1, 16),
         default=1,
         metavar="N",
-        help="systems that are started at once, beside the recommended gateway, which stays; they are measured "
-        "one at a time and share the memory of a GPU",
+        help="systems that are started at once, after one worker and the recommended gateway; they are measured "
+        "in turn and share the memory of a GPU",
     )
     add(
         "--recommended",
@@ -103,13 +101,7 @@ async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
     settings = common.settings(options)
     common.check(common.merged(settings, options.recommended))
     rows, systems = stages(settings, options.recommended, options.stages)
-    groups = memory.groups(systems, options.group)
-    engine = settings.get("engine", {})
-    with gpu() as device:
-        total_mib = device.total_mib() if device is not None else None
-    if total_mib is not None and engine.get("kind") != "simulated":
-        share = engine.get("gpu_memory_utilization", _ALL_MEMORY)
-        groups = memory.shared(groups, share, total_mib / 1024)
+    simulated = settings.get("engine", {}).get("kind") == "simulated"
     rounds = Rounds(
         scenario=Scenario(seed=options.seed, source=options.source, targets=(options.target,)),
         round_s=options.round_s,
@@ -120,7 +112,7 @@ async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
     played = await journey(
         Plan(
             stages=rows,
-            groups=groups,
+            groups=groups(systems, options.group, None if simulated else gpu_mib()),
             concurrency=sorted(options.concurrency),
             rates=options.rates,
             rounds=rounds,
@@ -139,7 +131,7 @@ async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
         model=common.model_name(settings),
         machine=machine,
         settings={
-            "engine": common.shown({"engine": engine})["engine"],
+            "engine": common.shown({"engine": settings.get("engine", {})})["engine"],
             "recommended": common.shown(options.recommended),
             "concurrency": list(sorted(options.concurrency)),
             "round_s": options.round_s,

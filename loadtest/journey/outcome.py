@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from loadtest.journey.rounds import Round
 from loadtest.journey.stages import BASELINE, RECOMMENDED, Stage, Told
-from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT
+from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.trial.summary import summarise
 from loadtest.trial.values import Closed, Finding, Objective, Trial
 
@@ -23,19 +23,21 @@ _BAR = 7.5
 
 
 class Busy(Struct, frozen=True):
-    """How much of the machine was in use, over all samples: percent of the GPU, or CPU cores of the engines where
-    there is no GPU. deviation: the standard deviation."""
+    """How much of the machine was in use, over all samples: percent of the GPU, or CPU cores of the engines."""
 
     mean: float
+    # The standard deviation.
     deviation: float
 
 
 class Point(Struct, frozen=True):
-    """One load of one stage, all repetitions. trial: its name. concurrency: null in an open loop. offered_per_s:
-    null in a closed loop. …_ms: from when a request was due. queued: part of the time spent in queues."""
+    """One load of one stage, all repetitions. Latencies count from when a request was due."""
 
+    # The name of its trials.
     trial: str
+    # Requests at a time; None in an open loop.
     concurrency: int | None
+    # None in a closed loop.
     offered_per_s: float | None
     requests_per_s: float
     tokens_per_s: float
@@ -44,20 +46,21 @@ class Point(Struct, frozen=True):
     first_p50_ms: float | None
     first_p99_ms: float | None
     failed: int
+    # Part of the time spent in queues.
     queued: float | None
     busy: Busy | None
     driver_was_the_limit: bool
 
 
 class Row(Struct, frozen=True):
-    """One stage. ratio, told_ratio: requests a second over those of one worker, at the highest concurrency, here
-    and in the reports; null where there is no such number."""
+    """One stage. Ratios are requests a second over those of one worker, at the highest concurrency."""
 
     key: str
     title: str
     label: str
     shape: str
     told: Told | None
+    # In the reports, and here; None where there is no such number.
     told_ratio: float | None
     ratio: float | None
     points: list[Point]
@@ -74,36 +77,37 @@ class Row(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What `details` of the report holds. gpu: whether `busy` is of one. concurrency: the highest that was
-    measured. rows: of all stages, also of those that were not measured."""
+    """What `details` of the report holds."""
 
+    # Whether `busy` is of a GPU.
     gpu: bool
+    # The highest that was measured.
     concurrency: int
+    # Of all stages, also of those that were not measured.
     rows: list[Row]
 
     def row(self, key: str) -> Row | None:
         return next((row for row in self.rows if row.key == key), None)
 
     def most(self, key: str) -> Point | None:
-        """Of a stage at the highest concurrency; null where it was not measured there."""
+        """Of a stage at the highest concurrency; None where it was not measured there."""
         row = self.row(key)
-        closed = row.closed if row is not None else []
-        return next((point for point in closed if point.concurrency == self.concurrency), None)
+        return next((each for each in row.closed if each.concurrency == self.concurrency), None) if row else None
 
 
 def outcome(stages: Sequence[Stage], rounds: Sequence[Round], objective: Objective) -> Outcome:
-    """rounds: of these stages, of all loads or only some; of a stage with `same_as`, under that key."""
+    """rounds: of these stages, of all loads or only some."""
     points = {
         stage.key: _points([each for each in rounds if each.stage == stage.key], objective) for stage in stages
     }
     concurrency = max((point.concurrency or 0 for own in points.values() for point in own), default=0)
     per_s = {
-        stage.key: point.requests_per_s
-        for stage in stages
-        for point in points[stage.same_as or stage.key]
+        key: point.requests_per_s
+        for key, own in points.items()
+        for point in own
         if point.concurrency == concurrency
     }
-    told_one = next((stage.told.requests_per_s for stage in stages if stage.key == BASELINE and stage.told), None)
+    told = {stage.key: stage.told.requests_per_s for stage in stages if stage.told}
     rows = [
         Row(
             key=stage.key,
@@ -111,11 +115,9 @@ def outcome(stages: Sequence[Stage], rounds: Sequence[Round], objective: Objecti
             label=stage.label,
             shape=stage.shape,
             told=stage.told,
-            told_ratio=_ratio(stage.told.requests_per_s, told_one) if stage.told else None,
+            told_ratio=_ratio(told.get(stage.key), told.get(BASELINE)),
             ratio=_ratio(per_s.get(stage.key), per_s.get(BASELINE)),
-            points=[p for p in points[stage.same_as] if p.concurrency is not None]
-            if stage.same_as
-            else points[stage.key],
+            points=points[stage.key],
         )
         for stage in stages
     ]
@@ -126,64 +128,60 @@ def outcome(stages: Sequence[Stage], rounds: Sequence[Round], objective: Objecti
 def findings(found: Outcome, missing: Mapping[str, str], *, bars: bool) -> list[Finding]:
     """missing: key of a stage → why it was not measured, or not under all loads. bars: whether the ratio that the
     reports reached has to be reached."""
-    said = [_missing(row, missing[row.key]) for row in found.rows if row.key in missing]
-    one, best = found.row(BASELINE), found.row(RECOMMENDED)
-    most_one, most_best = found.most(BASELINE), found.most(RECOMMENDED)
+    said = [
+        Finding(
+            row.title,
+            "not under all loads" if row.points else "missing",
+            "under all loads",
+            False,
+            missing[row.key],
+        )
+        for row in found.rows
+        if row.key in missing
+    ]
     at = f"{found.concurrency} at a time"
-    if best and one and most_best and most_one and best.ratio is not None:
+    best, one, best_per_one, note = _over(found, RECOMMENDED, BASELINE)
+    if best and one and best_per_one is not None:
         # Held back, the gateway would reach more; a worker that is held back makes it look better than it is.
-        limited = " The driver held the gateway back." if most_best.driver_was_the_limit else ""
-        unfair = most_one.driver_was_the_limit
-        limited += " The driver held one worker back: the ratio says nothing." if unfair else ""
+        if best.driver_was_the_limit:
+            note += " The driver held the gateway back."
+        if one.driver_was_the_limit:
+            note += " The driver held one worker back: the ratio says nothing."
+        name, value = f"recommended gateway over one worker, requests/s, {at}", f"{best_per_one:.2f} ×"
+        passed = best_per_one >= _BAR and not one.driver_was_the_limit
         said.append(
-            Finding(
-                name=f"recommended gateway over one worker, requests/s, {at}",
-                value=f"{best.ratio:.2f} ×",
-                bar=f"≥ {_BAR:g} ×" if bars else "",
-                passed=best.ratio >= _BAR and not unfair if bars else None,
-                note=_reports(best, one) + limited,
-            )
+            Finding(name, value, f"≥ {_BAR:g} ×", passed, note) if bars else Finding(name, value, note=note)
         )
-    if most_one is not None and most_one.queued is not None:
+    if one is not None and one.queued is not None:
         name = f"one worker, time spent in queues, {at}"
-        said.append(Finding(name, f"{most_one.queued:.0%}", note="In the reports 97 %."))
-    uniform, natural = found.row("gateway-64-uniform"), found.row("gateway-64")
-    most_uniform, most_natural = found.most("gateway-64-uniform"), found.most("gateway-64")
-    if uniform and natural and most_uniform and most_natural:
-        ratio = most_uniform.requests_per_s / max(most_natural.requests_per_s, 1e-9)
-        said.append(
-            Finding(
-                f"64 sequences, uniform data over natural, requests/s, {at}",
-                f"{ratio:.2f} ×",
-                note=_reports(uniform, natural) + " Test data of one length promised what talk did not keep.",
-            )
-        )
-    natural_sizes = {
+        said.append(Finding(name, f"{one.queued:.0%}", note="In the reports 97 %."))
+    _, _, uniform_per_natural, note = _over(found, "gateway-64-uniform", "gateway-64")
+    if uniform_per_natural is not None:
+        note += " Test data of one length promised what talk did not keep."
+        name = f"64 sequences, uniform data over natural, requests/s, {at}"
+        said.append(Finding(name, f"{uniform_per_natural:.2f} ×", note=note))
+    sizes = {
         row.title: most.requests_per_s
         for row in found.rows
         if row.key.startswith("gateway-") and row.shape == "natural" and (most := found.most(row.key)) is not None
     }
-    if len(natural_sizes) > 1:
-        title = max(natural_sizes, key=lambda each: natural_sizes[each])
-        said.append(
-            Finding(
-                f"batch with the most requests/s on natural data, {at}",
-                title,
-                note=", ".join(f"{each}: {rate:.1f}/s" for each, rate in natural_sizes.items()) + ".",
-            )
-        )
+    if len(sizes) > 1:
+        note = ", ".join(f"{title}: {rate:.1f}/s" for title, rate in sizes.items()) + "."
+        name = f"batch with the most requests/s on natural data, {at}"
+        said.append(Finding(name, max(sizes, key=lambda each: sizes[each]), note=note))
     return said
 
 
-def _missing(row: Row, why: str) -> Finding:
-    return Finding(row.title, "not under all loads" if row.points else "missing", "under all loads", False, why)
-
-
-def _reports(row: Row, base: Row) -> str:
-    if row.told is None or base.told is None:
-        return ""
-    one, other = row.told.requests_per_s, base.told.requests_per_s
-    return f"In the reports {one:g} / {other:g} = {one / other:.1f} ×."
+def _over(found: Outcome, key: str, base_key: str) -> tuple[Point | None, Point | None, float | None, str]:
+    """Both at the highest concurrency, the requests a second of one over the other's, and what the reports had."""
+    point, base = found.most(key), found.most(base_key)
+    row, base_row = found.row(key), found.row(base_key)
+    note = ""
+    if row and row.told and base_row and base_row.told:
+        one, other = row.told.requests_per_s, base_row.told.requests_per_s
+        note = f"In the reports {one:g} / {other:g} = {one / other:.1f} ×."
+    ratio = _ratio(point.requests_per_s, base.requests_per_s) if point and base else None
+    return point, base, ratio, note
 
 
 # ---------------------------------------------------------------- one stage
@@ -193,9 +191,7 @@ def _points(rounds: Sequence[Round], objective: Objective) -> list[Point]:
     """Those in a closed loop by concurrency, then those in an open loop by rate."""
     names = dict.fromkeys(each.trial.name for each in rounds)
     points = [_point([each for each in rounds if each.trial.name == name], objective) for name in names]
-    return sorted(
-        points, key=lambda point: (point.concurrency is None, point.concurrency or point.offered_per_s or 0)
-    )
+    return sorted(points, key=lambda each: (each.concurrency is None, each.concurrency or each.offered_per_s or 0))
 
 
 def _point(rounds: Sequence[Round], objective: Objective) -> Point:
@@ -222,11 +218,8 @@ def _point(rounds: Sequence[Round], objective: Objective) -> Point:
 def _busy(trials: Iterable[Trial]) -> Busy | None:
     samples = [sample for trial in trials for sample in trial.samples]
     values = [sample.gpu for sample in samples if sample.gpu is not None]
-    if not values:
-        values = [cores for sample in samples if (cores := sample.cores.get("engine")) is not None]
-    if not values:
-        return None
-    return Busy(round(statistics.fmean(values), 3), round(statistics.pstdev(values), 3))
+    values = values or [cores for sample in samples if (cores := sample.cores.get("engine")) is not None]
+    return Busy(round(statistics.fmean(values), 3), round(statistics.pstdev(values), 3)) if values else None
 
 
 def _ratio(value: float | None, base: float | None) -> float | None:

@@ -14,15 +14,15 @@ from msgspec.structs import replace
 
 from loadtest.commands import Say
 from loadtest.driving.driver import Driven, Driver, driver
-from loadtest.journey import queued
 from loadtest.journey.stages import Stage
+from loadtest.measuring.measure import measure
+from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario, arrivals, request_lines
-from loadtest.trial.measure import measure
 from loadtest.trial.summary import requests_per_s
 from loadtest.trial.values import Closed, Http, Line, Open, Trial
 
-__all__ = ["Round", "Rounds", "best_per_s"]
+__all__ = ["Round", "Rounds", "best_per_s", "share_in_queues"]
 
 # No two levels or repetitions say the same, and none what was said while warming up.
 _WARM_UP_SEED, _SEEDS_APART = 900_000, 1_000
@@ -43,11 +43,15 @@ _MOST_ROUNDS = 3.0
 _LIMIT_TIMES, _LIMIT_S = 4.0, 30.0
 
 
-class Round(Struct, frozen=True):
-    """One trial. queued: what part of the time its translations spent in queues; null where that is not told."""
+# What the systems call the time in their own queues and in the engine's, and the time altogether.
+_QUEUES_S = ("gateway_queue_seconds_sum", "vllm:request_queue_time_seconds_sum", "baseline_queue_seconds_total")
+_TOTALS_S = ("gateway_translation_seconds_sum", "baseline_response_seconds_total")
 
+
+class Round(Struct, frozen=True):
     stage: str
     trial: Trial
+    # What part of the time its translations spent in queues; None where that is not told.
     queued: float | None
 
     @property
@@ -130,7 +134,7 @@ class Rounds(Struct, frozen=True, kw_only=True):
         repetition: int,
         limit_s: float,
     ) -> Round:
-        before = await asyncio.to_thread(queued.read, running.metrics_url)
+        before = await asyncio.to_thread(_queued, running.metrics_url)
         trial = await measure(
             running,
             playing,
@@ -143,11 +147,24 @@ class Rounds(Struct, frozen=True, kw_only=True):
             limit_s=limit_s,
             allow_bottleneck=True,
         )
-        after = await asyncio.to_thread(queued.read, running.metrics_url)
-        return Round(stage.key, trial, after.share_since(before))
+        after = await asyncio.to_thread(_queued, running.metrics_url)
+        return Round(stage.key, trial, share_in_queues(before, after))
 
     def _scenario(self, stage: Stage, seed: int) -> Scenario:
         return replace(self.scenario, shape=stage.shape, seed=self.scenario.seed + seed)
+
+
+def _queued(metrics_url: str | None) -> tuple[float, float]:
+    """Seconds in queues and altogether, of all translations so far; zeros where it is not told. Blocks."""
+    text = get(metrics_url)[1] if metrics_url is not None else ""
+    queues_s, totals_s = (sum(metric(text, name) or 0.0 for name in names) for names in (_QUEUES_S, _TOTALS_S))
+    return queues_s, totals_s
+
+
+def share_in_queues(before: tuple[float, float], after: tuple[float, float]) -> float | None:
+    """Part of the time between two readings that went by in queues; None when nothing was translated."""
+    total_s = after[1] - before[1]
+    return round((after[0] - before[0]) / total_s, 4) if total_s > 0 else None
 
 
 def _finished(driven: Driven) -> int:

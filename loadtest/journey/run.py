@@ -2,26 +2,21 @@
 
 Knows: the order. Must not know: how a round is played, what the results look like.
 
-A system that cannot start, or cannot go on, is left out; so is what there is no time for. The recommended gateway
-comes first and stays, idle, while the others change. It is measured in turn with the first
-of them, one worker, so that what else happens on the machine falls on both; the rates of the open loop are parts
-of what these two do at best.
+A system that cannot start, or cannot go on, is left out; so is what there is no time for.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 
 from msgspec import Struct
 
-from loadtest.baselines.system import baseline
+from loadtest.baselines.architecture import baseline
 from loadtest.commands import Say
-from loadtest.interruption import INTERRUPTED, go_on
 from loadtest.journey.rounds import Round, Rounds, best_per_s
-from loadtest.journey.stages import BASELINE, RECOMMENDED, STAYS, Stage, System
-from loadtest.results import LoadtestError
+from loadtest.journey.stages import BASELINE, RECOMMENDED, Stage, System
+from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running
 from loadtest.systems.start import attempted, together
@@ -33,22 +28,21 @@ _PARTS = (0.5, 0.8, 1.2)
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """concurrency: requests at a time, one level each. rates: requests a second; null takes parts of what was
-    found, an empty list measures no open loop."""
-
     stages: Sequence[Stage]
+    # Of systems that are started together; the first group has the two that the rates come from.
     groups: Sequence[Sequence[System]]
+    # Requests at a time, one level each.
     concurrency: Sequence[int]
+    # Requests a second; None takes parts of what was found, an empty list measures no open loop.
     rates: Sequence[float] | None
     rounds: Rounds
     time_limit_s: float
 
 
 class Played(Struct, frozen=True):
-    """rounds: in the order of the stages. missing: key of a stage → why it was not measured, or not under all
-    loads; one that has its measurements from another is as complete as that."""
-
+    # In the order of the stages.
     rounds: list[Round]
+    # Key of a stage → why it was not measured, or not under all loads.
     missing: dict[str, str]
 
 
@@ -58,57 +52,52 @@ async def journey(plan: Plan) -> Played:
     Raises `CancelledError` when that is before the first round is over.
     """
     travelling = _Journey(plan)
-    why = "There was no time for all of it (--time-limit-s)."
-    try:
-        async with asyncio.timeout(plan.time_limit_s):
-            await travelling.go(list(plan.groups), {})
-    except TimeoutError:
-        pass
-    except asyncio.CancelledError:
-        if not travelling.rounds:
-            raise
-        go_on()
-        why = INTERRUPTED
+    why = await until_it_ends(travelling.go(), plan.time_limit_s, lambda: bool(travelling.rounds))
     order = [stage.key for stage in plan.stages]
-    rounds = sorted(travelling.rounds, key=lambda each: order.index(each.stage))
-    return Played(rounds, travelling.missing(why))
+    missing = {key: travelling.failed.get(key, why) for key in order if key not in travelling.complete}
+    return Played(sorted(travelling.rounds, key=lambda each: order.index(each.stage)), missing)
 
 
 class _Journey:
     def __init__(self, plan: Plan) -> None:
         self.rounds: list[Round] = []
+        # Keys of the stages that were measured under all loads.
+        self.complete: set[str] = set()
+        # Key of a stage that cannot go on → why.
+        self.failed: dict[str, str] = {}
         self._plan = plan
-        # Keys of the stages that were measured so, to the end.
-        self._closed_keys: set[str] = set()
-        self._opened: set[str] = set()
-        # Keys of the stages that cannot go on, and why.
-        self._failed: dict[str, str] = {}
+        self._rates = plan.rates
 
-    def missing(self, why: str) -> dict[str, str]:
-        """As in `Played`. why: there is nothing of what did not fail."""
-        missing: dict[str, str] = {}
-        for stage in self._plan.stages:
-            key = stage.same_as or stage.key
-            opened = not stage.open or key in self._opened or self._rates() == []
-            if key in self._failed:
-                missing[stage.key] = self._failed[key]
-            elif key not in self._closed_keys or not opened:
-                missing[stage.key] = why
-        return missing
+    async def go(self) -> None:
+        for group in self._plan.groups:
+            async with together(*(attempted(_start(each, self._plan.rounds.say)) for each in group)) as started:
+                running = self._standing(group, started)
+                stages = [stage for stage in self._plan.stages if stage.system in running]
+                await self._measure(stages, running)
 
-    async def go(self, groups: Sequence[Sequence[System]], stays: Mapping[str, Running]) -> None:
-        """Measure a group, and then those behind it."""
-        if not groups:
-            return
-        group, *others = groups
-        async with together(*(attempted(_start(system, self._plan.rounds.say)) for system in group)) as started:
-            running = self._standing(group, started)
-            if group[0].name == STAYS and others:
-                await self.go(others, running)
-                return
-            await self._closed({**stays, **running})
-            await self._open({**stays, **running})
-        await self.go(others, stays)
+    async def _measure(self, stages: Sequence[Stage], running: Mapping[str, Running]) -> None:
+        rounds = self._plan.rounds
+        # Level by level, so that what drifts falls on all of them.
+        for in_flight in self._plan.concurrency:
+            for stage in self._able(stages):
+                with self._until_it_fails(stage):
+                    await rounds.closed(stage, running[stage.system], in_flight, self.rounds)
+        if self._rates is None:
+            bests = [self._best(key) for key in (BASELINE, RECOMMENDED) if key not in self.failed]
+            self._rates = sorted(
+                {round(part * best, 1 if part * best >= 1 else 3) for best in bests if best for part in _PARTS}
+            )
+        for stage in self._able(stages):
+            if stage.open:
+                with self._until_it_fails(stage):
+                    for per_s in self._rates:
+                        most_per_s = self._best(stage.key)
+                        await rounds.open(stage, running[stage.system], per_s, most_per_s, self.rounds)
+            if stage.key not in self.failed:
+                self.complete.add(stage.key)
+
+    def _able(self, stages: Sequence[Stage]) -> Iterator[Stage]:
+        return (stage for stage in stages if stage.key not in self.failed)
 
     def _standing(self, group: Sequence[System], started: Sequence[Running | LoadtestError]) -> dict[str, Running]:
         """Those that could start, by name; the stages of the others have failed."""
@@ -130,43 +119,8 @@ class _Journey:
             self._fails(stage, error)
 
     def _fails(self, stage: Stage, error: LoadtestError) -> None:
-        self._failed[stage.key] = str(error)
+        self.failed[stage.key] = str(error)
         self._plan.rounds.say(f"going on without {stage.title}: {error}")
-
-    async def _closed(self, running: Mapping[str, Running]) -> None:
-        stages = [
-            stage
-            for stage in self._plan.stages
-            if stage.system in running and not stage.same_as and stage.key not in self._closed_keys
-        ]
-        # Level by level, so that what drifts falls on all of them.
-        for in_flight in self._plan.concurrency:
-            for stage in stages:
-                if stage.key not in self._failed:
-                    with self._until_it_fails(stage):
-                        await self._plan.rounds.closed(stage, running[stage.system], in_flight, self.rounds)
-        self._closed_keys |= {stage.key for stage in stages}
-
-    async def _open(self, running: Mapping[str, Running]) -> None:
-        if (rates := self._rates()) is None:
-            return
-        for stage in self._plan.stages:
-            if stage.open and stage.key not in {*self._opened, *self._failed} and stage.system in running:
-                most_per_s = self._best(stage.key)
-                with self._until_it_fails(stage):
-                    for per_s in rates:
-                        await self._plan.rounds.open(stage, running[stage.system], per_s, most_per_s, self.rounds)
-                self._opened.add(stage.key)
-
-    def _rates(self) -> list[float] | None:
-        """Null while what they are parts of is not known; of two ends of which one failed, the other is enough."""
-        if self._plan.rates is not None:
-            return list(self._plan.rates)
-        ends = [stage.key for stage in self._plan.stages if stage.key in (BASELINE, RECOMMENDED)]
-        if not self._closed_keys.issuperset(key for key in ends if key not in self._failed):
-            return None
-        bests = [self._best(key) for key in ends if key not in self._failed]
-        return sorted({round(part * best, 1 if part * best >= 1 else 3) for best in bests for part in _PARTS})
 
     def _best(self, key: str) -> float:
         return best_per_s(each for each in self.rounds if each.stage == key)

@@ -5,51 +5,39 @@ Knows: what the reports measured. Must not know: how anything is started or meas
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from loadtest.baselines.architecture import ARCHITECTURES
+from loadtest.options import merged, with_batch
 from loadtest.results import LoadtestError
-from loadtest.trial.options import merged
+from loadtest.systems.share import with_share
+from loadtest.talk.scenario import Shape
 
-__all__ = [
-    "BASELINE",
-    "BATCHING",
-    "RECOMMENDED",
-    "STAYS",
-    "Stage",
-    "System",
-    "Told",
-    "stages",
-]
+__all__ = ["BASELINE", "BATCHING", "RECOMMENDED", "Stage", "System", "Told", "groups", "stages"]
 
-_SEQUENCES = (8, 16, 32, 64)
+_SEQUENCES = (64, 32, 16, 8)
 
 BASELINE, BATCHING, RECOMMENDED = "one-worker", "static-batching", "recommended"
 
-STAYS = "gateway, recommended"
-"""The system that is there from the beginning to the end."""
-
-# What production had before and after, requests a second.
-_TOLD_PRODUCTION = (9.0, 16.4)
-
 
 class Told(Struct, frozen=True):
-    """What the reports measured at 25 requests at a time. note: where, if not in the same test as the others."""
+    """What the reports measured at 25 requests at a time."""
 
     requests_per_s: float
+    # Where, if not in the same test as the others.
     note: str = ""
 
 
 class System(Struct, frozen=True):
-    """architecture: a baseline's, or null for the gateway. settings: a gateway's, sections nested."""
+    """What is started for one stage, or for two."""
 
     name: str
+    # A baseline's; None for the gateway.
     architecture: str | None
+    # A gateway's, sections nested.
     settings: dict[str, Any]
 
     @property
@@ -58,20 +46,23 @@ class System(Struct, frozen=True):
 
 
 class Stage(Struct, frozen=True):
-    """One row.
+    """One row of the table."""
 
-    key: in options and results. label: where there is little room. system: its name. same_as: key of the row whose
-    measurements are this one's too, because nothing differs; or empty. open: also measured in an open loop.
-    """
-
+    # In options and results.
     key: str
     title: str
-    label: str
+    # The name of its system.
     system: str
-    shape: Literal["natural", "uniform"] = "natural"
+    shape: Shape = "natural"
     told: Told | None = None
-    same_as: str = ""
+    # Whether it is also measured in an open loop.
     open: bool = False
+
+    @property
+    def label(self) -> str:
+        """The title where there is little room."""
+        short = self.title.replace(" sequences", "").replace(" data", "").replace(",", "")
+        return self.key if self.key == RECOMMENDED else short
 
 
 _TOLD = {
@@ -81,81 +72,50 @@ _TOLD = {
     "gateway-64-uniform": Told(15.0, "uniform test data"),
     "gateway-64": Told(3.5, "staging"),
     "gateway-16": Told(10.7, "staging"),
-    RECOMMENDED: Told(_TOLD_PRODUCTION[1], f"production, {_TOLD_PRODUCTION[0]:g} before"),
+    RECOMMENDED: Told(16.4, "production, 9 before"),
 }
-
-_TITLES = {"one-worker": "one worker", "two-workers": "two workers", "static-batching": "static batching"}
 
 
 def stages(
     settings: Mapping[str, Any], recommended: Mapping[str, Any], only: Sequence[str] = ()
 ) -> tuple[list[Stage], list[System]]:
-    """All rows with the systems they need, each once. only: keys of the rows that are wanted, or all.
+    """All rows, and the systems that they need, each once. only: keys of the rows that are wanted; empty: all.
 
     settings: what every system has. recommended: what the last gateway has besides. Raises `LoadtestError` for a
-    key that there is not.
+    key that does not exist.
     """
-    rows = _rows(settings, recommended)
-    keys = [stage.key for stage, _ in rows]
+    made = {name: System(name.replace("-", " "), name, dict(settings)) for name in ARCHITECTURES}
+    for count in _SEQUENCES:
+        made[f"gateway-{count}"] = System(f"gateway, {count} sequences", None, with_batch(settings, count))
+    made[RECOMMENDED] = System("gateway, recommended", None, merged(settings, recommended))
+    keys = list(made)
+    keys.insert(keys.index("gateway-64"), "gateway-64-uniform")
     if unknown := [key for key in only if key not in keys]:
         raise LoadtestError(f"There is no stage {unknown[0]!r}; there are {', '.join(keys)}.")
-    found: list[Stage] = []
+    rows: list[Stage] = []
     systems: dict[str, System] = {}
-    measured: dict[tuple[str, str], str] = {}
-    # The last row first: its gateway is there from the beginning.
-    for stage, system in reversed(rows):
-        if not only or stage.key in only:
-            own = systems.setdefault(_identity(system), system)
-            same = measured.setdefault((own.name, stage.shape), stage.key)
-            found.append(replace(stage, system=own.name, same_as="" if same == stage.key else same))
-    return found[::-1], list(systems.values())[::-1]
+    for key in (key for key in keys if not only or key in only):
+        uniform = key.endswith("-uniform")
+        system = made[key.removesuffix("-uniform")]
+        title = system.name + (", uniform data" if uniform else "")
+        shape: Shape = "uniform" if uniform else "natural"
+        opened = key in (BASELINE, BATCHING, RECOMMENDED)
+        rows.append(Stage(key, title, system.name, shape, _TOLD.get(key), opened))
+        systems[system.name] = system
+    return rows, list(systems.values())
 
 
-def _rows(settings: Mapping[str, Any], recommended: Mapping[str, Any]) -> list[tuple[Stage, System]]:
-    baselines = [System(_TITLES[name], name, dict(settings)) for name in ARCHITECTURES]
-    gateways = {
-        count: System(f"gateway, {count} sequences", None, _batch(settings, count)) for count in _SEQUENCES
-    }
-    most = max(_SEQUENCES)
-    rows = [(name, system, False) for name, system in zip(ARCHITECTURES, baselines, strict=True)]
-    rows += [(f"gateway-{most}-uniform", gateways[most], True)]
-    rows += [(f"gateway-{count}", gateways[count], False) for count in reversed(_SEQUENCES)]
-    rows += [(RECOMMENDED, System(STAYS, None, merged(settings, recommended)), False)]
+def groups(systems: Sequence[System], size: int, gpu_mib: float | None) -> list[list[System]]:
+    """Systems that run at the same time, each engine with the same share of a GPU's memory.
+
+    First one worker and the recommended gateway: what else happens on the machine falls on both, and the rates of
+    the open loop are parts of what these two do at best. Then `size` at a time.
+    """
+    first = [system for system in systems if system.architecture == BASELINE or system.name.endswith(RECOMMENDED)]
+    others = [system for system in systems if system not in first]
+    made = [*filter(None, [first]), *(others[at : at + size] for at in range(0, len(others), size))]
+    engines = max(sum(system.engines for system in group) for group in made)
     return [
-        (
-            Stage(
-                key=key,
-                title=system.name + (", uniform data" if uniform else ""),
-                label=RECOMMENDED if key == RECOMMENDED else _label(system.name, uniform),
-                system=system.name,
-                shape="uniform" if uniform else "natural",
-                told=_TOLD.get(key),
-                open=key in (BASELINE, BATCHING, RECOMMENDED),
-            ),
-            system,
-        )
-        for key, system, uniform in rows
+        [System(each.name, each.architecture, with_share(each.settings, engines, gpu_mib)) for each in group]
+        for group in made
     ]
-
-
-def _label(name: str, uniform: bool) -> str:
-    return name.replace(" sequences", "").replace(",", "") + (" uniform" if uniform else "")
-
-
-def _batch(settings: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """A gateway's settings with a batch of so many sequences."""
-    simulated = settings.get("engine", {}).get("kind") == "simulated"
-    own: dict[str, Any] = {"script": {"max_running": count}} if simulated else {"max_num_seqs": count}
-    return merged(settings, {"engine": own})
-
-
-def _identity(system: System) -> str:
-    return json.dumps([system.architecture, _normal(system.settings)], sort_keys=True)
-
-
-def _normal(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not said stands for its default."""
-    engine = settings.get("engine", {})
-    if engine.get("kind") == "simulated":
-        return merged({"engine": {"script": {"max_running": 16}}}, settings)
-    return merged({"engine": {"max_num_seqs": 16}}, settings)

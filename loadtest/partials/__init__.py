@@ -6,7 +6,7 @@ A recogniser's revisions are played in real time into meetings of the real gatew
     naive  each revision as a final utterance of its own, as a gateway without partials would have it
     alone  the finals only: what quality and tokens are compared with
 
-    streams, handwritten   what is said (pure)
+    handwritten            what is said besides the talk of `talk.streams` (pure)
     screens                what a reader was shown over time, and whether a promise was broken (pure)
     scoring                erasure, lag, delays (pure)
     counters               the gateway's Prometheus counters, in differences

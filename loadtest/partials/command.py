@@ -10,9 +10,11 @@ import argparse
 from msgspec.structs import replace
 
 from loadtest.commands import Command, Say, add_out, between, from_
-from loadtest.partials import report
+from loadtest.partials.report import shown
 from loadtest.partials.result import PartialsPlan, PartialsResult
 from loadtest.partials.run import run
+from loadtest.report.folder import write
+from loadtest.report.markdown import markdown
 
 __all__ = ["PARTIALS"]
 
@@ -84,7 +86,7 @@ PARTIALS = Command(
     "unless every bar was cleared and no promise broken.",
     add=_add,
     run=_run,
-    write=report.write,
-    table=report.table,
+    write=lambda result, folder: write(folder, result, shown(result)),
+    table=lambda result: markdown(shown(result).parts),
     passed=lambda result: not any(result.failures()),
 )

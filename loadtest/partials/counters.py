@@ -1,16 +1,19 @@
-"""The gateway's own counters, read where they are kept and subtracted from each other.
+"""The gateway's own counters, subtracted from each other.
 
-Knows: Prometheus' registry of this process. Must not know: what the numbers are good for.
+Knows: Prometheus' text. Must not know: what the numbers are good for.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 from msgspec import Struct
-from prometheus_client import REGISTRY
+from prometheus_client.parser import text_string_to_metric_families
 
-__all__ = ["Counters", "Sample", "read_counters"]
+from loadtest.systems.metrics import get
+
+__all__ = ["Counters", "Sample", "counters_in", "read_counters"]
 
 
 class Sample(Struct, frozen=True):
@@ -52,12 +55,18 @@ class Counters(Struct, frozen=True):
         return (sample for sample in self.samples if sample.name == name and wanted <= sample.labels.items())
 
 
-def read_counters() -> Counters:
-    """Every counter of the gateway now."""
+async def read_counters(url: str) -> Counters:
+    """Every counter of the gateway at `url` now."""
+    _, text = await asyncio.to_thread(get, f"{url}/metrics")
+    return counters_in(text)
+
+
+def counters_in(text: str) -> Counters:
+    """Every counter of a gateway in Prometheus' text."""
     return Counters(
         [
             Sample(sample.name, dict(sample.labels), float(sample.value))
-            for metric in REGISTRY.collect()
+            for metric in text_string_to_metric_families(text)
             if metric.type == "counter" and metric.name.startswith("gateway_")
             for sample in metric.samples
             if sample.name.endswith("_total")

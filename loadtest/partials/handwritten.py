@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from loadtest.partials.streams import Origin, Revision, Stream, Style
+from loadtest.talk.streams import Origin, Revision, Stream, Style
 
 __all__ = ["handwritten_streams"]
 

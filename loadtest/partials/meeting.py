@@ -14,8 +14,8 @@ from gateway.client import ClientSession, connect
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import Error, Pong, TranslationDelta, TranslationFailed, TranslationFinal
 from loadtest.partials.screens import Arm, Delta, Final, Reading
-from loadtest.partials.streams import Stream
 from loadtest.results import LoadtestError
+from loadtest.talk.streams import Stream
 
 __all__ = ["Meeting", "joined"]
 

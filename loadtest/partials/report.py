@@ -1,42 +1,32 @@
-"""The result of the evaluation as tables for people, a plot, and JSON; written to a folder.
+"""What the evaluation shows: what readers saw, what it cost and how good it is, as tables and charts.
 
-Knows: how a result looks. Must not know: how it was found.
+Knows: what a result means to people. Must not know: how it was found, how a table or a chart is drawn.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any
 
-from loadtest.json_lines import as_json
 from loadtest.partials.result import Bar, Display, PairScores, PartialsResult, Spending
-from loadtest.report_folder import write_report
+from loadtest.report.content import Chart, Series, Shown, Table
 
-__all__ = ["as_json", "plot", "table", "write"]
-
-# Told apart in grey too.
-_NAIVE, _LIVE, _STABLE, _FINAL = "#9aa5b1", "#1f5fa8", "#2f855a", "#dfe3e8"
+__all__ = ["shown"]
 
 _SHOWN_PROBLEMS = 20
 
 
-def write(result: PartialsResult, folder: Path) -> None:
-    """`result.json`, `table.md` and `plot.png` in `folder`, which is made when it is missing."""
-    write_report(folder, result=as_json(result), table=table(result), plot=partial(plot, result))
-
-
-def table(result: PartialsResult) -> str:
-    """Markdown: the bars, what readers saw, what it cost, how good it is, and what it was measured on."""
-    return "\n\n".join(_parts(result)) + "\n"
+def shown(result: PartialsResult) -> Shown:
+    """The whole report."""
+    machine = result.machine
+    title = f"{result.model} on {machine.cpu}, {machine.cores} cores: translations of unfinished speech"
+    return Shown(list(_parts(result)), title, _charts(result.pairs))
 
 
 # ---------------------------------------------------------------- the tables
 
 
-def _parts(result: PartialsResult) -> Iterator[str]:
+def _parts(result: PartialsResult) -> Iterator[str | Table]:
     failures = list(result.failures())
     if result.plan.engine == "simulated":
         yield "Words behind a tag are no translations: the bars do not count with the simulated engine."
@@ -55,7 +45,7 @@ def _parts(result: PartialsResult) -> Iterator[str]:
     yield from _notes(result)
 
 
-def _bars(bars: Sequence[Bar]) -> Iterator[str]:
+def _bars(bars: Sequence[Bar]) -> Iterator[Table]:
     pairs = list(dict.fromkeys(bar.pair for bar in bars))
     if not pairs:
         return
@@ -63,7 +53,7 @@ def _bars(bars: Sequence[Bar]) -> Iterator[str]:
     for name, limit in dict.fromkeys((bar.name, bar.limit) for bar in bars):
         own = {bar.pair: bar for bar in bars if bar.name == name}
         rows.append([name, limit, *(_judged(own.get(pair)) for pair in pairs)])
-    yield _rows(("has to be", "", *pairs), rows)
+    yield Table("", ("has to be", "", *pairs), rows)
 
 
 def _judged(bar: Bar | None) -> str:
@@ -72,7 +62,7 @@ def _judged(bar: Bar | None) -> str:
     return f"{_number(bar.value, '.3g')} {'pass' if bar.passed else '**FAIL**'}"
 
 
-def _erasure(pairs: Sequence[PairScores]) -> str:
+def _erasure(pairs: Sequence[PairScores]) -> Table:
     head = (
         "normalised erasure, the final included (without it)",
         "naive",
@@ -82,7 +72,8 @@ def _erasure(pairs: Sequence[PairScores]) -> str:
         "streams",
         "revisions",
     )
-    return _rows(
+    return Table(
+        "",
         head,
         [
             [
@@ -101,7 +92,7 @@ def _both(display: Display) -> str:
     return f"{display.erasure:.3f} ({display.erasure_before:.3f})"
 
 
-def _lag(pairs: Sequence[PairScores]) -> str:
+def _lag(pairs: Sequence[PairScores]) -> Table:
     head = (
         "behind the speaker",
         "stable: source units, median (mean)",
@@ -110,7 +101,8 @@ def _lag(pairs: Sequence[PairScores]) -> str:
         "LAAL, source units: stable / live / naive",
         "LAAL, s",
     )
-    return _rows(
+    return Table(
+        "",
         head,
         [
             [
@@ -127,7 +119,7 @@ def _lag(pairs: Sequence[PairScores]) -> str:
     )
 
 
-def _first(pairs: Sequence[PairScores]) -> str:
+def _first(pairs: Sequence[PairScores]) -> Table:
     head = (
         "first word after the first revision, s: median (p90)",
         "live",
@@ -135,7 +127,8 @@ def _first(pairs: Sequence[PairScores]) -> str:
         "naive",
         "whole sentences only",
     )
-    return _rows(
+    return Table(
+        "",
         head,
         [
             [
@@ -150,7 +143,7 @@ def _first(pairs: Sequence[PairScores]) -> str:
     )
 
 
-def _cost(pairs: Sequence[PairScores]) -> str:
+def _cost(pairs: Sequence[PairScores]) -> Table:
     head = (
         "cost of an utterance",
         "generated / final tokens: ours",
@@ -159,7 +152,8 @@ def _cost(pairs: Sequence[PairScores]) -> str:
         "engine time, s: ours / naive / alone",
         "finished requests: ours / naive / alone",
     )
-    return _rows(
+    return Table(
+        "",
         head,
         [
             [
@@ -173,18 +167,19 @@ def _cost(pairs: Sequence[PairScores]) -> str:
     )
 
 
-def _outcomes(pairs: Sequence[PairScores]) -> str:
+def _outcomes(pairs: Sequence[PairScores]) -> Table:
     counts: Counter[str] = Counter()
     for each in pairs:
         counts.update(each.outcomes)
     names = [name for name, _ in counts.most_common()]
-    return _rows(
+    return Table(
+        "",
         ("revisions, by what became of them", *names),
         [[_pair(each), *(f"{each.outcomes.get(name, 0):,}" for name in names)] for each in pairs],
     )
 
 
-def _quality(pairs: Sequence[PairScores]) -> str:
+def _quality(pairs: Sequence[PairScores]) -> Table:
     head = (
         "finals",
         "chrF against alone",
@@ -193,7 +188,8 @@ def _quality(pairs: Sequence[PairScores]) -> str:
         "chrF against the corpus: ours",
         "alone",
     )
-    return _rows(
+    return Table(
+        "",
         head,
         [
             [
@@ -209,7 +205,7 @@ def _quality(pairs: Sequence[PairScores]) -> str:
     )
 
 
-def _phases(result: PartialsResult) -> str:
+def _phases(result: PartialsResult) -> Table:
     head = (
         "spoken",
         "arm",
@@ -222,7 +218,8 @@ def _phases(result: PartialsResult) -> str:
         "tokens reused",
         "sent late at most, ms",
     )
-    return _rows(
+    return Table(
+        "",
         head,
         [
             [
@@ -244,10 +241,6 @@ def _phases(result: PartialsResult) -> str:
 
 def _notes(result: PartialsResult) -> Iterator[str]:
     machine, plan = result.machine, result.plan
-    versions = ", ".join(f"{name} {version}" for name, version in machine.packages.items())
-    on = f"{machine.cpu}, {machine.cores} cores, {machine.memory_gib:g} GiB"
-    if machine.gpus:
-        on += f", {len(machine.gpus)} × {machine.gpus[0]}"
     origins = Counter(stream.origin.value for stream in result.streams)
     said = " and ".join(f"{count} {origin}" for origin, count in origins.items())
     policy = ", ".join(f"`{name} = {value}`" for name, value in result.policy.items())
@@ -255,7 +248,7 @@ def _notes(result: PartialsResult) -> Iterator[str]:
         f"`{result.command}`, {result.began}, revision {machine.revision or 'unknown'}; "
         f"{result.elapsed_s:.0f} s in all."
     )
-    yield f"On {on}; {machine.system}, Python {machine.python}; {versions}."
+    yield f"On {machine.in_words()}."
     yield (
         f"Engine {plan.engine}, model {result.model}, dtype {result.dtype}, `max_num_seqs` {plan.max_num_seqs}, "
         f"prefix cache on; commit policy {policy}. Load average before: "
@@ -298,116 +291,54 @@ def _number(value: float | None, form: str) -> str:
     return "–" if value is None else f"{value:{form}}"
 
 
-def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+# ---------------------------------------------------------------- the charts
 
 
-# ---------------------------------------------------------------- the plot
+def _charts(pairs: Sequence[PairScores]) -> list[Chart]:
+    """Erasure, lag, tokens, and time to the first word; a place on the x axis for each pair."""
+    if not pairs:
+        return []
+    places = [float(place) for place in range(1, len(pairs) + 1)]
 
-
-def plot(result: PartialsResult, file: Path) -> None:
-    """Erasure of each pair, erasure against lag, tokens, and time to the first word."""
-    # Imported here: a second that a wrong option need not wait.
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    figure, ((flicker, trade), (tokens, first)) = pyplot.subplots(2, 2, figsize=(13, 9), layout="constrained")
-    pairs = result.pairs
-    _bars_of(
-        flicker,
-        pairs,
-        [
-            ("naive", _NAIVE, [each.naive.erasure for each in pairs]),
-            ("live", _LIVE, [each.live.erasure for each in pairs]),
-            ("stable", _STABLE, [each.stable.erasure for each in pairs]),
-        ],
-        "{:.2f}",
-    )
-    flicker.set(title="Normalised erasure, the final included", ylabel="units taken back / final units")
-    _trade(trade, pairs)
-    _bars_of(
-        tokens,
-        pairs,
-        [
-            ("naive", _NAIVE, [each.naively.ratio for each in pairs]),
-            ("ours", _LIVE, [each.ours.ratio for each in pairs]),
-        ],
-        "{:.1f}",
-    )
-    tokens.set(title="Tokens generated for one that stays", ylabel="generated / final tokens")
-    _bars_of(
-        first,
-        pairs,
-        [
-            ("naive", _NAIVE, [_seconds(each.naive.first_ms) or 0 for each in pairs]),
-            ("live", _LIVE, [_seconds(each.live.first_ms) or 0 for each in pairs]),
-            ("stable", _STABLE, [_seconds(each.stable.first_ms) or 0 for each in pairs]),
-            ("whole sentences only", _FINAL, [_seconds(each.final_only.first_ms) or 0 for each in pairs]),
-        ],
-        "{:.1f}",
-    )
-    first.set(title="First word after the first revision, median", ylabel="seconds")
-    figure.suptitle(
-        f"{result.model} on {result.machine.cpu}, {result.machine.cores} cores: translations of speech that is "
-        "still going on",
-        fontsize=12,
-    )
-    figure.savefig(file, dpi=110)
-    pyplot.close(figure)
-
-
-def _bars_of(
-    axes: Any, pairs: Sequence[PairScores], series: Sequence[tuple[str, str, Sequence[float]]], form: str
-) -> None:
-    width = 0.84 / len(series)
-    for index, (label, colour, heights) in enumerate(series):
-        places = [number + (index - (len(series) - 1) / 2) * width for number in range(len(pairs))]
-        axes.bar(places, heights, width, color=colour, label=label)
-        for place, height in zip(places, heights, strict=True):
-            axes.annotate(
-                form.format(height),
-                (place, height),
-                (0, 3),
-                textcoords="offset points",
-                ha="center",
-                va="bottom",
-                fontsize=6.5,
-                rotation=90,
-            )
-    axes.set_xticks(range(len(pairs)), [_pair(each) for each in pairs])
-    axes.margins(y=0.18)
-    axes.set_ylim(bottom=0)
-    axes.legend(loc="best", frameon=False, fontsize=9)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _trade(axes: Any, pairs: Sequence[PairScores]) -> None:
-    for label, colour, marker, displays in (
-        ("naive", _NAIVE, "s", [each.naive for each in pairs]),
-        ("live", _LIVE, "o", [each.live for each in pairs]),
-        ("stable", _STABLE, "^", [each.stable for each in pairs]),
-    ):
-        every = zip(pairs, displays, strict=True)
-        shown = [(pair, display) for pair, display in every if display.lag_mean is not None]
-        axes.scatter(
-            [display.lag_mean for _, display in shown],
-            [display.erasure for _, display in shown],
-            color=colour,
-            marker=marker,
-            label=label,
+    def chart(title: str, y_label: str, **kinds: Callable[[PairScores], float | None]) -> Chart:
+        return Chart(
+            title=title,
+            x_label="",
+            y_label=y_label,
+            series=[
+                Series(name.replace("_", " "), places, list(map(value, pairs)), line=False)
+                for name, value in kinds.items()
+            ],
+            x_ticks=[(place, f"{pair.source}\n→{pair.target}") for place, pair in zip(places, pairs, strict=True)],
         )
-        for pair, display in shown:
-            axes.annotate(
-                _pair(pair),
-                (display.lag_mean, display.erasure),
-                (4, 3),
-                textcoords="offset points",
-                fontsize=7,
-            )
-    axes.set(title="Erasure against lag", xlabel="mean lag, source units", ylabel="normalised erasure")
-    axes.set_ylim(bottom=0)
-    axes.legend(loc="best", frameon=False, fontsize=9)
-    axes.spines[["top", "right"]].set_visible(False)
+
+    return [
+        chart(
+            "Normalised erasure, the final included",
+            "units taken back / final units",
+            naive=lambda each: each.naive.erasure,
+            live=lambda each: each.live.erasure,
+            stable=lambda each: each.stable.erasure,
+        ),
+        chart(
+            "Behind the speaker, mean",
+            "source units",
+            naive=lambda each: each.naive.lag_mean,
+            live=lambda each: each.live.lag_mean,
+            stable=lambda each: each.stable.lag_mean,
+        ),
+        chart(
+            "Tokens generated for one that stays",
+            "generated / final tokens",
+            naive=lambda each: each.naively.ratio,
+            ours=lambda each: each.ours.ratio,
+        ),
+        chart(
+            "First word after the first revision, median",
+            "seconds",
+            naive=lambda each: _seconds(each.naive.first_ms),
+            live=lambda each: _seconds(each.live.first_ms),
+            stable=lambda each: _seconds(each.stable.first_ms),
+            whole_sentences=lambda each: _seconds(each.final_only.first_ms),
+        ),
+    ]

@@ -13,7 +13,7 @@ from msgspec import Struct
 from loadtest.machine import Machine
 from loadtest.partials.counters import Counters
 from loadtest.partials.screens import Arm, Reading
-from loadtest.partials.streams import Stream
+from loadtest.talk.streams import Stream
 
 __all__ = [
     "PIVOT",
@@ -40,33 +40,27 @@ _LAG_TARGETS = ("es", "de", "fr")
 
 
 class PartialsPlan(Struct, frozen=True, kw_only=True):
-    """What to run.
-
-    streams: from the corpus, spoken in English; a quarter of it, rounded up, in each other language. handwritten:
-    how many of those written by hand in each language at most. speakers: at the same time while five languages
-    are read; while one is read, five times as many. speed: how much faster than people speak it goes; for trying
-    things. time_limit_s: bound of everything, seconds.
-    """
+    """What to run."""
 
     engine: Literal["vllm", "simulated"] = "vllm"
     max_num_seqs: int = 16
     dtype: str = "auto"
     sources: tuple[str, ...] = ("en", "es", "de", "fr", "ja", "zh")
+    # From the corpus, spoken in English; a quarter of it, rounded up, in each other language.
     streams: int = 32
+    # How many of those written by hand in each language at most.
     handwritten: int = 1_000
+    # At the same time while five languages are read; five times as many while one is.
     speakers: int = 2
+    # How much faster than people speak it goes; for trying things.
     speed: float = 1.0
     seed: int = 1
+    # Bound of everything.
     time_limit_s: float = 2_400.0
 
 
 class Phase(Struct, frozen=True):
-    """One arm in one source language.
-
-    cores: used on average, by the process with gateway and clients, by the engine's with their host, by others.
-    in_engine: translations in the engine at a time on average. late_ms: by how much a revision was sent behind
-    its time at most. counters: of the gateway, what they grew by.
-    """
+    """One arm in one source language."""
 
     arm: Arm
     source: str
@@ -74,11 +68,15 @@ class Phase(Struct, frozen=True):
     speakers: int
     streams: int
     elapsed_s: float
+    # Cores used on average: by the process with gateway and clients, by the engine's with their host, by others.
     serving_cores: float
     engine_cores: float
     other_cores: float
+    # Translations in the engine at a time, on average.
     in_engine: float
+    # By how much a revision was sent behind its time at most.
     late_ms: float
+    # Of the gateway, what they grew by.
     counters: Counters
 
     @property
@@ -87,39 +85,39 @@ class Phase(Struct, frozen=True):
 
     @property
     def cached_share(self) -> float | None:
-        """Prompt tokens that the prefix cache held, of all; null for none."""
+        """Prompt tokens that the prefix cache held, of all; None where there were none."""
         tokens = self.counters.total("gateway_prompt_tokens_total")
         return self.counters.total("gateway_prompt_tokens_cached_total") / tokens if tokens else None
 
 
 class Display(Struct, frozen=True):
-    """What readers of one kind saw of one pair.
+    """What readers of one kind saw of one pair; None where nothing was shown."""
 
-    erasure, erasure_before: normalised, with the final that replaces what was shown and without. lag_median,
-    lag_mean: source units behind. first_ms: from the first revision to the first word, median; first_p90_ms.
-    laal: source units; laal_ms: milliseconds. Null where nothing was shown.
-    """
-
+    # Normalised, with the final that replaces what was shown.
     erasure: float
+    # The same without the final.
     erasure_before: float
+    # Source units behind the speaker.
     lag_median: float | None
     lag_mean: float | None
+    # From the first revision to the first word: median, and 90th percentile.
     first_ms: float | None
     first_p90_ms: float | None
+    # Source units, and milliseconds.
     laal: float | None
     laal_ms: float | None
 
 
 class Spending(Struct, frozen=True):
-    """What one arm cost in one pair.
+    """What one arm cost in one pair."""
 
-    generated: tokens; final: tokens of the translations that stay, the end of each included.
-    engine_s: time in the engine, of an utterance. requests: to the engine that were finished, of an utterance.
-    """
-
+    # Tokens.
     generated: int
+    # Tokens of the translations that stay, the end of each included.
     final: int
+    # Time in the engine, of an utterance.
     engine_s: float
+    # Requests to the engine that were finished, of an utterance.
     requests: float
 
     @property
@@ -128,13 +126,7 @@ class Spending(Struct, frozen=True):
 
 
 class PairScores(Struct, frozen=True):
-    """One pair of languages.
-
-    final_only: readers who are shown whole sentences only. outcomes: revisions by what became of them.
-    kept: share of the finals that begin with the committed text. same: share of our finals that are those of the
-    `alone` arm letter by letter. chrf_alone: of our finals against those; chrf_reference, alone_reference: of both
-    against the corpus, where it has a translation.
-    """
+    """One pair of languages."""
 
     source: str
     target: str
@@ -142,43 +134,48 @@ class PairScores(Struct, frozen=True):
     revisions: int
     live: Display
     stable: Display
+    # Readers who are shown whole sentences only.
     final_only: Display
     naive: Display
     ours: Spending
     naively: Spending
     alone: Spending
+    # Revisions by what became of them.
     outcomes: dict[str, int]
+    # Share of the finals that begin with the committed text.
     kept: float
+    # Share of our finals that are those of the `alone` arm letter by letter.
     same: float
+    # Of our finals against those.
     chrf_alone: float | None
+    # Of both against the corpus, where it has a translation.
     chrf_reference: float | None
     alone_reference: float | None
 
 
 class Bar(Struct, frozen=True):
-    """One thing that has to hold. limit: in words, as `<= 0.2`."""
+    """One thing that has to hold."""
 
     name: str
     pair: str
     value: float | None
+    # In words, as `<= 0.2`.
     limit: str
     passed: bool
 
 
 class PartialsResult(Struct, frozen=True):
-    """Everything that `result.json` holds.
-
-    policy: the gateway's own settings of what it shows when. tokenizer: what tokens were counted with. chrf: what
-    computed that, with its version.
-    broken: promises that were not kept, one sentence each.
-    """
+    """Everything that the evaluation has found."""
 
     command: str
     began: str
     model: str
     dtype: str
+    # What tokens were counted with.
     tokenizer: str
+    # What computed chrF, with its version.
     chrf: str
+    # The gateway's own settings of what it shows when.
     policy: dict[str, str]
     plan: PartialsPlan
     machine: Machine
@@ -186,9 +183,11 @@ class PartialsResult(Struct, frozen=True):
     phases: list[Phase]
     pairs: list[PairScores]
     bars: list[Bar]
+    # Promises that were not kept, one sentence each.
     broken: list[str]
     streams: list[Stream]
     readings: list[Reading]
+    kind: Literal["partials"] = "partials"
 
     def failures(self) -> Iterator[str]:
         """What makes the exit status 1, one sentence each."""

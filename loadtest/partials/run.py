@@ -3,33 +3,39 @@
 Knows: the order of things, what is read off machine and gateway around each phase.
 Must not know: what the scores mean (`summary`), or how a result looks (`report`).
 
-One process holds the gateway and the clients; those of its engine are below it. Our arm comes first in each
+The gateway is a process of its own; this one holds the clients. Our arm comes first in each
 language, so that no other arm has filled the engine's prefix cache for it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
-
-from prometheus_client import REGISTRY
+from typing import Any
 
 from demo_model import LANGUAGES
 from gateway.client import ClientError
-from gateway.config import BUNDLED_MODEL, EngineSettings, Settings
+from gateway.config import BUNDLED_MODEL
+from gateway.engines.vllm import hardware
 from gateway.translation import commit_policy
-from loadtest.machine import CpuTimes, describe, read_cpu
+from loadtest.machine import describe
+from loadtest.measuring.accounting import Accounts
+from loadtest.options import model_name
 from loadtest.partials.counters import Counters, read_counters
 from loadtest.partials.handwritten import handwritten_streams
 from loadtest.partials.meeting import Meeting, joined
 from loadtest.partials.result import PIVOT, PartialsPlan, PartialsResult, Phase, bars
 from loadtest.partials.screens import Arm, Reading
-from loadtest.partials.streams import Stream, corpus_streams
 from loadtest.partials.summary import broken_promises, pair_scores
 from loadtest.results import LoadtestError, first_error
-from loadtest.serving import engine_dtype, serving
+from loadtest.systems.gateway import gateway
+from loadtest.systems.metrics import get, metric
+from loadtest.systems.running import Running
+from loadtest.talk.streams import Stream, corpus_streams
+from loadtest.trial.values import WebSocketGateway
 
 __all__ = ["planned_streams", "run"]
 
@@ -54,12 +60,11 @@ async def run(plan: PartialsPlan, command: str, say: Callable[[str], object]) ->
     phases: list[Phase] = []
     readings: list[Reading] = []
     try:
-        async with asyncio.timeout(plan.time_limit_s), serving(settings, say) as (gateway, url):
-            model = gateway.engine.profile().model
-            await _Phase(plan, url, Arm.ALONE, PIVOT, _warm_up(plan), say, "warming-up").run()
+        async with asyncio.timeout(plan.time_limit_s), gateway(settings, say) as running:
+            await _Phase(plan, running, Arm.ALONE, PIVOT, _warm_up(plan), say, "warming-up").run()
             for source, streams in spoken.items():
                 for arm in Arm:
-                    phase, read = await _Phase(plan, url, arm, source, streams, say).run()
+                    phase, read = await _Phase(plan, running, arm, source, streams, say).run()
                     phases.append(phase)
                     readings += read
     except TimeoutError:
@@ -75,8 +80,8 @@ async def run(plan: PartialsPlan, command: str, say: Callable[[str], object]) ->
     return PartialsResult(
         command=command,
         began=began,
-        model=model,
-        dtype=engine_dtype(settings),
+        model=model_name(settings),
+        dtype=_dtype(plan),
         tokenizer=tokenizer,
         chrf=f"sacrebleu {metadata.version('sacrebleu')}",
         policy=_policy(),
@@ -109,7 +114,7 @@ class _Phase:
     def __init__(
         self,
         plan: PartialsPlan,
-        url: str,
+        running: Running,
         arm: Arm,
         source: str,
         streams: list[Stream],
@@ -117,7 +122,10 @@ class _Phase:
         title: str | None = None,
     ) -> None:
         self._plan = plan
-        self._url = url
+        assert isinstance(running.address, WebSocketGateway)  # noqa: S101 -- what a gateway has
+        assert running.pid is not None  # noqa: S101 -- we started it
+        self._url = running.address.url
+        self._accounts = Accounts({"serving": [running.pid], "clients": [os.getpid()]})
         self._arm = arm
         self._source = source
         self._streams = streams
@@ -131,22 +139,22 @@ class _Phase:
 
     async def run(self) -> tuple[Phase, list[Reading]]:
         """Everything that is said in it, by several speakers in meetings of their own."""
-        await _quiet()
-        counted, used, began_s = read_counters(), read_cpu(), time.monotonic()
+        await self._quiet()
+        counted, used, began_s = await read_counters(self._url), self._accounts.read(), time.monotonic()
         # The longest first, so that no speaker is left alone with one at the end.
         left = iter(sorted(self._streams, key=lambda stream: -stream.final.at_ms))
         self._show()
         async with asyncio.TaskGroup() as tasks:
             speaking = [tasks.create_task(self._speak(number, left)) for number in range(self._speakers)]
-        elapsed_s, used = time.monotonic() - began_s, read_cpu().since(used)
-        await _quiet()
+        elapsed_s, used_s = time.monotonic() - began_s, self._accounts.read().since(used)
+        await self._quiet()
         spoken = [task.result() for task in speaking]
-        return self._phase(elapsed_s, used, max(late_ms for _, late_ms in spoken), counted), [
+        counters = (await read_counters(self._url)).since(counted)
+        return self._phase(elapsed_s, used_s, max(late_ms for _, late_ms in spoken), counters), [
             reading for readings, _ in spoken for reading in readings
         ]
 
-    def _phase(self, elapsed_s: float, used: CpuTimes, late_ms: float, counted: Counters) -> Phase:
-        counters = read_counters().since(counted)
+    def _phase(self, elapsed_s: float, used_s: dict[str, float], late_ms: float, counters: Counters) -> Phase:
         return Phase(
             arm=self._arm,
             source=self._source,
@@ -154,9 +162,9 @@ class _Phase:
             speakers=self._speakers,
             streams=len(self._streams),
             elapsed_s=round(elapsed_s, 2),
-            serving_cores=round(used.serving_s / elapsed_s, 3),
-            engine_cores=round(used.below_s / elapsed_s, 3),
-            other_cores=round(max(used.everything_s - used.serving_s - used.below_s, 0.0) / elapsed_s, 3),
+            serving_cores=round(used_s["serving"] / elapsed_s, 3),
+            engine_cores=round(used_s["engine"] / elapsed_s, 3),
+            other_cores=round(used_s["other"] / elapsed_s, 3),
             in_engine=round(counters.total("gateway_generation_seconds_total") / elapsed_s, 3),
             late_ms=round(late_ms, 1),
             counters=counters,
@@ -174,6 +182,18 @@ class _Phase:
             _check(meeting)
         return readings, meeting.late_ms
 
+    async def _quiet(self) -> None:
+        """Wait until the gateway has nothing to translate, so that counters are of one phase only."""
+        names = ("gateway_translations_waiting", "gateway_translations_running")
+        until_s = time.monotonic() + _QUIET_S
+        while True:
+            _, text = await asyncio.to_thread(get, f"{self._url}/metrics")
+            if not any(metric(text, name) for name in names):
+                return
+            if time.monotonic() > until_s:
+                raise LoadtestError(f"The gateway was still translating {_QUIET_S:g} s after the last word.")
+            await asyncio.sleep(_LOOK_S)
+
     def _show(self) -> None:
         self._say(f"{self._title}: {self._done} of {len(self._streams)} streams")
 
@@ -181,18 +201,6 @@ class _Phase:
 def _check(meeting: Meeting) -> None:
     if meeting.errors:
         raise LoadtestError(f"The gateway refused what was said: {', '.join(sorted(set(meeting.errors)))}.")
-
-
-async def _quiet() -> None:
-    """Wait until the gateway has nothing to translate, so that counters are of one phase only."""
-    until_s = time.monotonic() + _QUIET_S
-    while any(
-        REGISTRY.get_sample_value(name)
-        for name in ("gateway_translations_waiting", "gateway_translations_running")
-    ):
-        if time.monotonic() > until_s:
-            raise LoadtestError(f"The gateway was still translating {_QUIET_S:g} s after the last word.")
-        await asyncio.sleep(_LOOK_S)
 
 
 def _targets(source: str) -> list[str]:
@@ -203,12 +211,15 @@ def _warm_up(plan: PartialsPlan) -> list[Stream]:
     return corpus_streams(plan.seed + _WARM_UP_SEED_STEP, PIVOT, _targets(PIVOT), 2)
 
 
-def _settings(plan: PartialsPlan) -> Settings:
-    return Settings(
-        engine=EngineSettings(
-            kind=plan.engine, model=str(BUNDLED_MODEL), max_num_seqs=plan.max_num_seqs, dtype=plan.dtype
-        )
-    )
+def _settings(plan: PartialsPlan) -> dict[str, Any]:
+    return {"engine": {"kind": plan.engine, "max_num_seqs": plan.max_num_seqs, "dtype": plan.dtype}}
+
+
+def _dtype(plan: PartialsPlan) -> str:
+    """What the engine computes in."""
+    if plan.engine == "simulated":
+        return "none"
+    return hardware.cpu_dtype() if plan.dtype == "auto" and not hardware.gpu_present() else plan.dtype
 
 
 def _policy() -> dict[str, str]:

@@ -15,8 +15,8 @@ from loadtest.partials import scoring
 from loadtest.partials.result import Display, PairScores, Phase, Spending
 from loadtest.partials.scoring import State
 from loadtest.partials.screens import Arm, Reading, broken, contradictions, states
-from loadtest.partials.streams import Stream
 from loadtest.results import nearest_rank
+from loadtest.talk.streams import Stream
 
 __all__ = ["broken_promises", "pair_scores"]
 

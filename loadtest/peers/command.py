@@ -15,8 +15,10 @@ import msgspec
 from msgspec import structs
 
 from gateway.engines.vllm import hardware
+from loadtest import options as common
 from loadtest.commands import Command, Say, add_out, between, from_, numbers
 from loadtest.machine import describe
+from loadtest.measuring.gpu import gpu_mib
 from loadtest.peers.comparison import comparisons, findings
 from loadtest.peers.peer import (
     DIRECT,
@@ -33,9 +35,7 @@ from loadtest.peers.peer import (
 from loadtest.peers.run import PeersPlan, run
 from loadtest.peers.table import tables
 from loadtest.results import LoadtestError
-from loadtest.trial import options as common
 from loadtest.trial import report as reports
-from loadtest.trial.gpu import gpu
 from loadtest.trial.values import Report
 
 __all__ = ["PEERS"]
@@ -90,8 +90,7 @@ def _plan(options: argparse.Namespace) -> PeersPlan:
         peers += variants(options.variants, settings)
     if len(peers) == 1:
         raise LoadtestError("The gateway has nothing to be compared with: name more peers, or variants.")
-    with gpu() as device:
-        memory_mib = None if device is None else device.total_mib()
+    memory_mib = gpu_mib()
     if memory_mib is None and hardware.gpu_present() and not simulated:
         raise LoadtestError("NVIDIA's management library does not tell how much memory the GPU has.")
     peers = shared(peers, memory_mib)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from gateway.sessions.machine import CONTEXT_UTTERANCES
+from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.peers.peer import DIRECT, GATEWAY, SERVE, SERVE_TUNED, SERVE_WORKERS
 from loadtest.peers.run import Outcome
 from loadtest.results import Spread, nearest_rank
-from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.trial.summary import requests_per_s, tokens_per_s
 from loadtest.trial.values import Closed, Finding, Trial
 
@@ -44,21 +44,20 @@ _UNTIL_BUSY_S = 1.0
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """The gateway beside one other system at one level: of each repetition, over the repetitions.
-
-    requests, tokens: the gateway's, a second, divided by the other's. first_p50_added_ms, first_p99_added_ms: the
-    gateway's minus the other's. same_text: part of the translations of the first repetition; null where that is
-    not known. limits: where a driver was the limit, whose and how.
-    """
+    """The gateway beside one other system at one level: of each repetition, over the repetitions."""
 
     in_flight: int
     peer: str
     repetitions: int
+    # The gateway's, a second, divided by the other's.
     requests: Spread
     tokens: Spread
+    # The gateway's first token minus the other's.
     first_p50_added_ms: Spread | None
     first_p99_added_ms: Spread | None
+    # Part of the translations of the first repetition; None where that is not known.
     same_text: float | None
+    # Where a driver was the limit: whose, and how.
     limits: dict[str, str]
 
 
@@ -179,7 +178,7 @@ def _ratio_name(peer: str, in_flight: int) -> str:
 
 
 def _ratio_found(compared: Comparison, least: float | None) -> Finding:
-    """least: what has to be reached; null: nothing."""
+    """least: what has to be reached; None: nothing."""
     name, bar = _ratio_name(compared.peer, compared.in_flight), "" if least is None else f"≥ {least:g}"
     value = _beside_bar(compared.requests, least, "", 2)
     notes = [f"Tokens/s {in_words(compared.tokens)}."]

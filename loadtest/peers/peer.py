@@ -18,14 +18,14 @@ from gateway.app import engine_options
 from gateway.domain.errors import GatewayError
 from gateway.engines.vllm import preflight
 from loadtest.commands import Say
-from loadtest.driving.clients.prompting import gateway_settings
+from loadtest.options import check, merged, shown
 from loadtest.results import LoadtestError
-from loadtest.systems.child import free_port
 from loadtest.systems.gateway import gateway
+from loadtest.systems.prompting import gateway_settings
 from loadtest.systems.running import Running
+from loadtest.systems.server import free_port
 from loadtest.systems.share import with_share
 from loadtest.systems.vllm_serve import vllm_serve
-from loadtest.trial.options import check, merged, shown
 from loadtest.trial.values import EngineInProcess, WebSocketGateway
 
 __all__ = [
@@ -50,15 +50,17 @@ NAMES = (GATEWAY, DIRECT, SERVE, SERVE_TUNED, SERVE_WORKERS)
 
 
 class Peer(Struct, frozen=True):
-    """One system. route: through what the lines reach the engine. settings: a gateway's, sections nested. tuned,
-    arguments: of vLLM's server, see `vllm_serve`. port: where the gateway is that shares an engine with the peer
-    that is called directly; the same for both."""
+    """One system."""
 
     name: str
+    # Through what the lines reach the engine.
     route: Literal["gateway", "asyncllm", "vllm-serve"]
+    # A gateway's, sections nested.
     settings: dict[str, Any]
+    # Of vLLM's server; see `vllm_serve`.
     tuned: bool = False
     arguments: dict[str, Any] = {}
+    # Where the gateway listens that shares its engine with the peer that is called directly; the same for both.
     port: int | None = None
 
 
@@ -118,7 +120,7 @@ def variants(file: Path, settings: Mapping[str, Any]) -> list[Peer]:
 
 
 def shared(peers: Sequence[Peer], gpu_mib: float | None) -> list[Peer]:
-    """The same, each with its share of the GPU's memory. gpu_mib: all of it; null without a GPU.
+    """The same, each with its share of the GPU's memory. gpu_mib: all of it; None without a GPU.
 
     The gateway and the engine called directly share one engine: two that were started alike differ by more than
     what the gateway costs.

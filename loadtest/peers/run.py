@@ -5,7 +5,6 @@ Knows: the order, how many lines a round has. Must not know: what systems there 
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import math
 import re
@@ -19,14 +18,13 @@ from msgspec.structs import replace
 
 from loadtest.commands import Say
 from loadtest.driving.driver import Driven, Driver, driver
-from loadtest.interruption import INTERRUPTED, go_on
+from loadtest.measuring.measure import measure
 from loadtest.peers.peer import Peer, system
-from loadtest.results import LoadtestError
+from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems import processes
 from loadtest.systems.running import Running
 from loadtest.systems.start import attempted, together
 from loadtest.talk.scenario import Scenario, request_lines
-from loadtest.trial.measure import measure
 from loadtest.trial.values import Address, Closed, EngineInProcess, Line, Trial, WebSocketGateway
 
 __all__ = ["Outcome", "PeersPlan", "run"]
@@ -52,16 +50,20 @@ _Started = TypeVar("_Started")
 
 
 class PeersPlan(Struct, frozen=True, kw_only=True):
-    """peers: the first is what the others are compared with. in_flight: one level each. round_s: about how long a
-    round takes, seconds; utterances: or so many in each. replayed: lines to say instead of the scenario's."""
+    """What is compared, and how."""
 
+    # The first is what the others are compared with.
     peers: tuple[Peer, ...]
+    # Requests in flight, one level each.
     in_flight: tuple[int, ...]
     repetitions: int = 3
+    # About how long a round takes, seconds; or how many utterances it has.
     round_s: float = 6.0
     utterances: int | None = None
     scenario: Scenario = Scenario()
+    # Lines to say instead of the scenario's.
     replayed: tuple[Line, ...] = ()
+    # Of clients.
     processes: int = 1
     time_limit_s: float = 3_600.0
 
@@ -75,13 +77,13 @@ class PeersPlan(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct):
-    """trials: in the order in which they ended, without their texts. same_text: (in flight, peer) → part of the
-    translations of the first repetition that were the same as the first peer's. failures: peer → why it takes part
-    no more. cut_short: why there are not all rounds, if there are not."""
-
+    # In the order in which they ended, without their texts.
     trials: list[Trial]
+    # (in flight, peer) → part of the translations of the first repetition that were the same as the first peer's.
     same_text: dict[tuple[int, str], float]
+    # Peer → why it takes part no more.
     failures: dict[str, str]
+    # Why there are not all rounds, if there are not.
     cut_short: str = ""
 
 
@@ -92,17 +94,9 @@ async def run(plan: PeersPlan, say: Say) -> Outcome:
     Raises `CancelledError` when the interruption comes before the first round is over.
     """
     rounds = _Rounds(plan, say)
-    try:
-        async with asyncio.timeout(plan.time_limit_s):
-            await rounds.play()
-    except TimeoutError:
-        rounds.outcome.cut_short = "There was no time for all (--time-limit-s)."
-    except asyncio.CancelledError:
-        if not rounds.outcome.trials:
-            raise
-        go_on()
-        rounds.outcome.cut_short = INTERRUPTED
-    return rounds.outcome
+    outcome = rounds.outcome
+    outcome.cut_short = await until_it_ends(rounds.play(), plan.time_limit_s, lambda: bool(outcome.trials))
+    return outcome
 
 
 class _Rounds:

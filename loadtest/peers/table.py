@@ -9,10 +9,10 @@ import msgspec
 
 from loadtest.peers.comparison import Comparison, in_words
 from loadtest.peers.peer import SERVE_TUNED, SERVE_WORKERS
+from loadtest.report.content import Table
 from loadtest.results import Spread
-from loadtest.systems.vllm_process import STREAM_INTERVAL
-from loadtest.trial.command import Extras
-from loadtest.trial.content import Table
+from loadtest.systems.vllm_serve import STREAM_INTERVAL
+from loadtest.trial.report import Extras
 from loadtest.trial.values import Report
 
 __all__ = ["extras", "tables"]

@@ -25,19 +25,23 @@ IDLE = "idle"
 
 
 class Held(Struct, frozen=True):
-    """Sessions that were asked for, and the gateway's resident memory, MiB, of its own process without that of its
-    engine's host; null where the gateway is somebody else's. lost: session → why it is no more.
+    """Sessions that were asked for, and the gateway's resident memory.
 
-    before: without any session. idle: once the idle ones are open; greeted: once all are, and everybody has said
-    something; after: when all is said, as often as it was.
+    The memory is that of the gateway's own process, without its engine's host; None where the gateway is somebody
+    else's.
     """
 
     sessions: int
     idle: int
+    # Session → why it is gone.
     lost: dict[str, str] = {}
+    # Without any session.
     before_mib: float | None = None
+    # Once the idle ones are open.
     idle_mib: float | None = None
+    # Once all are open, and everybody has said something.
     greeted_mib: float | None = None
+    # When everything has been said, in all repetitions.
     after_mib: float | None = None
 
 
@@ -48,7 +52,7 @@ def findings(
     objective: Objective,
     settings: dict[str, Any] | None,
 ) -> list[Finding]:
-    """settings: of the gateway with a simulated engine; null for any other."""
+    """settings: of the gateway with a simulated engine; None for any other."""
     idle = [trial for trial in trials if trial.name == IDLE]
     meetings = [trial for trial in trials if trial.name != IDLE]
     found = [_held(held, idle=bool(idle), meetings=bool(meetings)), *_idle(idle), *_memory(held, meetings)]

@@ -11,10 +11,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from loadtest.options import merged
 from loadtest.results import LoadtestError
 from loadtest.talk import replay
 from loadtest.talk.scenario import Scenario, meetings_lines, translations_per_s
-from loadtest.trial.options import merged
 from loadtest.trial.values import InMeetings, Line, Objective
 
 __all__ = ["RunPlan", "Said", "said", "sessions"]
@@ -28,23 +28,25 @@ _LEAST_SESSIONS = 10_000
 
 
 class RunPlan(Struct, frozen=True, kw_only=True):
-    """settings: of the gateway that is started; url: of one that runs, then settings are not read.
+    """What is held, on which gateway."""
 
-    scenario: what is said, or file: a recording of it. seconds: how long; null: 30, or all of the file. readers:
-    more in each meeting. idle: sessions in which nothing is said. repetitions: of all that is said. processes: of
-    clients.
-    """
-
+    # Of the gateway that is started.
     settings: dict[str, Any]
     objective: Objective
+    # Of a gateway that runs already; then the settings are not read.
     url: str | None = None
+    # What is said, or a recording of it; of the scenario, its partials count then.
     scenario: Scenario = Scenario()
     file: Path | None = None
-    partials: bool = True
+    # How long; None: 30, or all of the file.
     seconds: float | None = None
+    # More in each meeting, who only read.
     readers: int = 0
+    # Sessions in which nothing is said.
     idle: int = 0
+    # Of all that is said.
     repetitions: int = 1
+    # Of clients.
     processes: int = 1
     time_limit_s: float = 3_600.0
     allow_bottleneck: bool = False
@@ -75,7 +77,7 @@ def said(plan: RunPlan) -> Said:
     scenario, seconds = plan.scenario, plan.seconds
     if plan.file is not None:
         lines = [line for line in replay.read(plan.file) if seconds is None or line.due_s < seconds]
-        lines = lines if plan.partials else [replace(line, partials=()) for line in lines]
+        lines = lines if scenario.partial_every_s else [replace(line, partials=()) for line in lines]
         people = sorted({(line.meeting, line.speaker) for line in lines})
         workload = f"{plan.file.name}, {_counted(len(lines), 'line')} in {_last_s(lines):,.0f} s"
     else:

@@ -16,19 +16,17 @@ from msgspec.structs import replace
 from loadtest.commands import Say
 from loadtest.driving.driver import Driver, driver
 from loadtest.driving.opening import allow_files
-from loadtest.interruption import INTERRUPTED, go_on
 from loadtest.machine import describe
-from loadtest.results import LoadtestError
+from loadtest.measuring.accounting import Accounts
+from loadtest.measuring.measure import measure
+from loadtest.measuring.sampling import sampling
+from loadtest.options import model_name, shown
+from loadtest.results import LoadtestError, until_it_ends
 from loadtest.run.findings import IDLE, Held, cut_short, findings
 from loadtest.run.plan import RunPlan, Said, said, sessions
 from loadtest.systems import processes
-from loadtest.systems.existing import existing
-from loadtest.systems.gateway import gateway
+from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.running import Running
-from loadtest.trial.accounting import Accounts
-from loadtest.trial.measure import measure
-from loadtest.trial.options import model_name, shown
-from loadtest.trial.sampling import sampling
 from loadtest.trial.values import Delivered, InMeetings, Record, Report, Trial
 
 __all__ = ["run"]
@@ -75,18 +73,10 @@ async def run(plan: RunPlan, command: str, say: Say) -> Report:
 async def _until_it_ends(trials: _Trials, settings: dict[str, Any], plan: RunPlan) -> str:
     """Measure; why it ended early, a sentence, or nothing. Raises what ended it where no trial was finished."""
     try:
-        async with asyncio.timeout(plan.time_limit_s):
-            await trials.measure(settings)
-    except TimeoutError:
-        why = f"It took longer than {plan.time_limit_s:g} s (--time-limit-s)."
+        why = await until_it_ends(trials.measure(settings), plan.time_limit_s, lambda: bool(trials.finished))
     except LoadtestError as error:
         why = str(error)
-    except asyncio.CancelledError:
-        if not trials.finished:
-            raise
-        go_on()
-        why = INTERRUPTED
-    else:
+    if not why:
         return ""
     if not trials.finished:
         raise LoadtestError(why)

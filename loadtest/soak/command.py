@@ -9,7 +9,9 @@ import argparse
 from pathlib import Path
 
 from loadtest.commands import Command, Say, add_out, between, from_
-from loadtest.soak import report
+from loadtest.report.folder import write
+from loadtest.report.markdown import markdown
+from loadtest.soak.report import shown
 from loadtest.soak.result import SoakPlan, SoakResult
 from loadtest.soak.run import run
 
@@ -68,7 +70,7 @@ SOAK = Command(
     "nothing was lost or came twice and everything was given back.",
     add=_add,
     run=_run,
-    write=report.write,
-    table=report.table,
+    write=lambda result, folder: write(folder, result, shown(result)),
+    table=lambda result: markdown(shown(result).parts),
     passed=lambda result: not any(result.failures()),
 )

@@ -1,14 +1,13 @@
-"""The gateway under test as an operator runs it: a process of its own, with its engine in others below it.
+"""The gateway under test: the same port and folder for one process after the other.
 
-Knows: how to start, signal and ask it, and what Linux tells of its processes. Must not know: clients, what is
-counted, when anything is broken. It signals no process but those that it started and those below them.
+Knows: what Linux tells of its processes, what it says of itself. Must not know: clients, what is counted, when
+anything is broken.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import signal
 import time
@@ -18,77 +17,57 @@ from typing import Any
 
 from msgspec import Struct
 
-from loadtest.results import LoadtestError
 from loadtest.systems import processes
-from loadtest.systems.child import Child, free_port
-from loadtest.systems.gateway import serve_command
+from loadtest.systems.gateway import gateway_process
 from loadtest.systems.metrics import get, metric
+from loadtest.systems.server import Server, free_port
 
-__all__ = ["ServedGateway", "free_port", "metric"]
-
-_LOOK_S = 0.25
+__all__ = ["ServedGateway", "metric"]
 
 # The name that vLLM gives the process with the model.
 _ENGINE = re.compile(r"EngineCore")
 
 
 class Memory(Struct, frozen=True):
-    """Resident memory in MiB of the gateway's own process, and of all those below it: the engine's, their host."""
+    """Resident memory, MiB."""
 
+    # Of the gateway's own process.
     gateway_mib: float
+    # Of all those below it: the engine's, and their host.
     engine_mib: float
 
 
 class ServedGateway:
-    """`gateway serve` on `port`.
+    """`gateway serve`, started again whenever it was stopped.
 
     incarnation: number of the process: 1, 2, 3 … leaving: it was told to stop.
     """
 
-    def __init__(self, port: int, settings: Mapping[str, str], folder: Path) -> None:
-        self.port = port
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self, settings: Mapping[str, Any], folder: Path) -> None:
+        self.port = free_port()
         self.incarnation = 0
         self.leaving = False
-        self._environment = {**os.environ, **settings}
+        self._settings = settings
         self._folder = folder
-        self._child: Child | None = None
+        self._server: Server | None = None
 
     async def start(self) -> None:
         """Start the process; `ready` waits for it."""
         self.incarnation += 1
         self.leaving = False
-        log = self._folder / f"gateway-{self.incarnation}.log"
-        self._child = Child("The gateway", serve_command(self.port), log, self._environment)
-        await self._child.start()
+        log = f"gateway-{self.incarnation}.log"
+        self._server = gateway_process(self._settings, self._folder, port=self.port, log=log)
+        await self._server.start()
 
-    @property
-    def pid(self) -> int:
-        return self._started.pid
-
-    @property
-    def running(self) -> bool:
-        return self._child is not None and self._child.running
-
-    async def ready(self, patience_s: float) -> float:
+    async def ready(self, limit_s: float) -> float:
         """Wait until the engine takes requests; the seconds that took. Raises `LoadtestError`."""
         began_s = time.monotonic()
-        while time.monotonic() - began_s < patience_s:
-            self.check()
-            if await self.is_ready():
-                return time.monotonic() - began_s
-            await asyncio.sleep(_LOOK_S)
-        raise LoadtestError(f"The gateway was not ready within {patience_s:g} s. {self._started.last_words()}")
-
-    async def is_ready(self) -> bool:
-        """Whether `/readyz` says so."""
-        status, _ = await self._get("/readyz")
-        return status == 200
+        await self._started.ready("", lambda _line: None, limit_s)
+        return time.monotonic() - began_s
 
     def check(self) -> None:
         """Raises `LoadtestError` when the process has ended by itself."""
-        if self._child is not None:
-            self._child.check()
+        self._started.check()
 
     async def stop(self) -> int:
         """SIGTERM; its exit status once it is gone. Killed when it hangs."""
@@ -96,45 +75,45 @@ class ServedGateway:
         return await self._started.stop()
 
     async def end(self) -> None:
-        """However it stands, it is gone afterwards, and what is below it too."""
-        if self._child is not None:
+        """Make sure that it is gone, and what is below it too."""
+        if self._server is not None:
             self.leaving = True
-            await self._child.end()
+            await self._server.end()
 
     @property
-    def _started(self) -> Child:
-        assert self._child is not None  # noqa: S101 -- started
-        return self._child
+    def _started(self) -> Server:
+        assert self._server is not None  # noqa: S101 -- started
+        return self._server
 
     # ------------------------------------------------------------ the engine
 
     def signal_engine(self, number: signal.Signals) -> bool:
         """Signal the engine's process, below the one that hosts it; false when there is none."""
-        return processes.signal_below(self.pid, _ENGINE, number)
+        return processes.signal_below(self._started.pid, _ENGINE, number)
 
     def memory(self) -> Memory:
         """What its processes hold now; zeros for what is not there."""
-        if not self.running:
+        if self._server is None or not self._server.running:
             return Memory(0.0, 0.0)
-        engine_mib = sum(map(processes.resident_mib, processes.below(self.pid)))
-        return Memory(processes.resident_mib(self.pid), round(engine_mib, 1))
+        engine_mib = sum(map(processes.resident_mib, processes.below(self._server.pid)))
+        return Memory(processes.resident_mib(self._server.pid), round(engine_mib, 1))
 
     # ------------------------------------------------------------ what it says
 
     async def metrics(self) -> str | None:
-        """Prometheus' text; null when it cannot be asked."""
-        status, body = await self._get("/metrics")
-        return body if status == 200 else None
+        """Prometheus' text; None when it cannot be asked."""
+        return await self._get("/metrics")
 
     async def transcript(self, meeting: str) -> Any | None:
-        """`transcript.json` of a meeting, decoded; null when there is none."""
-        status, body = await self._get(f"/v1/meetings/{meeting}/transcript.json")
-        return json.loads(body) if status == 200 else None
+        """`transcript.json` of a meeting, decoded; None when there is none."""
+        body = await self._get(f"/v1/meetings/{meeting}/transcript.json")
+        return None if body is None else json.loads(body)
 
     def tracebacks(self) -> int:
         """How many its processes wrote to their logs; each is a bug."""
         logs = self._folder.glob("gateway-*.log")
         return sum(log.read_text(errors="replace").count("Traceback (most recent call last)") for log in logs)
 
-    async def _get(self, path: str) -> tuple[int, str]:
-        return await asyncio.to_thread(get, self.url + path)
+    async def _get(self, path: str) -> str | None:
+        status, body = await asyncio.to_thread(get, self._started.url + path)
+        return body if status == 200 else None

@@ -1,85 +1,80 @@
-"""The result of a soak as tables for people, a plot, and JSON; written to a folder.
+"""What a soak shows: its verdict, faults, latency and memory as tables, and the run over time as charts.
 
-Knows: how a result looks. Must not know: how it was found.
+Knows: what a result means to people. Must not know: how it was found, how a table or a chart is drawn.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
-import msgspec
-
-from loadtest.report_folder import write_report
+from loadtest.report.content import Chart, Mark, Series, Shown, Table
 from loadtest.soak.faults import FaultKind, Suffered
-from loadtest.soak.result import SoakResult
+from loadtest.soak.result import Sample, SoakResult
 
-__all__ = ["as_json", "plot", "table", "write"]
+__all__ = ["shown"]
 
-# Those that concern everybody are drawn.
-_DRAWN = {
-    FaultKind.ENGINE_KILL: ("#c0392b", "-"),
-    FaultKind.ENGINE_STOP: ("#c0392b", "--"),
-    FaultKind.RESTART: ("#1f5fa8", "-"),
-    FaultKind.CLIENT_STOP: ("#b7791f", ":"),
+# These concern everybody: each has a row and a line in the charts.
+_OF_EVERYBODY = (FaultKind.ENGINE_KILL, FaultKind.ENGINE_STOP, FaultKind.RESTART, FaultKind.CLIENT_STOP)
+
+_WHAT = {
+    FaultKind.ABORT: "connection reset",
+    FaultKind.HALF_OPEN: "client silent on an open connection, then back on another",
+    FaultKind.ABSENCE: "connection reset, back within the keep time",
+    FaultKind.LONG_ABSENCE: "connection reset, back after the keep time",
+    FaultKind.CLIENT_STOP: "SIGSTOP of a client process, then SIGCONT",
+    FaultKind.ENGINE_KILL: "SIGKILL of the engine's process",
+    FaultKind.ENGINE_STOP: "SIGSTOP of the engine's process",
+    FaultKind.RESTART: "SIGTERM of the gateway, and a new one",
 }
-_GREY, _BLUE, _GREEN = "#9aa5b1", "#1f5fa8", "#2f855a"
 
 
-def write(result: SoakResult, folder: Path) -> None:
-    """`result.json`, `table.md` and `plot.png` in `folder`, which is made when it is missing."""
-    write_report(folder, result=as_json(result), table=table(result), plot=partial(plot, result))
-
-
-def as_json(result: SoakResult) -> str:
-    """The whole result, indented, with each fault and each sample on one line."""
-    built = msgspec.to_builtins(result)
-    text = json.dumps(built, indent=1, ensure_ascii=False)
-    # What has no list or object in it is one line.
-    return re.sub(r"\{[^{}\[\]]*\}", lambda found: re.sub(r"\s+", " ", found[0]), text) + "\n"
-
-
-def table(result: SoakResult) -> str:
-    """Markdown: the verdict, the faults, latency, memory, and what it was measured on."""
-    return "\n\n".join(_parts(result)) + "\n"
-
-
-def _parts(result: SoakResult) -> Iterator[str]:
-    failures = list(result.failures())
-    yield (
-        "**Every promise was kept.**"
-        if not failures
-        else "**Not every promise was kept:** " + "; ".join(failures) + "."
+def shown(result: SoakResult) -> Shown:
+    """The whole report."""
+    verdict = result.verdict
+    title = (
+        f"{result.plan.sessions} sessions, {verdict.accepted:,} utterances accepted, "
+        f"{verdict.delivered:,} deliveries, {verdict.lost} lost, {verdict.duplicates} duplicates"
     )
-    yield _rows(("", ""), _verdict(result))
-    yield _rows(("fault", "times", "what", "until mended, s: median (longest)"), _faults(result.faults))
-    yield _rows(
+    return Shown(list(_parts(result)), title, _charts(result))
+
+
+# ---------------------------------------------------------------- the tables
+
+
+def _parts(result: SoakResult) -> Iterator[str | Table]:
+    if failures := list(result.failures()):
+        yield "**Not every promise was kept:** " + "; ".join(failures) + "."
+    else:
+        yield "**Every promise was kept.**"
+    yield Table("", ("", ""), list(_verdict(result)))
+    yield Table(
+        "", ("fault", "times", "what", "until mended, s: median (longest)"), list(_fault_rows(result.faults))
+    )
+    yield Table(
+        "",
         ("fault of everybody", "at", "kept up, s", "until mended, s", ""),
         [
             (
                 fault.kind.value,
-                _clock(fault.began_s),
+                f"{int(fault.began_s) // 60}:{int(fault.began_s) % 60:02d}",
                 f"{fault.pause_s:.0f}" if fault.pause_s else "",
                 "" if fault.recovered_s is None else f"{fault.recovered_s:.1f}",
                 fault.note,
             )
-            for fault in sorted(result.faults, key=lambda fault: fault.began_s)
-            if fault.kind in _DRAWN
+            for fault in _of_everybody(result)
         ],
     )
-    yield _rows(
-        (
-            "translations to readers who were connected",
-            "how many",
-            "first text p50 / p99, ms",
-            "whole p50 / p99 / max",
-        ),
+    head = (
+        "translations to connected readers",
+        "how many",
+        "first text p50 / p99, ms",
+        "whole p50 / p99 / max, ms",
+    )
+    yield Table(
+        "",
+        head,
         [
             (
                 row.name,
@@ -90,11 +85,9 @@ def _parts(result: SoakResult) -> Iterator[str]:
             for row in result.latency
         ],
     )
-    yield _rows(
-        ("memory, MiB", "a minute after it was ready", "peak", "final"),
-        list(_memory(result)),
-    )
-    yield _rows(
+    yield Table("", ("memory, MiB", "a minute after it was ready", "peak", "final"), list(_memory(result)))
+    yield Table(
+        "",
         ("at the end, with everybody gone", ""),
         [(f"`{name}`", "missing" if value is None else f"{value:g}") for name, value in result.gauges.items()]
         + [(f"`{name}`, all processes together", f"{value:,.0f}") for name, value in result.counters.items()],
@@ -124,7 +117,7 @@ def _verdict(result: SoakResult) -> Iterator[tuple[str, str]]:
     yield "of those not caused by a cancellation", str(verdict.failed_unexpectedly)
     yield "clients, one after the other in each seat", f"{verdict.clients:,}"
     yield "sessions resumed with all that was missed", f"{verdict.resumed:,}"
-    yield "sessions begun anew after too long an absence", f"{verdict.not_resumed:,}"
+    yield "sessions begun again after too long an absence", f"{verdict.not_resumed:,}"
     yield "of those though they came back in time", str(verdict.unrecovered)
     yield "newest utterances not shown to a newcomer", str(verdict.not_shown)
     yield "clients that gave up", str(verdict.gave_up)
@@ -139,22 +132,12 @@ def _memory(result: SoakResult) -> Iterator[tuple[str, ...]]:
         yield "its engine", *(f"{mib:,.0f}" for mib in engine)
 
 
-def _faults(faults: Sequence[Suffered]) -> Iterator[tuple[str, str, str, str]]:
-    words = {
-        FaultKind.ABORT: "connection reset",
-        FaultKind.HALF_OPEN: "client silent on an open connection, then back on another",
-        FaultKind.ABSENCE: "connection reset, back within the keep time",
-        FaultKind.LONG_ABSENCE: "connection reset, back after the keep time",
-        FaultKind.CLIENT_STOP: "SIGSTOP of a client process, then SIGCONT",
-        FaultKind.ENGINE_KILL: "SIGKILL of the engine's process",
-        FaultKind.ENGINE_STOP: "SIGSTOP of the engine's process",
-        FaultKind.RESTART: "SIGTERM of the gateway, and a new one",
-    }
+def _fault_rows(faults: Sequence[Suffered]) -> Iterator[tuple[str, str, str, str]]:
     mended: defaultdict[FaultKind, list[float]] = defaultdict(list)
     for fault in faults:
         if fault.recovered_s is not None:
             mended[fault.kind].append(fault.recovered_s)
-    for kind, what in words.items():
+    for kind, what in _WHAT.items():
         count = sum(fault.kind is kind for fault in faults)
         times = mended[kind]
         spread = f"{statistics.median(times):.1f} ({max(times):.1f})" if times else ""
@@ -162,9 +145,14 @@ def _faults(faults: Sequence[Suffered]) -> Iterator[tuple[str, str, str, str]]:
             yield kind.value, str(count), what, spread
 
 
+def _of_everybody(result: SoakResult) -> list[Suffered]:
+    return sorted(
+        (fault for fault in result.faults if fault.kind in _OF_EVERYBODY), key=lambda fault: fault.began_s
+    )
+
+
 def _notes(result: SoakResult) -> Iterator[str]:
     machine, plan = result.machine, result.plan
-    versions = ", ".join(f"{name} {version}" for name, version in machine.packages.items())
     per_s = result.verdict.accepted / max(result.load_s, 1.0)
     tokens = result.counters.get("gateway_tokens_total", 0.0) / max(result.load_s, 1.0)
     yield (
@@ -172,17 +160,9 @@ def _notes(result: SoakResult) -> Iterator[str]:
         f"{plan.sessions} sessions, {plan.utterances_per_minute:g} utterances a minute offered, "
         f"{per_s * 60:.0f} accepted, {tokens:.0f} tokens/s; {result.load_s / 60:.1f} minutes of load."
     )
-    yield (
-        f"On {machine.cpu}, {machine.cores} cores, {machine.memory_gib:g} GiB, which gateway, engine and clients "
-        f"share; {machine.system}, Python {machine.python}; {versions}. Engine {plan.engine}."
-    )
+    yield f"On {machine.in_words()}; gateway, engine and clients share its cores. Engine {plan.engine}."
     settings = ", ".join(f"`{name}={value}`" for name, value in result.settings.items())
     yield f"Settings: {settings}."
-
-
-def _rows(head: Sequence[str], rows: Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def _codes(counts: dict[str, int]) -> str:
@@ -193,77 +173,43 @@ def _ms(*values: float | None) -> str:
     return " / ".join("–" if value is None else f"{value:,.0f}" for value in values)
 
 
-def _clock(seconds: float) -> str:
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+# ---------------------------------------------------------------- the charts
 
 
-# ---------------------------------------------------------------- the plot
+# In this chart the lines of the faults have words.
+_NAMING = "Translations under way"
 
 
-def plot(result: SoakResult, file: Path) -> None:
-    """Over time: sessions and what waits, accepted and delivered, memory; faults of everybody as lines."""
-    # Imported here: a second that a client process and a wrong option need not wait.
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (people, words, memory) = pyplot.subplots(3, 1, figsize=(11, 9), sharex=True, layout="constrained")
+def _charts(result: SoakResult) -> list[Chart]:
+    """The run over time; a line for each fault of everybody."""
     minutes = [sample.at_s / 60 for sample in result.samples]
-    _line(people, minutes, [sample.sessions for sample in result.samples], "connected", _BLUE)
-    _line(people, minutes, [sample.away for sample in result.samples], "kept, without connection", _GREY)
-    people.set(ylabel="sessions")
-    waiting = people.twinx()
-    under_way = [
-        None if sample.waiting is None or sample.running is None else sample.waiting + sample.running
-        for sample in result.samples
+    faults = [(fault.began_s / 60, fault.kind.value) for fault in _of_everybody(result)]
+
+    def chart(title: str, y_label: str, **lines: Callable[[Sample], float | None]) -> Chart:
+        return Chart(
+            title=title,
+            x_label="minutes",
+            y_label=y_label,
+            series=[
+                Series(name.replace("_", " "), minutes, list(map(value, result.samples)), markers=False)
+                for name, value in lines.items()
+            ],
+            marks=[Mark(kind if title == _NAMING else "", at, "x") for at, kind in faults],
+        )
+
+    return [
+        chart(
+            "Sessions", "sessions", connected=lambda each: each.sessions, without_connection=lambda each: each.away
+        ),
+        chart(_NAMING, "translations", under_way=_under_way),
+        chart("Utterances accepted", "utterances", accepted=lambda each: each.accepted),
+        chart("Delivered to readers", "captions and translations", delivered=lambda each: each.delivered),
+        chart("Memory of the gateway", "MiB", gateway=lambda each: each.gateway_mib),
+        chart("Memory of the engine", "MiB", engine=lambda each: each.engine_mib),
     ]
-    _line(waiting, minutes, under_way, "translations under way", _GREEN)
-    waiting.set(ylabel="translations")
-    _legend(people, waiting)
-    _line(words, minutes, [float(sample.accepted) for sample in result.samples], "utterances accepted", _BLUE)
-    words.set(ylabel="utterances")
-    delivered = words.twinx()
-    _line(delivered, minutes, [float(sample.delivered) for sample in result.samples], "delivered", _GREEN)
-    delivered.set(ylabel="captions and translations")
-    _legend(words, delivered)
-    _line(memory, minutes, [sample.gateway_mib for sample in result.samples], "gateway", _BLUE)
-    memory.set(ylabel="gateway, MiB", xlabel="minutes")
-    engine = memory.twinx()
-    _line(engine, minutes, [sample.engine_mib for sample in result.samples], "engine", _GREY)
-    engine.set(ylabel="engine, MiB")
-    _legend(memory, engine)
-    for axes in (people, waiting, words, delivered, memory, engine):
-        axes.set_ylim(bottom=0)
-        axes.spines[["top"]].set_visible(False)
-    _faults_on((people, words, memory), result.faults)
-    figure.suptitle(
-        f"{result.plan.sessions} sessions, {result.verdict.accepted:,} utterances accepted, "
-        f"{result.verdict.delivered:,} deliveries, {result.verdict.lost} lost, "
-        f"{result.verdict.duplicates} duplicates",
-        fontsize=12,
-    )
-    figure.savefig(file, dpi=110)
-    pyplot.close(figure)
 
 
-def _line(axes: Any, minutes: Sequence[float], values: Sequence[float | None], label: str, colour: str) -> None:
-    numbers = [float("nan") if value is None else value for value in values]
-    axes.plot(minutes, numbers, color=colour, linewidth=1.3, label=label)
-
-
-def _legend(axes: Any, other: Any) -> None:
-    (lines, labels), (others, more) = axes.get_legend_handles_labels(), other.get_legend_handles_labels()
-    axes.legend(lines + others, labels + more, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False)
-
-
-def _faults_on(rows: Sequence[Any], faults: Sequence[Suffered]) -> None:
-    drawn: dict[FaultKind, Any] = {}
-    for fault in faults:
-        if fault.kind in _DRAWN:
-            colour, style = _DRAWN[fault.kind]
-            for axes in rows:
-                drawn[fault.kind] = axes.axvline(fault.began_s / 60, color=colour, linestyle=style, linewidth=0.9)
-    if drawn:
-        labels = [kind.value for kind in drawn]
-        rows[-1].figure.legend(list(drawn.values()), labels, loc="outside lower center", ncols=4, frameon=False)
+def _under_way(sample: Sample) -> float | None:
+    if sample.waiting is None or sample.running is None:
+        return None
+    return sample.waiting + sample.running

@@ -18,51 +18,54 @@ __all__ = ["Incarnation", "LatencyRow", "Sample", "SoakPlan", "SoakResult"]
 
 
 class SoakPlan(Struct, frozen=True, kw_only=True):
-    """What to run.
-
-    minutes: of load; starting, calming down and giving memory back come on top. stay_minutes: how long a client
-    stays on average, of those that do not stay to the end. fault_every_s: mean time between faults of single
-    clients. keep_s, log_keep_s: the gateway's `limits.keep_s` and `event_log.keep_s`.
-    """
+    """What to run."""
 
     engine: Literal["vllm", "simulated"] = "vllm"
+    # Of load; starting, calming down and giving memory back come on top.
     minutes: float = 30.0
+    # Held at the same time.
     sessions: int = 200
     utterances_per_minute: float = 240.0
+    # How long a client stays on average, of those that do not stay to the end.
     stay_minutes: float = 6.0
+    # Mean time between faults of single clients.
     fault_every_s: float = 4.0
+    # The gateway's `limits.keep_s` and `event_log.keep_s`.
     keep_s: int = 60
     log_keep_s: int = 120
     seed: int = 1
 
 
 class Sample(Struct, frozen=True):
-    """The state at one moment. at_s: after the load began. sessions: connected; away: kept without connection.
+    """The state at one moment; None where the gateway could not be asked."""
 
-    accepted: utterances so far; delivered: publications that clients received so far. Null: the gateway could not
-    be asked.
-    """
-
+    # After the load began.
     at_s: float
     gateway_mib: float
     engine_mib: float
+    # Connected.
     sessions: float | None
+    # Kept without connection.
     away: float | None
     waiting: float | None
     running: float | None
     publications: float | None
+    # Utterances so far.
     accepted: int
+    # Publications that clients received so far.
     delivered: int
 
 
 class LatencyRow(Struct, frozen=True):
-    """Milliseconds from when something was said to when a reader had it. readings: how many.
+    """Milliseconds from when something was said to when a reader had it.
 
-    Only readers that were connected all the time between count; `first` is null where none of them saw a delta.
+    Only readers that were connected all the time between count.
     """
 
     name: str
+    # How many.
     readings: int
+    # None where none of them saw a delta.
     first_p50: float | None
     first_p99: float | None
     total_p50: float | None
@@ -71,11 +74,13 @@ class LatencyRow(Struct, frozen=True):
 
 
 class Incarnation(Struct, frozen=True):
-    """Memory of one gateway process, MiB. settled: a minute after it was ready; final: at its end."""
+    """Memory of one gateway process and its engine, MiB."""
 
     number: int
+    # A minute after it was ready.
     gateway_settled: float
     gateway_peak: float
+    # At its end.
     gateway_final: float
     engine_settled: float
     engine_peak: float
@@ -83,30 +88,32 @@ class Incarnation(Struct, frozen=True):
 
 
 class SoakResult(Struct, frozen=True):
-    """Everything that `result.json` holds.
-
-    settings: the gateway's environment variables. load_s: from the first client to the last word. gauges: of the
-    gateway, once everybody had gone and everything had expired. counters: of all its processes together.
-    exit_status: of the last one; tracebacks: in the logs of all. unquiet: what was not as it should be before the
-    clients left, in words.
-    """
+    """Everything that a soak has found."""
 
     command: str
     began: str
     plan: SoakPlan
+    # The gateway's environment variables.
     settings: dict[str, str]
     machine: Machine
+    # From the first client to the last word.
     load_s: float
     verdict: Verdict
     faults: list[Suffered]
     latency: list[LatencyRow]
     memory: list[Incarnation]
+    # Of the gateway, once everybody had gone and everything had expired.
     gauges: dict[str, float | None]
+    # Of all its processes together.
     counters: dict[str, float]
+    # Of the last process.
     exit_status: int
+    # In the logs of all processes.
     tracebacks: int
+    # What was not as it should be before the clients left, in words.
     unquiet: str | None
     samples: list[Sample]
+    kind: Literal["soak"] = "soak"
 
     def failures(self) -> Iterator[str]:
         """What makes the exit status 1, one sentence each."""

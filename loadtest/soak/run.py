@@ -10,19 +10,21 @@ only the first is never stopped. Everything is on this machine and ends with the
 from __future__ import annotations
 
 import asyncio
+import json
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from loadtest.machine import describe
+from loadtest.options import shown
 from loadtest.results import LoadtestError, first_error
 from loadtest.soak.clients import Crowd, Flush, Hush, Leave
 from loadtest.soak.crowd import CrowdProcess
 from loadtest.soak.faults import schedule
-from loadtest.soak.gateway import ServedGateway, free_port
+from loadtest.soak.gateway import ServedGateway
 from loadtest.soak.injection import Injection
 from loadtest.soak.ledger import Ledger
 from loadtest.soak.population import population
@@ -76,20 +78,16 @@ def _records_in(folder: Path) -> BinaryIO:
     return (folder / "records.jsonl").open("wb")
 
 
-def _settings_for(plan: SoakPlan, folder: Path) -> dict[str, str]:
+def _settings_for(plan: SoakPlan, folder: Path) -> dict[str, Any]:
     """The gateway's settings: bounds so short and small that they are reached."""
     return {
-        "GATEWAY__ENGINE__KIND": plan.engine,
-        "GATEWAY__ENGINE__STALL_S": "20",
-        "GATEWAY__MAX_WAITING": "2000",
-        "GATEWAY__OUTBOX_BYTES": "73728",
-        "GATEWAY__SNAPSHOT_UTTERANCES": str(_SNAPSHOT),
-        "GATEWAY__PING_TIMEOUT_S": "100",
-        "GATEWAY__LIMITS__KEEP_S": str(plan.keep_s),
-        "GATEWAY__LIMITS__TEXT_CHARS": "400",
-        "GATEWAY__LIMITS__LANGUAGES": "4",
-        "GATEWAY__EVENT_LOG__KEEP_S": str(plan.log_keep_s),
-        "GATEWAY__EVENT_LOG__HANDOVER_FILE": str(folder / "handover"),
+        "max_waiting": 2000,
+        "outbox_bytes": 73_728,
+        "snapshot_utterances": _SNAPSHOT,
+        "ping_timeout_s": 100,
+        "engine": {"kind": plan.engine, "stall_s": 20},
+        "limits": {"keep_s": plan.keep_s, "text_chars": 400, "languages": 4},
+        "event_log": {"keep_s": plan.log_keep_s, "handover_file": str(folder / "handover")},
     }
 
 
@@ -107,7 +105,7 @@ class _Soak:
         self._command = command
         self._say = say
         self._settings = _settings_for(plan, folder)
-        self._gateway = ServedGateway(free_port(), self._settings, folder)
+        self._gateway = ServedGateway(self._settings, folder)
         self._seats = population(plan.sessions, plan.utterances_per_minute, plan.seed)
         self._ledger = Ledger(Rules(keep_s=plan.keep_s, snapshot=_SNAPSHOT, log_keep_s=plan.log_keep_s))
         self._records: list[Record] = []
@@ -184,7 +182,7 @@ class _Soak:
             command=self._command,
             began=began,
             plan=self._plan,
-            settings={**self._settings, "GATEWAY__EVENT_LOG__HANDOVER_FILE": "handover"},
+            settings={name: json.dumps(value) for name, value in shown(self._settings).items()},
             machine=machine,
             load_s=round(load_s, 1),
             verdict=self._ledger.judge(),

@@ -1,61 +1,147 @@
-"""The gateway as an operator runs it: `gateway serve`, a process of its own with its engine in others below it.
+"""The gateway under test: `gateway serve` in a process of its own, or one that somebody else runs.
 
-Knows: its command, its settings file, `/readyz`. Must not know: clients, or what is measured.
+Knows: its command, its settings file. Must not know: clients, or what is measured.
+
+    python -m loadtest.systems.gateway DESCRIPTOR serve …   # with an engine that another process holds
+
+A gateway that shares its engine with a caller is started so: the descriptor is the socket to the process that
+holds the engine, which is its parent.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
+import select
+import socket
 import sys
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from loadtest.commands import Say
-from loadtest.systems.child import Child, free_port
+from loadtest.options import shown
+from loadtest.results import LoadtestError
 from loadtest.systems.metrics import get
+from loadtest.systems.processes import BESIDE_ITS_ENGINE
 from loadtest.systems.running import Running
-from loadtest.systems.toml import as_toml
-from loadtest.systems.waiting import until_ready
-from loadtest.trial.options import shown
+from loadtest.systems.server import Server, free_port, serving
 from loadtest.trial.values import WebSocketGateway
 
-__all__ = ["gateway", "serve_command"]
+__all__ = ["as_toml", "existing", "gateway", "gateway_process"]
 
 
-def serve_command(port: int, *arguments: str) -> list[str]:
-    """What starts a gateway on this loopback port."""
-    return [sys.executable, "-m", "gateway", "serve", "--host", "127.0.0.1", "--port", str(port), *arguments]
+def gateway_process(
+    settings: Mapping[str, Any],
+    folder: Path,
+    *,
+    port: int | None = None,
+    log: str = "gateway.log",
+    engine: socket.socket | None = None,
+) -> Server:
+    """A gateway that is to be started. What the environment says of gateways is not read.
+
+    settings: sections nested. folder: for its settings file and its log. port: a free one is found without it.
+    engine: leads to the process that holds the engine, which is this one; without it the gateway has its own.
+    """
+    port = free_port() if port is None else port
+    config = folder / "gateway.toml"
+    config.write_text(as_toml(settings))
+    module = ["gateway"] if engine is None else [__name__, str(engine.fileno())]
+    serve = ["serve", "--host", "127.0.0.1", "--port", str(port), "--config", str(config)]
+    return Server(
+        "The gateway",
+        [sys.executable, "-m", *module, *serve],
+        port,
+        folder / log,
+        environment={name: value for name, value in os.environ.items() if not name.startswith("GATEWAY__")},
+        pass_fds=() if engine is None else (engine.fileno(),),
+    )
 
 
 @asynccontextmanager
 async def gateway(settings: Mapping[str, Any], say: Say, *, name: str = "gateway") -> AsyncIterator[Running]:
     """A gateway with these settings, ready; it and its engine are gone when the block ends.
 
-    settings: sections nested; what the environment says of the gateway is not read. say: told how far it is.
-    Raises `LoadtestError` when it cannot start.
+    say: told how far it is. Raises `LoadtestError` when it cannot start.
     """
-    url = f"http://127.0.0.1:{(port := free_port())}"
     with tempfile.TemporaryDirectory(prefix="loadtest-gateway-") as folder:
-        config = Path(folder, "gateway.toml")
-        config.write_text(as_toml(settings))  # noqa: ASYNC240 -- a page at most
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("GATEWAY__")}
-        command = serve_command(port, "--config", str(config))
-        child = Child("The gateway", command, Path(folder, "gateway.log"), environment)
-        try:
-            await child.start()
-            await until_ready(child, f"starting {name}", say, lambda: _readiness(url))
-            yield Running(name, WebSocketGateway(url), shown(settings), child.pid, f"{url}/metrics")
-        finally:
-            await child.end()
+        async with serving(gateway_process(settings, Path(folder)), name, say) as server:
+            address, metrics = WebSocketGateway(server.url), f"{server.url}/metrics"
+            yield Running(name, address, shown(settings), server.pid, metrics)
 
 
-def _readiness(url: str) -> tuple[bool, str]:
-    status, body = get(f"{url}/readyz")
-    try:
-        return status == 200, str(json.loads(body)["reason"])
-    except (ValueError, KeyError, TypeError):
-        return status == 200, ""
+@asynccontextmanager
+async def existing(url: str) -> AsyncIterator[Running]:
+    """The gateway that somebody else runs at `url`. Raises `LoadtestError` when it is not ready."""
+    url = url.rstrip("/")
+    status, _ = await asyncio.to_thread(get, f"{url}/readyz")
+    if status == 0:
+        raise LoadtestError(f"No gateway answers at {url}.")
+    if status != 200:
+        raise LoadtestError(f"The gateway at {url} is not ready (status {status}).")
+    yield Running("gateway", WebSocketGateway(url), {"url": url}, metrics_url=f"{url}/metrics")
+
+
+# ---------------------------------------------------------------- its settings file
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def as_toml(tree: Mapping[str, Any]) -> str:
+    """Text, numbers, booleans, lists and sections of these, as TOML; None is left out.
+
+    Raises `TypeError` for anything else.
+    """
+    return "".join(f"{_key(name)} = {_value(value)}\n" for name, value in tree.items() if value is not None)
+
+
+def _value(value: object) -> str:
+    match value:
+        case bool() | int() | float():
+            return json.dumps(value)
+        case str():
+            # JSON's escapes are among TOML's; but TOML wants the delete character escaped too.
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case Mapping():
+            # Inline tables: sections under sections need no order of lines.
+            inner = (f"{_key(str(name))} = {_value(each)}" for name, each in value.items() if each is not None)
+            return "{ " + ", ".join(inner) + " }"
+        case list() | tuple():
+            return "[" + ", ".join(map(_value, value)) + "]"
+    raise TypeError(f"{value!r} has no place in TOML")
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _value(name)
+
+
+# ---------------------------------------------------------------- a gateway whose engine another process holds
+
+
+def _serve_beside(engine: socket.socket, parent: int, arguments: list[str]) -> int:
+    from setproctitle import setproctitle
+
+    from gateway import app
+    from gateway.cli.flags import parser
+    from gateway.engines.host.proxy import Host, HostedEngine
+
+    def end_with_parent() -> None:
+        select.select([parent], [], [])
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    setproctitle(BESIDE_ITS_ENGINE)
+    options = parser().parse_args(arguments)
+    listens = {"host": options.host, "port": options.port}
+    return app.serve(options.config, listens, build=lambda: HostedEngine(lambda: Host(engine, None)))
+
+
+if __name__ == "__main__":
+    held = socket.socket(fileno=int(sys.argv[1]))
+    sys.exit(_serve_beside(held, os.pidfd_open(os.getppid()), sys.argv[2:]))

@@ -37,7 +37,7 @@ def get(url: str, timeout_s: float = _HTTP_S) -> tuple[int, str]:
 
 
 def metric(text: str, name: str, **labels: str) -> float | None:
-    """The sum of a metric over its series with these labels; null when it has none."""
+    """The sum of a metric over its series with these labels; None when it has none."""
     values = [
         float(line.rsplit(" ", 1)[1])
         for line in text.splitlines()

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import signal
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = [
@@ -20,12 +19,9 @@ __all__ = [
     "command",
     "cpu_s",
     "everything_cpu_s",
-    "gone",
-    "held",
     "in_session",
     "named_below",
     "resident_mib",
-    "send",
     "signal_below",
 ]
 
@@ -72,7 +68,7 @@ def named_below(pid: int, name: re.Pattern[str]) -> list[int]:
 
 
 def cpu_s(pid: int) -> float | None:
-    """CPU time since it began, all its threads included; null when it is gone."""
+    """CPU time since it began, all its threads included; None when it is gone."""
     try:
         return time.clock_gettime((~pid << 3) | _PROCESS_CLOCK)
     except OSError:
@@ -95,47 +91,12 @@ def resident_mib(pid: int) -> float:
     return round(pages * _PAGE_BYTES / 2**20, 1)
 
 
-@contextmanager
-def held(pids: Iterable[int]) -> Iterator[list[int]]:
-    """Descriptors of those that live, which mean them and no later process of the same number."""
-    descriptors: list[int] = []
-    try:
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                descriptors.append(os.pidfd_open(pid))
-        yield descriptors
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-
-def send(descriptor: int, number: signal.Signals) -> bool:
-    """Signal a held process; false when it is gone."""
-    try:
-        signal.pidfd_send_signal(descriptor, number)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def gone(descriptors: Sequence[int], within_s: float) -> bool:
-    """Wait until all held processes have ended; false when some have not in that time. Blocks."""
-    until_s = time.monotonic() + within_s
-    for descriptor in descriptors:
-        ended = select.poll()
-        ended.register(descriptor, select.POLLIN)
-        if not ended.poll(max(until_s - time.monotonic(), 0) * 1000):
-            return False
-    return True
-
-
 def signal_below(pid: int, name: re.Pattern[str], number: signal.Signals) -> bool:
     """Signal the first process below whose command line matches; false when there is none."""
     for found in named_below(pid, name):
-        with held([found]) as descriptors:
-            # Looked at once more behind the descriptor: a number may be given to another process meanwhile.
-            if descriptors and found in named_below(pid, name):
-                return send(descriptors[0], number)
+        with suppress(ProcessLookupError):
+            os.kill(found, number)
+            return True
     return False
 
 

@@ -15,13 +15,16 @@ __all__ = ["Running"]
 
 @dataclass(frozen=True)
 class Running:
-    """name: for tables. settings: of its configuration, what matters. pid: of the process that answers; null where
-    it is a client process itself, or belongs to somebody else. metrics_url: Prometheus' text. host: of the process
-    in which a gateway's engine runs, where that is not below the gateway's."""
+    """A system that takes requests."""
 
+    # For tables.
     name: str
     address: Address
+    # What matters of its configuration.
     settings: dict[str, Any]
+    # The process that answers; None where that is a client process itself, or belongs to somebody else.
     pid: int | None = None
+    # Where it shows Prometheus' text.
     metrics_url: str | None = None
+    # The process in which a gateway's engine runs, where that is not below the gateway's.
     host: int | None = None

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from loadtest.trial.options import merged
+from loadtest.options import merged
 
 __all__ = ["with_share"]
 
@@ -23,7 +23,7 @@ _CACHE_PART = 0.5
 def with_share(settings: Mapping[str, Any], engines: int, gpu_mib: float | None) -> dict[str, Any]:
     """A gateway's settings with an equal part of the memory that they name for all engines together.
 
-    gpu_mib: all the memory there is; null without a GPU, where each engine has what `kv_cache_gib` says. The cache
+    gpu_mib: all the memory there is; None without a GPU, where each engine has what `kv_cache_gib` says. The cache
     is given in bytes, unless it is so already: when it looks for what is left, an engine takes what others load
     meanwhile for its own.
     """

@@ -101,7 +101,7 @@ def _logged(number: int, one: bytes) -> Line:
 
 
 def _wrong(line: Line) -> str | None:
-    """What is wrong with its values; null: nothing."""
+    """What is wrong with its values; None: nothing."""
     if not line.text.strip():
         return "nothing is said"
     if not line.targets or line.source in line.targets:

@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from demo_model import LANGUAGES
-from loadtest.partials import streams
 from loadtest.results import LoadtestError
+from loadtest.talk import streams
 from loadtest.talk.turns import MEAN_WORDS, PER_MINUTE, Length, Pauses, Turns, length
 from loadtest.talk.words import Text, Words
 from loadtest.trial.values import Line, Partial
@@ -41,21 +41,20 @@ Shape = Literal["natural", "uniform", "sentences"]
 
 
 class Scenario(Struct, frozen=True, kw_only=True):
-    """What is said.
-
-    shape: `natural`, with the lengths and turns of real meetings; `uniform`, every line as long as the mean and at
-    equal distances, as test data often is, to show how it misleads; `sentences`, for requests alone, one to four
-    sentences a line, as a recogniser that waits for punctuation cuts what is said.
-    targets: every line is translated into each. people: of one meeting. partial_every_s: mean time between two
-    revisions of what is being said, at least 0.3; null: finals alone.
-    """
+    """What is said."""
 
     seed: int = 1
     source: str = "en"
+    # Every line is translated into each.
     targets: tuple[str, ...] = ("de",)
+    # `natural`: lengths and turns of real meetings. `uniform`: every line as long as the mean and at equal
+    # distances, as test data often is, to show how it misleads. `sentences`: for requests alone, one to four
+    # sentences a line, as a recogniser that waits for punctuation cuts what is said.
     shape: Shape = "natural"
     meetings: int = 1
+    # Of one meeting.
     people: int = 6
+    # Mean time between two revisions of what is being said, at least 0.3; None: finals alone.
     partial_every_s: float | None = None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import queue
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -18,11 +17,8 @@ import pytest
 
 from gateway.client import connect
 from gateway.protocol.messages import TranslationFinal
-from loadtest.baselines.architecture import SHARED_MEMORY, plan
-from loadtest.baselines.engines import SimulatedBatches
-from loadtest.baselines.messages import Job
-from loadtest.baselines.system import baseline
-from loadtest.baselines.worker import take
+from loadtest.baselines.architecture import SHARED_MEMORY, baseline, plan
+from loadtest.baselines.engines import Job, SimulatedBatches
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.metrics import metric
@@ -35,10 +31,6 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = {"first_token_s": 0.1, "token_s": 0.05}
 SENTENCE = {"text": "a b c", "source": "en", "target": "de"}
 LONG = {"text": "a b c d e f g h i j k", "source": "en", "target": "de"}
-
-
-def job(number: int, text: str = "a b c") -> Job:
-    return Job(number, text, "en", "de", 0.0)
 
 
 # ---------------------------------------------------------------- what each is made of
@@ -70,7 +62,7 @@ def test_settings_of_a_gateway_say_which_engine() -> None:
         ("three-workers", {}, "one-worker, two-workers, static-batching"),
         ("one-worker", {"engine": {"modell": "x"}}, "modell"),
         ("one-worker", {"baseline": {"batches": 3}}, "batches"),
-        ("one-worker", {"baseline": {"workers": 0}}, "needs a worker"),
+        ("one-worker", {"baseline": {"workers": 0}}, ">= 1"),
     ],
 )
 def test_what_is_no_baseline_is_one_sentence(architecture: str, settings: dict[str, Any], complaint: str) -> None:
@@ -81,25 +73,9 @@ def test_what_is_no_baseline_is_one_sentence(architecture: str, settings: dict[s
 # ---------------------------------------------------------------- a worker
 
 
-def test_a_batch_is_what_waits() -> None:
-    jobs: queue.Queue[Job | None] = queue.Queue()
-    for number in range(5):
-        jobs.put(job(number))
-
-    def taken(count: int) -> tuple[list[int], bool]:
-        batch, more = take(jobs, count, 0.01)  # type: ignore[arg-type]
-        return [each.id for each in batch], more
-
-    assert taken(3) == ([0, 1, 2], True)
-    assert taken(3) == ([3, 4], True)
-    jobs.put(job(5))
-    jobs.put(None)
-    assert taken(3) == ([5], False)
-
-
 def test_a_batch_takes_as_long_as_its_longest() -> None:
     script = msgspec.convert(SCRIPT, plan("one-worker", {}).engine.script.__class__)
-    short, long = SimulatedBatches(script).translate([job(1), job(2, "a b c d")])
+    short, long = SimulatedBatches(script).translate([Job("a b c", "en", "de"), Job("a b c d", "en", "de")])
     assert (short.text, short.tokens) == ("[de] a b c", 4)
     assert (long.text, long.tokens) == ("[de] a b c d", 5)
     assert short.first_token_s == long.first_token_s
@@ -116,7 +92,7 @@ class Service:
         assert running.pid is not None
         self.pid = running.pid
         self.url = running.address.url
-        self._client = httpx.AsyncClient(base_url=self.url, timeout=30, trust_env=False)
+        self._client = httpx.AsyncClient(base_url=self.url, timeout=300, trust_env=False)
 
     async def translate(self, body: dict[str, str]) -> httpx.Response:
         return await self._client.post("/translate", json=body)
@@ -238,7 +214,7 @@ async def test_a_dead_worker_ends_all_that_waits(which: int) -> None:
         assert {each.result().status_code for each in asked} <= {200, 500}
         errors = [each.result().json()["error"] for each in asked if each.result().status_code == 500]
         assert len(errors) >= 3
-        assert all("worker" in error and "-9" in error for error in errors)
+        assert all("The process of worker" in error for error in errors)
 
 
 @pytest.mark.slow
@@ -268,10 +244,10 @@ async def test_a_stop_finishes_what_was_accepted() -> None:
 async def test_it_ends_with_the_load_test_that_started_it() -> None:
     settings = {"engine": {"kind": "simulated"}}
     program = (
-        "import asyncio\nfrom loadtest.baselines.system import baseline\n"
+        "import asyncio\nfrom loadtest.baselines.architecture import baseline\n"
         "async def main():\n"
         f"    async with baseline('two-workers', {settings}, lambda line: None) as running:\n"
-        "        print(running.pid, flush=True)\n        await asyncio.sleep(60)\n"
+        "        print(running.pid, flush=True)\n        await asyncio.sleep(600)\n"
         "asyncio.run(main())"
     )
     process = await asyncio.create_subprocess_exec(
@@ -292,26 +268,6 @@ async def test_an_engine_that_cannot_load_is_one_sentence() -> None:
     with pytest.raises(LoadtestError, match=r"static-batching ended with status 1.*worker 1 could not be loaded"):
         async with baseline("static-batching", {"engine": {"model": "./nowhere"}}, lambda _line: None):
             pass
-
-
-@pytest.mark.slow
-async def test_settings_that_cannot_be_read_are_one_sentence() -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(
-            sys.executable,
-            "-m",
-            "loadtest.baselines",
-            "--architecture",
-            "one-worker",
-            "--settings",
-            "nowhere.json",
-        ),
-        cwd=ROOT,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, said = await process.communicate()
-    assert process.returncode == 1
-    assert b"nowhere.json cannot be read" in said
 
 
 @pytest.mark.engine

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from loadtest.capacity.curve import CurvePlan, findings
 from loadtest.capacity.offer import Offer, Unit, described
-from loadtest.capacity.points import Measured, Point, driver_limit, judge, limit, points_table, too_few
-from loadtest.capacity.search import Run, Swept, SweptUntil
-from loadtest.capacity.sweep import SweepPlan, findings
+from loadtest.capacity.points import Point, driver_limit, judge, limit, points_table, too_few
+from loadtest.capacity.search import Ended, Found, Run
+from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario, meetings_lines
-from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.trial.values import (
     Delivered,
     InMeetings,
@@ -125,7 +125,7 @@ def test_a_step_in_which_nothing_is_said_is_refused() -> None:
 
 
 def test_a_report_does_not_hold_the_lines_of_a_file() -> None:
-    plan = SweepPlan(
+    plan = CurvePlan(
         offer=Offer(scenario=Scenario(), unit=Unit.REQUESTS, replayed=(Line("a", "b", "en", ("de",)),)), model="m"
     )
     assert described(plan)["offer"]["replayed"] == 1
@@ -257,8 +257,8 @@ def test_a_few_translations_are_said_to_be_few() -> None:
 # ---------------------------------------------------------------- findings of a sweep
 
 
-def told(points: list[Point], swept: Swept) -> dict[str, str]:
-    return {each.name: each.value for each in findings(points, swept, REQUESTS)}
+def told(points: list[Point], swept: Found) -> dict[str, str]:
+    return {each.name: each.value for each in findings(points, swept, REQUESTS, "sweep")}
 
 
 def test_a_sweep_tells_its_knee_and_what_was_full_beyond_it() -> None:
@@ -267,10 +267,10 @@ def test_a_sweep_tells_its_knee_and_what_was_full_beyond_it() -> None:
         point([400.0] * 100, Run(20), samples=[Sample(0, running=16, waiting=2)]),
         point([4_000.0] * 100, Run(40)),
     ]
-    said = told(points, Swept(10, SweptUntil.COMPLETE))
+    said = told(points, Found(10, None, Ended.COMPLETE, 3))
     assert said["the knee: all up to it kept the objective"] == "10/s"
     assert said["first token there, p50 / p99"] == "100 / 100 ms"
-    assert said["what was full past the knee"] == "the engine's batch (16.0 of 16 sequences, 2 waiting)"
+    assert said["what was full above it"] == "the engine's batch (16.0 of 16 sequences, 2 waiting)"
     table = points_table(points, Unit.REQUESTS)
     assert [row[0] for row in table.rows] == ["10", "20", "40"]
     assert len({len(row) for row in (table.head, *table.rows)}) == 1
@@ -282,8 +282,8 @@ def test_what_is_left_of_partials_is_told_where_there_are_any() -> None:
         return replace(point([100.0] * 100, Run(load), MEETINGS, samples=samples), tokens_per_s=50.0)
 
     points = [carrying(4, 275), carrying(8, 60), carrying(16, 49)]
-    swept = Swept(16, SweptUntil.COMPLETE)
-    [found] = [each for each in findings(points, swept, MEETINGS) if "partials" in each.name]
+    swept = Found(16, None, Ended.COMPLETE, 3)
+    [found] = [each for each in findings(points, swept, MEETINGS, "sweep") if "partials" in each.name]
     # Fewer than its finals have: they are not counted over quite the same time.
     assert found.value == "0"
     assert "At 4 meetings 4.5:" in found.note
@@ -293,7 +293,7 @@ def test_what_is_left_of_partials_is_told_where_there_are_any() -> None:
     silent = [point([100.0] * 100, Run(16), MEETINGS)]
     finals_alone = replace(MEETINGS, scenario=replace(MEETINGS.scenario, partial_every_s=None))
     for offered, seen in ((MEETINGS, silent), (finals_alone, points)):
-        assert not [each for each in findings(seen, swept, offered) if "partials" in each.name]
+        assert not [each for each in findings(seen, swept, offered, "sweep") if "partials" in each.name]
     assert not any("partials" in name for name in points_table(points, Unit.REQUESTS).head)
 
 
@@ -304,40 +304,39 @@ def test_a_load_that_was_kept_above_a_lost_one_is_told_and_is_no_knee() -> None:
         point([100.0] * 100, Run(30)),
         point([4_000.0] * 100, Run(40)),
     ]
-    swept = Swept(10, SweptUntil.COMPLETE)
-    knee = findings(points, swept, REQUESTS)[0]
+    swept = Found(10, None, Ended.COMPLETE, 3)
+    knee = findings(points, swept, REQUESTS, "sweep")[0]
     assert knee.value == "10/s"
     assert "20/s, did not keep it" in knee.note
     assert "Yet 30/s kept it again" in knee.note
-    assert told(points, swept)["what was full past the knee"].startswith("the engine's batch")
+    assert told(points, swept)["what was full above it"].startswith("the engine's batch")
 
 
 def test_a_sweep_that_kept_nothing_says_so() -> None:
-    said = told([point([400.0] * 10, Run(4))], Swept(None, SweptUntil.COMPLETE))
+    said = told([point([400.0] * 10, Run(4))], Found(None, None, Ended.COMPLETE, 3))
     assert said["the knee: all up to it kept the objective"] == "none"
 
 
 @pytest.mark.parametrize(
     ("until", "option"),
-    [(SweptUntil.RUNS, "--runs"), (SweptUntil.TIME, "--time-limit-s"), (SweptUntil.COMPLETE, "")],
+    [(Ended.RUNS, "--runs"), (Ended.TIME, "--time-limit-s"), (Ended.COMPLETE, "")],
 )
-def test_a_curve_that_is_not_whole_names_the_option_that_cut_it_off(until: SweptUntil, option: str) -> None:
-    found = findings([point([100.0] * 100, Run(10))], Swept(10, until), REQUESTS)
+def test_a_curve_that_is_not_whole_names_the_option_that_cut_it_off(until: Ended, option: str) -> None:
+    found = findings([point([100.0] * 100, Run(10))], Found(10, None, until, 3), REQUESTS, "sweep")
     named = [word.strip("().") for each in found for word in each.note.split() if word.startswith("(--")]
     assert named == [option] * bool(option)
 
 
 def test_a_driver_that_was_the_limit_fails_the_sweep() -> None:
     late = point([400.0] * 10, Run(20), clients=[LATE], settings={DRIVER_WAS_THE_LIMIT: "It was late."})
-    found = findings([point([100.0] * 100, Run(10)), late], Swept(10, SweptUntil.TIME), REQUESTS)
+    found = findings([point([100.0] * 100, Run(10)), late], Found(10, None, Ended.TIME, 3), REQUESTS, "sweep")
     assert [each.name for each in found if each.passed is False] == [driver_limit(late).name]
     assert "It was late." in found[-1].note
     # Nothing is said of the gateway from such a run.
-    assert "what was full past the knee" not in {each.name for each in found}
+    assert "what was full above it" not in {each.name for each in found}
 
 
 def test_values_of_a_point_are_numbers() -> None:
     assert not any(
         isinstance(v, float) and math.isnan(v) for v in (getattr(point([]), n) for n in Point.__struct_fields__)
     )
-    assert Measured(point([]), trial([])).workload is None

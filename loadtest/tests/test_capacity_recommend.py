@@ -20,23 +20,21 @@ from loadtest.capacity import command as commands
 from loadtest.capacity import curve as curving
 from loadtest.capacity import recommend as recommending
 from loadtest.capacity import shown
-from loadtest.capacity.advice import Fit
 from loadtest.capacity.bench import Bench, Deadline, Stopped, follow, slots
 from loadtest.capacity.candidates import Candidate
-from loadtest.capacity.capacity import findings, look_for
-from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP
+from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP, offer
+from loadtest.capacity.curve import CurvePlan, curve, findings
 from loadtest.capacity.offer import Offer, Unit
-from loadtest.capacity.options import offer
 from loadtest.capacity.points import Measured, Point
 from loadtest.capacity.recommend import RecommendPlan, candidate_settings, recommend
-from loadtest.capacity.search import Bounds, Ended, Run, Stop, SweptUntil, sweep_search
-from loadtest.capacity.sweep import SweepPlan, sweep
+from loadtest.capacity.search import Bounds, Ended, Run, Stop, capacity_search
 from loadtest.commands import Command
+from loadtest.options import settings
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario
+from loadtest.tests.commands import result_in
 from loadtest.trial import report as files
-from loadtest.trial.options import settings
 from loadtest.trial.values import Delivered, InMeetings, Objective, Report, Trial, WebSocketGateway
 
 OFFER = Offer(scenario=Scenario(), unit=Unit.MEETINGS, step_s=10)
@@ -77,10 +75,10 @@ async def test_a_search_ends_when_there_is_no_time_for_the_next_run() -> None:
 
     # The third run, of 4 meetings, would take longer than there is.
     followed = await follow(
-        sweep_search(1, Bounds(whole=True)), one, lambda run: 100 if run.load > 2 else 1, Deadline(50)
+        capacity_search(1, Bounds(whole=True)), one, lambda run: 100 if run.load > 2 else 1, Deadline(50)
     )
     assert [each.point.load for each in followed.measured] == [1, 2]
-    assert (followed.answer.knee, followed.answer.until) == (2, SweptUntil.TIME)
+    assert (followed.answer.capacity, followed.answer.ended) == (2, Ended.TIME)
     assert followed.stopped == Stopped(Stop.TIME)
 
 
@@ -93,7 +91,8 @@ async def test_a_run_that_the_driver_lost_is_repeated_and_then_ends_the_search()
         return measured(run, kept=not late, driver="It was late." if late else None)
 
     bench = cast(Bench, SimpleNamespace(measure=one, takes_s=lambda _run: 1.0))
-    followed = await look_for(bench, 4, Bounds(whole=True), Deadline(1_000))
+    search = capacity_search(4, Bounds(whole=True))
+    followed = await follow(search, bench.measure, bench.takes_s, Deadline(1_000))
     found, points = followed.answer, [each.point for each in followed.measured]
     assert asked == [4, 4, 8, 8, 8]
     assert [(each.load, each.driver) for each in points] == [(4, None), (8, "It was late.")]
@@ -114,8 +113,8 @@ async def swept(
     """What a sweep reports of a gateway that shows this."""
     bench = SimpleNamespace(measure=one, takes_s=lambda _run: 0.001)
     monkeypatch.setattr(curving, "Bench", lambda *_, **__: bench)
-    plan = SweepPlan(offer=OFFER, model="m", bounds=Bounds(whole=True))
-    return await sweep(plan, a_gateway(), command, lambda _line: None)
+    plan = CurvePlan(offer=OFFER, model="m", start=1, bounds=Bounds(whole=True, confirms=False))
+    return await curve("sweep", plan, a_gateway(), command, lambda _line: None)
 
 
 async def test_an_error_under_overload_ends_the_search_with_what_was_measured(
@@ -264,7 +263,7 @@ async def recommended(gateways: Gateways, monkeypatch: pytest.MonkeyPatch, **cha
         "bounds": Bounds(whole=True, resolution=0.03, runs=20),
         **changes,
     }
-    return await recommend(RecommendPlan(**plan), gateways.start, Fit(), "a command", lambda _line: None)
+    return await recommend(RecommendPlan(**plan), gateways.start, "a command", lambda _line: None)
 
 
 async def test_the_smallest_batch_that_carries_as_much_is_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -405,20 +404,13 @@ async def test_an_option_that_would_do_nothing_is_refused(
 async def test_a_language_that_cannot_be_spoken_is_refused_before_anything_starts(
     command: Command[Report], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def watched(*_: object) -> None:
-        raise AssertionError("nothing is watched, and nothing started")
+    def started(*_: object, **__: object) -> None:
+        raise AssertionError("nothing is started")
 
-    monkeypatch.setattr(commands, "watch", watched)
-    monkeypatch.setattr(commands, "system", watched)
-    more = ("--metrics", "http://127.0.0.1:9") if command is RECOMMEND else ()
+    monkeypatch.setattr(commands, "system", started)
+    monkeypatch.setattr(commands, "gateway", started)
     with pytest.raises(LoadtestError, match="no 'ko'"):
-        await command.run(parsed(command, "--out", "o", "--source", "ko", *more), "a command", lambda _line: None)
-
-
-async def test_the_later_metrics_need_the_earlier_ones() -> None:
-    options = parsed(RECOMMEND, "--out", "o", "--metrics-again", "after.txt")
-    with pytest.raises(LoadtestError, match="--metrics"):
-        await RECOMMEND.run(options, "a command", lambda _line: None)
+        await command.run(parsed(command, "--out", "o", "--source", "ko"), "a command", lambda _line: None)
 
 
 async def ran(command: Command[Report], folder: Path, *arguments: str) -> Report:
@@ -426,7 +418,7 @@ async def ran(command: Command[Report], folder: Path, *arguments: str) -> Report
         parsed(command, *SIMULATED, "--out", str(folder), *arguments), "a command", lambda _line: None
     )
     command.write(report, folder)
-    written = (folder / "result.json").read_text()
+    written = result_in(folder)
     # Where the model lies is nobody's business.
     assert "model-7b" in written
     assert "/somewhere" not in written
@@ -458,7 +450,5 @@ async def test_a_recommendation_from_real_gateways(tmp_path: Path) -> None:
     arguments = ("--start", "2", "--runs", "2", "--most", "2", "--max-num-seqs", "2,4", "--group", "2")
     report = await ran(RECOMMEND, tmp_path, *arguments)
     assert {each["name"] for each in report.details["tried"]} == {"2 sequences", "4 sequences"}
-    workloads = [each for tried in report.details["tried"] for each in tried["workloads"] if each is not None]
-    assert all(each["tokens_per_translation"] > 0 for each in workloads)
     if toml := report.details["toml"]:
         assert tomllib.loads((tmp_path / "recommended.toml").read_text()) == tomllib.loads(toml)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from loadtest.capacity.candidates import Candidate, Tried, candidates_search, choose
 from loadtest.capacity.search import (
@@ -19,11 +20,9 @@ from loadtest.capacity.search import (
     Run,
     Seen,
     Stop,
-    SweptUntil,
     capacity_search,
-    sweep_search,
+    given_loads,
 )
-from loadtest.capacity.sweep import given_loads
 
 System = Callable[[Run], Seen | Stop]
 
@@ -181,73 +180,50 @@ def test_any_answers_at_all_end_the_search(answers: list[bool], both: bool) -> N
 
 # ---------------------------------------------------------------- sweep
 
+SWEEP = Bounds(resolution=0.1, confirms=False, past=(1.5, 2.0))
 
-def test_a_sweep_doubles_until_it_is_behind_then_looks_around_the_knee() -> None:
-    swept, runs = play(sweep_search(1, Bounds(resolution=0.1)), monotone(22))
-    loads = [run.load for run in runs]
-    assert loads[:7] == [1, 2, 4, 8, 16, 32, 64]
-    assert swept.until is SweptUntil.COMPLETE
-    assert 20 <= swept.knee <= 22
-    assert sum(load >= 1.2 * swept.knee for load in loads) >= 2
-    assert sum(swept.knee * 0.8 <= load <= swept.knee * 1.2 for load in loads) >= 3
+
+def test_a_sweep_looks_around_the_knee_and_beyond_it() -> None:
+    found, runs = play(capacity_search(1, SWEEP), monotone(22))
+    assert [run.load for run in runs][:6] == [1, 2, 4, 8, 16, 32]
+    assert (found.capacity, found.ended) == (20.7, Ended.COMPLETE)
+    # Clearly beyond it, too.
+    assert [run.load for run in runs][-2:] == [31, 41.4]
+    assert not any(run.long for run in runs)
 
 
 def test_a_sweep_tells_whether_its_runs_or_its_time_were_used_up() -> None:
-    assert play(sweep_search(1, Bounds(runs=3)), monotone(22))[0].until is SweptUntil.RUNS
-    swept, _ = play(sweep_search(1, Bounds(runs=3)), lambda run: Seen(True) if run.load < 4 else Stop.TIME)
-    assert (swept.knee, swept.until) == (2, SweptUntil.TIME)
-    # The last run that was granted was the last one needed.
-    whole, runs = play(sweep_search(1, Bounds()), monotone(22))
-    assert play(sweep_search(1, Bounds(runs=len(runs))), monotone(22))[0] == whole
-    given, _ = play(given_loads([1, 2, 4]), lambda run: Seen(True) if run.load < 4 else Stop.TIME)
-    assert (given.knee, given.until) == (2, SweptUntil.TIME)
+    few = replace(SWEEP, runs=3)
+    assert play(capacity_search(1, few), monotone(22))[0].ended is Ended.RUNS
+    found, _ = play(capacity_search(1, few), lambda run: Seen(True) if run.load < 4 else Stop.TIME)
+    assert (found.capacity, found.ended) == (2, Ended.TIME)
 
 
-def test_the_knee_is_below_the_first_load_that_was_lost() -> None:
-    # By good luck, or because of bad luck at 4.
-    given, _ = play(given_loads([2, 4, 8]), lambda run: Seen(run.load != 4))
-    assert given.knee == 2
-    swept, runs = play(sweep_search(1, Bounds(whole=True)), lambda run: Seen(run.load in (1, 2, 8), run.load > 8))
-    assert swept.knee == 2
-    assert 3 in {run.load for run in runs}
-
-
-def test_two_points_show_what_an_overload_is_like() -> None:
-    # Behind at once: without them the curve would end at 32.
-    _, runs = play(sweep_search(1, Bounds(resolution=0.1)), lambda run: Seen(run.load <= 31, run.load > 31))
-    assert sorted(run.load for run in runs)[-5:] == [26.9, 29.3, 32, 36.6, 44]
-
-
-def test_a_sweep_that_began_beyond_the_knee_finds_it_below() -> None:
-    swept, runs = play(sweep_search(100, Bounds(resolution=0.1)), monotone(9))
-    assert [run.load for run in runs][:5] == [100, 50, 25, 12.5, 6.25]
-    assert 8 <= swept.knee <= 9
+@pytest.mark.parametrize("kept", [{2, 8}, {2}])
+def test_the_knee_of_given_loads_is_below_the_first_that_was_lost(kept: set[float]) -> None:
+    # By good luck 8 is kept, or because of bad luck at 4 it is not.
+    found, runs = play(given_loads([2, 4, 8]), lambda run: Seen(run.load in kept))
+    assert [run.load for run in runs] == [2, 4, 8]
+    assert (found.capacity, found.at_most, found.ended) == (2, 4, Ended.COMPLETE)
+    found, _ = play(given_loads([1, 2, 4]), lambda run: Seen(True) if run.load < 4 else Stop.TIME)
+    assert (found.capacity, found.ended) == (2, Ended.TIME)
 
 
 def test_a_sweep_of_a_system_that_keeps_nothing_ends() -> None:
-    swept, runs = play(sweep_search(4, Bounds()), monotone(0))
-    assert swept.knee is None
+    found, runs = play(capacity_search(4, SWEEP), monotone(0))
+    assert found.capacity is None
     assert [run.load for run in runs] == [4, 2, 1]
 
 
 def test_a_sweep_without_overload_ends_at_the_ceiling() -> None:
-    swept, runs = play(sweep_search(4, Bounds(high=10)), monotone(100))
-    assert (swept.knee, [run.load for run in runs]) == (10, [4, 8, 10])
+    found, runs = play(capacity_search(4, replace(SWEEP, high=10)), monotone(100))
+    assert (found.capacity, [run.load for run in runs]) == (10, [4, 8, 10])
 
 
-@given(limit=st.floats(1, 3_000), start=st.floats(1, 3_000), whole=st.booleans())
-def test_every_sweep_finds_its_knee(limit: float, start: float, whole: bool) -> None:
-    bounds = Bounds(high=100_000, whole=whole, resolution=0.1, runs=60)
-    swept, runs = play(sweep_search(start, bounds), monotone(limit))
-    assert swept.until is SweptUntil.COMPLETE
-    assert swept.knee <= limit <= max(swept.knee * 1.12, swept.knee + whole)
-    assert len({run.load for run in runs}) == len(runs)
-    assert sum(run.load > swept.knee for run in runs) >= 2
-
-
-@given(limit=st.floats(0.01, 2_000), seed=st.integers(0, 1_000), runs=st.integers(1, 20), whole=st.booleans())
+@given(limit=st.floats(0.01, 2_000), seed=st.integers(0, 1_000), runs=st.integers(2, 20), whole=st.booleans())
 def test_a_noisy_sweep_ends(limit: float, seed: int, runs: int, whole: bool) -> None:
-    _, asked = play(sweep_search(10, Bounds(high=1_000, whole=whole, runs=runs)), noisy(limit, seed))
+    bounds = replace(SWEEP, high=1_000, whole=whole, runs=runs)
+    _, asked = play(capacity_search(10, bounds), noisy(limit, seed))
     assert len(asked) <= runs
 
 

@@ -15,11 +15,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from loadtest.driving.driven import Driven
+from loadtest.driving.driven import Driven, bottleneck
 from loadtest.driving.driver import driver, split_lines, split_load
-from loadtest.driving.lag import Lag
-from loadtest.driving.tally import Tally
-from loadtest.driving.verdict import bottleneck
+from loadtest.driving.tally import Lag, Tally
 from loadtest.results import LoadtestError
 from loadtest.trial.values import (
     Closed,
@@ -189,8 +187,8 @@ async def test_two_processes_play_twice_to_a_gateway() -> None:
         address = WebSocketGateway(f"http://127.0.0.1:{gateway.port}")
         async with driver(address, Closed(4), processes=2, say=said.append) as crowd:
             assert len(crowd.pids) == 2
-            first = await crowd.play(lines(20), limit_s=30.0)
-            again = await crowd.play(lines(40, "one SLOW"), limit_s=30.0, keep_text=True, stage="again")
+            first = await crowd.play(lines(20), limit_s=300.0)
+            again = await crowd.play(lines(40, "one SLOW"), limit_s=300.0, keep_text=True, stage="again")
             pids = crowd.pids
     assert Counter(record.line for record in first.records) == Counter(f"line {n}" for n in range(20))
     for record in first.records:
@@ -226,7 +224,7 @@ async def test_two_drivers_at_a_time_hold_meetings_of_their_own() -> None:
             driver(address, load, processes=1, say=quiet) as one,
             driver(address, load, processes=2, say=quiet) as other,
         ):
-            played = await asyncio.gather(*(crowd.play(said, limit_s=30.0) for crowd in (one, other)))
+            played = await asyncio.gather(*(crowd.play(said, limit_s=300.0) for crowd in (one, other)))
             # One each, in which both processes of the other are.
             assert gateway.gateway.registry.meetings == 2
     for driven in played:
@@ -247,7 +245,7 @@ async def test_a_baseline_is_asked_by_processes() -> None:
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         address = Http(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         async with driver(address, Closed(4), processes=2, say=quiet) as crowd:
-            played = await crowd.play(lines(20), limit_s=30.0, keep_text=True)
+            played = await crowd.play(lines(20), limit_s=300.0, keep_text=True)
     assert [(record.text, record.failed) for record in played.records] == [("eins", None)] * 20
 
 
@@ -255,7 +253,7 @@ async def test_a_baseline_is_asked_by_processes() -> None:
 async def test_the_engine_alone_is_one_process_that_is_told_as_the_system() -> None:
     async with driver(EngineInProcess(SIMULATED), Closed(4), processes=3, say=quiet) as crowd:
         assert len(crowd.pids) == 1
-        played = await crowd.play(lines(8), limit_s=30.0)
+        played = await crowd.play(lines(8), limit_s=300.0)
     assert played.holds_engine
     assert [record.failed for record in played.records] == [None] * 8
 
@@ -265,11 +263,13 @@ async def test_what_has_not_ended_in_time_has_failed() -> None:
     async with running() as gateway:
         address = WebSocketGateway(f"http://127.0.0.1:{gateway.port}")
         async with driver(address, Open(10.0), processes=1, say=quiet) as crowd:
-            said = [Line("a", "one", "en", ("de",)), Line("b", "STALL", "en", ("de",))]
-            played = await crowd.play(said, limit_s=1.0)
+            a, b = Line("a", "one", "en", ("de",)), Line("b", "STALL", "en", ("de",))
+            # Long enough on this machine for the one that does not stall.
+            alone = await crowd.play([a], limit_s=300.0)
+            played = await crowd.play([a, b], limit_s=1.0 + 10 * alone.elapsed_s)
             assert {record.line: record.failed for record in played.records} == {"a": None, "b": "time limit"}
             # What was left behind does not come back.
-            again = await crowd.play(lines(2), limit_s=10.0)
+            again = await crowd.play(lines(2), limit_s=300.0)
             assert [record.failed for record in again.records] == [None, None]
 
 
@@ -278,7 +278,7 @@ async def test_a_client_process_that_is_killed_ends_the_pass() -> None:
     async with running() as gateway:
         address = WebSocketGateway(f"http://127.0.0.1:{gateway.port}")
         async with driver(address, Closed(2), processes=2, say=quiet) as crowd:
-            playing = asyncio.create_task(crowd.play(lines(4, "STALL"), limit_s=60.0))
+            playing = asyncio.create_task(crowd.play(lines(4, "STALL"), limit_s=300.0))
             await asyncio.sleep(0.5)
             os.kill(crowd.pids[1], signal.SIGKILL)
             with pytest.raises(LoadtestError, match="A client process ended before its time"):
@@ -303,7 +303,7 @@ async def main():
     lines = [Line(str(n), "STALL", "en", ("de",)) for n in range(4)]
     async with driver(WebSocketGateway(sys.argv[1]), Closed(4), processes=2, say=lambda _: None) as crowd:
         print(*crowd.pids, flush=True)
-        await crowd.play(lines, limit_s=60.0)
+        await crowd.play(lines, limit_s=300.0)
 
 asyncio.run(main())
 """
@@ -325,6 +325,5 @@ async def test_client_processes_end_with_whoever_started_them(how: signal.Signal
         await asyncio.sleep(0.5)
         parent.send_signal(how)
         await parent.wait()
-        async with asyncio.timeout(20):
-            while any(map(alive, pids)):
-                await asyncio.sleep(0.05)
+        while any(map(alive, pids)):
+            await asyncio.sleep(0.05)

@@ -25,12 +25,13 @@ from gateway.engines.prompting.families import Sampling
 from gateway.engines.simulated import SimulatedEngine
 from gateway.protocol.limits import Limits
 from loadtest.driving.clients import Client, Share, engine, http, sse, websocket
-from loadtest.driving.clients.prompting import Prompts, gateway_settings, prompts
 from loadtest.driving.tally import Tally
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems import processes
-from loadtest.systems.child import free_port
+from loadtest.systems.prompting import Prompts, gateway_settings, prompts
+from loadtest.systems.server import free_port
 from loadtest.trial.values import Closed, EngineInProcess, Http, Line, Open, OpenAiServer, Record, WebSocketGateway
+from tests.clocks import swiftly
 from tests.gateways import Running, running
 from tests.processes import alive
 
@@ -44,7 +45,7 @@ def line(id: str, text: str = "one two", target: str = "de", due_s: float = 0.0)
 async def play(client: Client, lines: Sequence[Line], *, keep_text: bool = True) -> Tally:
     await client.prepare(lines)
     tally = Tally(time.monotonic() + 0.01, keep_text=keep_text, processes=1)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         await client.play(tally)
     return tally
 
@@ -96,6 +97,7 @@ async def test_so_many_are_in_flight_as_the_closed_loop_says() -> None:
     assert len(by_line(tally)) == 50
 
 
+@swiftly
 async def test_in_an_open_loop_each_is_said_when_it_is_due_whatever_became_of_the_others() -> None:
     said = [
         line("late", "quick", due_s=0.3),
@@ -108,14 +110,12 @@ async def test_in_an_open_loop_each_is_said_when_it_is_due_whatever_became_of_th
     assert {id: record.due_s for id, record in records.items()} == {"late": 0.3, "slow": 0.0, "mid": 0.15}
     for record in records.values():
         assert record.failed is None
-        assert record.due_s <= record.sent_s < record.due_s + 0.1
+        assert record.due_s <= record.sent_s < record.due_s + 0.001
     slow, mid = records["slow"], records["mid"]
     assert slow.done_s is not None
     assert mid.done_s is not None
     # It was in nobody's way.
     assert mid.done_s < slow.done_s
-    # Of each line said, its lateness.
-    assert tally.lag.use(0.0, 1.0).lag_max_ms > 0
 
 
 async def test_latency_counts_from_when_a_line_was_due() -> None:
@@ -530,11 +530,11 @@ async def test_a_gateway_that_cannot_be_served_beside_the_engine_says_why() -> N
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = EngineInProcess({"engine": {"kind": "simulated"}}, port := taken.getsockname()[1])
         with pytest.raises(
-            LoadtestError, match=f"The gateway cannot be served: Port {port} on 127.0.0.1 is taken"
+            LoadtestError, match=f"The gateway ended with status 1.*Port {port} on 127.0.0.1 is taken"
         ):
             async with engine.client(place, Closed(1), ALONE):
                 pass
-    assert processes.named_below(os.getpid(), re.compile("multiprocessing.spawn")) == []
+    assert processes.named_below(os.getpid(), re.compile("loadtest.systems.gateway")) == []
 
 
 async def test_an_engine_that_cannot_be_built_is_one_sentence() -> None:

@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import itertools
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,20 +17,21 @@ import msgspec
 import pytest
 
 from loadtest.driving.driven import Driven
-from loadtest.journey import memory, rounds
+from loadtest.journey import rounds
 from loadtest.journey import run as journeys
 from loadtest.journey.command import JOURNEY
 from loadtest.journey.outcome import Outcome, findings, outcome
-from loadtest.journey.queued import Queued
-from loadtest.journey.rounds import Round, Rounds
+from loadtest.journey.rounds import Round, Rounds, share_in_queues
 from loadtest.journey.shown import extras, figures, tables
-from loadtest.journey.stages import STAYS, Stage, System, stages
+from loadtest.journey.stages import Stage, System, groups, stages
 from loadtest.machine import describe
+from loadtest.report.command import report_command
+from loadtest.report.content import MOST_SERIES
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario
-from loadtest.trial.command import report_command
-from loadtest.trial.content import MOST_SERIES, Chart
+from loadtest.tests.commands import made_again, result_in
+from loadtest.trial.report import again
 from loadtest.trial.values import (
     Address,
     Closed,
@@ -81,7 +83,7 @@ def test_the_stages_are_those_of_the_reports_in_their_order() -> None:
         "gateway, 32 sequences": 32,
         "gateway, 16 sequences": 16,
         "gateway, 8 sequences": 8,
-        STAYS: 24,
+        "gateway, recommended": 24,
     }
 
 
@@ -89,15 +91,6 @@ def test_labels_fit_beside_a_line() -> None:
     rows, _ = stages({}, {})
     assert max(len(row.label) for row in rows) <= 18
     assert len({row.label for row in rows}) == len(rows)
-
-
-def test_what_is_the_same_is_measured_once() -> None:
-    # A gateway has batches of 16 unless it is told otherwise.
-    rows, systems = stages({"engine": {"dtype": "float32"}}, {})
-    same = {row.key: row.same_as for row in rows if row.same_as}
-    assert same == {"gateway-16": "recommended"}
-    assert next(row for row in rows if row.key == "gateway-16").system == STAYS
-    assert len(systems) == 7
 
 
 def test_some_stages_need_only_their_systems() -> None:
@@ -117,39 +110,27 @@ def test_a_simulated_engine_has_its_batch_in_its_script() -> None:
 # ---------------------------------------------------------------- memory
 
 
-def shares(groups: list[list[System]]) -> list[list[float]]:
-    return [[system.settings["engine"]["gpu_memory_utilization"] for system in group] for group in groups]
-
-
-def test_the_recommended_gateway_comes_first_and_stays() -> None:
+def test_one_worker_and_the_recommended_gateway_come_first_and_together() -> None:
     _, systems = stages({}, {"engine": {"max_num_seqs": 24}})
-    one_by_one = memory.groups(systems, 1)
-    assert [len(group) for group in one_by_one] == [1] * 8
-    assert one_by_one[0][0].name == STAYS
-    assert [len(group) for group in memory.groups(systems, 4)] == [1, 4, 3]
+    one_by_one = groups(systems, 1, None)
+    assert [len(group) for group in one_by_one] == [2, *[1] * 6]
+    assert [system.name for system in one_by_one[0]] == ["one worker", "gateway, recommended"]
+    assert [len(group) for group in groups(systems, 4, None)] == [2, 4, 2]
+    # Without a GPU there is no memory to share.
+    assert one_by_one[0][0].settings == {}
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_what_runs_together_fits(size: int) -> None:
     _, systems = stages({}, {"engine": {"max_num_seqs": 24}})
-    shared = memory.shared(memory.groups(systems, size), 0.9, 140.0)
-    (stays,) = shares(shared[:1])[0]
-    for group in shared[1:]:
-        taken = sum(system.engines * share for system, share in zip(group, shares([group])[0], strict=True))
-        assert stays + taken <= 0.9 + 1e-9
-    names = {system.name: system.settings["engine"] for group in shared for system in group}
-    assert names["two workers"]["gpu_memory_utilization"] == 0.3
-    # All others have the same, of which the cache is told what it gets.
-    others = {engine["gpu_memory_utilization"] for name, engine in names.items() if name != "two workers"}
-    assert len(others) == 1
-    assert all(engine["extra"]["kv_cache_memory_bytes"] > 2**30 for engine in names.values())
-
-
-def test_a_cache_that_was_asked_for_stays() -> None:
-    settings = {"engine": {"extra": {"kv_cache_memory_bytes": 1, "seed": 2}}}
-    _, systems = stages(settings, {})
-    for system in itertools.chain(*memory.shared(memory.groups(systems, 2), 0.9, 140.0)):
-        assert system.settings["engine"]["extra"] == {"kv_cache_memory_bytes": 1, "seed": 2}
+    for group in groups(systems, size, 140.0 * 1024):
+        engines = [system.settings["engine"] for system in group]
+        taken = [
+            system.engines * engine["gpu_memory_utilization"]
+            for system, engine in zip(group, engines, strict=True)
+        ]
+        assert sum(taken) <= 0.9 + 1e-9
+        assert all(engine["extra"]["kv_cache_memory_bytes"] > 2**30 for engine in engines)
 
 
 # ---------------------------------------------------------------- outcome
@@ -216,8 +197,8 @@ def test_rows_stand_beside_the_reports() -> None:
     ratios = {row.key: (row.told_ratio, row.ratio) for row in made.rows}
     assert ratios["one-worker"] == (1.0, 1.0)
     assert ratios["recommended"] == (7.455, 8.0)
-    # Measured as the recommended one.
-    assert ratios["gateway-16"] == (4.864, 8.0)
+    # It was not measured.
+    assert ratios["gateway-16"] == (4.864, None)
     one = made.rows[0]
     assert [point.concurrency for point in one.closed] == [1, 25]
     assert [point.offered_per_s for point in one.open] == [6.0]
@@ -233,13 +214,13 @@ def test_a_gpu_counts_where_there_is_one() -> None:
     assert made.gpu
     assert made.rows[0].closed[-1].busy is not None
     assert made.rows[0].closed[-1].busy.mean == 60.0
-    assert "%" in tables(report(*found(samples=samples)))[0].rows[0][8]
+    assert "%" in tables(report(*found(samples=samples)))[0].rows[0][9]
 
 
 @pytest.mark.parametrize(("best_per_s", "passed"), [(37.6, True), (37.4, False)])
 def test_the_bar_is_what_the_reports_reached(best_per_s: float, passed: bool) -> None:
     made, _ = found(best_per_s)
-    assert [each.passed for each in findings(made, {}, bars=True)] == [passed, None, None, None]
+    assert [each.passed for each in findings(made, {}, bars=True)] == [passed, None, None]
     assert {each.passed for each in findings(made, {}, bars=False)} == {None}
 
 
@@ -254,8 +235,6 @@ def test_findings_say_what_the_reports_said() -> None:
     assert said["one worker, time spent in queues, 25 at a time"] == ("90%", "In the reports 97 %.")
     (uniform,) = (value for name, value in said.items() if "uniform" in name)
     assert uniform[0] == "3.00 ×"
-    (batch,) = (value for name, value in said.items() if "batch" in name)
-    assert batch[0] == "gateway, 16 sequences"
 
 
 def test_what_is_missing_is_named_and_the_rest_is_told() -> None:
@@ -282,8 +261,8 @@ def test_what_is_missing_is_named_and_the_rest_is_told() -> None:
     table = {row[0]: row for row in tables(made_report)[0].rows}
     assert table["two workers"] == ["two workers", "2", "0.9", *["–"] * 7]
     assert table["gateway, recommended"][3:] == ["–"] * 7
-    curve = next(each for each in figures(made_report) if isinstance(each, Chart))
-    assert [series.name for series in curve.series] == ["one worker", "gateway 16", "recommended"]
+    curve = figures(made_report)[0]
+    assert [series.name for series in curve.series] == ["one worker", "recommended"]
 
 
 def test_the_table_and_the_curves_come_from_the_result_alone() -> None:
@@ -295,18 +274,18 @@ def test_the_table_and_the_curves_come_from_the_result_alone() -> None:
     again = msgspec.json.decode(msgspec.json.encode(bare), type=Report)
     journey, opened = tables(again)
     rows = {row[0]: row for row in journey.rows}
-    assert rows["one worker"][1:7] == ["2.2", "1.0", "5.0*", "1.0", "1,400 / 1,900", "500 / 500"]
-    assert rows["one worker"][7:] == ["90%", "1.50 ± 0.50", "0"]
+    assert rows["one worker"][1:7] == ["2.2", "1.0", "1.0", "5.0*", "1,400 / 1,900", "500 / 500"]
+    assert rows["one worker"][7:] == ["0", "90%", "1.50 ± 0.50"]
     assert rows["gateway, 64 sequences"][1] == "3.5 (staging)"
     assert opened.rows[0][:3] == ["one worker", "6", "5.0"]
-    charts = [each for each in figures(again) if isinstance(each, Chart)]
+    charts = figures(again)
     assert all(0 < len(chart.series) <= MOST_SERIES for chart in charts)
     assert [chart.title for chart in charts][-1] == "The machine over time, 25 requests at a time"
 
 
 def test_a_share_of_time_in_queues_is_of_what_came_since() -> None:
-    assert Queued(12.0, 20.0).share_since(Queued(4.0, 10.0)) == 0.8
-    assert Queued(4.0, 10.0).share_since(Queued(4.0, 10.0)) is None
+    assert share_in_queues((4.0, 10.0), (12.0, 20.0)) == 0.8
+    assert share_in_queues((4.0, 10.0), (4.0, 10.0)) is None
 
 
 # ---------------------------------------------------------------- rounds
@@ -428,7 +407,7 @@ async def travel(
     rows, systems = stages({}, {}, only=["one-worker", "two-workers", "recommended"])
     plan = journeys.Plan(
         stages=rows,
-        groups=memory.groups(systems, 1),
+        groups=groups(systems, 1, None),
         concurrency=[1, 2],
         rates=rates,
         rounds=Scripted(
@@ -448,7 +427,7 @@ BOTH: list[Load] = [Closed(1), Closed(2)]
 
 @pytest.mark.parametrize(
     ("refuses", "key"),
-    [("one worker", "one-worker"), ("two workers", "two-workers"), (STAYS, "recommended")],
+    [("one worker", "one-worker"), ("two workers", "two-workers"), ("gateway, recommended", "recommended")],
 )
 async def test_a_stage_that_cannot_start_leaves_the_others(
     refuses: str, key: str, monkeypatch: pytest.MonkeyPatch
@@ -459,7 +438,7 @@ async def test_a_stage_that_cannot_start_leaves_the_others(
 
 
 async def test_the_rates_are_parts_of_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    loads, missing = await travel(monkeypatch, refuses=STAYS, rates=None)
+    loads, missing = await travel(monkeypatch, refuses="gateway, recommended", rates=None)
     assert loads["one-worker"] == [*BOTH, Open(5.0), Open(8.0), Open(12.0)]
     assert missing.keys() == {"recommended"}
 
@@ -525,7 +504,7 @@ async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
     assert {len(row.closed) for row in rows.values()} == {2}
     assert [len(row.open) for row in rows.values()] == [1, 0, 1]
     assert not any(point.failed for row in rows.values() for point in row.points)
-    # Each load once, also of the gateway that stays.
+    # Each load once.
     assert len({(trial.name, trial.repetition) for trial in made.trials}) == len(made.trials) == 8
     queued = {key: row.closed[-1].queued or 0.0 for key, row in rows.items()}
     assert queued["one-worker"] > 0.5
@@ -538,17 +517,17 @@ async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
         *("one worker: 6", "gateway, recommended: 6"),
     ]
     await asyncio.to_thread(JOURNEY.write, made, tmp_path)
-    assert "| one worker | 2.2 | 1.0 |" in (tmp_path / "table.md").read_text()
-    written = (tmp_path / "result.json").read_text()
+    assert re.search(r"\| one worker \| [\d.]+ \| 1\.0 \|", (tmp_path / "table.md").read_text())
+    written = result_in(tmp_path)
     assert json.loads(written)["details"]["concurrency"] == 6
     # Where a model lies is nobody's business.
     assert json.loads(written)["settings"]["recommended"] == {"engine": {"model": "model-8b"}}
     assert "/somewhere" not in written
     assert JOURNEY.passed(made)
     # Made again from the folder, it is the same.
-    command = report_command({"journey": extras})
-    again = await command.run(argparse.Namespace(out=tmp_path), "a command", lambda _line: None)
-    assert command.table(again) == (tmp_path / "table.md").read_text()
+    table = (tmp_path / "table.md").read_text()
+    assert table.startswith(await made_again(report_command({"journey": again(extras)}), tmp_path))
+    assert (tmp_path / "table.md").read_text() == table
 
 
 @pytest.mark.slow

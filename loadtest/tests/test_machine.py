@@ -38,7 +38,7 @@ async def _measure(_options: argparse.Namespace, command: str, _say: Say) -> str
 
 def _write(command: str, folder: Path) -> None:
     folder.mkdir()
-    for name in ("table.md", "result.json", "report.html"):
+    for name in ("table.md", "result.json.gz", "plot.png"):
         (folder / name).write_text(command)
 
 
@@ -50,4 +50,4 @@ def test_the_files_that_are_there_are_named_at_the_end(
     out = tmp_path / "results"
     assert entry.main(["nothing", "--out", str(out)]) == 0
     said = capsys.readouterr().out
-    assert said == f"a table\n\nWritten to {out}, which holds report.html, result.json, table.md\n"
+    assert said == f"a table\n\nWritten to {out}, which holds plot.png, result.json.gz, table.md\n"

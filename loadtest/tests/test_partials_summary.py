@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
+from prometheus_client import generate_latest
 
 from gateway import metrics
 from gateway.domain.sessions import Stability
-from loadtest.partials.counters import Counters, Sample, read_counters
+from loadtest.partials.counters import Counters, Sample, counters_in
 from loadtest.partials.result import Display, PairScores, Phase, Spending, bars
 from loadtest.partials.screens import Arm, Delta, Final, Reading
-from loadtest.partials.streams import Origin, Revision, Stream, Style
 from loadtest.partials.summary import broken_promises, pair_scores
+from loadtest.talk.streams import Origin, Revision, Stream, Style
 
 STREAM = Stream(
     id="en-1",
@@ -238,7 +239,7 @@ def test_counters_are_subtracted_series_by_series() -> None:
 
 
 def test_the_gateways_own_counters_are_found() -> None:
-    before = read_counters()
+    before = counters_in(generate_latest().decode())
     metrics.TRANSLATIONS.labels("translated", "de").inc(3)
-    grown = read_counters().since(before)
+    grown = counters_in(generate_latest().decode()).since(before)
     assert grown.by("gateway_translations_total", "outcome", lang="de") == {"translated": 3}

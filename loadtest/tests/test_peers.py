@@ -19,6 +19,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadtest.driving.driver import Driven, Driver
+from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT, measure
 from loadtest.peers import run as rounds
 from loadtest.peers.command import PEERS
 from loadtest.peers.comparison import comparisons, findings
@@ -28,8 +29,8 @@ from loadtest.peers.table import tables
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
+from loadtest.tests.commands import result_in
 from loadtest.tests.made_up_trials import MACHINE
-from loadtest.trial.measure import DRIVER_WAS_THE_LIMIT, measure
 from loadtest.trial.values import (
     Closed,
     Delivered,
@@ -465,9 +466,10 @@ async def test_one_that_cannot_start_is_left_out() -> None:
 @pytest.mark.slow
 async def test_what_was_measured_in_time_is_kept() -> None:
     plan = PeersPlan(peers=_PLAN.peers, in_flight=(2,), repetitions=500, utterances=4, time_limit_s=6.0)
-    outcome = await run(plan, lambda _: None)
+    while not (outcome := await run(plan, lambda _: None)).trials:
+        # On a busy machine nothing may be measured in so short a time.
+        plan = replace(plan, time_limit_s=2 * plan.time_limit_s)
     assert outcome.cut_short
-    assert outcome.trials
 
 
 async def test_without_any_system_there_are_no_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -524,15 +526,14 @@ def test_the_command_writes_a_report(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "The gateway beside the others" in done.stdout
     assert "repetition 1" in done.stderr
-    written = (tmp_path / "result.json").read_text()
+    written = result_in(tmp_path)
     result = json.loads(written)
     assert result["kind"] == "peers"
     # Where the model lies is nobody's business.
     assert result["settings"]["peers"][0]["settings"]["engine"]["model"] == "model-7b"
     assert "/somewhere" not in written
     assert [each["peer"] for each in result["details"]["comparisons"]] == ["asyncllm"]
-    assert "report.html, result.json, table.md, utterances.jsonl" in done.stdout
-    assert (tmp_path / "report.html").exists()
+    assert "plot.png, result.json.gz, table.md, utterances.jsonl" in done.stdout
     utterances = [json.loads(line) for line in (tmp_path / "utterances.jsonl").read_text().splitlines()]
     assert {each["trial"] for each in utterances} == {"gateway, 2 in flight", "asyncllm, 2 in flight"}
 
@@ -555,9 +556,9 @@ def test_the_command_tells_who_is_missing_and_fails(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "going on without nobody: " in done.stderr
     assert "| nobody | missing | in every round | FAILED | " in done.stdout
-    assert "nobody" in (tmp_path / "report.html").read_text()
+    assert "nobody" in (tmp_path / "table.md").read_text()
     # The others are compared nevertheless.
-    result = json.loads((tmp_path / "result.json").read_text())
+    result = json.loads(result_in(tmp_path))
     assert [each["peer"] for each in result["details"]["comparisons"]] == ["asyncllm"]
 
 
@@ -644,7 +645,7 @@ async def test_the_real_engine_says_the_same_on_every_route_and_keeps_nothing_be
     for repetition in (1, 2):
         assert cached[repetition, "gateway"] == cached[repetition, "asyncllm"]
     PEERS.write(report, tmp_path)
-    assert (tmp_path / "report.html").exists()
+    assert (tmp_path / "table.md").exists()
 
 
 def _cached_tokens(running: Running) -> float:

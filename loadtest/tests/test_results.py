@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadtest.results import first_error, nearest_rank
+from loadtest.results import first_error, nearest_rank, until_it_ends
 
 
 @pytest.mark.parametrize(
@@ -31,3 +33,31 @@ def test_of_a_group_of_errors_the_first_one_is_told() -> None:
     assert str(first_error(ExceptionGroup("of more", [inner, OSError()]))) == "'first'"
     alone = ValueError("alone")
     assert first_error(alone) is alone
+
+
+# ---------------------------------------------------------------- an early end
+
+
+async def test_what_was_measured_before_the_time_was_up_is_kept() -> None:
+    assert await until_it_ends(asyncio.sleep(0), 5, lambda: True) == ""
+    why = await until_it_ends(asyncio.Event().wait(), 0.01, lambda: False)  # type: ignore[arg-type]
+    assert "--time-limit-s" in why
+
+
+@pytest.mark.parametrize("something", [True, False])
+async def test_an_interruption_keeps_what_was_measured(something: bool) -> None:
+    async def interrupted() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_soon(task.cancel)
+        why = await until_it_ends(asyncio.sleep(5), 5, lambda: something)
+        # What is left to be done is not cancelled.
+        await asyncio.sleep(0)
+        return why
+
+    task = asyncio.create_task(interrupted())
+    if something:
+        assert await task == "It was interrupted."
+    else:
+        with pytest.raises(asyncio.CancelledError):
+            await task

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from loadtest.machine import Machine
-from loadtest.soak import report
+from loadtest.report.folder import read, write
+from loadtest.report.markdown import markdown
 from loadtest.soak.faults import FaultKind, Suffered
 from loadtest.soak.gateway import metric
 from loadtest.soak.ledger import Ledger
 from loadtest.soak.records import Accepted, Got, Joined, Kind, Lost, Record, Said
+from loadtest.soak.report import shown
 from loadtest.soak.result import Incarnation, LatencyRow, Sample, SoakPlan, SoakResult
 from loadtest.soak.timeline import Reading, latency_rows, readings, with_returns
 from loadtest.soak.verdict import Rules
@@ -151,8 +151,12 @@ def result() -> SoakResult:
     )
 
 
+def table(of: SoakResult) -> str:
+    return markdown(shown(of).parts)
+
+
 def test_a_run_that_went_well_says_so() -> None:
-    text = report.table(result())
+    text = table(result())
     assert text.startswith("**Every promise was kept.**")
     for line in (
         "| accepted | 1,200 |",
@@ -186,7 +190,7 @@ def test_a_run_that_did_not_says_what_is_wrong() -> None:
         "the gateway ended with status -9",
         "nobody was settled",
     ]
-    text = report.table(bad)
+    text = table(bad)
     assert text.startswith("**Not every promise was kept:** lost: 2; duplicates: 1;")
     assert "- lost: ben never got it" in text
 
@@ -196,14 +200,18 @@ def test_a_run_without_a_word_proves_nothing() -> None:
     assert list(replace(good, verdict=replace(good.verdict, accepted=0)).failures()) == ["nothing was accepted"]
 
 
-def test_the_json_gives_the_result_back() -> None:
-    text = report.as_json(result())
-    assert msgspec.convert(json.loads(text), SoakResult) == result()
-    assert '{ "at_s": 0.0, "gateway_mib": 140.0' in text
+def test_the_result_and_the_report_come_back_from_the_folder(tmp_path: Path) -> None:
+    write(tmp_path, result(), shown(result()))
+    assert {file.name for file in tmp_path.iterdir()} == {"result.json.gz", "table.md", "plot.png"}
+    assert read(tmp_path, SoakResult) == result()
 
 
-def test_everything_is_written(tmp_path: Path) -> None:
-    report.write(result(), tmp_path / "made" / "here")
-    written = {file.name: file.stat().st_size for file in (tmp_path / "made" / "here").iterdir()}
-    assert set(written) == {"result.json", "table.md", "plot.png"}
-    assert all(written.values())
+def test_the_run_is_drawn_over_time_with_its_faults() -> None:
+    charts = {chart.title: chart for chart in shown(result()).charts}
+    assert list(charts["Memory of the gateway"].series[0].y) == [140.0, 141.0, 142.0]
+    # While the gateway cannot be asked, there is a gap.
+    assert list(charts["Translations under way"].series[0].y) == [0.0, None, 5.0]
+    # What concerns one client alone is left out.
+    assert [(mark.label, mark.at) for mark in charts["Translations under way"].marks] == [
+        ("engine killed", 65 / 60)
+    ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import re
 import signal
 import sys
@@ -17,19 +16,16 @@ import pytest
 from msgspec import structs
 
 from gateway.engines.vllm import hardware
-from gateway.engines.vllm.arguments import VllmOptions
+from gateway.engines.vllm.options import VllmOptions
+from loadtest import options as common
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
-from loadtest.systems.child import Child
-from loadtest.systems.existing import existing
-from loadtest.systems.gateway import gateway
+from loadtest.systems.gateway import as_toml, existing, gateway
 from loadtest.systems.metrics import buckets, get, metric
+from loadtest.systems.server import Server, free_port
 from loadtest.systems.share import with_share
 from loadtest.systems.start import attempted, together
-from loadtest.systems.toml import as_toml
-from loadtest.systems.vllm_process import Serve, as_flags, server_arguments
-from loadtest.systems.waiting import until_ready
-from loadtest.trial import options as common
+from loadtest.systems.vllm_serve import Serve, as_flags, server_arguments
 
 SIMULATED = {"engine": {"kind": "simulated", "script": {"first_token_s": 0.01, "token_s": 0.005}}}
 
@@ -209,7 +205,7 @@ def _gone(pid: int) -> bool:
 
 async def test_what_hangs_is_killed_with_all_it_started(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    child = Child("The server", [sys.executable, "-c", _STUBBORN], log, os.environ, stop_s=0.2)
+    child = Server("The server", [sys.executable, "-c", _STUBBORN], 9, log, stop_s=0.2)
     await child.start()
     while "up" not in log.read_text() or not processes.below(child.pid):
         await asyncio.sleep(0.01)
@@ -224,7 +220,7 @@ async def test_a_process_is_signalled_by_its_name_however_far_below(tmp_path: Pa
     host = "import subprocess, time; subprocess.run(['sleep', '60']); print('over', flush=True); time.sleep(60)"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {host!r}])"
     log = tmp_path / "log"
-    child = Child("The server", [sys.executable, "-c", code], log, os.environ, stop_s=0.2)
+    child = Server("The server", [sys.executable, "-c", code], 9, log, stop_s=0.2)
     await child.start()
     try:
         assert not processes.signal_below(child.pid, re.compile("^nobody"), signal.SIGKILL)
@@ -240,7 +236,7 @@ async def test_a_process_is_signalled_by_its_name_however_far_below(tmp_path: Pa
 async def test_what_outlives_its_parent_is_killed_too(tmp_path: Path) -> None:
     orphaning = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid)"
     log = tmp_path / "log"
-    child = Child("The server", [sys.executable, "-c", orphaning], log, os.environ)
+    child = Server("The server", [sys.executable, "-c", orphaning], 9, log)
     await child.start()
     while child.running:
         await asyncio.sleep(0.01)
@@ -251,23 +247,34 @@ async def test_what_outlives_its_parent_is_killed_too(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_ends_says_why(tmp_path: Path) -> None:
-    child = Child(
-        "The server", [sys.executable, "-c", "raise SystemExit('no model')"], tmp_path / "log", os.environ
-    )
+    child = Server("The server", [sys.executable, "-c", "raise SystemExit('no model')"], 9, tmp_path / "log")
     await child.start()
     with pytest.raises(LoadtestError, match=r"The server ended with status 1\. Its last words: no model"):
-        await until_ready(child, "starting", lambda _: None, lambda: (False, ""))
+        await child.ready("starting", lambda _: None)
     await child.end()
+
+
+# Never ready, and says what it is doing.
+_THINKING = """
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(503)
+        self.end_headers()
+        self.wfile.write(b'{"reason": "thinking"}')
+http.server.HTTPServer(("127.0.0.1", %d), Handler).serve_forever()
+"""
 
 
 async def test_a_server_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
     said: list[str] = []
-    child = Child("It", [sys.executable, "-c", "import time; time.sleep(60)"], tmp_path / "log", os.environ)
+    port = free_port()
+    child = Server("It", [sys.executable, "-c", _THINKING % port], port, tmp_path / "log", stop_s=5)
     await child.start()
-    with pytest.raises(LoadtestError, match="takes no requests"):
-        await until_ready(child, "starting it", said.append, lambda: (False, "thinking"), limit_s=0.1)
+    with pytest.raises(LoadtestError, match="It takes no requests after 3 s"):
+        await child.ready("starting it", said.append, limit_s=3)
     await child.end()
-    assert said[0] == "starting it: 0 s, thinking"
+    assert any(re.fullmatch(r"starting it: \d s, thinking", line) for line in said)
 
 
 async def test_a_gateway_that_is_not_there_is_one_sentence() -> None:
@@ -333,7 +340,7 @@ async def test_a_gateway_serves_with_the_settings_and_is_gone_afterwards(monkeyp
     async with gateway(SIMULATED, lambda _: None) as running:
         assert running.pid is not None
         assert running.metrics_url is not None
-        assert "gateway_engine_ready 1.0" in get(running.metrics_url)[1]
+        assert 'gateway_engine_ready{engine="default"} 1.0' in get(running.metrics_url)[1]
         async with existing(running.metrics_url.removesuffix("/metrics")) as same:
             assert same.address == running.address
     assert _gone(running.pid)

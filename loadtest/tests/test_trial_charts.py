@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import msgspec
 import pytest
 
+from loadtest.report.content import MOST_SERIES, Chart
 from loadtest.tests.made_up_trials import closed_trial, comparison, journey, made_up, open_trial, sweep
-from loadtest.trial import plots
 from loadtest.trial.charts import charts
-from loadtest.trial.content import MOST_SERIES, Chart, Mark, Series
 from loadtest.trial.groups import Group, groups
 from loadtest.trial.summary import summaries
-from loadtest.trial.timelines import timelines
-from loadtest.trial.values import Objective, Sample, Trial
+from loadtest.trial.values import Objective, Trial
 
 
 def drawn(trials: list[Trial]) -> dict[str, Chart]:
@@ -152,107 +147,3 @@ def test_every_chart_says_what_it_shows(trials: object) -> None:
         assert chart.x_label
         assert chart.bars or chart.y_label
         assert all(any(value is not None for value in series.y) for series in chart.series)
-
-
-def test_a_counter_that_began_anew_is_no_negative_rate() -> None:
-    samples = [Sample(at_s=float(n), tokens=float(tokens)) for n, tokens in enumerate((0, 100, 200, 10, 110, 210))]
-    (chart,) = timelines([msgspec.structs.replace(open_trial(5, 1, 1), samples=samples)])
-    assert list(chart.series[0].y) == [100, 100, 100, 100]
-
-
-# ---------------------------------------------------------------- drawing
-
-CHART = Chart(
-    title="A <chart>",
-    caption="All there is.",
-    x_label="offered & <more>",
-    y_label="ms",
-    series=[
-        Series("$p50$ <script>", [1, 2, 3], [0.005, None, 0.5]),
-        Series("名前", [1, 2, 3], [1.0, 1.0, 1.0], [0.5, 0.5, 1.0], [1.5, 1.5, 1.0], style=2),
-    ],
-    marks=[Mark("bar", 0.3), Mark("knee", 2, "x"), Mark("all", axis="both")],
-    log_y=True,
-)
-
-
-def test_a_drawing_takes_its_colours_from_the_page_and_needs_nothing_else() -> None:
-    svg = plots.svg(CHART, "f7")
-    assert svg.startswith("<svg viewBox=")
-    assert "var(--ink)" in svg
-    assert "var(--series-1)" in svg
-    assert not re.search(r"http|#fe00|<style|<metadata|<!--|<script", svg)
-    ids = re.findall(r'\bid="([^"]*)"', svg)
-    assert all(each.startswith("f7-") for each in ids)
-    assert len(ids) == len(set(ids))
-    assert {found[0] or found[1] for found in re.findall(r'href="#([^"]*)"|url\(#([^)]*)\)', svg)} <= set(ids)
-
-
-def test_words_stay_words_and_numbers_stay_what_they_are() -> None:
-    words = re.findall(r"<text[^>]*>([^<]*)</text>", plots.svg(CHART, "f7"))
-    for each in ("$p50$ &lt;script&gt;", "名前", "offered &amp; &lt;more&gt;", "0.005", "knee"):
-        assert each in words
-
-
-def test_the_same_chart_is_the_same_drawing() -> None:
-    assert plots.svg(CHART, "f1") == plots.svg(CHART, "f1")
-
-
-def test_long_names_are_letters_with_a_key() -> None:
-    long = msgspec.structs.replace(CHART, series=[Series(name * 12, [1, 2], [1, 2]) for name in ("ab", "cd")])
-    assert plots.keyed(long)
-    assert not plots.keyed(CHART)
-    words = re.findall(r"<text[^>]*>([^<]*)</text>", plots.svg(long, "f1"))
-    assert {"A", "B"} <= set(words)
-    assert not any("ababab" in each for each in words)
-
-
-def test_a_long_line_keeps_its_gaps() -> None:
-    many = Series("GPU", range(36_000), [0.0 if n == 7_777 else 95.0 for n in range(36_000)], markers=False)
-    svg = plots.svg(msgspec.structs.replace(CHART, series=[many], marks=[], log_y=False), "f1")
-    line = max(re.findall(r'<path d="([^"]*)"[^>]*var\(--series-0\)', svg), key=len)
-    heights = [float(each) for each in re.findall(r"[ML] [-\d.]+ ([-\d.]+)", line)]
-    assert len(heights) <= 600
-    assert max(heights) > 1.2 * min(heights)
-    assert len(svg) < 50_000
-
-
-def test_a_logarithm_is_for_values_that_are_far_apart() -> None:
-    def ticks(values: list[float]) -> list[float]:
-        near = msgspec.structs.replace(CHART, series=[Series("a", [1, 2], values)], marks=[])
-        words = re.findall(r"<text[^>]*text-anchor: end[^>]*>([^<]*)</text>", plots.svg(near, "f1"))
-        return [float(each.replace(",", "")) for each in words]
-
-    assert ticks([31.6, 31.9])[0] == 0
-    assert {10, 100, 1000} <= set(ticks([5.0, 2000.0]))
-
-
-def test_a_bar_far_from_the_values_is_in_the_picture() -> None:
-    far = msgspec.structs.replace(CHART, series=[Series("a", [1, 2], [20.0, 21.0])], marks=[Mark("bar", 300)])
-    for chart in (far, msgspec.structs.replace(far, log_y=False)):
-        _left, _top, width, height = map(
-            float, re.findall(r'viewBox="([^"]*)"', plots.svg(chart, "f1"))[0].split()
-        )
-        ((x, y),) = re.findall(r'<text[^>]* x="([\d.]+)" y="([\d.]+)"[^>]*>bar<', plots.svg(chart, "f1"))
-        assert 0 < float(x) < width
-        assert 0 < float(y) < height
-
-
-@pytest.mark.parametrize("log_y", [False, True])
-def test_words_stand_where_their_line_ends(log_y: bool) -> None:
-    lines = [Series("low", [1, 2], [20.0, 25.0]), Series("high", [1, 2], [20.0, 400.0])]
-    chart = msgspec.structs.replace(CHART, series=lines, marks=[Mark("bar", 9_000)], log_y=log_y)
-    svg = plots.svg(chart, "f1")
-    for number, each in enumerate(lines):
-        line = re.findall(rf'<path d="([^"]*)"[^>]*var\(--series-{number}\)', svg)[0]
-        end = float(re.findall(r"[ML] [-\d.]+ ([-\d.]+)", line)[-1])
-        (words,) = re.findall(rf'<text[^>]* y="([\d.]+)"[^>]*>{each.name}<', svg)
-        # On a straight axis they are pushed apart; letters stand on their lower edge.
-        assert abs(float(words) - end) < (8 if log_y else 20)
-
-
-def test_the_picture_has_the_colours_of_the_light_page() -> None:
-    style = (Path(plots.__file__).with_name("page.css")).read_text()
-    light = style[: style.index("@media")]
-    assert tuple(re.findall(r"--series-\d+: (#\w+);", light)) == plots.PALETTE
-    assert len(re.findall(r"--series-\d+: (#\w+);", style)) == 2 * MOST_SERIES

@@ -146,7 +146,6 @@ def test_percentiles_are_those_of_all_repetitions_and_speed_is_spread_over_them(
     assert summary.requests_per_s == Spread(7.5, 5.0, 10.0)
     first = summary.first_token
     assert (first.count, first.p50_ms, first.p90_ms, first.p99_ms, first.worst_ms) == (100, 50, 90, 99, 100)
-    assert first.curve == sorted(first.curve)
     assert summary.elapsed_s == 15.0
     assert summary.cpu_s_per_1000_tokens["engine"] == Spread(4.0, 4.0, 4.0)
     assert summary.cores == {"serving": 0.013, "engine": 0.133}
@@ -164,7 +163,7 @@ def test_first_words_count_from_the_beginning_of_the_utterance() -> None:
         msgspec.structs.replace(REFUSED, began_s=-1.0),
     ]
     summary = summarise([trial(begun)], OBJECTIVE)
-    assert summary.first_words == Percentiles(2, 300.0, 2_400.0, 2_400.0, 2_400.0, summary.first_words.curve)
+    assert summary.first_words == Percentiles(2, 300.0, 2_400.0, 2_400.0, 2_400.0)
     speed, _ = summary_tables([summary], OBJECTIVE)
     told = dict(zip(speed.head, speed.rows[0], strict=True))
     assert told["first words on screen, since the utterance began p50 / p90 / p99, ms"] == "300 / 2,400 / 2,400"
@@ -301,10 +300,7 @@ def test_counts_add_up(repetitions: list[list[Record]], load: Load) -> None:
     assert summary.finished + summary.failed + summary.unfinished == summary.records == sum(map(len, repetitions))
     assert summary.unfinished >= 0
     assert sum(summary.failures.values()) == summary.failed
-    assert sum(summary.lengths.values()) == summary.finished == summary.total.count
+    assert summary.finished == summary.total.count
     assert 0 <= summary.within <= 1
     assert summary.goodput_per_s.high <= summary.requests_per_s.high
     assert summary.repetitions == len(repetitions)
-    for latency in (summary.first_token, summary.per_token, summary.total):
-        assert latency.curve == sorted(latency.curve)
-        assert bool(latency.count) == bool(latency.curve)

@@ -18,7 +18,7 @@ _Span = tuple[float, float]
 
 
 def _engine_is_idle(sample: Sample) -> bool | None:
-    """Whether the GPU, or without one the engine's share of the CPU, was idle; null where neither is known."""
+    """Whether the GPU, or without one the engine's share of the CPU, was idle; None where neither is known."""
     if sample.gpu is not None:
         return sample.gpu == 0
     cores = sample.cores.get("engine")
@@ -29,7 +29,7 @@ def longest_idle_s(trial: Trial) -> float | None:
     """The longest time during which the engine was idle while requests were in flight, or the engine said that it
     ran some. A sample speaks for the time since the one before it.
 
-    Null when it cannot be told; also when the engine never did anything in a process of its own.
+    None when it cannot be told; also when the engine never did anything in a process of its own.
     """
     idle: list[_Span] = []
     running: list[_Span] = []

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from loadtest.report.content import MOST_SERIES, Chart, Mark, Series
 from loadtest.results import Spread
-from loadtest.trial.content import MOST_SERIES, Chart, Mark, Series
 from loadtest.trial.groups import Group
 from loadtest.trial.summary import Percentiles, Summary
 from loadtest.trial.values import Objective
@@ -31,20 +31,15 @@ def against_rate(found: Sequence[Group], objective: Objective) -> Iterator[Chart
         for group in found
         if len(found) == 1 and (knee := group.knee) is not None and knee is not group.summaries[-1]
     ]
-    for first, title, what, latency in (
-        (True, "First token against offered rate", "first token, ms", lambda each: each.first_token),
-        (False, "Whole translation against offered rate", "whole translation, ms", lambda each: each.total),
-    ):
-        yield Chart(
-            title=title,
-            caption=f"{_from_due(found)} {_knee_words(found, objective)}",
-            x_label=_OFFERED,
-            y_label=what,
-            series=_percentile_lines(found, latency),
-            marks=(goal, *knees) if first else knees,
-            log_y=True,
-            overview=first,
-        )
+    yield Chart(
+        title="First token against offered rate",
+        caption=f"{_from_due(found)} {_knee_words(found, objective)}",
+        x_label=_OFFERED,
+        y_label="first token, ms",
+        series=_percentile_lines(found),
+        marks=(goal, *knees),
+        log_y=True,
+    )
     yield Chart(
         title="Goodput against offered rate",
         caption="Finished translations a second, of which those count whose first token came within "
@@ -64,7 +59,6 @@ def against_rate(found: Sequence[Group], objective: Objective) -> Iterator[Chart
             if len(found) == 1
         ],
         marks=[Mark("offered", axis="both")],
-        overview=True,
     )
 
 
@@ -89,7 +83,7 @@ def _knee_words(found: Sequence[Group], objective: Objective) -> str:
     return text[0].upper() + text[1:]
 
 
-def _percentile_lines(found: Sequence[Group], latency: Callable[[Summary], Percentiles]) -> list[Series]:
+def _percentile_lines(found: Sequence[Group]) -> list[Series]:
     """All three for one group, else as many as can be told apart."""
     kinds: list[tuple[str, Callable[[Percentiles], float | None], int]] = [
         ("p50", lambda each: each.p50_ms, 1),
@@ -102,7 +96,7 @@ def _percentile_lines(found: Sequence[Group], latency: Callable[[Summary], Perce
         Series(
             f"{group.label} {name}" if len(found) > 1 else name,
             group.loads,
-            [value(latency(each)) for each in group.summaries],
+            [value(each.first_token) for each in group.summaries],
             colour=number if len(found) > 1 else kind,
             style=style,
         )
@@ -146,32 +140,27 @@ def against_in_flight(found: Sequence[Group]) -> Iterator[Chart]:
             _spread_line(group.label, group, lambda each: each.requests_per_s, number)
             for number, group in enumerate(found)
         ],
-        overview=True,
     )
-    kinds: tuple[tuple[str, Callable[[Summary], float | None]], ...] = (
-        ("p50", lambda each: each.first_token.p50_ms),
-        ("p99", lambda each: each.first_token.p99_ms),
+    yield Chart(
+        title="First token (p99) against requests in flight",
+        caption=_FIRST,
+        x_label=_IN_FLIGHT,
+        y_label="first token p99, ms",
+        series=[
+            Series(group.label, group.loads, [each.first_token.p99_ms for each in group.summaries], colour=number)
+            for number, group in enumerate(found)
+        ],
+        log_y=True,
     )
-    for name, value in kinds:
-        yield Chart(
-            title=f"First token ({name}) against requests in flight",
-            caption=f"Closed loop: {_SHARES[name]} of the first tokens came within this time after their request "
-            "was sent, over all repetitions.",
-            x_label=_IN_FLIGHT,
-            y_label=f"first token {name}, ms",
-            series=[
-                Series(group.label, group.loads, [value(each) for each in group.summaries], colour=number)
-                for number, group in enumerate(found)
-            ],
-            log_y=True,
-            overview=name == "p99",
-        )
 
 
 _CLOSED = (
     "Closed loop: the next request is sent when one is done. Medians; whiskers: lowest and highest repetition."
 )
-_SHARES = {"p50": "half", "p99": "99 %"}
+_FIRST = (
+    "Closed loop: 99 % of the first tokens came within this time after their request was sent, over all "
+    "repetitions."
+)
 
 
 def _at_one_level(found: Sequence[Group]) -> Iterator[Chart]:
@@ -193,17 +182,14 @@ def _at_one_level(found: Sequence[Group]) -> Iterator[Chart]:
             for spread in (group.summaries[0].requests_per_s,)
         ],
         bars=True,
-        overview=True,
     )
     yield Chart(
         title=f"First token (p99) with {load}",
-        caption="Closed loop: 99 % of the first tokens came within this time after their request was sent, over "
-        "all repetitions.",
+        caption=_FIRST,
         x_label="first token p99, ms",
         series=[
             Series(group.label, [], [group.summaries[0].first_token.p99_ms], colour=number)
             for number, group in enumerate(found)
         ],
         bars=True,
-        overview=True,
     )

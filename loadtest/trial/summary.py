@@ -18,7 +18,6 @@ from loadtest.trial.idle import longest_idle_s
 from loadtest.trial.values import Closed, Load, Objective, Record, Trial
 
 __all__ = [
-    "QUANTILES",
     "Level",
     "Percentiles",
     "Summary",
@@ -29,22 +28,16 @@ __all__ = [
     "tokens_per_s",
 ]
 
-QUANTILES = (
-    *(0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9),
-    *(0.925, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 1.0),
-)
-"""Of how many latencies each entry of a curve is the upper bound."""
-
 
 class Percentiles(Struct, frozen=True):
-    """Milliseconds; null when there was none. count: of how many. curve: one for each of QUANTILES, or empty."""
+    """Milliseconds; None when there was none."""
 
+    # Of how many.
     count: int
     p50_ms: float | None
     p90_ms: float | None
     p99_ms: float | None
     worst_ms: float | None
-    curve: list[float] = []
 
 
 _NOTHING = Percentiles(0, None, None, None, None)
@@ -58,69 +51,72 @@ class Level(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """All repetitions of one trial.
-
-    records: translations that were asked for: finished, failed and unfinished ones. failures: the most frequent
-    reasons. elapsed_s: of all repetitions together. offered_per_s: null in a closed loop. requests_per_s: what was
-    finished a second, of all that was asked for (see `Trial`). tokens_per_s: also those of translations that were
-    never finished. goodput_per_s: of what was due, so many translations a second were finished and kept the
-    objective with their first token, also of those that ended after the last was due. within: what
-    part of all that were asked for did; failed and unfinished ones did not. met: whether that suffices.
-
-    first_token, total: from when the line was due, of those translations that had it. per_token: between the first
-    text and the last, for each further token, of finished translations; of none when they come whole. first_words:
-    from when the first revision of a line was due to the first text of any revision; of none where lines have no
-    partials. delivered: finals at their readers. lengths: generated tokens → how many finished translations.
-
-    cpu_s_per_1000_tokens, cores: by part, as in `Trial.cpu_s`; host_cores: as in `Trial.host_cpu_s`, null unless
-    all repetitions tell. memory_mib: the most of all repetitions.
-    gpu_percent, gpu_busy: the mean of what NVML says, and the share of samples in which it was not 0. idle_s: the
-    longest time without work although there was some (see `idle`). lag_…: of the client processes, the worst one.
-    steps: outputs of the engine, as it counts them itself; long_steps: of these, those over 100 ms after the one
-    before. limited: what the driver said of itself, when it was the limit. with_drain: as in `Trial`, of any
-    repetition. running, waiting: of the repetitions in which the server's counters moved; null where it was asked
-    too seldom.
-    """
+    """All repetitions of one trial."""
 
     name: str
     system: str
     workload: str
     load: Load
     repetitions: int
+    # Of all repetitions together.
     elapsed_s: float
+    # Translations that were asked for: finished, failed and unfinished ones.
     records: int
     finished: int
     failed: int
     unfinished: int
+    # The most frequent reasons.
     failures: dict[str, int]
+    # None in a closed loop.
     offered_per_s: float | None
+    # What was finished a second, whenever it was asked for (see `Trial`).
     requests_per_s: Spread
+    # Also those of translations that were never finished.
     tokens_per_s: Spread
+    # Translations that were due, were finished and kept the objective, a second.
     goodput_per_s: Spread
+    # Which part of all that were asked for kept the objective; failed and unfinished ones did not.
     within: float
+    # Whether that suffices.
     met: bool
+    # From when the line was due, of those translations that had it.
     first_token: Percentiles
+    # Between the first text and the last, for each further token; of none where translations come whole.
     per_token: Percentiles
+    # From when the line was due to the last text.
     total: Percentiles
+    # Finals at their readers.
     delivered: Percentiles
-    lengths: dict[int, int]
+    # By part, as in `Trial.cpu_s`.
     cpu_s_per_1000_tokens: dict[str, Spread]
     cores: dict[str, float]
+    # The most of all repetitions.
     memory_mib: float | None
+    # The mean of what NVML says.
     gpu_percent: float | None
+    # The share of samples in which it was not 0.
     gpu_busy: float | None
     gpu_memory_mib: float | None
+    # The longest time without work although there was some (see `idle`).
     idle_s: float | None
+    # Of the repetitions in which the server's counters moved; None where it was asked too seldom.
     running: Level | None
     waiting: Level | None
+    # Of the client processes, the worst one.
     lag_p50_ms: float | None
     lag_p99_ms: float | None
     lag_max_ms: float | None
+    # Outputs of the engine, as it counts them itself.
     steps: int | None = None
+    # Of these, those over 100 ms after the one before.
     long_steps: int | None = None
+    # What the driver said of itself when it was the limit.
     limited: str | None = None
+    # From when the first revision of a line was due to the first text of any revision; of none without partials.
     first_words: Percentiles = _NOTHING
+    # As in `Trial`, of any repetition.
     with_drain: bool = False
+    # As `Trial.host_cpu_s`; None unless all repetitions tell.
     host_cores: float | None = None
 
 
@@ -181,7 +177,6 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         total=_percentiles(_total_ms(finished, closed)),
         first_words=_percentiles(_first_words_ms(records)),
         delivered=_percentiles([ms for trial in trials for ms in trial.delivered.final_ms]),
-        lengths=dict(sorted(Counter(record.tokens for record in finished).items())),
         cpu_s_per_1000_tokens=_cpu(trials),
         cores=_cores(trials),
         memory_mib=max(memory, default=None),
@@ -273,8 +268,7 @@ def _percentiles(values: Sequence[float]) -> Percentiles:
         return _NOTHING
     ordered = sorted(values)
     p50, p90, p99 = (nearest_rank(ordered, quantile) for quantile in (0.5, 0.9, 0.99))
-    curve = [nearest_rank(ordered, quantile) for quantile in QUANTILES]
-    return Percentiles(len(ordered), p50, p90, p99, ordered[-1], curve)
+    return Percentiles(len(ordered), p50, p90, p99, ordered[-1])
 
 
 def _spread(values: Iterable[float]) -> Spread:
@@ -324,7 +318,7 @@ def _noted(trials: Iterable[Trial], key: str) -> int | None:
 
 
 def _level(trials: Iterable[Trial], name: str) -> Level | None:
-    """Null where there are too few readings, or none that was of what the server did."""
+    """None where there are too few readings, or none that was of what the server did."""
     values: list[float] = [
         value
         for trial in trials

@@ -1,55 +1,29 @@
-"""A report as tables and sentences: the values of both the Markdown and the page.
+"""A report of trials as tables and sentences.
 
-Knows: which numbers people look for, and how they are written. Must not know: HTML, files, how it was measured.
+Knows: which numbers people look for, and how they are written. Must not know: files, how it was measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from loadtest.report.content import Table
 from loadtest.results import Spread
-from loadtest.trial.content import Table
 from loadtest.trial.summary import Level, Percentiles, Summary
 from loadtest.trial.values import Closed, Finding, InMeetings, Load, Objective, Report
 
-__all__ = [
-    "load_words",
-    "machine_words",
-    "markdown",
-    "objective_words",
-    "summary_tables",
-]
+__all__ = ["parts", "summary_tables"]
 
 _NONE = "–"
 
 
-def markdown(report: Report, summaries: Sequence[Summary], tables: Sequence[Table] = (), said: str = "") -> str:
-    """Findings, one row for each trial, what a command has besides, and on what it was measured. said: a sentence
-    on the report itself."""
-    return "\n\n".join(_parts(report, summaries, tables, said)) + "\n"
-
-
-def _parts(report: Report, summaries: Sequence[Summary], tables: Sequence[Table], said: str) -> Iterator[str]:
+def parts(report: Report, summaries: Sequence[Summary], tables: Sequence[Table] = ()) -> Iterator[str | Table]:
+    """Findings, what a command has besides, one row for each trial, and on what it was measured."""
     if report.findings:
-        yield _in_markdown(_findings_table(report.findings))
-    for table in (*tables, *summary_tables(summaries, report.objective)):
-        yield f"## {_plain(table.title)}"
-        yield _in_markdown(table)
-        if table.caption:
-            yield table.caption
+        yield _findings_table(report.findings)
+    yield from tables
+    yield from summary_tables(summaries, report.objective)
     yield from _notes(report, summaries)
-    if said:
-        yield said
-
-
-def _in_markdown(table: Table) -> str:
-    lines = [table.head, ["---"] * len(table.head), *table.rows]
-    return "\n".join("| " + " | ".join(map(_plain, cells)) + " |" for cells in lines)
-
-
-def _plain(cell: str) -> str:
-    """In one cell, whatever it says."""
-    return " ".join(cell.replace("|", "\\|").split())
 
 
 # ---------------------------------------------------------------- findings
@@ -58,11 +32,11 @@ def _plain(cell: str) -> str:
 def _findings_table(findings: Sequence[Finding]) -> Table:
     """What was found, beside what it has to be."""
     head = ("finding", "value", "has to be", "", "note")
-    rows = [(each.name, each.value, each.bar, verdict(each), each.note) for each in findings]
-    return _without_empty(Table("Findings", head, rows))
+    rows = [(each.name, each.value, each.bar, _verdict(each), each.note) for each in findings]
+    return _without_empty(Table("", head, rows))
 
 
-def verdict(finding: Finding) -> str:
+def _verdict(finding: Finding) -> str:
     """In words, since colour alone tells some people nothing."""
     return {True: "passed", False: "FAILED", None: ""}[finding.passed]
 
@@ -81,7 +55,7 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
     again = max(each.repetitions for each in summaries) > 1
     speed: list[tuple[str, _Cell]] = [
         ("trial", _name),
-        ("load", lambda each: load_words(each.load)),
+        ("load", lambda each: _load_words(each.load)),
         ("requests/s", lambda each: _spread(each.requests_per_s, again)),
         ("tokens/s", lambda each: _spread(each.tokens_per_s, again)),
         ("goodput/s", lambda each: _number(each.goodput_per_s.median)),
@@ -171,7 +145,7 @@ def _without_empty(table: Table) -> Table:
     return Table(table.title, head, [[row[column] for column in kept] for row in table.rows], table.caption)
 
 
-def load_words(load: Load) -> str:
+def _load_words(load: Load) -> str:
     """How the load was offered, for people."""
     match load:
         case Closed():
@@ -252,7 +226,7 @@ def _number(value: float | None) -> str:
 # ---------------------------------------------------------------- sentences
 
 
-def objective_words(objective: Objective) -> str:
+def _objective_words(objective: Objective) -> str:
     """What a translation has to keep."""
     return (
         f"{objective.quantile * 100:g} % of the translations finished, with their first token within "
@@ -260,24 +234,14 @@ def objective_words(objective: Objective) -> str:
     )
 
 
-def machine_words(report: Report) -> str:
-    """On what it was measured."""
-    machine = report.machine
-    on = f"{machine.cpu}, {machine.cores} cores, {machine.memory_gib:g} GiB"
-    if machine.gpus:
-        on += f", {len(machine.gpus)} × {machine.gpus[0]}"
-    versions = ", ".join(f"{name} {version}" for name, version in machine.packages.items())
-    return "; ".join(filter(None, [f"On {on}", f"{machine.system}, Python {machine.python}", versions])) + "."
-
-
 def _notes(report: Report, summaries: Sequence[Summary]) -> Iterator[str]:
     """How to read the tables: objective, workload, command, machine."""
-    yield f"Objective: {objective_words(report.objective)}."
+    yield f"Objective: {_objective_words(report.objective)}."
     workloads = list(dict.fromkeys(each.workload for each in summaries if each.workload))
     if workloads:
         yield "Workload: " + "; ".join(workloads) + "."
     revision = report.machine.revision or "unknown"
     yield f"`{report.command}`, {report.began}, revision {revision}; model {report.model}."
-    yield machine_words(report)
+    yield f"On {report.machine.in_words()}."
     load = " ".join(f"{each:g}" for each in report.machine.load_average)
     yield f"Load average before: {load}."

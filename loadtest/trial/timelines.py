@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from loadtest.trial.content import Chart, Series
+from loadtest.report.content import Chart, Series
 from loadtest.trial.values import Sample, Trial
 
 __all__ = ["timelines"]
 
-_RATE_OVER_S = 1.0
-
-_Points = list[tuple[float, float]]
-
 
 def timelines(trials: Sequence[Trial]) -> Iterator[Chart]:
-    """GPU or CPU, sequences in the engine and tokens a second of these trials, a panel each."""
+    """GPU or CPU, and sequences in the engine, of these trials; a panel each."""
     which = f" First repetition of each of {len(trials)} trials." if len(trials) > 1 else ""
     gpu = [_series(trial, "", 0, lambda sample: sample.gpu) for trial in trials]
     if drawn := list(filter(None, gpu)):
@@ -29,7 +25,6 @@ def timelines(trials: Sequence[Trial]) -> Iterator[Chart]:
             x_label=_SECONDS,
             y_label="GPU busy, %",
             series=drawn,
-            overview=True,
         )
     else:
         yield from _cores(trials, which)
@@ -48,26 +43,6 @@ def timelines(trials: Sequence[Trial]) -> Iterator[Chart]:
             x_label=_SECONDS,
             y_label="sequences",
             series=drawn,
-        )
-    rates = [
-        Series(
-            trial.name,
-            [at_s for at_s, _ in points],
-            [rate for _, rate in points],
-            colour=0,
-            markers=False,
-            panel=trial.name,
-        )
-        for trial in trials
-        if (points := _rates(trial.samples))
-    ]
-    if rates:
-        yield Chart(
-            title="Tokens a second over time",
-            caption=f"Generated tokens, over {_RATE_OVER_S:g} s at a time.{which}",
-            x_label=_SECONDS,
-            y_label="tokens/s",
-            series=rates,
         )
 
 
@@ -96,7 +71,6 @@ def _cores(trials: Sequence[Trial], which: str) -> Iterator[Chart]:
             x_label=_SECONDS,
             y_label="cores",
             series=series,
-            overview=True,
         )
 
 
@@ -106,19 +80,3 @@ def _series(trial: Trial, name: str, style: int, value: Callable[[Sample], float
         return None
     x, y = zip(*points, strict=True)
     return Series(name or trial.name, x, y, colour=style, style=style, markers=False, panel=trial.name)
-
-
-def _rates(samples: Sequence[Sample]) -> _Points:
-    """Increase of the tokens over at least _RATE_OVER_S; a counter that began anew is left out."""
-    counted = [(sample.at_s, sample.tokens) for sample in samples if sample.tokens is not None]
-    points: _Points = []
-    if not counted:
-        return points
-    began_s, before = counted[0]
-    for at_s, tokens in counted[1:]:
-        if at_s - began_s < _RATE_OVER_S:
-            continue
-        if tokens >= before:
-            points.append(((began_s + at_s) / 2, (tokens - before) / (at_s - began_s)))
-        began_s, before = at_s, tokens
-    return points if len(points) > 1 else []

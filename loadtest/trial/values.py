@@ -48,19 +48,18 @@ class Partial(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """One thing that is said. due_s: when its last word is out, and its final has to be sent.
-
-    targets: languages into which it is to be translated, at least one; a system without meetings gets one request
-    for each. partials: what the recogniser says before, in order of time.
-    """
+    """One thing that is said."""
 
     id: str
     text: str
     source: str
+    # Languages to translate it into, at least one. A system without meetings gets one request for each.
     targets: tuple[str, ...]
+    # When its last word is out, and its final has to be sent.
     due_s: float = 0.0
     meeting: str = ""
     speaker: str = ""
+    # What the recogniser says before, in order of time.
     partials: tuple[Partial, ...] = ()
 
 
@@ -78,27 +77,24 @@ class Closed(_Load, frozen=True):
 
 
 class Open(_Load, frozen=True):
-    """Each line is sent when it is due, whatever became of those before.
+    """Each line is sent when it is due, whatever became of those before."""
 
-    per_s: requests a second that the lines amount to.
-    """
-
+    # Requests a second that the lines amount to.
     per_s: float
 
 
 class InMeetings(_Load, frozen=True):
     """Open loop through meetings: every speaker has a session in the line's meeting, and sends partials and finals
-    when they are due; others read. Only a gateway can be loaded so.
+    when they are due; others read. Only a gateway can be loaded so."""
 
-    meetings, speakers: of the lines, all together. readers: further sessions of each meeting that only read,
-    spread over its languages. idle: sessions of meetings of their own in which nothing is said. per_s:
-    translations of finals a second.
-    """
-
+    # Of the lines, all together.
     meetings: int
     speakers: int
+    # Translations of finals a second.
     per_s: float
+    # Further sessions of each meeting that only read, spread over its languages.
     readers: int = 0
+    # Sessions of meetings of their own in which nothing is said.
     idle: int = 0
 
 
@@ -116,13 +112,12 @@ class WebSocketGateway(_Address, frozen=True):
 
 
 class OpenAiServer(_Address, frozen=True):
-    """`POST {url}/v1/completions`, streamed as server-sent events, over connections that are kept.
-
-    model: its name there. settings: those of the gateway whose prompts, output limits and sampling are used.
-    """
+    """`POST {url}/v1/completions`, streamed as server-sent events, over connections that are kept."""
 
     url: str
+    # Its name there.
     model: str
+    # Those of the gateway whose prompts, output limits and sampling are used.
     settings: dict[str, Any]
 
 
@@ -134,13 +129,11 @@ class Http(_Address, frozen=True):
 
 
 class EngineInProcess(_Address, frozen=True):
-    """AsyncLLM called directly: the client process builds it, from a gateway's settings.
-
-    port: where a gateway is served on the same engine, by a process that the client process starts beside itself;
-    null: there is none.
-    """
+    """AsyncLLM called directly: the client process builds it, from a gateway's settings."""
 
     settings: dict[str, Any]
+    # Where a gateway is served on the same engine, by a process that the client process starts beside itself.
+    # None: there is no gateway.
     port: int | None = None
 
 
@@ -151,138 +144,153 @@ Address = WebSocketGateway | OpenAiServer | Http | EngineInProcess
 
 
 class Record(Struct, frozen=True, omit_defaults=True):
-    """One line in one language. due_s: when it had to be sent; in a closed loop, when it was.
-
-    first_s: its first text was there; done_s: all of it; null where that never came. tokens: generated ones, as
-    the system counts them. text: kept where a load test compares. failed: an error code or a sentence.
-
-    Among lines with partials also began_s: when the first revision of this one was due, which of a line without
-    any is its final; shown_s: the first translated words of any revision were there, null where none ever came.
-    """
+    """One line in one language."""
 
     line: str
     target: str
+    # When it had to be sent; in a closed loop, when it was.
     due_s: float
     sent_s: float
+    # When its first text was there, and all of it; None where that never came.
     first_s: float | None
     done_s: float | None
+    # Generated ones, as the system counts them.
     tokens: int = 0
     chars: int = 0
+    # Kept where a load test compares texts.
     text: str = ""
+    # An error code or a sentence.
     failed: str | None = None
+    # Among lines with partials: when the first revision of this one was due; without any, its final.
     began_s: float | None = None
+    # Also among these: when the first translated words of any revision were there; None where none ever came.
     shown_s: float | None = None
 
 
 class Delivered(Struct, frozen=True):
-    """What arrived at all clients together. frames, bytes: of the wire's payload. finals: whole translations, one
-    for each reader. final_ms: from when a line was due to its final at a reader, at most 20,000 of them by chance.
+    """What arrived at all clients together."""
 
-    elapsed_s, serving_s: how long it took, and the CPU time of the part `serving` meanwhile; 0 where not known.
-    """
-
+    # The wire's payload.
     frames: int = 0
     bytes: int = 0
+    # Whole translations, one for each reader.
     finals: int = 0
+    # From when a line was due to its final at a reader; at most 20,000 of them by chance.
     final_ms: list[float] = []
+    # How long it took, and the CPU time of the part `serving` meanwhile; 0 where not known.
     elapsed_s: float = 0.0
     serving_s: float = 0.0
 
 
 class ProcessUse(Struct, frozen=True):
-    """One client process. cpu_s: CPU time while it played. lag_ms: by how much it was late, one entry for each
-    line sent in an open loop and for each hundredth of a second of its event loop: p50, p99 and the worst."""
+    """One client process, while it played."""
 
+    # CPU time.
     cpu_s: float
     elapsed_s: float
+    # How late it was: an entry for each line sent in an open loop and for each hundredth of a second of its loop.
     lag_p50_ms: float
     lag_p99_ms: float
     lag_max_ms: float
 
 
 class Sample(Struct, frozen=True, omit_defaults=True):
-    """The machine at one moment; null where it cannot be known. gpu: busy, percent. cores: CPU cores in use since
-    the sample before, by part; host_cores: of `serving`, those of the process that hosts a gateway's engine.
-    running, waiting: sequences, as the engine counts them. tokens: generated so far."""
+    """The machine at one moment; None where it cannot be known."""
 
     at_s: float
+    # Busy, percent.
     gpu: float | None = None
     gpu_memory_mib: float | None = None
+    # CPU cores in use since the sample before, by part.
     cores: dict[str, float] = {}
+    # Sequences, as the engine counts them.
     running: float | None = None
     waiting: float | None = None
+    # Generated so far.
     tokens: float | None = None
+    # Of the cores of `serving`, those of the process that hosts a gateway's engine.
     host_cores: float | None = None
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """One measured pass. name: for people, the same over repetitions. system: `gateway`, `asyncllm`, `vllm-serve`
-    or a baseline's. settings: what of its configuration matters. workload: of what the lines were drawn.
+    """One measured pass.
 
-    Times count from where the window begins; elapsed_s is how long it is: while lines were due or, in a closed
-    loop, while as many were in flight as were to be. finished, generated: translations that were finished within
-    it, whenever they were asked for, and the tokens of these and of those that were asked for within it in vain;
-    null: those of the records. records: of lines that were due within it, and whatever else failed. cpu_s and
-    samples are within it, delivered and clients of the whole pass. with_drain: the window goes on to the last
-    record, since too little of the pass came before the last line.
-
-    cpu_s: CPU time by part: `serving` (what answers clients: one process, or more of vLLM's front end; of a
-    gateway its process and the one that hosts its engine), `engine` (what is below them), `clients`, `other` (the
-    rest of the machine). host_cpu_s: of `serving`, that of the process that hosts a gateway's engine; null where
-    that is no process of its own. memory_mib: resident, of all that serves, at the end. records: empty in
-    `result.json`; they are in `utterances.jsonl`.
+    Times count from the beginning of its window: the time while lines were due or, in a closed loop, while as many
+    requests were in flight as were to be.
     """
 
+    # For people; the same over repetitions.
     name: str
+    # `gateway`, `asyncllm`, `vllm-serve` or a baseline's name.
     system: str
+    # What of its configuration matters.
     settings: dict[str, Any]
+    # Of what the lines were drawn.
     workload: str
     load: Load
     repetition: int
     began: str
+    # How long the window is.
     elapsed_s: float
+    # What arrived in the whole pass.
     delivered: Delivered
+    # The whole pass of each client process.
     clients: list[ProcessUse]
+    # CPU time within the window, by part: `serving` (what answers clients: one process, or more of vLLM's front
+    # end; of a gateway its process and the one that hosts its engine), `engine` (what is below them), `clients`,
+    # `other` (the rest of the machine).
     cpu_s: dict[str, float]
+    # Resident, of all that serves, at the end.
     memory_mib: float | None
+    # Within the window.
     samples: list[Sample]
+    # Lines that were due within the window, and whatever else failed. Empty in `result.json.gz`: they are in
+    # `utterances.jsonl`.
     records: list[Record]
+    # Translations that were finished within the window, whenever they were asked for; None: count the records.
     finished: int | None = None
+    # Tokens of these, and of translations asked for within the window in vain; None: those of the records.
     generated: int | None = None
+    # Whether the window goes on to the last record, since too little of the pass came before the last line.
     with_drain: bool = False
+    # Of `serving`, the CPU time of the process that hosts a gateway's engine; None without such a process.
     host_cpu_s: float | None = None
 
 
 class Objective(Struct, frozen=True):
-    """What a translation has to keep to be of use; counted from when its line was due. quantile: how many of them
-    have to (0.99: all but one in a hundred)."""
+    """What a translation has to keep to be of use."""
 
+    # From when its line was due.
     first_token_ms: float = 300.0
+    # How many of them have to: all but one in a hundred.
     quantile: float = 0.99
 
 
 class Finding(Struct, frozen=True):
-    """One statement about several trials: a bar, a limit, a recommendation. value: as it is shown. passed: null
-    where there is no bar."""
+    """One statement about several trials: a bar, a limit, a recommendation."""
 
     name: str
+    # As it is shown.
     value: str
     bar: str = ""
+    # None where there is no bar.
     passed: bool | None = None
     note: str = ""
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """Everything that `result.json` holds, of any load test. kind: the subcommand. settings: of the load test
-    itself. details: what one kind has besides, as plain JSON: curves, tables."""
+    """Everything that a load test of trials has found."""
 
+    # The subcommand.
     kind: str
     command: str
     began: str
     model: str
     machine: Machine
+    # Of the load test itself.
     settings: dict[str, Any]
     objective: Objective
     findings: list[Finding]
     trials: list[Trial]
+    # What one kind has besides, as plain JSON: curves, tables.
     details: dict[str, Any] = {}

@@ -11,13 +11,11 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from urllib.request import urlopen
 
 from playwright.async_api import Locator, Page, expect
 
 from tests.conftest import Watch
-
-# Others may be using the machine; whoever waits for a state waits for as long as it takes.
-expect.set_options(timeout=15_000)
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "device_scale_factor": 2}
 SMALL_PHONE: dict[str, Any] = PHONE | {"viewport": {"width": 360, "height": 740}}
@@ -98,13 +96,58 @@ async def settled(utterance: Locator) -> None:
     await expect(utterance).to_have_attribute("data-state", "settled")
 
 
-async def type_words(watch: Watch, *words: str) -> None:
-    """Type words, each once what was typed before it was sent and shown."""
+async def type_words(watch: Watch, *words: str, into: str | None = None) -> None:
+    """Type words, each once what was typed before it was sent and shown, and translated where a language is given.
+
+    How much of a translation is shown follows from how many revisions were translated, which a busy machine takes
+    its time for.
+    """
     field = watch.page.get_by_test_id("text")
+    done = await partials_done(watch.page.url, into) - len(sent(watch, "utterance.partial")) if into else 0.0
     for word in words:
         text = f"{await field.input_value()} {word}".strip()
         await field.press_sequentially(f" {word}" if text != word else word)
         await until(lambda text=text: text in captions(watch))  # type: ignore[misc]
+        while into and await partials_done(watch.page.url, into) < done + len(sent(watch, "utterance.partial")):
+            await asyncio.sleep(0.02)
+
+
+async def stop_the_clock(page: Page) -> None:
+    """From now on time passes on the page with its clock's `run_for` alone, until that is resumed."""
+    await page.clock.install()
+    await page.clock.pause_at(await page.evaluate("Date.now() / 1000 + 60"))
+
+
+async def pick_sentence(watch: Watch, index: int, lang: str, words: str) -> None:
+    """Have a sample sentence said until these words of its translation are on the screen; the clock stands then.
+
+    The next word is said once the one before is translated.
+    """
+    await stop_the_clock(watch.page)
+    done = await partials_done(watch.page.url, lang) - len(sent(watch, "utterance.partial"))
+    await watch.page.get_by_test_id("sentences").get_by_role("button").nth(index).click()
+    translation = watch.page.get_by_test_id(f"cell-{lang}").last
+    while True:
+        assert sent(watch, "utterance.final") == [], "all of it was said, and too little of it was shown"
+        while await partials_done(watch.page.url, lang) < done + len(sent(watch, "utterance.partial")):
+            await asyncio.sleep(0.02)
+        # For what has arrived to be drawn, and no other word.
+        await watch.page.clock.run_for(100)
+        if await translation.count() and words in await translation.inner_text():
+            return
+        await watch.page.clock.run_for(300)
+
+
+async def partials_done(url: str, lang: str) -> float:
+    """Of how many partials a gateway knows what became of their translation into a language."""
+    return await asyncio.to_thread(_partials_done, urlsplit(url).netloc, lang)
+
+
+def _partials_done(address: str, lang: str) -> float:
+    with urlopen(f"http://{address}/metrics") as response:
+        lines = response.read().decode().splitlines()
+    outcomes = [line for line in lines if line.startswith("gateway_partials_total{") and f'lang="{lang}"' in line]
+    return sum(float(line.rsplit(" ", 1)[1]) for line in outcomes)
 
 
 async def seen_by(page: Page, testid: str) -> list[str]:

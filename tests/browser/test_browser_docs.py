@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import pytest
 from playwright.async_api import Browser, ConsoleMessage, expect
 
 from tests.browser.conftest import SCRIPT, StartGateway
+from tests.browser.pages import partials_done
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.browser
@@ -64,7 +66,11 @@ async def test_the_page_works_from_another_origin(
             await page.goto(origin)
             await expect(page.get_by_role("status")).to_have_text("open")
             field = page.get_by_label("Say something")
-            await field.press_sequentially("Good morn")
+            # Of a text of two words, one is shown once the second was translated, too.
+            await field.press_sequentially("Good")
+            while not await partials_done(gateway.url, "ja"):
+                await asyncio.sleep(0.02)
+            await field.press_sequentially(" morn")
             await expect(page.get_by_role("listitem")).to_contain_text("[ja]")
             await field.fill("Good morning.")
             await field.press("Enter")

@@ -15,12 +15,13 @@ from playwright.async_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import SCRIPT, StartGateway
 from tests.conftest import OpenPage
+from tests.patience import PATIENCE_MS
 from tests.processes import GatewayProcess
 
 pytestmark = pytest.mark.browser
 
 # What does not come in this time never will.
-_PATIENCE_S = 60
+_PATIENCE_S = PATIENCE_MS / 1_000
 
 # The page's own frame and policy, empty, with the panel's style sheet in force.
 _CLEAR = """() => new Promise((resolve) => {
@@ -88,13 +89,22 @@ def blank(open_page: OpenPage) -> OpenPanel:
 
 @pytest.fixture
 def open_panel(blank: OpenPanel) -> OpenPanel:
-    """A page that holds the panel alone: `client`, `tracker`, `latency`, `speakers`, `panel` are its globals."""
+    """A page that holds the panel alone: `client`, `tracker`, `latency`, `speakers`, `panel` are its globals.
+
+    paused: time passes with its clock's `run_for` alone.
+    """
 
     @asynccontextmanager
-    async def opened(gateway: GatewayProcess, **options: Any) -> AsyncIterator[Page]:
+    async def opened(gateway: GatewayProcess, paused: bool = False, **options: Any) -> AsyncIterator[Page]:
         async with blank(gateway, **options) as page:
+            if paused:
+                await page.clock.install()
             await page.evaluate(_SET_UP)
             await expect(page.get_by_test_id("engine-connection")).to_have_text("Connected")
+            if paused:
+                # Once it knows that it is seen.
+                await expect(page.get_by_test_id("timeline")).to_have_accessible_name(re.compile(" 0 utterances"))
+                await page.clock.pause_at(await page.evaluate("Date.now() / 1000 + 60"))
             yield page
 
     return opened
@@ -531,7 +541,8 @@ _MANY = """(count) => {
     for (let number = 0; number < count; number += 1) {
         const source = number % 4 ? "load" : "meeting";
         const beganMs = nowMs - 12_000 + (number / count) * 11_000;
-        const said = { participant: "p", utterance: `u${number}`, speaker: "Bo", lang: "en", rev: 1, text: "…" };
+        const utterance = `${nowMs} ${number}`;
+        const said = { participant: "p", utterance, speaker: "Bo", lang: "en", rev: 1, text: "…" };
         tracker.setReads(source, ["ja"]);
         tracker.onEvent(source, { type: "caption", ...said, final: false, offset: null }, beganMs);
         tracker.onEvent(source, { type: "caption", ...said, final: true, offset: 1 }, beganMs + 600);
@@ -546,19 +557,17 @@ _MANY = """(count) => {
 async def test_the_timeline_is_as_high_as_it_has_to_be(
     gateway: GatewayProcess, open_panel: OpenPanel, motion: str
 ) -> None:
-    async with open_panel(gateway, viewport={"width": 400, "height": 900}, reduced_motion=motion) as page:
+    options = {"viewport": {"width": 400, "height": 900}, "reduced_motion": motion}
+    async with open_panel(gateway, paused=True, **options) as page:
         canvas = page.get_by_test_id("timeline")
 
-        async def settled() -> float:
+        async def settled() -> int:
             """Its height when it does not change any more."""
-            height, before = 0.0, -1.0
-            while height != before or height == 0:
-                before = height
-                await asyncio.sleep(1.2)
-                height = await canvas.evaluate("(canvas) => canvas.clientHeight")
+            await page.clock.run_for(3_000)
+            height: int = await canvas.evaluate("(canvas) => canvas.clientHeight")
             return height
 
-        assert await settled() < 110
+        assert 0 < await settled() < 110
         await page.evaluate(_MANY, 6)
         assert await settled() < 110
         await page.evaluate(_MANY, 300)
@@ -570,15 +579,17 @@ async def test_the_timeline_draws_hundreds_of_utterances_in_the_colours_of_the_p
     gateway: GatewayProcess, open_panel: OpenPanel, width: int
 ) -> None:
     viewport = {"width": width, "height": 900}
-    async with open_panel(gateway, viewport=viewport, device_scale_factor=2, color_scheme="light") as page:
+    options = {"viewport": viewport, "device_scale_factor": 2, "color_scheme": "light"}
+    async with open_panel(gateway, paused=True, **options) as page:
         canvas = page.get_by_test_id("timeline")
         await expect(canvas).to_have_role("img")
-        async with asyncio.timeout(_PATIENCE_S):
-            while not await drawn(canvas):
-                await asyncio.sleep(0.05)
+        await page.clock.run_for(2_000)
+        assert await drawn(canvas)
         await page.evaluate(_MANY, 300)
+        await page.clock.run_for(6_000)
         words = re.compile(r"300 utterances, 0 being said, 0 in flight")
-        await expect(canvas).to_have_accessible_name(words, timeout=15_000)
+        await expect(canvas).to_have_accessible_name(words)
+        await page.clock.resume()
         assert await canvas.evaluate("(canvas) => canvas.width === 2 * canvas.clientWidth")
         overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert await page.evaluate(overflow) == 0
@@ -592,6 +603,8 @@ async def test_the_timeline_draws_hundreds_of_utterances_in_the_colours_of_the_p
             assert len(wanted) == 3
             async with asyncio.timeout(_PATIENCE_S):
                 while not wanted <= await drawn(canvas):
+                    # Those from before may be too old to be seen by now.
+                    await page.evaluate(_MANY, 30)
                     await asyncio.sleep(0.05)
             return wanted
 

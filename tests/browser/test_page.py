@@ -23,6 +23,7 @@ from tests.browser.pages import (
     connected,
     meeting_of,
     overflow_px,
+    pick_sentence,
     read,
     received,
     row,
@@ -279,7 +280,7 @@ async def test_markup_is_shown_as_text(gateway: GatewayProcess, open_page: OpenP
         await read(page, "fr")
         typed = ("<img src=x onerror=document.title=1>", *(f"<b>{word}</b>" for word in WORDS))
         said = page.get_by_test_id("utterance")
-        await type_words(watch, *typed)
+        await type_words(watch, *typed, into="fr")
         # What stays, and what may change.
         await expect(cell(said, "fr")).to_contain_text("[fr] <img src=x onerror")
         await expect(said.get_by_test_id("original")).to_have_text(" ".join(typed))
@@ -397,7 +398,7 @@ async def test_typing_shows_a_translation_before_enter(gateway: GatewayProcess, 
         page = watch.page
         await read(page, "fr")
         await witness(page, "cell-fr", "tentative-fr")
-        await type_words(watch, *WORDS)
+        await type_words(watch, *WORDS, into="fr")
 
         said = page.get_by_test_id("utterance")
         await expect(said).to_have_count(1)
@@ -431,7 +432,7 @@ async def test_another_stability_applies_to_what_is_being_said_and_is_remembered
         await expect(page.get_by_test_id("stability-live")).to_be_checked()
         modes = page.get_by_role("group", name="Show translations")
         await expect(modes).to_contain_text("may change")
-        await type_words(watch, *WORDS)
+        await type_words(watch, *WORDS, into="fr")
         translation = cell(page, "fr")
         tail = page.get_by_test_id("tentative-fr")
         newest = sent(watch, "utterance.partial")[-1]["rev"]
@@ -473,7 +474,7 @@ async def test_a_field_that_is_cleared_leaves_nothing_behind(gateway: GatewayPro
         page = watch.page
         await read(page, "fr")
         rows = page.get_by_test_id("utterance")
-        await type_words(watch, *WORDS)
+        await type_words(watch, *WORDS, into="fr")
         await expect(cell(page, "fr")).to_contain_text("[fr] We move the launch")
         await page.get_by_test_id("text").clear()
         await expect(rows).to_have_count(0)
@@ -505,18 +506,18 @@ async def test_languages_can_be_chosen_while_something_is_being_typed(
     async with open_page(gateway.url) as watch:
         page = watch.page
         await read(page, "fr", "es")
-        await type_words(watch, *WORDS)
+        await type_words(watch, *WORDS, into="fr")
         await expect(cell(page, "fr")).to_contain_text("[fr] We move the launch")
         await page.get_by_test_id("read-es").uncheck()
         await page.get_by_test_id("read-de").check()
         await expect(cell(page, "es")).to_have_count(0)
         await until(lambda: received(watch, "session.updated")[-1]["reads"] == ["fr", "de"])
-        await type_words(watch, "morning")
+        await type_words(watch, "good", "morning", into="de")
         await expect(cell(page, "fr")).to_contain_text("[fr] We move the launch")
         await expect(cell(page, "de")).to_contain_text("[de] We move")
         await page.get_by_test_id("send").click()
         await settled(page.get_by_test_id("utterance"))
-        await expect(cell(page, "de")).to_have_text(f"[de] {TYPED} morning")
+        await expect(cell(page, "de")).to_have_text(f"[de] {TYPED} good morning")
 
 
 # -------------------------------------------------------------------- the engine at work, and the page itself
@@ -588,12 +589,12 @@ async def test_a_real_engine_translates_while_a_sentence_is_being_said(
         await read(page, "es", "fr")
         if device == "phone":
             await page.get_by_test_id("close-panel").click()
-        await page.get_by_test_id("sentences").get_by_role("button").nth(1).click()
+        await pick_sentence(watch, 1, "es", "El contrato")
         said = page.get_by_test_id("utterance")
-        await expect(cell(said, "es")).to_contain_text("El contrato")
         await expect(said).to_have_attribute("data-state", "speaking")
         assert sent(watch, "utterance.final") == []
         await page.screenshot(path=artifacts / f"real-engine-live-{device}.png")
+        await page.clock.resume()
         await settled(said)
         for lang, text in watch.finals().items():
             await expect(cell(said, lang)).to_have_text(text)

@@ -324,7 +324,7 @@ async def test_a_screen_reader_hears_whole_sentences_in_one_language(
             paragraphs = announcer.locator("p")
             heard = await paragraphs.count()
 
-            await type_words(host, "We", "move", "the", "launch")
+            await type_words(host, "We", "move", "the", "launch", into="fr")
             await expect(cell(row(page, "move"), "fr")).to_contain_text("[fr] We move")
             # Nobody who listens to the page hears what may change.
             await expect(paragraphs).to_have_count(heard)

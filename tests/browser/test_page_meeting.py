@@ -218,7 +218,7 @@ async def test_each_reader_sees_as_early_as_they_chose(gateway: GatewayProcess, 
         # What they chose is in force.
         await until(lambda: bool(received(final, "session.updated")) and bool(received(stable, "session.updated")))
 
-        await type_words(host, *WORDS)
+        await type_words(host, *WORDS, into="fr")
         await expect(cell(live.page, "fr")).to_contain_text("[fr] We move the launch")
         await expect(cell(stable.page, "fr")).to_contain_text("[fr] We move")
         await expect(final.page.get_by_test_id("utterance")).to_have_count(1)
@@ -253,7 +253,7 @@ async def test_a_lost_connection_loses_and_doubles_nothing(gateway: GatewayProce
             assert link != page.url
             await join(page, "Bo", reads="fr")
             await settled(await say(host.page, "Said before."))
-            await type_words(host, *WORDS)
+            await type_words(host, *WORDS, into="fr")
             await expect(cell(row(page, "launch"), "fr")).to_contain_text("[fr] We move the launch")
             await type_words(guest, "I", "was")
 
@@ -302,7 +302,7 @@ async def test_a_crash_of_the_gateway_in_the_middle_of_a_sentence(
             guest.allow("ERR_")
             await join(guest.page, "Bo", reads="fr")
             await settled(await say(host.page, SENTENCE))
-            await type_words(host, *WORDS)
+            await type_words(host, *WORDS, into="fr")
             await expect(cell(row(guest.page, "next"), "fr")).to_contain_text("[fr] We move")
 
             kill(gateway)

@@ -578,7 +578,7 @@ async def test_what_cannot_be_saved_is_said(open_blank: OpenBlank) -> None:
         await page.get_by_role("button", name="Download").press("Enter")
         while not (said := await page.evaluate("objections")):
             await asyncio.sleep(0.01)
-        assert said == ["Nothing is kept of a meeting 'nobody-came': it never was, or has expired."]
+        assert said == ["There is no log of a meeting 'nobody-came': it never existed, or has expired."]
         await expect(page.get_by_role("status")).to_be_empty()
 
 

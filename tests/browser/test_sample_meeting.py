@@ -20,7 +20,7 @@ from tests.processes import GatewayProcess
 pytestmark = pytest.mark.browser
 
 ANA, KENJI, WEI = {"name": "Ana", "lang": "en"}, {"name": "Kenji", "lang": "ja"}, {"name": "Wei", "lang": "zh"}
-# Ana is misheard at first, Kenji says yes while she speaks, and Wei has the last word.
+# Ana is misheard at first, Kenji says yes while she speaks, and Wei has the last word, after 1.45 s.
 SCRIPT: dict[str, Any] = {
     "speakers": [ANA, KENJI, WEI],
     "utterances": [
@@ -38,6 +38,13 @@ _SET_UP = """async ({ script, meeting }) => {
     window.heard = [];
     window.states = [];
     window.objections = [];
+    window.opened = 0;
+    const { connect } = GatewayClient.prototype;
+    GatewayClient.prototype.connect = function () {
+        // Behind the listeners that it has already.
+        this.listen((event) => { if (event.state === "open") opened += 1; });
+        return connect.call(this);
+    };
     window.reader = new GatewayClient(url.href, { meeting, reads: ["de"] });
     reader.listen((event) => heard.push(event));
     window.player = new SampleMeetingPlayer({
@@ -72,6 +79,20 @@ class Sample:
     async def until(self, condition: str) -> None:
         await self.page.wait_for_function(condition)
 
+    async def begin(self, *languages: str) -> None:
+        """Everybody is there and silent; from now on time passes with `later` and `sleep` alone."""
+        await self.page.clock.install()
+        await self.page.clock.pause_at(await self.do("Date.now() / 1000 + 60"))
+        await self.page.evaluate("(languages) => { opened = 0; player.start(languages); }", list(languages))
+        await self.until(f"opened === {len(languages)}")
+
+    async def later(self, ms: int) -> None:
+        await self.page.clock.run_for(ms)
+
+    async def sleep(self, ms: int) -> None:
+        """As a computer does: what would have been done meanwhile is done once, when it is over."""
+        await self.page.clock.fast_forward(ms)
+
     async def heard(self, kind: str) -> list[dict[str, Any]]:
         events: list[dict[str, Any]] = await self.page.evaluate("(kind) => of(kind)", kind)
         return events
@@ -79,6 +100,10 @@ class Sample:
     async def said(self) -> list[dict[str, Any]]:
         """What was sent of utterances."""
         return [frame for frame in await self.page.evaluate("said") if frame["type"].startswith("utterance.")]
+
+    async def words(self) -> list[tuple[str, str]]:
+        """Of what was sent of utterances, the kind and the text."""
+        return [(frame["type"].removeprefix("utterance."), frame["text"]) for frame in await self.said()]
 
 
 OpenSample = Callable[..., AbstractAsyncContextManager[Sample]]
@@ -102,7 +127,8 @@ def open_sample(open_page: OpenPage) -> OpenSample:
 
 async def test_everybody_joins_speaks_and_leaves(gateway: GatewayProcess, open_sample: OpenSample) -> None:
     async with open_sample(gateway) as sample:
-        await sample.do("player.start(['en', 'ja', 'zh', 'de'])")
+        await sample.begin("en", "ja", "zh")
+        await sample.later(1_500)
         await sample.until("of('translation.final').length >= 3")
         await sample.do("player.stop()")
         assert await sample.do("states") == [True, False]
@@ -111,41 +137,46 @@ async def test_everybody_joins_speaks_and_leaves(gateway: GatewayProcess, open_s
         joined = await sample.heard("participant.joined")
         assert {(one["name"], one["speaks"]) for one in joined} == {("Ana", "en"), ("Kenji", "ja"), ("Wei", "zh")}
         assert all(one["reads"] == [] for one in joined)
-        finals = (await sample.heard("translation.final"))[:3]
+        finals = await sample.heard("translation.final")
         assert {(final["speaker"], final["text"]) for final in finals} == {
             ("Ana", "[de] Pricing first."),
             ("Kenji", "[de] はい。"),
             ("Wei", "[de] 好的。"),
         }
         # Kenji did not wait for Ana.
-        assert finals[0]["speaker"] == "Kenji"
+        assert [text for kind, text in await sample.words() if kind == "final"] == [
+            *("はい。", "Pricing first.", "好的。"),
+        ]
 
 
 async def test_what_is_said_grows_before_it_is_final(gateway: GatewayProcess, open_sample: OpenSample) -> None:
     async with open_sample(gateway) as sample:
-        await sample.do("player.start(['en'])")
+        await sample.begin("en")
+        await sample.later(1_300)
         await sample.until("of('translation.final').length >= 1")
         said = await sample.said()
-        first = [frame for frame in said if frame["id"] == said[0]["id"]]
-        # On a busy machine a partial may be late, and is skipped then.
-        heard = ["Price in", "Pricing", "Pricing first", "Pricing first."]
-        assert [text for text in heard if text in {frame["text"] for frame in first}] == [f["text"] for f in first]
-        assert {frame["type"] for frame in first[:-1]} == {"utterance.partial"}
-        assert first[-1]["type"] == "utterance.final"
-        assert first[-1]["text"] == heard[-1]
+        assert len({frame["id"] for frame in said}) == 1
+        assert await sample.words() == [
+            ("partial", "Price in"),
+            ("partial", "Pricing"),
+            ("partial", "Pricing first"),
+            ("final", "Pricing first."),
+        ]
 
 
 async def test_it_goes_on_round_after_round_with_new_utterances(
     gateway: GatewayProcess, open_sample: OpenSample
 ) -> None:
     async with open_sample(gateway) as sample:
-        await sample.do("player.start(['en', 'ja', 'zh'])")
-        await sample.until("of('translation.final').length >= 7")
+        await sample.begin("en", "ja", "zh")
+        for count in (3, 6, 9):
+            await sample.later(1_550)
+            await sample.until(f"of('translation.final').length >= {count}")
         finals = await sample.heard("translation.final")
         keys = {(final["participant"], final["utterance"]) for final in finals}
         assert len(keys) == len(finals)
         assert len({final["participant"] for final in finals}) == 3
-        assert [final["text"] for final in finals].count("[de] Pricing first.") >= 2
+        assert [final["text"] for final in finals].count("[de] Pricing first.") == 3
 
 
 async def test_who_speaks_a_language_that_is_not_offered_is_left_out(
@@ -169,25 +200,22 @@ async def test_a_page_that_slept_does_not_say_everything_at_once(
     other = [[300, 0, "Three"], [300, 0, " four"], [300, 0, "."]]
     script = {"speakers": [ANA], "utterances": [[0, 0, one], [0, 0, other]]}
     async with open_sample(gateway, script) as sample:
-        # Asleep for longer than both take.
-        await sample.do(
-            """() => {
-                reader.listen((event) => {
-                    if (event.type !== "translation.delta" || window.slept) return;
-                    const wake = performance.now() + 5000;
-                    while (performance.now() < wake);
-                    window.slept = performance.now();
-                });
-                player.start(["en"]);
-            }"""
-        )
-        await sample.until("of('translation.final').length >= 2")
-        first, second = (await sample.heard("translation.final"))[:2]
+        await sample.begin("en")
+        await sample.later(600)
+        # For longer than both take.
+        await sample.sleep(5_000)
+        await sample.until("of('translation.final').length === 1")
+        assert await sample.words() == [("partial", "One"), ("partial", "One two"), ("final", "One two.")]
+        # The second one is spoken, word by word, now that the page is awake again.
+        await sample.later(950)
+        await sample.until("of('translation.final').length === 2")
+        assert (await sample.words())[3:] == [
+            ("partial", "Three"),
+            ("partial", "Three four"),
+            ("final", "Three four."),
+        ]
+        first, second = await sample.heard("translation.final")
         assert (first["text"], second["text"]) == ("[de] One two.", "[de] Three four.")
-        # The second one was spoken, word by word, when the page was awake again.
-        words = [frame["text"] for frame in await sample.said() if frame["id"] == second["utterance"]]
-        assert len(words) > 1
-        assert words[-1] == "Three four."
 
 
 async def test_a_lost_connection_is_waited_for(start_gateway: StartGateway, open_sample: OpenSample) -> None:

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from gateway import __version__
+from gateway.cli import common, jobs, translate
 from gateway.cli import main as cli
-from gateway.cli import translate
 from gateway.cli.main import main
 from gateway.domain.errors import StartupError
 from gateway.protocol.messages import (
@@ -140,7 +140,7 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     ("argv", "complaint"),
     [
         (["fly"], "invalid choice: 'fly'"),
-        (["serve", "--port", "70000"], "'70000' is no port: 0 to 65535"),
+        (["serve", "--port", "70000"], "'70000' is not a port (0 to 65535)"),
         (["serve", "--max-num-seqs", "0"], "'0' is not a whole number above 0"),
         (["serve", "--gpu-memory-utilization", "9"], "'9' is not between 0 and 1"),
         (["translate", ""], "TEXT is empty"),
@@ -148,11 +148,11 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
         (["translate", "hi", "--to", "en-GB"], "nothing to translate: --from and --to are both en"),
         (["translate", "hi", "--glossary", "ticket"], "'ticket' is not TERM=TERM"),
         (["translate", "hi", "--glossary", "de:=x"], "'de:=x' is not TERM=TERM"),
-        (["translate", "hi", "--wait", "inf"], "'inf' is no number of seconds"),
-        (["translate", "hi", "--wait", "soon"], "'soon' is no number of seconds"),
-        (["translate", "hi", "--url", ""], "'' is no address of a gateway"),
-        (["translate", "hi", "--url", "ftp://x"], "'ftp://x' is no address of a gateway"),
-        (["chat", "--url", "ftp://x"], "'ftp://x' is no address of a gateway"),
+        (["translate", "hi", "--wait", "inf"], "'inf' is not a number of seconds"),
+        (["translate", "hi", "--wait", "soon"], "'soon' is not a number of seconds"),
+        (["translate", "hi", "--url", ""], "'' is not the address of a gateway"),
+        (["translate", "hi", "--url", "ftp://x"], "'ftp://x' is not the address of a gateway"),
+        (["chat", "--url", "ftp://x"], "'ftp://x' is not the address of a gateway"),
     ],
 )
 def test_wrong_usage(argv: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -537,7 +537,7 @@ async def test_a_text_is_not_sent_again_for_ever() -> None:
     async with scripted_gateway(script) as url:
         ran = await run("translate", "yes", "--to", "ja", "--url", url)
     assert ran == (3, "", "gateway: Full.\n")
-    assert sent == translate._ATTEMPTS
+    assert sent == jobs._ATTEMPTS
 
 
 async def test_an_error_about_the_session_is_told() -> None:
@@ -628,7 +628,11 @@ async def test_a_gateway_that_restarts_in_the_middle(texts: str, translates: int
 async def test_a_gateway_that_restarts_under_one_text() -> None:
     async with scripted_gateway(leaving(1012, RESTARTS, translates=0)) as url:
         ran = await run("translate", "hi", "--to", "ja", "--wait", "0", "--url", url)
-    assert ran == (1, "", "gateway: The gateway is restarting: the text was not translated. Run it again.\n")
+    assert ran == (
+        1,
+        "",
+        "gateway: The gateway is restarting: the text was not translated. Run it again.\n",
+    )
 
 
 async def test_lines_that_are_still_to_come_are_not_translated_either() -> None:
@@ -680,7 +684,7 @@ async def test_what_a_restart_does_not_take_is_told_once() -> None:
     assert ran == (1, "", sentence)
 
 
-FOUND = "gateway: The gateway is back; going on.\n"
+FOUND = "gateway: The gateway is back; continuing.\n"
 
 
 @pytest.mark.parametrize("recovered", [True, False])
@@ -827,7 +831,7 @@ async def test_an_engine_that_dies_is_waited_for_as_long() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
         # More often than a text is sent again for other reasons, and said once for all texts.
-        for _ in range(translate._ATTEMPTS + 1):
+        for _ in range(jobs._ATTEMPTS + 1):
             one, two = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
             await peer.say(refused("engine_unavailable", "Restarting.", one.id, retry_after_ms=1))
             await peer.say(refused("engine_unavailable", "Restarting.", two.id, retry_after_ms=1))
@@ -1290,8 +1294,8 @@ def test_every_exit_status_is_documented() -> None:
     statuses = {
         0,
         2,
-        translate.EXIT_UNREACHABLE,
-        translate.EXIT_FAILED,
+        common.EXIT_UNREACHABLE,
+        common.EXIT_FAILED,
         cli._INTERRUPTED,
         cli._BROKEN_PIPE,
     }

@@ -19,7 +19,7 @@ import pytest
 
 from gateway.cli.flags import parser
 from gateway.cli.main import main
-from gateway.cli.meeting import Interruptible, Seat
+from gateway.cli.meeting import Interruptible, MeetingOptions
 from gateway.cli.read import Board
 from gateway.cli.speak import _Speech, growing
 from gateway.cli.terminal import Row
@@ -105,20 +105,27 @@ def failed(message: str, utterance: str = "1", *, by: str = ANA, lang: str = "ja
     ("argv", "complaint"),
     [
         (["speak"], "the following arguments are required: --meeting"),
-        (["speak", "--meeting", "stand up"], "'stand up' is no meeting: it takes letters, digits and . _ ~ -"),
-        (["speak", "--meeting", "a/../b"], "'a/../b' is no meeting"),
-        (["speak", "--meeting", "m", "--words-per-minute", "0"], "'0' is no number of words"),
-        (["speak", "--meeting", "m", "--words-per-minute", "nan"], "'nan' is no number of words"),
-        (["speak", "--meeting", "m", "--url", "ftp://x"], "'ftp://x' is no address of a gateway"),
+        (
+            ["speak", "--meeting", "stand up"],
+            "'stand up' is not a meeting id (letters, digits and . _ ~ -, but not only dots)",
+        ),
+        (["speak", "--meeting", "a/../b"], "'a/../b' is not a meeting id"),
+        (
+            ["speak", "--meeting", ".."],
+            "'..' is not a meeting id (letters, digits and . _ ~ -, but not only dots)",
+        ),
+        (["speak", "--meeting", "m", "--words-per-minute", "0"], "'0' is not a number of words"),
+        (["speak", "--meeting", "m", "--words-per-minute", "nan"], "'nan' is not a number of words"),
+        (["speak", "--meeting", "m", "--url", "ftp://x"], "'ftp://x' is not the address of a gateway"),
         (["read", "ja"], "the following arguments are required: --meeting"),
         (["read", "--meeting", "m"], "give a language to read, such as ja"),
         (["read", "--meeting", "m", ","], "give languages such as ja,de"),
-        (["read", "--meeting", "", "ja"], "'' is no meeting"),
+        (["read", "--meeting", "", "ja"], "'' is not a meeting"),
         (["read", "--meeting", "m", "--json", "--transcript", "srt"], "not allowed with argument --json"),
         (["read", "--meeting", "m", "--transcript", "doc"], "invalid choice: 'doc'"),
         (["read", "--meeting", "m", "ja", "--stability", "early"], "invalid choice: 'early'"),
-        (["read", "--meeting", "m", "ja", "--url", "ftp://x"], "'ftp://x' is no address of a gateway"),
-        (["read", "--meeting", "m", "--transcript", "srt", "--url", ""], "'' is no address of a gateway"),
+        (["read", "--meeting", "m", "ja", "--url", "ftp://x"], "'ftp://x' is not the address of a gateway"),
+        (["read", "--meeting", "m", "--transcript", "srt", "--url", ""], "'' is not the address of a gateway"),
     ],
 )
 def test_wrong_usage(argv: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -510,7 +517,7 @@ async def test_speaking_on_a_terminal() -> None:
         scripted_gateway(script) as url,
         on_a_terminal("speak", "--meeting", "m", "--lang", "en", "--url", url) as terminal,
     ):
-        await terminal.until("m, spoken to in en; each line is something said, Ctrl-D ends it\r\nen> ")
+        await terminal.until("Speaking en in m: each line is an utterance; Ctrl-D ends.\r\nen> ")
         terminal.type("Good morning.\n")
         await terminal.until("en ✓> ")
         terminal.type("Hm.\x1b[D\n")
@@ -809,7 +816,7 @@ async def test_captions_as_json() -> None:
     ("recovered", "sentence"),
     [
         (True, "The connection is back."),
-        (False, "The connection is back; what the gateway had not finished may be missing."),
+        (False, "The connection is back; unfinished translations may be missing."),
     ],
 )
 @pytest.mark.parametrize("flags", [[], ["--json"]])
@@ -859,7 +866,7 @@ async def test_a_reader_chooses_what_they_see_of_the_unfinished(stability: Stabi
 
     async with scripted_gateway(script) as url:
         async with on_a_terminal(*READ, url, "--stability", stability) as terminal:
-            await terminal.until("Ctrl-C leaves")
+            await terminal.until("Ctrl-C ends.")
             terminal.process.send_signal(signal.SIGINT)
             await terminal.rest()
         async with command(*READ, url, "--stability", stability, "--json") as process:
@@ -919,7 +926,7 @@ async def test_reading_on_a_terminal() -> None:
 
     async with scripted_gateway(script) as url, on_a_terminal(*READ, url) as terminal:
         dim, plain, green = "\x1b[2m", "\x1b[0m", "\x1b[3"
-        await terminal.until(f"{dim}— standup, read in ja, de; Ctrl-C leaves{plain}\r\n")
+        await terminal.until(f"{dim}— Reading standup in ja, de; Ctrl-C ends.{plain}\r\n")
         await terminal.until(f"{dim}— with Ana (en){plain}\r\n")
         await terminal.until(f"{dim}ja  Ana: まえ{plain}\r\n")
         await terminal.until(f"{dim}— now{plain}\r\n")
@@ -984,7 +991,7 @@ async def test_a_sentence_in_the_middle_of_which_its_speaker_leaves() -> None:
         seat = ("--meeting", "standup", "--url", f"http://127.0.0.1:{gateway.port}")
         argv = ("speak", *seat, "--name", "Ana", "--words-per-minute", "300")
         async with on_a_terminal("read", *seat, "ja") as terminal, command(*argv) as speaker:
-            await terminal.until("Ctrl-C leaves")
+            await terminal.until("Ctrl-C ends.")
             assert speaker.stdin is not None
             speaker.stdin.write(b"Good morning, " * 100 + b"\n")
             await terminal.until("[ja] Good morning,")  # it is translated while it is being said
@@ -1151,7 +1158,7 @@ def test_a_transcript_cannot_drive_the_terminal(
         (
             (404, "text/plain", b"Not Found"),
             1,
-            "What answers at {url} refused the transcript with HTTP status 404; is it a gateway?",
+            "The server at {url} refused the transcript with HTTP status 404; is it a gateway?",
         ),
     ],
 )
@@ -1180,4 +1187,4 @@ async def test_no_gateway_for_a_transcript(capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_the_address_of_a_transcript(address: str, url: str) -> None:
-    assert transcript_url(Seat(address, "m"), ["ja"], "srt") == url
+    assert transcript_url(MeetingOptions(address, "m"), ["ja"], "srt") == url

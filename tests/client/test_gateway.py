@@ -22,6 +22,7 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceAccepted,
 )
+from tests.clocks import swiftly
 from tests.gateways import running
 
 pytestmark = pytest.mark.slow
@@ -92,6 +93,7 @@ async def say_more_and_more(session: ClientSession, id: str) -> None:
         await asyncio.sleep(0.05)
 
 
+@swiftly
 async def test_what_is_being_said_is_translated_until_somebody_wants_to_read_finals_only() -> None:
     async with (
         running() as gateway,
@@ -145,6 +147,7 @@ async def test_a_gateway_that_restarts_gets_what_it_had_not_accepted() -> None:
         assert [event async for event in session if isinstance(event, Reconnecting)] == []
 
 
+@swiftly
 async def test_more_finals_than_the_gateway_holds_all_get_through_in_order() -> None:
     settings = Settings(limits=Limits(utterances_in_flight=4, messages_per_s=200, messages_burst=20))
     async with (

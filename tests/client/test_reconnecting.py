@@ -41,6 +41,7 @@ from gateway.protocol.messages import (
     UtteranceCancel,
     UtteranceFinal,
 )
+from tests.clocks import swiftly
 from tests.scripted_gateway import (
     ANOTHER,
     STARTED,
@@ -157,7 +158,7 @@ async def test_nobody_there_for_a_moment() -> None:
         events = await everything(session)
     steps = [(each.attempt, each.delay_s, each.reason) for each in events if isinstance(each, Reconnecting)]
     address = url.replace("http:", "ws:")
-    refusal = f"What answers at {address} refused the stream with HTTP status {{}}; is it a gateway?"
+    refusal = f"The server at {address} refused the stream with HTTP status {{}}; is it a gateway?"
     assert steps == [
         (1, 0.001, "The gateway closed the session: The gateway restarts; reconnect."),
         (2, 0.0, refusal.format(503)),
@@ -287,6 +288,7 @@ async def test_a_gateway_that_answers_nothing_ends_the_patience_too() -> None:
             await everything(session)
 
 
+@swiftly
 async def test_a_gateway_that_stops_answering_is_lost() -> None:
     """As with SIGSTOP: the connection is open and nobody reads."""
 
@@ -304,6 +306,7 @@ async def test_a_gateway_that_stops_answering_is_lost() -> None:
         assert kinds(await everything(session)) == ["Reconnecting", "Reconnected"]
 
 
+@swiftly
 async def test_a_gateway_that_stops_reading_is_lost() -> None:
     """What is sent does not fit into the buffers between us, and a ping would have to wait behind it."""
 
@@ -769,6 +772,7 @@ async def test_leaving_while_reconnecting(stage: str) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
+@swiftly
 async def test_whoever_iterates_may_be_cancelled_while_reconnecting(stage: str) -> None:
     async with connected_in(stage) as url, connect_at_once(url) as session:
         await until(session, Reconnecting)

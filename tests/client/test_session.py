@@ -39,6 +39,7 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
+from tests.clocks import swiftly
 from tests.scripted_gateway import STARTED, Peer, refused, scripted_gateway, translated
 
 
@@ -78,7 +79,7 @@ def test_an_address_may_be_written_as_people_write_it(address: str, url: str) ->
     "address", ["", "http://", "ftp://127.0.0.1", "http://127.0.0.1:80000", "http://a:b", "http://[::1"]
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(InvalidAddress, match=r"is no address of a gateway; one looks like http://127\.0"):
+    with pytest.raises(InvalidAddress, match=r"is not the address of a gateway, such as http://127\.0"):
         stream_url(address)
 
 
@@ -144,6 +145,7 @@ async def test_a_loading_engine_is_waited_for() -> None:
     assert [wait.code for wait in waits] == ["engine_unavailable", "engine_unavailable"]
 
 
+@swiftly
 async def test_the_wait_for_an_engine_ends() -> None:
     async def script(peer: Peer) -> None:
         await peer.expect(SessionStart)
@@ -193,6 +195,7 @@ async def test_a_gateway_that_closes_instead_of_starting() -> None:
                 pass
 
 
+@swiftly
 async def test_a_gateway_that_never_answers_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.client.connection._ANSWER_S", 0.2)
 
@@ -256,7 +259,7 @@ async def test_something_else_answers(greeting: bytes) -> None:
 
     async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(GatewayUnreachable, match=f"What answers at ws://127.0.0.1:{port} is no gateway"):
+        with pytest.raises(GatewayUnreachable, match=f"The server at ws://127.0.0.1:{port} is not a gateway"):
             async with connect(f"127.0.0.1:{port}", reads=["ja"]):
                 pass
 
@@ -272,6 +275,7 @@ async def test_a_websocket_server_without_our_subprotocol_answers() -> None:
                 pass
 
 
+@swiftly
 async def test_a_server_that_accepts_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.client.connection._ANSWER_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -286,7 +290,7 @@ async def test_a_secure_address_of_an_insecure_gateway() -> None:
         await peer.start()
 
     async with scripted_gateway(script) as url:
-        with pytest.raises(GatewayUnreachable, match=r"What answers at wss://\S+ is no secure gateway\."):
+        with pytest.raises(GatewayUnreachable, match=r"The server at wss://\S+ is not a secure gateway\."):
             async with connect(url.replace("http:", "https:"), reads=["ja"]):
                 pass
 

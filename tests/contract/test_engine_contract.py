@@ -21,9 +21,10 @@ from gateway.domain.errors import EngineFailed, EngineUnavailable
 from gateway.domain.ports import Engine
 from gateway.engines.host import processes, proxy
 from gateway.engines.host.processes import Process
-from gateway.engines.host.proxy import HostedEngine, processed
+from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
-from gateway.engines.vllm.engine import VllmEngine, VllmOptions
+from gateway.engines.vllm.engine import VllmEngine
+from gateway.engines.vllm.options import VllmOptions
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -43,7 +44,7 @@ SIMULATED = partial(SimulatedEngine, Script(first_token_s=0.001, token_s=0.001, 
 def new_engine(kind: str) -> Engine:
     if kind == "simulated":
         return SIMULATED()
-    return HostedEngine(partial(processed, VLLM if kind == "vllm" else SIMULATED))
+    return HostedEngine(partial(start_host, VLLM if kind == "vllm" else SIMULATED))
 
 
 @pytest.fixture(scope="module", params=KINDS)

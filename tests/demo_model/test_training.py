@@ -22,7 +22,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("torch")]
 def torch() -> Any:
     """Imported when it is needed: two seconds that whoever only collects these tests need not wait."""
     pytest.importorskip("tokenizers")
-    return pytest.importorskip("torch")
+    torch = pytest.importorskip("torch")
+    # Several threads wait for each other in loops, for minutes where others use the cores, too.
+    torch.set_num_threads(1)
+    return torch
 
 
 @pytest.fixture(scope="session")

@@ -63,7 +63,7 @@ def test_what_the_client_did_wrong_is_not_retried_and_what_the_gateway_lacks_is(
 
 def test_an_error_says_which_utterance_it_is_about() -> None:
     error = GatewayError("No.", field="text")
-    assert error.about("u") is error
+    assert error.for_utterance("u") is error
     assert (error.utterance, error.field, str(error)) == ("u", "text", "No.")
 
 

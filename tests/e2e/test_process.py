@@ -33,7 +33,7 @@ engine = pytest.mark.engine
 def refused(*arguments: str, env: dict[str, str] | None = None) -> str:
     """What a gateway says that cannot start."""
     with gateway_process(*arguments, env=env) as gateway:
-        assert gateway.process.wait(120) == 1
+        assert gateway.process.wait(400) == 1
         gateway.end()
     assert "Traceback" not in gateway.said
     (sentence,) = [line for line in gateway.said.splitlines() if line.startswith("gateway: ")]
@@ -74,7 +74,7 @@ class TestRefusingToStart:
 
     def test_a_traceback_for_those_who_ask(self) -> None:
         with gateway_process("--model", "/nowhere", "--traceback") as gateway:
-            assert gateway.process.wait(60) == 1
+            assert gateway.process.wait(400) == 1
             gateway.end()
         assert "Traceback" in gateway.said
         # Where in the engine's process it came from, not only that it did.

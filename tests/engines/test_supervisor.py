@@ -7,15 +7,17 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from gateway import metrics
 from gateway.domain.engine import EngineHealth, EngineState, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable, StartupError
 from gateway.engines import supervisor
 from gateway.engines.simulated import Rule, Script, SimulatedEngine, simulated_engines
-from gateway.engines.supervisor import Supervisor
+from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.translation.pacing import Throttle
 from gateway.translation.scheduler import Scheduler
+from tests.clocks import swiftly
 
 READY, RESTARTING, FAILED, STOPPED = (
     EngineState.READY,
@@ -70,14 +72,13 @@ class Workshop:
     async def supervised(
         self, *, stall_s: float = 60.0, max_restarts: int = 5, backoff_s: float = 0.0, backoff_max_s: float = 0.001
     ) -> AsyncIterator[Supervisor]:
-        engine = Supervisor(
-            self.build,
+        policy = RestartPolicy(
             stall_s=stall_s,
             max_restarts=max_restarts,
-            backoff_s=backoff_s,
-            backoff_max_s=backoff_max_s,
-            on_change=self.tell,
+            restart_backoff_s=backoff_s,
+            restart_backoff_max_s=backoff_max_s,
         )
+        engine = Supervisor(self.build, policy, on_change=self.tell)
         await engine.start()
         try:
             yield engine
@@ -134,7 +135,7 @@ async def test_a_first_start_that_fails_is_raised_and_not_tried_again() -> None:
 
 async def test_a_dead_engine_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
     workshop = Workshop(Script(token_s=60), FAST)
-    restarts = metrics.ENGINE_RESTARTS.labels("crash")._value.get()
+    restarts = metrics.ENGINE_RESTARTS.labels("default", "crash")._value.get()
     async with workshop.supervised() as engine:
         profile = engine.profile()
         running = [asyncio.create_task(generate(engine, f"text {n}")) for n in range(3)]
@@ -155,10 +156,11 @@ async def test_a_dead_engine_is_replaced(caplog: pytest.LogCaptureFixture) -> No
         await workshop.until(READY, RESTARTING, READY)
         assert await generate(engine, "again") == "[de] again"
         assert workshop.engines[0].health().state is STOPPED
-    assert metrics.ENGINE_RESTARTS.labels("crash")._value.get() == restarts + 1
+    assert metrics.ENGINE_RESTARTS.labels("default", "crash")._value.get() == restarts + 1
     assert len(workshop.engines) == 2
 
 
+@swiftly
 async def test_an_idle_engine_that_dies_is_replaced() -> None:
     workshop = Workshop(FAST)
     async with workshop.supervised(stall_s=0.01) as engine:
@@ -167,6 +169,7 @@ async def test_an_idle_engine_that_dies_is_replaced() -> None:
         assert await generate(engine, "again") == "[de] again"
 
 
+@swiftly
 async def test_an_engine_that_says_nothing_is_replaced_and_those_who_wait_are_woken() -> None:
     workshop = Workshop(SILENT, FAST)
     async with workshop.supervised(stall_s=0.02) as engine:
@@ -177,21 +180,22 @@ async def test_an_engine_that_says_nothing_is_replaced_and_those_who_wait_are_wo
         assert await generate(engine, "hush now") == "[de] hush now"
 
 
+@swiftly
 async def test_an_engine_whose_other_generations_go_on_does_not_hang() -> None:
-    workshop = Workshop(SILENT)
+    workshop = Workshop(replace(SILENT, token_s=0.01))
     async with workshop.supervised(stall_s=0.2) as engine:
         silent = asyncio.create_task(generate(engine, "hush now"))
         loop = asyncio.get_running_loop()
         until_s = loop.time() + 0.5
         while loop.time() < until_s:
             assert await generate(engine, "some words") == "[de] some words"
-            await asyncio.sleep(0)
         assert workshop.states == [READY]
         silent.cancel()
         await asyncio.wait([silent])
         assert silent.cancelled()
 
 
+@swiftly
 async def test_a_reader_that_does_not_read_is_no_hanging_engine() -> None:
     workshop = Workshop(FAST)
     async with workshop.supervised(stall_s=0.02) as engine:
@@ -308,14 +312,14 @@ async def test_a_cancelled_reader_is_cancelled_also_when_the_engine_dies_just_th
 
 async def test_engines_that_do_not_start_are_tried_until_one_does(caplog: pytest.LogCaptureFixture) -> None:
     workshop = Workshop(FAST)
-    failures = metrics.ENGINE_START_FAILURES._value.get()
+    failures = metrics.ENGINE_START_FAILURES.labels("default")._value.get()
     async with workshop.supervised(max_restarts=3) as engine:
         workshop.broken = 2
         workshop.engines[0].fail("killed")
         await workshop.until(READY, RESTARTING, READY)
         assert caplog.text.count("The model is gone") == 2
         assert await generate(engine, "again") == "[de] again"
-    assert metrics.ENGINE_START_FAILURES._value.get() == failures + 2
+    assert metrics.ENGINE_START_FAILURES.labels("default")._value.get() == failures + 2
 
 
 async def test_too_many_failures_in_a_row_are_said_and_the_engine_is_tried_again_all_the_same() -> None:
@@ -406,13 +410,12 @@ async def test_it_stops_at_any_moment(stage: str) -> None:
     scripts = iter([FAST, Script(load_s=3_600)])
     workshop = Workshop(build=lambda: Slow(next(scripts)))
     wait_s = 3_600.0 if stage in {"back-off", "failed"} else 0.0
-    engine = Supervisor(
-        workshop.build,
-        backoff_s=wait_s * 10,
-        backoff_max_s=wait_s * 10,
+    policy = RestartPolicy(
+        restart_backoff_s=wait_s * 10,
+        restart_backoff_max_s=wait_s * 10,
         max_restarts=0 if stage == "failed" else 5,
-        on_change=workshop.tell,
     )
+    engine = Supervisor(workshop.build, policy, on_change=workshop.tell)
     await engine.start()
     if stage != "ready":
         workshop.engines[0].fail("killed")

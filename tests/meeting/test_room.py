@@ -24,6 +24,7 @@ from gateway.protocol.messages import (
     UtteranceCancelled,
     UtterancePartial,
 )
+from tests.clocks import swiftly
 from tests.gateways import SCRIPT, running
 from tests.meetings import away, captions, finals, joined, logged, say
 
@@ -252,6 +253,7 @@ async def test_originals_are_replayed_and_asked_for_again_with_the_connection() 
 # ---------------------------------------------------------------- trimmed, given up, not shown
 
 
+@swiftly
 async def test_newcomers_come_to_a_meeting_whose_log_was_trimmed() -> None:
     settings = Settings(event_log=EventLogSettings(keep_s=1))
     async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:

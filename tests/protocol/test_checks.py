@@ -1,147 +1,99 @@
-"""Every rule about values, at its bound: what is just allowed, what is not, and which field is named.
-
-How a session answers, and what it goes on with, is in `tests/sessions/test_machine.py`.
-"""
+"""The rules for values: what passes, and which error names which field."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from gateway.domain.engine import EngineProfile
-from gateway.domain.errors import EngineUnavailable, GatewayError, InvalidValue, LimitExceeded, UnsupportedLanguage
-from gateway.protocol.checks import SessionRules
+from gateway.domain.errors import GatewayError, InvalidValue, LimitExceeded, UnsupportedLanguage, UnsupportedOption
+from gateway.protocol import checks
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import UtteranceFinal, UtterancePartial
 
-LIMITS = Limits(text_chars=10, id_chars=5, languages=2, glossary_terms=3, term_chars=4)
-PROFILE = EngineProfile("m", "f", ("en", "ja", "de", "zh-hant"), frozenset({"context"}))
-
-
-def rules(profile: EngineProfile | None = PROFILE) -> SessionRules:
-    made = SessionRules(LIMITS)
-    made.profile = profile
-    return made
+ROOT = Path(__file__).parents[2]
+LIMITS = Limits(id_chars=8, text_chars=5, term_chars=3)
 
 
-def refused(kind: type[GatewayError], field: str, check: Callable[[], object]) -> None:
-    with pytest.raises(kind) as caught:
-        check()
-    assert caught.value.field == field
+@pytest.mark.parametrize("meeting", ["a", "A-1_b~.c", ".a", "12345678"])
+def test_what_a_meeting_may_be_called(meeting: str) -> None:
+    assert checks.is_meeting_id(meeting)
+    checks.check_meeting_id(meeting, LIMITS)
 
 
-def final(utterance: str = "u", text: str = "hello", **fields: Any) -> UtteranceFinal:
-    return UtteranceFinal(utterance, 1, text, **fields)
+@pytest.mark.parametrize("meeting", ["", ".", "..", "a b", "a/b", "a\n", "ä", "%2e"])
+def test_what_no_meeting_is_called(meeting: str) -> None:
+    assert not checks.is_meeting_id(meeting)
+    with pytest.raises(InvalidValue) as caught:
+        checks.check_meeting_id(meeting, LIMITS)
+    assert caught.value.field == "meeting"
 
 
-def test_while_the_engine_loads_whatever_needs_its_languages_is_for_later() -> None:
-    loading = rules(None)
-    checks: list[Callable[[], object]] = [
-        loading.supported,
-        lambda: loading.language("en", "speaks"),
-        lambda: loading.languages(["en"]),
-        lambda: loading.glossary({"ja": {}}),
-        lambda: loading.left_out({}),
+def test_an_id_that_is_too_long() -> None:
+    with pytest.raises(LimitExceeded, match=r"^meeting has 9 characters; the limit is 8\.$"):
+        checks.check_meeting_id("123456789", LIMITS)
+
+
+def test_the_page_takes_the_same_ids() -> None:
+    script = (ROOT / "web_demo" / "page" / "meeting" / "meeting_address.js").read_text()
+    letters = checks.MEETING_ID.removesuffix("+")
+    assert re.findall(r"^const ID = /(.+)/;$", script, re.MULTILINE) == [
+        f"^(?=.*{letters.replace('.', '')}){letters}{{1,{Limits().id_chars}}}$"
     ]
-    for check in checks:
-        with pytest.raises(EngineUnavailable) as caught:
-            check()
-        assert caught.value.retry_after_ms
-    # The language is known already.
-    assert loading.utterance(final(), "en") == "en"
 
 
-@pytest.mark.parametrize("meeting", ["a", "a.b", "..a", "A-9_~", "x" * 5])
-def test_a_meeting_that_can_be_part_of_an_address(meeting: str) -> None:
-    assert rules().meeting(meeting) == meeting
+def test_a_language_comes_back_normalised() -> None:
+    assert checks.supported_language("EN-us", ("en", "zh-hant"), "lang") == "en"
+    assert checks.supported_language("zh_TW", ("en", "zh-hant"), "lang") == "zh-hant"
 
 
-@pytest.mark.parametrize("meeting", ["", ".", "..", "a/b", "a b", "ä", "a\n", "%2e"])
-def test_a_meeting_that_cannot(meeting: str) -> None:
-    refused(InvalidValue, "meeting", lambda: rules().meeting(meeting))
+@pytest.mark.parametrize("tag", ["en", "zh_TW", "zh-Hant-TW", "sr-Latn-RS-x-a"])
+def test_what_a_language_tag_may_be(tag: str) -> None:
+    checks.check_language_tag(tag, "lang")
 
 
-def test_a_meeting_of_too_many_characters() -> None:
-    refused(LimitExceeded, "meeting", lambda: rules().meeting("x" * 6))
-
-
-def test_languages_are_normalised_and_each_is_there_once_in_its_place() -> None:
-    assert rules().languages(["ja-JP", "de", "ja"]) == ("ja", "de")
-    assert rules().languages([]) == ()
-    assert rules().language("zh_TW", "speaks") == "zh-hant"
-
-
-def test_the_language_that_is_not_known_is_named_by_its_place() -> None:
-    refused(UnsupportedLanguage, "reads[1]", lambda: rules().languages(["ja", "tlh"]))
-    with pytest.raises(UnsupportedLanguage) as caught:
-        rules().language("x" * 10_000, "speaks")
-    assert len(caught.value.message) < 200, "an error echoes no more than the beginning"
-
-
-def test_more_languages_than_allowed_are_counted_once_each() -> None:
-    assert len(rules().languages(["ja", "de", "ja-JP", "de"])) == 2
-    refused(LimitExceeded, "reads", lambda: rules().languages(["ja", "de", "en"]))
-
-
-@pytest.mark.parametrize("kind", [UtterancePartial, UtteranceFinal])
-def test_the_utterances_own_language_counts_before_the_sessions(
-    kind: type[UtterancePartial] | type[UtteranceFinal],
-) -> None:
-    assert rules().utterance(kind("u", 1, "x"), "en") == "en"
-    assert rules().utterance(kind("u", 1, "x", lang="de-AT"), "en") == "de"
+PROFILE = EngineProfile("m", "f", languages=("en", "de"), options=frozenset({"context"}))
 
 
 @pytest.mark.parametrize(
-    ("message", "kind", "field"),
+    ("check", "error", "sentence"),
     [
-        (final(""), InvalidValue, "id"),
-        (final("x" * 6), LimitExceeded, "id"),
-        (final(text="x" * 11), LimitExceeded, "text"),
-        (final(text=" \n\u3000"), InvalidValue, "text"),
-        (final(start_ms=2, end_ms=1), InvalidValue, "end_ms"),
-        (final(lang="tlh"), UnsupportedLanguage, "lang"),
+        (lambda: checks.check_length("abc", 2, "name"), LimitExceeded, "name has 3 characters; the limit is 2."),
+        (lambda: checks.check_count(3, 2, "terms", "name"), LimitExceeded, "3 terms; the limit is 2."),
+        (
+            lambda: checks.check_text("123456", LIMITS, "name"),
+            LimitExceeded,
+            "name has 6 characters; the limit is 5.",
+        ),
+        (lambda: checks.check_text(" \t ", LIMITS, "name"), InvalidValue, "The text is empty."),
+        (lambda: checks.check_terms({"a": " "}, LIMITS, "name"), InvalidValue, "A glossary term is empty."),
+        (lambda: checks.check_terms({"": "a"}, LIMITS, "name"), InvalidValue, "A glossary term is empty."),
+        (
+            lambda: checks.check_terms({"a": "abc", "b": "abcd"}, LIMITS, "name"),
+            LimitExceeded,
+            "name has 4 characters; the limit is 3.",
+        ),
+        (lambda: checks.check_language_tag("e n", "name"), InvalidValue, "'e n' is not a language tag."),
+        (lambda: checks.check_language_tag("e", "name"), InvalidValue, "'e' is not a language tag."),
+        (
+            lambda: checks.supported_language("tlh", PROFILE.languages, "name"),
+            UnsupportedLanguage,
+            "The model does not know the language 'tlh'; it knows en, de.",
+        ),
     ],
 )
-def test_an_utterance_that_is_refused(message: UtteranceFinal, kind: type[GatewayError], field: str) -> None:
-    refused(kind, field, lambda: rules().utterance(message, "en"))
-
-
-@pytest.mark.parametrize(
-    "message",
-    [final("x" * 5), final(text="x" * 10), final(start_ms=1, end_ms=1), final(end_ms=0), final(start_ms=5)],
-)
-def test_an_utterance_at_its_bounds(message: UtteranceFinal) -> None:
-    assert rules().utterance(message, "en") == "en"
-
-
-def test_an_utterance_without_any_language_is_refused() -> None:
-    refused(InvalidValue, "lang", lambda: rules().utterance(final(), None))
-
-
-def test_a_glossary_keeps_its_order_under_normalised_languages() -> None:
-    given = {"ja-JP": {"b": "び", "a": "あ"}, "de": {"c": "C"}}
-    assert rules().glossary(given) == (("ja", (("b", "び"), ("a", "あ"))), ("de", (("c", "C"),)))
-
-
-@pytest.mark.parametrize(
-    ("glossary", "kind", "field"),
-    [
-        ({"ja": {"a": "1", "b": "2"}, "de": {"c": "3", "d": "4"}}, LimitExceeded, "glossary"),
-        ({"tlh": {"a": "b"}}, UnsupportedLanguage, "glossary.tlh"),
-        ({"ja": {" ": "b"}}, InvalidValue, "glossary.ja"),
-        ({"ja": {"a": ""}}, InvalidValue, "glossary.ja"),
-        ({"ja": {"x" * 5: "b"}}, LimitExceeded, "glossary.ja"),
-        ({"ja": {"a": "x" * 5}}, LimitExceeded, "glossary.ja"),
-    ],
-)
-def test_a_glossary_that_is_refused(
-    glossary: dict[str, dict[str, str]], kind: type[GatewayError], field: str
+def test_what_is_wrong_is_said_of_its_field(
+    check: Callable[[], object], error: type[GatewayError], sentence: str
 ) -> None:
-    refused(kind, field, lambda: rules().glossary(glossary))
+    with pytest.raises(error) as caught:
+        check()
+    assert (caught.value.field, caught.value.message) == ("name", sentence)
 
 
-def test_a_note_for_each_option_that_was_given_and_that_the_model_does_not_take() -> None:
-    notes = rules().left_out({"glossary": True, "context": True, "formality": False})
-    assert [(note.code, note.field) for note in notes] == [("unsupported_option", "glossary")]
+def test_options_that_the_model_cannot_take() -> None:
+    given = {"glossary": {"a": "b"}, "context": "c", "formality": None}
+    (error,) = checks.unsupported_options(given, PROFILE)
+    assert isinstance(error, UnsupportedOption)
+    assert (error.field, error.message) == ("glossary", "The model m takes no glossary; it is left out.")

@@ -21,6 +21,7 @@ from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.protocol.limits import Limits
 from gateway.server import api
 from gateway.translation.ticket import Ticket
+from tests.clocks import swiftly
 from tests.gateways import SCRIPT, Running, running
 from tests.over_http import NO_TLS, check_problem, serving
 
@@ -475,7 +476,7 @@ class UnknownEngine(SimulatedEngine):
     """Does not know what its model can do before it is loaded."""
 
     def profile(self) -> EngineProfile:
-        self._check()
+        self._life.check()
         return super().profile()
 
 
@@ -521,6 +522,7 @@ async def test_when_the_engine_died_too_often() -> None:
         assert "in a row" in ready.json()["reason"]
 
 
+@swiftly
 async def test_a_text_that_is_not_done_in_time_is_named() -> None:
     async with serving(settings=Settings(utterance_deadline_s=1)) as (_, client):
         check_problem(

@@ -33,6 +33,7 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
     UtteranceCancel,
 )
+from tests.clocks import swiftly
 from tests.gateways import Peer, Running, running
 from tests.meetings import START, away, close_of, joined, say
 
@@ -45,6 +46,7 @@ async def idle(gateway: Running) -> None:
 
 
 @pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=["json", "msgpack"])
+@swiftly
 async def test_deltas_add_up_to_the_final_in_both_encodings(codec: Codec) -> None:
     async with running(Settings(delta_interval_s=0)) as gateway, gateway.peer(codec) as peer:
         assert peer.connection.subprotocol == codec.subprotocol
@@ -112,6 +114,7 @@ async def test_a_frame_too_large_is_an_error_and_far_too_large_a_close() -> None
         assert (await close_of(peer))[0] == 1009
 
 
+@swiftly
 async def test_a_flood_is_rate_limited_and_the_session_lives_on() -> None:
     settings = Settings(limits=Limits(messages_per_s=10, messages_burst=5))
     async with running(settings) as gateway, gateway.peer() as peer:
@@ -133,6 +136,7 @@ async def test_a_flood_is_rate_limited_and_the_session_lives_on() -> None:
         assert await peer.receive() == Pong("late")
 
 
+@swiftly
 async def test_who_says_nothing_is_closed_with_a_reason() -> None:
     settings = Settings(limits=Limits(start_timeout_s=1))
     async with running(settings) as gateway, gateway.peer() as peer:
@@ -142,6 +146,7 @@ async def test_who_says_nothing_is_closed_with_a_reason() -> None:
     assert error.code == "start_timeout"
 
 
+@swiftly
 async def test_a_late_start_is_no_start() -> None:
     settings = Settings(limits=Limits(start_timeout_s=1))
     async with running(settings) as gateway, gateway.peer() as peer:
@@ -150,6 +155,7 @@ async def test_a_late_start_is_no_start() -> None:
     assert (code, error and error.code) == (4010, "start_timeout")
 
 
+@swiftly
 async def test_who_waits_for_the_engine_is_not_late() -> None:
     settings = Settings(limits=Limits(start_timeout_s=1))
     async with running(settings, script=Script(load_s=1.6)) as gateway, gateway.peer() as peer:
@@ -232,10 +238,11 @@ async def test_an_engine_that_dies_for_good_fails_what_runs_and_refuses_what_com
         while (error := (await peer.until(Error))[-1]).utterance is None:
             assert error.code == "engine_unavailable", "the news for everybody"
         assert (error.code, error.utterance) == ("engine_unavailable", "u2")
-        assert b"gateway_engine_ready 0.0" in metrics.exposition()
+        assert b'gateway_engine_ready{engine="default"} 0.0' in metrics.exposition()
 
 
 @pytest.mark.parametrize("leave", ["session.end", "close", "abort"])
+@swiftly
 async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage(leave: str) -> None:
     settings = Settings(limits=Limits(keep_s=1))
     async with running(settings) as gateway:
@@ -263,6 +270,7 @@ async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage
 # ---------------------------------------------------------------- idle and slow connections
 
 
+@swiftly
 async def test_a_peer_that_answers_no_ping_is_found_and_its_session_kept() -> None:
     settings = Settings(ping_interval_s=0.1, ping_timeout_s=0.1)
     async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:

@@ -24,9 +24,9 @@ from gateway.server.bodies import (
     STREAM_EVENTS,
     TRANSCRIPT_MEDIA_TYPES,
     TranscriptText,
-    TranslateBody,
     status_code,
 )
+from gateway.server.translate_request import TranslateBody
 from tests.gateways import Running, running
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text()

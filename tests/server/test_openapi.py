@@ -28,10 +28,9 @@ from gateway.server.bodies import (
     TRANSCRIPT_ERRORS,
     TRANSCRIPT_MEDIA_TYPES,
     TRANSLATE_ERRORS,
-    decode_body,
-    plan,
 )
 from gateway.server.openapi import openapi
+from gateway.server.translate_request import decode_body, plan
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.translation.scheduler import Scheduler
 from tests.documents import ASYNCAPI, nodes, resolve, validator

@@ -22,6 +22,7 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
     UtteranceCancel,
 )
+from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import START, close_of, joined, say
 
@@ -74,6 +75,7 @@ async def test_a_name_that_only_resolves_to_loopback_is_refused() -> None:
         await peer.until(SessionStarted)
 
 
+@swiftly
 async def test_drain_turns_new_sessions_away_and_finishes_accepted_work() -> None:
     async with running() as gateway, gateway.peer() as peer:
         await peer.send(START, say("u1", "STALL"))
@@ -92,6 +94,7 @@ async def test_drain_turns_new_sessions_away_and_finishes_accepted_work() -> Non
         await draining
 
 
+@swiftly
 async def test_drain_gives_up_at_its_deadline_and_says_so() -> None:
     async with running(Settings(drain_s=0.05)) as gateway, gateway.peer() as peer:
         await peer.send(START, say("u1", "STALL"))
@@ -106,6 +109,7 @@ def translated() -> float:
     return REGISTRY.get_sample_value("gateway_translations_total", {"outcome": "final", "lang": "ja"}) or 0.0
 
 
+@swiftly
 async def test_a_reader_that_lags_gets_everything_before_the_gateway_leaves() -> None:
     script = Script(first_token_s=0.0, token_s=0.0, max_running=64)
     # More bytes than the sockets' buffers hold, in few tokens.
@@ -146,6 +150,7 @@ async def test_a_reader_that_lags_gets_everything_before_the_gateway_leaves() ->
 # ---------------------------------------------------------------- idle connections
 
 
+@swiftly
 async def test_a_connection_on_which_nothing_is_said_is_closed_and_its_session_kept() -> None:
     settings = Settings(limits=Limits(idle_s=1))
     async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:

@@ -34,6 +34,7 @@ from gateway.protocol.messages import (
 )
 from gateway.sessions.effects import Accept, Acknowledge
 from gateway.sessions.registry import Entry
+from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import away, finals, joined, logged, say
 from tests.sessions.desk import Desk, desk
@@ -465,6 +466,7 @@ async def test_a_session_belongs_to_one_meeting() -> None:
         assert (started.meeting, started.recovered) == ("m", True)
 
 
+@swiftly
 async def test_a_session_is_kept_for_as_long_as_said_and_then_gone() -> None:
     settings = Settings(limits=Limits(keep_s=1))
     async with running(settings) as gateway, joined(gateway, speaks="en") as ana:
@@ -511,6 +513,7 @@ async def test_an_empty_meeting_is_let_go_of_and_its_log_stays() -> None:
 # ---------------------------------------------------------------- restarts, over real sockets
 
 
+@swiftly
 async def test_a_restarted_gateway_goes_on_where_it_was(tmp_path: Any) -> None:
     settings = Settings(drain_s=0.1, event_log=EventLogSettings(handover_file=str(tmp_path / "handover")))
     async with running(settings) as gateway, joined(gateway, speaks="en", name="Ana") as ana:
@@ -594,6 +597,7 @@ async def test_the_next_process_does_all_that_was_promised_and_nothing_else(tmp_
         assert len([e for e in await logged(gateway) if isinstance(e, Said)]) == 301
 
 
+@swiftly
 async def test_sessions_wait_for_an_engine_that_loads_longer_than_they_are_kept(tmp_path: Path) -> None:
     settings = restarted(tmp_path, limits=Limits(keep_s=1))
     async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
@@ -622,6 +626,7 @@ async def test_a_failure_is_remembered_across_a_restart(tmp_path: Path) -> None:
         assert (await again.until(TranslationFinal))[0].text == "[ja] FAIL once"
 
 
+@swiftly
 async def test_a_second_signal_does_not_lose_the_handover(tmp_path: Path) -> None:
     settings = restarted(tmp_path)
     async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gateway.domain.errors import StartupError
 from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
-from gateway.domain.sessions import VERSION, Handover, KeptMeeting, KeptSession
+from gateway.domain.sessions import HANDOVER_VERSION, Handover, KeptMeeting, KeptSession
 from gateway.stores import handover_file
 from gateway.stores.memory_log import MemoryEventLog
 
@@ -84,7 +84,9 @@ def test_what_was_written_is_read_until_it_is_discarded(path: Path) -> None:
 
 
 def test_a_session_needs_not_say_what_it_has_nothing_of(path: Path) -> None:
-    place(path, {"version": VERSION, "sessions": [{f: getattr(BEN, f) for f in BEN.__struct_fields__[:8]}]})
+    place(
+        path, {"version": HANDOVER_VERSION, "sessions": [{f: getattr(BEN, f) for f in BEN.__struct_fields__[:8]}]}
+    )
     read = handover_file.read(path)
     assert read == Handover(sessions=(BEN,))
     assert read is not None
@@ -202,10 +204,10 @@ def test_one_of_another_user_is_refused(path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_what_is_no_file_is_refused(path: Path) -> None:
     path.mkdir()
-    refused(path, "is no regular file")
+    refused(path, "is not a regular file")
     path.rmdir()
     os.mkfifo(path, 0o600)  # nobody writes: waiting for it would hang
-    refused(path, "is no regular file")
+    refused(path, "is not a regular file")
 
 
 def test_one_that_cannot_be_opened_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,8 +221,8 @@ def test_one_that_cannot_be_opened_is_refused(path: Path, monkeypatch: pytest.Mo
 
 
 def test_another_version_is_refused_whatever_else_is_in_it(path: Path) -> None:
-    place(path, {"version": VERSION + 1, "meetings": "somewhere else"})
-    refused(path, f"is of version {VERSION + 1}, and this gateway reads version {VERSION}")
+    place(path, {"version": HANDOVER_VERSION + 1, "meetings": "somewhere else"})
+    refused(path, f"is of version {HANDOVER_VERSION + 1}, and this gateway reads version {HANDOVER_VERSION}")
 
 
 @pytest.mark.parametrize(
@@ -232,16 +234,16 @@ def test_another_version_is_refused_whatever_else_is_in_it(path: Path) -> None:
         msgspec.msgpack.encode(FULL) + b"x",
         {"meetings": []},
         {"version": "1"},
-        {"version": VERSION, "sessions": [{"session": "secret words"}]},
+        {"version": HANDOVER_VERSION, "sessions": [{"session": "secret words"}]},
         {
-            "version": VERSION,
+            "version": HANDOVER_VERSION,
             "meetings": [{"meeting": "m", "epoch": "e", "first": 1, "last": 10**15, "publications": []}],
         },
     ],
 )
 def test_one_that_is_damaged_is_refused_without_a_word_of_it(path: Path, content: object) -> None:
     place(path, content)
-    refused(path, "is damaged or no handover file")
+    refused(path, "is damaged or not a handover file")
     with pytest.raises(StartupError) as caught:
         handover_file.read(path)
     assert caught.value.__cause__ is None

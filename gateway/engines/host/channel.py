@@ -1,9 +1,9 @@
 """Messages between two processes over a socket.
 
-Each is written at once: while one process still hands out the tokens of a step, the other works on the first.
-Gathered until the turn of the event loop is over, they cost fewer system calls, and all come later. Order is kept
-in each direction. Nothing waits: whoever speaks bounds how much is said.
-Knows: sockets, MessagePack behind its length. Must not know: what the messages mean.
+Each message is written at once, in order. So the other process can work on the first token of a step while the
+later ones are still written. Gathering messages would save system calls, but delay all of them. Writing never
+waits; the callers bound how much they send.
+Knows: sockets, length-prefixed MessagePack. Must not know: what the messages mean.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ __all__ = ["Channel"]
 _Said = TypeVar("_Said")
 _Heard = TypeVar("_Heard")
 
-# Bytes of a message, ahead of it.
+# Length of the message that follows, in bytes.
 _LENGTH = struct.Struct("!I")
 
 _encoder = msgspec.msgpack.Encoder()
 
 
 class Channel(asyncio.Protocol, Generic[_Said, _Heard]):
-    """One end. `heard` is told each message and must not raise; `lost` once, when nothing more can come.
+    """One end of the connection.
 
-    kind: what the other end says, as msgspec takes it.
+    kind: type of the received messages, for msgspec.
+    heard: called with each received message; must not raise.
+    lost: called once, when the connection has ended.
     """
 
     def __init__(self, kind: Any, heard: Callable[[_Heard], None], lost: Callable[[], None]) -> None:
@@ -41,20 +43,20 @@ class Channel(asyncio.Protocol, Generic[_Said, _Heard]):
         self._received = bytearray()
 
     async def open(self, sock: socket.socket) -> None:
-        """Speak over one end of a `socket.socketpair()`, which belongs to the channel from now on."""
+        """Use one end of a `socket.socketpair()`, which belongs to the channel from now on."""
         await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=sock)
 
     def say(self, message: _Said) -> None:
-        """It is sent without waiting for anything; without another end, it is lost.
+        """Send a message without waiting. If the connection has ended, the message is lost.
 
-        Raises what msgspec does for a message that cannot be encoded; others are not affected.
+        Raises the error of msgspec for a message that cannot be encoded; other messages are not affected.
         """
         encoded = _encoder.encode(message)
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(_LENGTH.pack(len(encoded)) + encoded)
 
     def close(self) -> None:
-        """What was said is sent first."""
+        """Close the connection after everything is sent."""
         if self._transport is not None:
             self._transport.close()
 

@@ -1,7 +1,7 @@
-"""Runs an engine in this process for a gateway in another: the far end of `hosted`.
+"""Runs an engine in this process for a gateway in another: the other end of `host.proxy`.
 
-An engine's work between its steps, which is tokenising, detokenising and handing out, takes as much of one core as
-all that the gateway does for a translation; here it takes none from the gateway's event loop.
+Tokenising, detokenising and handing out tokens takes as much CPU time as all of the gateway's own work for a
+translation. In this process it takes none of the time of the gateway's event loop.
 Knows: the engine port, one socket. Must not know: which engine it is, or who reads a translation.
 """
 
@@ -27,18 +27,18 @@ from gateway.engines.host import processes
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
     Aborted,
-    Asked,
-    Broken,
+    Generate,
     Generated,
+    GenerationFailed,
+    GetMetrics,
     Load,
-    Measured,
+    Metrics,
     Started,
     State,
     Stop,
     ToGateway,
     ToHost,
-    Wanted,
-    broken,
+    generation_failed,
 )
 from gateway.engines.host.orphans import exit_with_parent
 from gateway.runtime import log_to, settle_interpreter
@@ -47,30 +47,30 @@ __all__ = ["SIGNALS", "run", "serve"]
 
 _log = logging.getLogger(__name__)
 
-# What an operator or a terminal sends to all processes of a service is for the gateway, which finishes what it
-# accepted. A process that is to run `run` is started with these blocked.
+# Signals that an operator or a terminal sends to all processes of a service. Only the gateway acts on them: it
+# finishes accepted work. A process that executes `run` is started with these signals blocked.
 SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
-# For processes below this one to be gone.
+# Longest wait for killed child processes to be gone.
 _KILL_S = 1.0
 
-# Between looks at what the engine says of itself while nothing is generated.
+# Time between two checks of the engine's state while nothing is generated.
 _LOOK_S = 0.1
 
 
 def run(sock: socket.socket, build: Callable[[], Engine], log_level: int) -> None:
-    """The whole life of a process that hosts an engine; what `multiprocessing` is given to run."""
+    """The main function of a process that hosts an engine."""
     setproctitle("gateway engine host")
-    # Neither a terminal nor a signal to the gateway's group reaches this process then, nor those below it.
+    # Signals of a terminal, or to the gateway's process group, then do not reach this process or its children.
     os.setsid()
     for number in SIGNALS:
-        # Unlike SIG_IGN, a handler is not inherited by what vLLM starts, which is ended by signals.
+        # Unlike SIG_IGN, a handler is not inherited by vLLM's processes, which are ended by signals.
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    # What is being loaded below waits for minutes for a host that is gone.
+    # Child processes that are loading would wait for minutes for a host that is gone.
     exit_with_parent(_kill_below)
     settle_interpreter()
-    # vLLM is started with stderr going to a file.
+    # While vLLM starts, stderr goes to a file, so the log needs its own descriptor.
     with os.fdopen(os.dup(2), "w", buffering=1) as terminal:
         log_to(terminal, log_level)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -85,21 +85,21 @@ def _kill_below() -> None:
 async def _host(sock: socket.socket, build: Callable[[], Engine]) -> None:
     engine = build()
     starting = asyncio.create_task(engine.start())
-    # Its first step makes its log, of which the gateway is told in the first message.
+    # Let `start` run its first step: it creates the log file, and the first message names it.
     await asyncio.sleep(0)
     try:
         await serve(sock, engine, starting)
     finally:
         await engine.stop()
-        # Stopped, it does not go on; what became of it has been told.
+        # A stopped engine does not continue its start, and the gateway knows the outcome.
         starting.cancel()
         await asyncio.wait([starting])
 
 
 async def serve(sock: socket.socket, engine: Engine, starting: asyncio.Future[None]) -> None:
-    """Let the gateway at the other end use this engine until it says stop or is gone; the engine runs on.
+    """Serve the engine to the gateway at the other end until that says stop or is gone. Does not stop the engine.
 
-    starting: done once the engine has started, or failed to.
+    starting: done once the engine has started, or failed to start.
     """
     host = _Host(engine)
     try:
@@ -121,7 +121,7 @@ class _Host:
 
     async def serve(self, sock: socket.socket, starting: asyncio.Future[None]) -> None:
         await self._channel.open(sock)
-        # Told in a later turn of the loop, behind the first look.
+        # The callback runs in a later turn of the loop, after the first look.
         starting.add_done_callback(self._started)
         while not self._ended.is_set():
             self._look()
@@ -156,7 +156,7 @@ class _Host:
             self._channel.say(Started(sentence, "".join(traceback.format_exception(error))))
 
     def _look(self) -> None:
-        """Say what has changed."""
+        """Send the state and load if they have changed."""
         health = self._engine.health()
         log_path = getattr(self._engine, "log_path", None)
         if (state := State(health, None if log_path is None else str(log_path))) != self._state:
@@ -170,19 +170,19 @@ class _Host:
             self._load = load
             self._channel.say(load)
 
-    # ------------------------------------------------------------ what the gateway says
+    # ------------------------------------------------------------ messages from the gateway
 
     def _heard(self, message: ToHost) -> None:
         match message:
-            case Wanted():
+            case Generate():
                 self._generations[message.number] = task = self._run(self._generate(message))
-                # Not in the coroutine: one that is cancelled before its first step never runs.
+                # Not in the coroutine: a task that is cancelled before its first step runs no code.
                 task.add_done_callback(lambda _: self._generations.pop(message.number, None))
             case Aborted():
                 if (running := self._generations.get(message.number)) is not None:
                     running.cancel()
-            case Asked():
-                self._run(self._measure(message))
+            case GetMetrics():
+                self._run(self._get_metrics(message))
             case Stop():
                 self._end()
 
@@ -192,24 +192,28 @@ class _Host:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _generate(self, wanted: Wanted) -> None:
-        number, say = wanted.number, self._channel.say
+    async def _generate(self, message: Generate) -> None:
+        number, say = message.number, self._channel.say
         try:
-            async with aclosing(self._engine.generate(wanted.request)) as events:
+            async with aclosing(self._engine.generate(message.request)) as events:
                 async for event in events:
-                    # With it, so that who has a token knows that something runs.
+                    # Sent with the token, so that the load is never older than a token.
                     self._look_at_load()
                     say(Generated(number, event))
         except GatewayError as error:
-            # It may be the first to know that the engine died.
+            # This may be the first sign that the engine died.
             self._look()
-            say(broken(number, error))
+            say(generation_failed(number, error))
         except Exception as error:
             _log.exception("a generation failed")
-            say(Broken(number, False, f"The engine could not translate this text ({type(error).__name__})."))
+            say(
+                GenerationFailed(
+                    number, False, f"The engine could not translate this text ({type(error).__name__})."
+                )
+            )
 
-    async def _measure(self, asked: Asked) -> None:
-        # One at a time: threads that write pages together take turns with the event loop.
+    async def _get_metrics(self, message: GetMetrics) -> None:
+        # One at a time: several such threads would slow the event loop down.
         async with self._measuring:
-            page = await self._engine.metrics(asked.names)
-        self._channel.say(Measured(asked.number, page))
+            page = await self._engine.metrics(message.names)
+        self._channel.say(Metrics(message.number, page))

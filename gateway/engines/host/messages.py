@@ -1,4 +1,4 @@
-"""What the gateway and the process that hosts its engine say to each other.
+"""The messages between the gateway and the process that hosts its engine.
 
 Knows: the engine port's values. Must not know: sockets, processes.
 """
@@ -12,103 +12,109 @@ from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError
 
 __all__ = [
     "Aborted",
-    "Asked",
-    "Broken",
+    "Generate",
     "Generated",
+    "GenerationFailed",
+    "GetMetrics",
     "Load",
-    "Measured",
+    "Metrics",
     "Started",
     "State",
     "Stop",
     "ToGateway",
     "ToHost",
-    "Wanted",
-    "broken",
     "error_of",
+    "generation_failed",
 ]
 
 
-class Wanted(Struct, frozen=True, tag="wanted", array_like=True):
-    """A generation is to begin. number: the gateway's, never used again."""
+class Generate(Struct, frozen=True, tag="wanted", array_like=True):
+    """Start a generation."""
 
+    # Chosen by the gateway; each number is used once.
     number: int
     request: TranslationRequest
 
 
 class Aborted(Struct, frozen=True, tag="aborted", array_like=True):
-    """Nobody waits for this generation any more; it may be over."""
+    """Stop this generation; it may have ended already."""
 
     number: int
 
 
-class Asked(Struct, frozen=True, tag="asked", array_like=True):
-    """The engine's own metrics, of these names or all; answered by `Measured` with this number."""
+class GetMetrics(Struct, frozen=True, tag="asked", array_like=True):
+    """Send the engine's metrics; answered by `Metrics` with the same number."""
 
     number: int
+    # Names of the samples. Empty: all.
     names: list[str]
 
 
 class Stop(Struct, frozen=True, tag="stop", array_like=True):
-    """Stop the engine and end. The other end of the socket does the same."""
+    """Stop the engine and exit. Closing the socket has the same effect."""
 
 
 class State(Struct, frozen=True, tag="state", array_like=True):
-    """The engine's state changed. log_path: of its log, once there is one."""
+    """The engine's state changed."""
 
     health: EngineHealth
+    # Path of the engine's log. None while there is none.
     log_path: str | None = None
 
 
 class Started(Struct, frozen=True, tag="started", array_like=True):
-    """`start` returned; with `failed`, it raised `StartupError` with this sentence, and `trace` tells where."""
+    """The engine has started, or failed to start."""
 
+    # Message of the `StartupError` if it failed. The fields below are then unset, except `trace`.
     failed: str | None = None
+    # Traceback of the failure.
     trace: str = ""
     profile: EngineProfile | None = None
     max_running: int = 0
 
 
 class Load(Struct, frozen=True, tag="load", array_like=True):
-    """Sequences that run and wait in the engine."""
+    """How many sequences run and wait in the engine."""
 
     running: int
     waiting: int
 
 
 class Generated(Struct, frozen=True, tag="generated", array_like=True):
-    """New output of a generation; with `finish`, the last."""
+    """New output of a generation. The last one has `event.finish` set."""
 
     number: int
     event: TokenEvent
 
 
-class Broken(Struct, frozen=True, tag="broken", array_like=True):
-    """A generation ended with an error. unavailable: it is the engine that is at fault, not the text."""
+class GenerationFailed(Struct, frozen=True, tag="broken", array_like=True):
+    """A generation ended with an error."""
 
     number: int
+    # Whether the engine caused it (`EngineUnavailable`) or the text (`EngineFailed`).
     unavailable: bool
     message: str
     retry_after_ms: int | None = None
 
 
-class Measured(Struct, frozen=True, tag="measured", array_like=True):
-    """The engine's own metrics in Prometheus' text format."""
+class Metrics(Struct, frozen=True, tag="measured", array_like=True):
+    """The engine's own metrics in Prometheus text format."""
 
     number: int
     page: bytes
 
 
-ToHost = Wanted | Aborted | Asked | Stop
-ToGateway = State | Started | Load | Generated | Broken | Measured
+ToHost = Generate | Aborted | GetMetrics | Stop
+ToGateway = State | Started | Load | Generated | GenerationFailed | Metrics
 
 
-def broken(number: int, error: GatewayError) -> Broken:
-    """What is said of this error."""
-    return Broken(number, isinstance(error, EngineUnavailable), error.message, error.retry_after_ms)
+def generation_failed(number: int, error: GatewayError) -> GenerationFailed:
+    """The message for this error."""
+    return GenerationFailed(number, isinstance(error, EngineUnavailable), error.message, error.retry_after_ms)
 
 
-def error_of(broken: Broken) -> GatewayError:
-    """The error that was spoken of."""
-    if broken.unavailable:
-        return EngineUnavailable(broken.message, retry_after_ms=broken.retry_after_ms)
-    return EngineFailed(broken.message)
+def error_of(failed: GenerationFailed) -> GatewayError:
+    """The error in this message."""
+    if failed.unavailable:
+        return EngineUnavailable(failed.message, retry_after_ms=failed.retry_after_ms)
+    return EngineFailed(failed.message)

@@ -1,10 +1,10 @@
-"""An engine process ends with its gateway, however the gateway ends, and not before.
+"""Makes an engine process end when its gateway ends, and not before.
 
-vLLM calls `exit_with_parent` in each of its processes, because it is named as a plugin in `pyproject.toml`
-(group `vllm.general_plugins`). Without it, a gateway that is killed leaves a process that holds the GPU's memory,
-and Ctrl-C, which a terminal sends to every process it started, ends the engine under the work that the gateway
-is about to finish.
-The process that hosts the engine calls it too. Knows: processes. Must not know: vLLM.
+vLLM calls `exit_with_parent` in each of its processes, because `pyproject.toml` names it as a plugin (group
+`vllm.general_plugins`). The engine's host process calls it too. It prevents two problems: a killed gateway would
+leave a process that holds the GPU's memory; and Ctrl-C, which a terminal sends to all its processes, would end the
+engine before the gateway has finished accepted work.
+Knows: processes. Must not know: vLLM.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["exit_with_parent"]
 
 
 def exit_with_parent(before: Callable[[], object] = lambda: None) -> None:
-    """In a child process: end it as soon as its parent is gone. In the gateway's own process: nothing.
+    """End this process as soon as its parent is gone. Does nothing in the gateway's own process.
 
-    before: what is done first, in a thread.
+    before: called first, in a thread.
     """
     parent = multiprocessing.parent_process()
     if parent is None:

@@ -1,7 +1,7 @@
-"""The processes that belong to an engine: finding them while it lives, and leaving none when it does not.
+"""Finds the processes of an engine while it lives, and kills them all when it ends.
 
-An engine's process may start workers of its own; when it is killed they belong to nobody, and when it hangs it
-passes no signal on. So they are found beforehand, and killed one by one with the signal that nothing can hold up.
+An engine's process may start workers. When it is killed, the workers lose their parent. When it hangs, it passes
+no signal on. So the workers are found beforehand, and each is killed with SIGKILL.
 Knows: Linux's /proc, processes started through `multiprocessing`. Must not know: vLLM.
 """
 
@@ -23,25 +23,26 @@ _LOOK_S = 0.02
 
 
 class Process(Struct, frozen=True):
-    """A process, told apart from a later one of the same number by when it began (clock ticks since boot)."""
+    """A process. Its start time tells it apart from a later process with the same pid."""
 
     pid: int
+    # Start time in clock ticks since boot.
     began: int
 
 
 def children() -> frozenset[Process]:
-    """What this process started through `multiprocessing` and still runs."""
-    # Asking reaps those that have ended.
+    """The running child processes that this process started through `multiprocessing`."""
+    # `active_children` also reaps those that have ended.
     return of(*(child.pid for child in multiprocessing.active_children()))
 
 
 def of(*pids: int | None) -> frozenset[Process]:
-    """The processes that have these numbers now, as far as there are such."""
+    """The running processes with these pids."""
     return frozenset(read[0] for pid in pids if pid is not None and (read := _read(pid)) is not None)
 
 
 def descendants(roots: Iterable[Process]) -> frozenset[Process]:
-    """`roots` with everything they started, as far as it runs now."""
+    """`roots` and all their descendants that are running now."""
     by_parent: dict[int, list[Process]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (read := _read(int(entry.name))) is not None:
@@ -57,7 +58,7 @@ def descendants(roots: Iterable[Process]) -> frozenset[Process]:
 
 
 def kill(processes: Iterable[Process], within_s: float) -> frozenset[Process]:
-    """Send SIGKILL to those that still run, and wait until they are gone; blocks. Returns those that are left."""
+    """Send SIGKILL to those that still run, and wait until they are gone; blocks. Returns those that remain."""
     left = frozenset(process for process in processes if _runs(process))
     for process in left:
         with suppress(ProcessLookupError):
@@ -71,17 +72,18 @@ def kill(processes: Iterable[Process], within_s: float) -> frozenset[Process]:
 
 
 def _runs(process: Process) -> bool:
-    # A zombie holds no memory and no device; its parent reaps it.
     read = _read(process.pid)
-    return read is not None and read[0] == process and read[2] != "Z"
+    return read is not None and read[0] == process and read[2]
 
 
-def _read(pid: int) -> tuple[Process, int, str] | None:
-    """The process, its parent's number and its state letter; see proc_pid_stat(5)."""
+def _read(pid: int) -> tuple[Process, int, bool] | None:
+    """The process, its parent's pid and whether it runs; see proc_pid_stat(5)."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # The name stands in parentheses and may hold anything.
+    # The process name is in parentheses and may contain anything.
     fields = stat.rpartition(")")[2].split()
-    return Process(pid, int(fields[19])), int(fields[1]), fields[0]
+    # A zombie holds no memory and no device, unless other threads of it are still ending; its parent reaps it.
+    runs = fields[0] != "Z" or int(fields[17]) > 1
+    return Process(pid, int(fields[19])), int(fields[1]), runs

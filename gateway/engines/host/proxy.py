@@ -1,8 +1,8 @@
-"""An engine in a process of its own, as the Engine port has it.
+"""Engine port over an engine in another process.
 
-Its process can be killed with all it started, takes no time from the gateway's event loop, and takes the gateway
-with it in no case. It is started by `multiprocessing`, so what builds the engine has to be picklable.
-Knows: processes, `hosting`'s messages. Must not know: which engine it is.
+The process takes no time from the gateway's event loop. It can be killed with all its children, and its crash does
+not end the gateway. `multiprocessing` starts it, so the function that builds the engine must be picklable.
+Knows: processes, the messages of `host.messages`. Must not know: which engine it is.
 """
 
 from __future__ import annotations
@@ -28,41 +28,45 @@ from gateway.domain.engine import (
     TokenEvent,
     TranslationRequest,
 )
-from gateway.domain.errors import EngineUnavailable, GatewayError, StartupError
+from gateway.domain.errors import GatewayError, StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.host import main, processes
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
     Aborted,
-    Asked,
-    Broken,
+    Generate,
     Generated,
+    GenerationFailed,
+    GetMetrics,
     Load,
-    Measured,
+    Metrics,
     Started,
     State,
     Stop,
     ToGateway,
     ToHost,
-    Wanted,
     error_of,
 )
 from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Lifecycle
 
-__all__ = ["Host", "HostedEngine", "processed"]
+__all__ = ["Host", "HostedEngine", "start_host"]
 
 _log = logging.getLogger(__name__)
 
-# For a host that was told to stop, whose engine may first have to be killed; for a killed one to be gone; between
-# looks at one that ends.
-_GRACE_S, _KILL_S, _LOOK_S = 35.0, 5.0, 0.02
+# Longest wait for a host to stop by itself; it may have to kill its engine first.
+_GRACE_S = 35.0
+# Longest wait for a killed process to be gone.
+_KILL_S = 5.0
+# Time between two checks whether a host has ended.
+_LOOK_S = 0.02
 
-# For its metrics, which a thread of it writes.
+# Longest wait for the host's metrics.
 _METRICS_S = 2.0
 
 
 class Host:
-    """A process that hosts an engine: our end of its socket, and the process, where it is ours to end."""
+    """A process that hosts an engine: our end of its socket, and the process if we have to end it."""
 
     def __init__(self, sock: socket.socket, process: multiprocessing.process.BaseProcess | None) -> None:
         self.sock = sock
@@ -71,7 +75,7 @@ class Host:
 
     @property
     def ending(self) -> str:
-        """How its process ended, as far as that is known; waits a moment for it."""
+        """How its process ended, if that is known. Waits a moment for the end."""
         if self._process is None:
             return ""
         self._process.join(_LOOK_S)
@@ -82,32 +86,32 @@ class Host:
 
     @property
     def alive(self) -> bool:
-        """Whether there is a process of ours to wait for."""
+        """Whether its process still runs, if we have to end it."""
         return self._process is not None and self._process.is_alive()
 
     def find(self) -> None:
-        """Remember what it has started so far: of a dead one it could not be found any more."""
-        # The number of one that was waited for may be somebody else's by now.
+        """Remember the processes that it has started so far; after its death they could not be found."""
+        # The pid of a process that has ended may belong to another process by now.
         own = processes.of(self._process.pid) if self._process is not None and self.alive else frozenset()
         self._found |= processes.descendants(self._found | own)
 
     def kill(self) -> None:
-        """Leave none of its processes; blocks for a moment."""
+        """Kill all its processes; blocks for a moment."""
         self.find()
         if left := processes.kill(self._found, _KILL_S):
             _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
 
 
-def processed(build: Callable[[], Engine]) -> Host:
-    """Start a process that hosts what `build` makes."""
+def start_host(build: Callable[[], Engine]) -> Host:
+    """Start a process that hosts the engine made by `build`."""
     ours, theirs = socket.socketpair()
     log_level = logging.getLogger("gateway").getEffectiveLevel()
     process = multiprocessing.get_context("spawn").Process(
         target=main.run, args=(theirs, build, log_level), name="engine host"
     )
-    # It would be started with the process, and unblock signals as it is.
+    # Starting the process would start the tracker too, and that unblocks signals. So it is started first.
     resource_tracker.ensure_running()
-    # Inherited: from its first instruction on, the new process is not ended by what is meant for this one.
+    # The new process inherits the blocked signals, so a signal meant for this process never ends it.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, main.SIGNALS)
     try:
         process.start()
@@ -121,9 +125,9 @@ def processed(build: Callable[[], Engine]) -> Host:
 
 
 class HostedEngine:
-    """Engine port over an engine in another process. open: starts that process, or finds it."""
+    """Engine port over an engine in another process. open: starts that process, or connects to it."""
 
-    # The log of the newest engine that failed is kept for the operator; those before it are not.
+    # Only the log of the newest failed engine is kept for the operator.
     _kept_log: ClassVar[Path | None] = None
 
     def __init__(self, open: Callable[[], Host]) -> None:
@@ -132,7 +136,7 @@ class HostedEngine:
         self._last_resort: Finalize | None = None
         self._was_ready = self._failed = False
         self._channel: Channel[ToHost, ToGateway] | None = None
-        self._health = EngineHealth(EngineState.STARTING, "starting")
+        self._life = Lifecycle(on_change=self._changed)
         self._capacity = EngineCapacity(0, 0, 0)
         self._profile: EngineProfile | None = None
         self._started: asyncio.Future[Started] | None = None
@@ -145,17 +149,17 @@ class HostedEngine:
     # ------------------------------------------------------------ life
 
     async def start(self) -> None:
-        if self._health.state is not EngineState.STARTING:
-            raise StartupError(f"The engine is not started: {self._health.reason}.")
+        if self._life.state is not EngineState.STARTING:
+            raise StartupError(f"The engine is not started: {self._life.health.reason}.")
         self._started = asyncio.get_running_loop().create_future()
         channel: Channel[ToHost, ToGateway] = Channel(ToGateway, self._heard, self._lost)
         self._channel = channel
         try:
             self._host = host = self._open()
         except Exception as error:
-            self._becomes(EngineHealth(EngineState.FAILED, f"its process could not be started: {error}"))
+            self._life.become(EngineState.FAILED, f"its process could not be started: {error}")
             raise StartupError(f"The engine's process could not be started ({error}).") from error
-        # The interpreter waits for its child processes at its end; this comes before.
+        # At its end the interpreter waits for child processes, so this must run before.
         self._last_resort = Finalize(self, host.kill, exitpriority=10)
         await channel.open(host.sock)
         started = await self._started
@@ -167,16 +171,16 @@ class HostedEngine:
         await asyncio.to_thread(host.find)
 
     async def stop(self) -> None:
-        self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
+        self._life.become(EngineState.STOPPED, "the engine was stopped")
         self._generations.end("The engine was stopped.")
         self._starts(Started("The engine was stopped while it started."))
         self._measured_nothing()
         keep_log = self._failed
         if (host := self._host) is not None:
             await asyncio.to_thread(host.find)
-            # One that only loads has nothing to finish, and takes its time to see that it should.
+            # A host that is still loading has nothing to finish and would answer late, so it is killed.
             if self._was_ready or self._failed:
-                # An engine that ends in order leaves its log where there is something to be read in it.
+                # An engine that stops in order keeps its log only if the log is worth reading.
                 keep_log = not await self._ends(host) or (self.log_path is not None and self.log_path.exists())
             await asyncio.to_thread(host.kill)
             self._host = None
@@ -184,12 +188,12 @@ class HostedEngine:
                 self._last_resort.cancel()
             if self._channel is not None:
                 self._channel.close()
-            # Closing twice is fine; it may have been cancelled before the channel had it.
+            # The channel may not own the socket yet, if `start` was cancelled. Closing it twice does no harm.
             host.sock.close()
             self._discard_log(keep_log)
 
     async def _ends(self, host: Host) -> bool:
-        """Ask the host to end, and wait; false when it does not."""
+        """Ask the host to stop, and wait. Returns False if it does not stop."""
         assert self._channel is not None  # noqa: S101 -- there is a host
         self._channel.say(Stop())
         loop = asyncio.get_running_loop()
@@ -206,19 +210,19 @@ class HostedEngine:
         if not keep:
             self.log_path.unlink(missing_ok=True)
             return
-        # After a failure the log is what the operator was pointed to.
+        # After a failure, the error message names this log for the operator.
         if HostedEngine._kept_log is not None:
             HostedEngine._kept_log.unlink(missing_ok=True)
         HostedEngine._kept_log = self.log_path
 
-    # ------------------------------------------------------------ what the host says
+    # ------------------------------------------------------------ messages from the host
 
     def _heard(self, message: ToGateway) -> None:
         match message:
             case Generated():
                 if (answer := self._answers.get(message.number)) is not None:
                     answer.add(message.event)
-            case Broken():
+            case GenerationFailed():
                 if (answer := self._answers.get(message.number)) is not None:
                     answer.fail(error_of(message))
             case Load():
@@ -226,15 +230,15 @@ class HostedEngine:
             case State():
                 if message.log_path is not None:
                     self.log_path = Path(message.log_path)
-                if self._host is not None and self._health.state is EngineState.STARTING:
-                    # Of a host that dies while it loads, what it has started could not be found any more.
+                if self._host is not None and self._life.state is EngineState.STARTING:
+                    # If the host dies while it loads, its processes could not be found later.
                     asyncio.get_running_loop().run_in_executor(None, self._host.find)
-                # That it is ready is known once it has been told what it can do.
+                # `Started`, which brings the profile, makes it ready.
                 if message.health.state is not EngineState.READY:
-                    self._becomes(message.health)
+                    self._life.become(message.health.state, message.health.reason)
             case Started():
                 self._starts(message)
-            case Measured():
+            case Metrics():
                 if (measuring := self._measuring.get(message.number)) is not None and not measuring.done():
                     measuring.set_result(message.page)
 
@@ -242,30 +246,26 @@ class HostedEngine:
         if self._started is None or self._started.done():
             return
         if started.failed is not None:
-            self._becomes(EngineHealth(EngineState.FAILED, started.failed))
+            self._life.become(EngineState.FAILED, started.failed)
         else:
             self._profile = started.profile
             self._capacity = EngineCapacity(started.max_running, self._capacity.running, self._capacity.waiting)
             self._was_ready = True
-            self._becomes(EngineHealth(EngineState.READY))
+            self._life.become(EngineState.READY)
         self._started.set_result(started)
 
-    def _becomes(self, health: EngineHealth) -> None:
-        # The first reason for a failure is the one that matters, and nothing follows the end.
-        if self._health.state in (EngineState.FAILED, EngineState.STOPPED):
-            return
-        self._health = health
+    def _changed(self, health: EngineHealth) -> None:
         if health.state is EngineState.FAILED:
             self._failed = True
             self._generations.end("The engine died.")
 
     def _lost(self) -> None:
         self._measured_nothing()
-        if self._health.state in (EngineState.FAILED, EngineState.STOPPED):
+        if self._life.over:
             return
         how = self._host.ending if self._host is not None else ""
         log = f" (log: {self.log_path})" if self.log_path else ""
-        self._becomes(EngineHealth(EngineState.FAILED, f"the engine's process ended{how}{log}"))
+        self._life.become(EngineState.FAILED, f"the engine's process ended{how}{log}")
         self._starts(Started(f"The engine's process ended{how} while it started{log}."))
 
     def _measured_nothing(self) -> None:
@@ -276,8 +276,7 @@ class HostedEngine:
     # ------------------------------------------------------------ generations
 
     def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
-        if self._health.state is not EngineState.READY:
-            raise self._not_ready()
+        self._life.check()
         return self._generate(request)
 
     async def _generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
@@ -286,7 +285,7 @@ class HostedEngine:
         self._answers[number] = answer = _Answer()
         assert self._channel is not None  # noqa: S101 -- ready engines have it
         try:
-            self._channel.say(Wanted(number, request))
+            self._channel.say(Generate(number, request))
             while not answer.over:
                 with generation:
                     event = await answer.take()
@@ -297,31 +296,28 @@ class HostedEngine:
             if not answer.over:
                 self._channel.say(Aborted(number))
 
-    def _not_ready(self) -> EngineUnavailable:
-        return EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=2_000)
-
     # ------------------------------------------------------------ state
 
     def health(self) -> EngineHealth:
-        return self._health
+        return self._life.health
 
     def capacity(self) -> EngineCapacity:
         return self._capacity
 
     def profile(self) -> EngineProfile:
         if self._profile is None:
-            raise self._not_ready()
+            raise self._life.unavailable()
         return self._profile
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
-        if self._channel is None or self._health.state is not EngineState.READY:
+        if self._channel is None or self._life.state is not EngineState.READY:
             return b""
         number = next(self._numbers)
         measuring: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._measuring[number] = measuring
-        self._channel.say(Asked(number, list(names)))
+        self._channel.say(GetMetrics(number, list(names)))
         try:
-            # One that hangs must not take the gateway's own metrics with it.
+            # A host that hangs must not hold up the gateway's own metrics.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_METRICS_S):
                     return await measuring
@@ -331,12 +327,12 @@ class HostedEngine:
 
 
 class _Answer:
-    """What a generation has said and its reader has not taken yet, as one event."""
+    """The output of a generation that its reader has not taken yet, merged into one event."""
 
     __slots__ = ("_error", "_event", "_reader", "over")
 
     def __init__(self) -> None:
-        # The last event or an error was taken.
+        # Whether the last event or an error was taken.
         self.over = False
         self._event: TokenEvent | None = None
         self._error: GatewayError | None = None
@@ -352,7 +348,7 @@ class _Answer:
         self._wake()
 
     async def take(self) -> TokenEvent:
-        """What there is, once there is something; what came before an error is taken before it."""
+        """Wait for output. Output that came before an error is returned before the error is raised."""
         if self._event is None and self._error is None:
             self._reader = asyncio.get_running_loop().create_future()
             await self._reader

@@ -1,7 +1,7 @@
-"""From a translation request to token ids: the prompt, how its answer is proposed to begin, how long it may be.
+"""Encodes a translation request as token ids: the prompt, the proposed beginning of the answer, and its limit.
 
-Knows: a model's tokenizer and its prompt family. Must not know: which engine runs the model, whether the model
-agrees with what is proposed (see `verification`).
+Knows: a model's tokenizer and its prompt family.
+Must not know: which engine runs the model, whether the model agrees with the proposal (`prompting.verification`).
 """
 
 from __future__ import annotations
@@ -23,44 +23,45 @@ __all__ = ["EncodedPrompt", "Opening", "PromptEncoder", "common_length"]
 
 _NO_OPTIONS = TranslationOptions()
 
-# What decoders show for a character some of whose tokens are missing.
+# What decoders show for an incomplete character.
 _INCOMPLETE = "\ufffd"
 
 
 class EncodedPrompt(Struct, frozen=True):
-    """A prompt in tokens.
-
-    room: what the model's window leaves behind the prompt, tokens. max_tokens: the limit of the whole answer.
-    text, add_special_tokens: what was encoded, and how.
-    """
+    """A prompt in tokens."""
 
     ids: list[int]
+    # Most tokens of the whole answer.
     max_tokens: int
+    # Tokens of the model's window that are free after the prompt.
     room: int
+    # The text that was encoded.
     text: str
+    # Whether the tokenizer added its special tokens.
     add_special_tokens: bool
 
 
 class Opening(Struct, frozen=True):
-    """How an answer is proposed to begin: a request's prefix and, behind it, its draft.
+    """The proposed beginning of an answer: a request's prefix, then its draft."""
 
-    prefix: as requested. safe_prefix, safe_text: the prefix, and all of it, with special tokens broken.
-    ids: tokens of `safe_text`. within: how many of them lie wholly in the prefix; cover: how many hold all of it.
-    The two differ where a token reaches over the border.
-    """
-
+    # The prefix as requested.
     prefix: str = ""
+    # The prefix with special tokens broken.
     safe_prefix: str = ""
+    # Prefix and draft with special tokens broken.
     safe_text: str = ""
+    # Tokens of `safe_text`.
     ids: list[int] = []
+    # How many of the tokens lie wholly in the prefix.
     within: int = 0
+    # How many of the tokens it takes to cover the prefix. More than `within` if a token spans prefix and draft.
     cover: int = 0
 
 
 class PromptEncoder:
     """Encodes prompts of one family with one Hugging Face tokenizer.
 
-    window: tokens of prompt and answer together.
+    window: most tokens of prompt and answer together.
     output_base, output_per_source_token: the answer may have base + factor × source tokens.
     """
 
@@ -85,22 +86,22 @@ class PromptEncoder:
         added = getattr(tokenizer, "added_tokens_decoder", {})
         control_ids = [number for number, token in added.items() if token.special]
         self._control_ids = frozenset([*tokenizer.all_special_ids, *self.stop_token_ids, *control_ids])
-        # Tokens of a prompt without its text, by source, target and whether it is final.
+        # (source, target, final) → number of tokens of the prompt without its text.
         self._around: dict[tuple[str, str, bool], int] = {}
 
     @property
     def max_text_tokens(self) -> int:
-        """A text of so many tokens surely fits with an answer twice as long; a little more may."""
+        """A text of this many tokens fits with an answer twice as long. A slightly longer text may fit too."""
         return (self._window - self._output_base) // 4
 
     def encode(self, request: TranslationRequest) -> EncodedPrompt:
-        """The prompt, without prefix and draft. Raises `EngineFailed` for a text that the window does not hold."""
+        """The prompt without prefix and draft. Raises `EngineFailed` if the text does not fit into the window."""
         text, add_special_tokens = self._render(request)
         ids = self._ids(text, add_special_tokens)
         source_tokens = self._source_tokens(request, len(ids))
         wanted = self._output_base + int(self._output_per_source_token * source_tokens)
         least = min(wanted, self._output_base + source_tokens)
-        # Background gives way to the text, the oldest half first.
+        # If the text does not fit, context is left out, the oldest half first.
         while self._window - len(ids) < least and (context := request.options.context):
             kept = context[(len(context) + 1) // 2 :]
             request = replace(request, options=replace(request.options, context=kept))
@@ -109,16 +110,15 @@ class PromptEncoder:
         room = self._window - len(ids)
         if room < least:
             raise EngineFailed(
-                f"The text has {source_tokens} tokens; the model's window of {self._window} does not hold it."
+                f"The text has {source_tokens} tokens and does not fit into the model's window of {self._window}."
             )
         return EncodedPrompt(ids, min(wanted, room), room, text, add_special_tokens)
 
     def opening(self, prompt: EncodedPrompt, prefix: str, draft: str) -> Opening:
-        """Prefix and draft in tokens, as they would follow the prompt.
+        """Prefix and draft as tokens that follow the prompt.
 
-        A draft gets the tokens that an answer of `max_tokens` may have before its last one. It is left out where
-        it takes the prefix apart: where a special token lies across the border, or the tokens do not decode to
-        the prefix.
+        Prefix and draft together get at most `max_tokens` - 1 tokens. The draft is left out if it breaks the
+        prefix: if a special token spans prefix and draft, or the tokens do not decode to the prefix.
         """
         safe_prefix = neutralise(prefix, self._control)
         own = self._continuation(prompt, safe_prefix)
@@ -138,9 +138,9 @@ class PromptEncoder:
         return replace(opening, ids=ids[: max(opening.cover, prompt.max_tokens - 1)])
 
     def cut(self, prompt: EncodedPrompt, opening: Opening, count: int, *, keep: bool) -> tuple[int, str]:
-        """At most `count` tokens of the opening, so that they end with a whole character; and their text.
+        """Cut the opening to at most `count` tokens that end with a whole character; their number and text.
 
-        keep: not less than the prefix, which then stands as it was requested.
+        keep: whether to return at least the prefix, exactly as it was requested.
         """
         before, known = (opening.safe_prefix, opening.within) if keep else ("", 0)
         while count > (opening.cover if keep else 0) and not self._reaches(prompt, opening, count, before):
@@ -149,19 +149,19 @@ class PromptEncoder:
         return count, (opening.prefix if keep else "") + text[len(before) :]
 
     def follow(self, prompt: EncodedPrompt, ids: list[int], token: int) -> str | None:
-        """What one more token says behind `ids`; null for one that says nothing, or not a whole character."""
+        """The text of one more token after `ids`. None for a control token or an incomplete character."""
         if token in self._control_ids:
             return None
         before, text = self._decode(prompt, ids), self._decode(prompt, [*ids, token])
         return text[len(before) :] if text.startswith(before) and not text.endswith(_INCOMPLETE) else None
 
     def _reaches(self, prompt: EncodedPrompt, opening: Opening, count: int, before: str) -> bool:
-        """Whether so many tokens are `before` and what follows it in the opening, in whole characters."""
+        """Whether `count` tokens decode to whole characters of the opening that begin with `before`."""
         text = self._decode(prompt, opening.ids[:count])
         return text.startswith(before) and opening.safe_text.startswith(text) and not text.endswith(_INCOMPLETE)
 
     def _continuation(self, prompt: EncodedPrompt, text: str) -> list[int]:
-        """The tokens of `text` behind the prompt: how a word is split depends on what stands before it."""
+        """The tokens of `text` after the prompt; how a word is split depends on the text before it."""
         if not text:
             return []
         ids = self._ids(prompt.text + text, prompt.add_special_tokens)
@@ -171,7 +171,7 @@ class PromptEncoder:
 
     def _decode(self, prompt: EncodedPrompt, ids: list[int]) -> str:
         """The text that `ids` add to the prompt."""
-        # Some decoders drop the space at the very beginning: the prompt's last token keeps them from it.
+        # Some decoders drop a space at the very beginning. With the prompt's last token in front, they keep it.
         before = prompt.ids[-1:]
         shown, hidden = self._raw_decode(before + ids), self._raw_decode(before)
         return shown[len(hidden) :]
@@ -181,7 +181,7 @@ class PromptEncoder:
         return text
 
     def _render(self, request: TranslationRequest) -> tuple[str, bool]:
-        """The prompt's text, and whether the tokenizer is to add special tokens to it."""
+        """The prompt's text, and whether the tokenizer must add special tokens."""
         match self._family.render(request, self._special_tokens):
             case RawPrompt(text=text, add_special_tokens=add_special_tokens):
                 return text, add_special_tokens
@@ -196,7 +196,7 @@ class PromptEncoder:
                 return text, False
 
     def _source_tokens(self, request: TranslationRequest, prompt_tokens: int) -> int:
-        """Of the text. Encoding takes longest of all that is done for a prompt, so it is done once."""
+        """Number of tokens of the text. Encoding is the slowest step of a prompt, so it is done only once."""
         if request.options != _NO_OPTIONS:
             return len(self._ids(request.text, add_special_tokens=False))
         kind = (request.source, request.target, request.final)
@@ -205,7 +205,7 @@ class PromptEncoder:
         return max(0, prompt_tokens - around)
 
     def _ids(self, text: str, add_special_tokens: bool) -> list[int]:
-        # Whatever a user supplied has no special token left in it, so all that are here are the prompt's own.
+        # Text from users contains no special tokens any more, so all special tokens are the prompt's own.
         if self._backend is not None:
             found: list[int] = self._backend.encode(text, add_special_tokens=add_special_tokens).ids
             return found
@@ -216,11 +216,11 @@ class PromptEncoder:
 
 
 def _own_backend(tokenizer: Any) -> Any | None:
-    """A copy of what does the work in a fast tokenizer, which puts much around each call; null for a slow one."""
+    """A copy of a fast tokenizer's backend, which is faster to call directly. None for a slow tokenizer."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return None
-    # Its settings belong to the tokenizer, and whoever else uses that changes them for each call.
+    # A copy, because other users of the tokenizer change the backend's settings at each call.
     own = type(backend).from_str(backend.to_str())
     own.no_truncation()
     own.no_padding()
@@ -229,5 +229,5 @@ def _own_backend(tokenizer: Any) -> Any | None:
 
 
 def common_length(one: Sequence[object], other: Sequence[object]) -> int:
-    """How many items both begin with."""
+    """The length of the common prefix of two sequences."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

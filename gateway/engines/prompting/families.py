@@ -1,13 +1,13 @@
-"""Prompt families: how each open translation model wants to be asked, as one declarative table.
+"""Prompt families: one table of the open translation models and the prompt that each expects.
 
-Knows: the families' languages, options, sampling and markers, and how a family is chosen from a model's
-`config.json`. The wording is in `prompt_templates`, the safety of inserted text in `prompt_safety`.
-Must not know: tokenizers, engines, settings; an adapter passes in the special tokens of the tokenizer it has.
+Knows: each family's languages, options, sampling and markers, and how the family is chosen from a model's
+`config.json`. The wording is in `prompting.templates`, the safety of inserted text in `prompting.safety`.
+Must not know: tokenizers, engines, settings. An adapter passes in the special tokens of its tokenizer.
 
 Two rules hold for every family:
-- Speech is data. `PromptFamily.render` is the one door: it breaks special tokens and the prompt's own
-  delimiters inside whatever a user supplied, and keeps glossary and context entries on one line each.
-- Decoding is greedy. What a model card recommends instead is kept beside it, for the operator to turn on.
+- Speech is data. Every prompt is made by `PromptFamily.render`. It breaks special tokens and the prompt's own
+  delimiters in text from users, and puts each glossary term and context entry on one line.
+- Decoding is greedy. The sampling of the model card is kept as `card_sampling`, for operators to turn on.
 """
 
 from __future__ import annotations
@@ -39,49 +39,48 @@ __all__ = [
 
 
 class Sampling(Struct, frozen=True):
-    """How the next token is drawn. The defaults are greedy; `top_k` 0 means no limit."""
+    """How the next token is sampled. The defaults are greedy."""
 
     temperature: float = 0.0
     top_p: float = 1.0
+    # 0: no limit.
     top_k: int = 0
     repetition_penalty: float = 1.0
 
 
 class PromptFamily(Struct, frozen=True):
-    """Models that are asked in the same way.
-
-    languages: normalised tags of the sources and targets that the model card names and `languages` knows.
-    options: which of `glossary`, `context`, `formality` the prompt takes.
-    template: the prompt of a request that is already safe to insert; `render` makes it so.
-    markers: strings with a meaning in this family's prompts, which no inserted text may contain.
-    one_line: the prompt is read line by line, so the text must not bring line breaks of its own.
-    card_sampling: what the model card recommends, where that is not greedy.
-    stop: ends the output, beyond the model's own end token; an adapter that has the tokenizer passes the
-        token's id, since special tokens do not show up in the output text.
-    template_kwargs: arguments of the chat template; a template that does not know them ignores them.
-    """
+    """Models that expect the same kind of prompt."""
 
     name: str
+    # Normalised tags of the languages that the model card names and `domain.languages` knows.
     languages: tuple[str, ...]
+    # Which of `glossary`, `context` and `formality` the prompt takes.
     options: frozenset[str]
+    # Makes the prompt of a request whose texts are safe to insert; `render` makes them safe.
     template: Callable[[TranslationRequest], Prompt]
+    # Strings with a meaning in this family's prompts. No inserted text may contain them.
     markers: frozenset[str]
+    # Whether the prompt is read line by line, so that the text must not contain line breaks.
     one_line: bool = False
     sampling: Sampling = Sampling()
+    # The sampling that the model card recommends. None if it is greedy.
     card_sampling: Sampling | None = None
+    # Tokens that end the output, besides the model's own end token. The adapter passes their ids to the engine,
+    # because special tokens do not appear in the output text.
     stop: tuple[str, ...] = ()
+    # Arguments of the chat template. A template that does not know them ignores them.
     template_kwargs: tuple[tuple[str, bool], ...] = ()
 
     def render(self, request: TranslationRequest, special_tokens: frozenset[str] = frozenset()) -> Prompt:
         """The prompt of one request. Options that the family does not take are left out.
 
-        special_tokens: those of the model's tokenizer, where it is at hand; common ones are always broken.
-        Raises `UnsupportedLanguage` for a language the family does not have.
+        special_tokens: those of the model's tokenizer, if it is available; common ones are always broken.
+        Raises `UnsupportedLanguage` for a language that the family does not have.
         """
         for tag in (request.source, request.target):
             if tag not in self.languages:
                 raise UnsupportedLanguage(f"this model does not translate {language_name(tag)}")
-        # Joining lines could complete a token, so it comes before the tokens are broken.
+        # Joining lines could complete a token, so it happens before tokens are broken.
         flat = flatten(request, text_too=self.one_line)
         return self.template(neutralise_request(flat, _union(self.markers, special_tokens)))
 
@@ -113,7 +112,7 @@ FAMILIES: Mapping[str, PromptFamily] = MappingProxyType(
         for family in (
             PromptFamily(
                 name="bundled",
-                languages=(),  # the model's own config.json says
+                languages=(),  # named by the model's config.json
                 options=frozenset(),
                 template=templates.bundled,
                 markers=_BUNDLED_MARKERS,
@@ -198,7 +197,7 @@ FAMILIES: Mapping[str, PromptFamily] = MappingProxyType(
 
 # ------------------------------------------------------------------------------------------ choosing one
 
-# Searched in order, first in the model's name and then in the name its config.json remembers.
+# Searched in order: first in the model's name, then in the `_name_or_path` of its config.json.
 _BY_NAME: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"vllm-translate-?gemma"), "translategemma-vllm"),
     (re.compile(r"translate-?gemma"), "translategemma"),
@@ -210,23 +209,23 @@ _BY_NAME: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"tower-?plus"), "tower-plus"),
 )
 
-# Tencent's dense architecture. Its translation models have it, and the card of the newest still shows the
-# plain prompt of the first; its general models have it too, and are named Instruct or Pretrain.
+# Tencent's dense architecture. All its translation models understand the plain prompt of the first one. Tencent's
+# general models have the same architecture; their names contain Instruct or Pretrain.
 _HUNYUAN_TYPES = frozenset({"hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM"})
 _GENERAL = re.compile(r"instruct|pretrain")
 
 
 def detect(model_config: Mapping[str, object], model_name: str, override: str | None = None) -> PromptFamily:
-    """The family of a model; `chat` where nothing says otherwise.
+    """The family of a model; `chat` by default.
 
-    model_config: the contents of the model's `config.json`; empty where it is out of reach.
+    model_config: the contents of the model's `config.json`; empty if it is not available.
     model_name: repository id or path.
-    override: the family that the operator named; it goes before everything else.
+    override: the family that the operator chose; it comes before everything else.
 
-    In order: `override`; the marker `translation_gateway` {`prompt`, `languages`} in the config; the model's
-    name; `_name_or_path`; `model_type` and `architectures`. The marker's languages always replace the
-    family's.
-    Raises `InvalidValue` for an unknown family, or a marker that makes no sense.
+    Tried in this order: `override`; the marker `translation_gateway` {`prompt`, `languages`} in the config; the
+    model's name; `_name_or_path`; `model_type` and `architectures`. The languages of the marker always replace
+    those of the family.
+    Raises `InvalidValue` for an unknown family or an invalid marker.
     """
     marker = _marker(model_config)
     prompt = marker.get("prompt")
@@ -292,7 +291,7 @@ def _by_architecture(model_config: Mapping[str, object], names: Iterable[str]) -
 
 
 def family_named(name: str) -> PromptFamily:
-    """The family of that name. Raises `InvalidValue`, which lists the names there are."""
+    """The family of that name. Raises `InvalidValue`, which lists the known names."""
     try:
         return FAMILIES[name]
     except KeyError:

@@ -1,8 +1,7 @@
-"""User text is never control: what is done to speech, glossary and context before they enter a prompt.
+"""Makes text from users safe to insert into a prompt: speech, glossary and context must never act as control text.
 
-Knows: the control tokens of common chat formats, and how a token inside a text is broken or a line break
-taken out.
-Must not know: prompt families, what their prompts say, tokenizers; the tokens to break are passed in.
+Knows: the control tokens of common chat formats, how to break a token inside a text, how to remove line breaks.
+Must not know: prompt families, the wording of prompts, tokenizers. The tokens to break are passed in.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from gateway.domain.errors import InvalidValue
 
 __all__ = ["COMMON_TOKENS", "flatten", "neutralise", "neutralise_request"]
 
-# Control tokens of common chat formats, for engines whose tokenizer is out of reach; `<|` and `<｜` stand for
-# all tokens that are written `<|…|>` and `<｜…｜>`.
+# Control tokens of common chat formats, for engines whose tokenizer is not available. `<|` and `<｜` cover all
+# tokens of the form `<|…|>` and `<｜…｜>`.
 COMMON_TOKENS = frozenset(
     {"<|", "|>", "<｜", "｜>", "<s>", "</s>", "<bos>", "<eos>", "<pad>", "<unk>", "<start_of_turn>"}
     | {"<end_of_turn>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<think>", "</think>"}
@@ -29,7 +28,7 @@ _BREAKS = ("\u2060", "\u200b", "\u200c")
 
 
 class _Breaker:
-    """The tokens of one tokenizer by first character, so that ordinary text costs one lookup a character."""
+    """The tokens of one tokenizer by first character, so that ordinary text costs one lookup per character."""
 
     def __init__(self, tokens: frozenset[str]) -> None:
         self.removed = {ord(t): None for t in tokens if len(t) == 1}
@@ -44,12 +43,13 @@ class _Breaker:
         self.joint = unused[0]
 
     def __call__(self, text: str) -> str:
-        # A token of one character cannot be broken, only left out; that comes first, as it may join others.
+        # A token of one character cannot be broken, only removed. This comes first: it may join
+        # others.
         text = text.translate(self.removed)
         if self.by_head.keys().isdisjoint(text):
             return text
-        # No token contains the joint, so one that survived would lie between two joints; but wherever a token
-        # started there is a joint after its first character.
+        # No token contains the joint, and there is a joint after the first character of every token in the text.
+        # So no token is left.
         return "".join(
             char + self.joint if char in self.by_head and text.startswith(self.by_head[char], i) else char
             for i, char in enumerate(text)
@@ -62,15 +62,15 @@ def _breaker(tokens: frozenset[str]) -> _Breaker:
 
 
 def neutralise(text: str, special_tokens: Iterable[str]) -> str:
-    """The text with a zero-width character inside each special token, so that none is left in it.
+    """The text with a zero-width character inside each special token, so that no special token is left.
 
-    Tokens of a single character are left out instead. Text without special tokens comes back unchanged.
+    Tokens of a single character are removed instead. Text without special tokens is returned unchanged.
     """
     return _breaker(frozenset(special_tokens))(text)
 
 
 def neutralise_request(request: TranslationRequest, special_tokens: Iterable[str]) -> TranslationRequest:
-    """The request with every string that a user supplied neutralised: text, glossary and context."""
+    """The request with all text from users neutralised: text, glossary and context."""
     clean = _breaker(frozenset(special_tokens))
     options = request.options
     return msgspec.structs.replace(
@@ -89,7 +89,10 @@ def _one_line(text: str) -> str:
 
 
 def flatten(request: TranslationRequest, *, text_too: bool) -> TranslationRequest:
-    """Glossary terms and context entries on one line each, blank ones left out."""
+    """The request with each glossary term and context entry on one line, blank ones removed.
+
+    text_too: whether to put the text on one line as well.
+    """
     options = request.options
     terms = ((_one_line(term), _one_line(translation)) for term, translation in options.glossary)
     return msgspec.structs.replace(

@@ -1,11 +1,11 @@
-"""The words each open translation model is asked with: one function a model family, from request to prompt.
+"""The wording of each model family's prompt: one function per family, from request to prompt.
 
-Knows: what the model cards say, with their addresses, and the two shapes that a prompt has.
-Must not know: which family a model belongs to, sampling, tokenizers; nor what makes text safe to insert,
-because a template is only given requests that already are (`prompts.PromptFamily.render` sees to it).
+Knows: the prompts of the model cards, with their addresses, and the two forms of a prompt.
+Must not know: which family a model belongs to, sampling, tokenizers, what makes text safe to insert. A template
+gets only requests that are safe (`families.PromptFamily.render`).
 
-What changes most often comes last (instruction, formality, glossary, context, text), because prefix caching
-works from the start of the prompt. Where a model card fixes another order, the card wins.
+The parts that change most often come last (instruction, formality, glossary, context, text), because prefix
+caching works from the start of the prompt. If a model card prescribes another order, the card wins.
 """
 
 from __future__ import annotations
@@ -41,18 +41,17 @@ __all__ = [
 
 
 class RawPrompt(Struct, frozen=True):
-    """Text for the tokenizer as it is, special tokens written out.
-
-    add_special_tokens: whether the tokenizer is to add what it usually adds (a start token, say).
-    """
+    """Text for the tokenizer, with the prompt's special tokens written out."""
 
     text: str
+    # Whether the tokenizer must add its usual special tokens, such as a start token.
     add_special_tokens: bool = False
 
 
 class ChatMessage(Struct, frozen=True):
-    """`content` is plain text, or the one structured item that the model's chat template takes."""
+    """A message of a chat prompt."""
 
+    # Plain text, or one structured item for chat templates that take such items.
     content: str | dict[str, str]
     role: Literal["user"] = "user"
 
@@ -63,7 +62,7 @@ class ChatPrompt(Struct, frozen=True):
     messages: tuple[ChatMessage, ...]
 
     def as_dicts(self) -> list[dict[str, object]]:
-        """The messages as chat APIs and templates take them: structured content is a list of items."""
+        """The messages in the format of chat APIs and templates: structured content is a list of items."""
         return [
             {"role": m.role, "content": m.content if isinstance(m.content, str) else [dict(m.content)]}
             for m in self.messages
@@ -80,7 +79,7 @@ def _user(content: str | dict[str, str]) -> ChatPrompt:
 
 
 def bundled(request: TranslationRequest) -> Prompt:
-    """The gateway's own small model: a token for each language, and one for whether the speaker is done."""
+    """The bundled model: a token for each language, and one that says whether the utterance is final."""
     stage = "final" if request.final else "partial"
     return RawPrompt(f"<s><{request.source}><{request.target}><{stage}>{request.text}<to>")
 
@@ -130,7 +129,7 @@ def _chinese_name(tag: str) -> str:
 
 
 def _with_chinese(request: TranslationRequest) -> bool:
-    """Tencent's cards give a prompt in Chinese for pairs with Chinese, and one in English for all others."""
+    """Whether the pair has Chinese. Tencent's cards then give a Chinese prompt, otherwise an English one."""
     return not {"zh", "zh-hant"}.isdisjoint((request.source, request.target))
 
 
@@ -149,8 +148,8 @@ def hunyuan_mt(request: TranslationRequest) -> Prompt:
 def hy_mt15(request: TranslationRequest) -> Prompt:
     """HY-MT1.5. https://github.com/Tencent-Hunyuan/HY-MT
 
-    Terms and context have a prompt in Chinese only, whatever the pair. The card does not combine them: with
-    both, the terms come first, in front of the prompt with context.
+    The prompts with terms and with context are in Chinese for every pair. The card does not combine them. With
+    both, the terms come first, then the prompt with context.
     """
     glossary, context = request.options.glossary, request.options.context
     name = _chinese_name(request.target)
@@ -176,8 +175,8 @@ _STYLE: Mapping[Formality, tuple[str, str]] = MappingProxyType(
 def hy_mt2(request: TranslationRequest) -> Prompt:
     """Hy-MT2. https://github.com/Tencent-Hunyuan/Hy-MT2
 
-    The card has one prompt each for plain text, terms, style and background, in English and in Chinese, and
-    does not combine them. Combined here: terms, background, one instruction that names both style and
+    The card has separate prompts for plain text, terms, style and background, in English and in Chinese, and does
+    not combine them. They are combined here in this order: terms, background, one instruction with style and
     background, text.
     """
     if _with_chinese(request):
@@ -228,7 +227,7 @@ def _hy_mt2_chinese(request: TranslationRequest) -> str:
 
 
 def seed_x(request: TranslationRequest) -> Prompt:
-    """Seed-X-PPO and -Instruct: no chat template, and the target's tag at the end is required.
+    """Seed-X-PPO and -Instruct: no chat template; the prompt must end with the tag of the target language.
 
     https://huggingface.co/ByteDance-Seed/Seed-X-PPO-7B
     """
@@ -237,7 +236,7 @@ def seed_x(request: TranslationRequest) -> Prompt:
     return RawPrompt(f"{ask}\n{request.text} <{request.target}>", add_special_tokens=True)
 
 
-# The chat template's own codes, where they differ: it knows `tl` as Tagalog, and was evaluated on these two.
+# Codes of the chat template that differ from ours: its `tl` is Tagalog, and the model was evaluated on these two.
 _GEMMA_CODES = MappingProxyType({"tl": "fil-PH", "zh-hant": "zh-TW"})
 
 
@@ -246,7 +245,7 @@ def _gemma_code(tag: str) -> str:
 
 
 def translategemma(request: TranslationRequest) -> Prompt:
-    """TranslateGemma, whose chat template takes exactly one structured item.
+    """TranslateGemma. Its chat template takes exactly one structured item.
 
     https://huggingface.co/google/translategemma-4b-it
     """
@@ -261,7 +260,7 @@ def translategemma(request: TranslationRequest) -> Prompt:
 
 
 def translategemma_vllm(request: TranslationRequest) -> Prompt:
-    """The copies of TranslateGemma repackaged for vLLM, whose chat template reads delimiters from plain text.
+    """The copies of TranslateGemma repackaged for vLLM. Their chat template reads delimiters from plain text.
 
     https://docs.vllm.ai/projects/recipes/en/latest/Google/TranslateGemma.html
     """

@@ -1,12 +1,15 @@
-"""How far the model agrees with how an answer is proposed to begin, found the way speculative decoding finds it.
+"""Finds how much of the proposed beginning of an answer the model agrees with, as speculative decoding does.
 
-One request whose prompt ends with the proposed tokens, and which generates one more, is a *probe*: it tells for
-every one of them what the model would have said there. What the model agrees with needs no generation.
-Knows: openings, and a prompt's log-probabilities as vLLM lays them out. Must not know: how a probe is run.
+A *probe* is a request whose prompt ends with the proposed tokens and that generates one more token. For each
+proposed token it shows which token the model would have chosen. Tokens that the model agrees with need not be
+generated.
+Knows: openings, and vLLM's layout of a prompt's log-probabilities. Must not know: how a probe is run.
 
-The reading rule: a token of the draft must be the model's own choice, so a draft cannot change the answer. A token
-of the prefix may be less likely than that choice by the tolerance. A token that reaches over the border is read as
-the draft's; where the model does not choose it, the prefix is read once more, alone, with other last tokens.
+The acceptance rule:
+- A token of the draft must be the model's own choice, so a draft cannot change the answer.
+- A token of the prefix may be less likely than that choice by the tolerance.
+- A token that spans prefix and draft counts as one of the draft. If the model does not choose it, the prefix is
+  probed again without the draft, which gives it other last tokens.
 """
 
 from __future__ import annotations
@@ -20,60 +23,64 @@ from msgspec import Struct
 from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
 from gateway.engines.prompting.encoding import EncodedPrompt, Opening, PromptEncoder
 
-__all__ = ["Beginning", "Probe", "PromptLogprobs", "find_beginning"]
+__all__ = ["Probe", "PromptLogprobs", "VerifiedPrefix", "verify_proposal"]
 
 _log = logging.getLogger(__name__)
 
 
 class PromptLogprobs(Protocol):
-    """vLLM's `FlatLogprobs`: one row for each token of the prompt, the rows of all in one list a column.
+    """vLLM's `FlatLogprobs`: one row for each token of the prompt; each column is one list for all rows.
 
-    The last row is that of the last token. Before the tokens that the prefix cache held there are rows that were
-    never written, or one that is empty, as vLLM's first or second model runner has it.
-    The row of token i begins at start_indices[i]: first token i itself, then the two likeliest in its place.
-    logprobs: natural logarithms. ranks: 1 for the model's own choice; of equally likely tokens none has rank 1.
+    The row of token i holds token i itself, then the two likeliest tokens in its place. The last row is that of
+    the last token. For tokens from the prefix cache, the rows were never written, or there is one empty row
+    instead; this depends on vLLM's model runner.
     """
 
+    # Where the row of token i begins in the three lists below.
     start_indices: list[int]
+    # Where the row of token i ends.
     end_indices: list[int]
     token_ids: list[int]
+    # Natural logarithms.
     logprobs: list[float]
+    # 1 for the model's own choice. If two tokens are equally likely, neither has rank 1.
     ranks: list[int | None]
 
 
 class Probe(Struct, frozen=True):
-    """What one probe found.
+    """The result of one probe."""
 
-    logprobs: null where the engine gives none. cached_tokens: the prefix cache held so many tokens, and the rows
-    of these and of the next one were never written. stopped: the model ends the answer behind the proposed tokens.
-    said: the one token that it generated there.
-    """
-
+    # None if the engine gives none.
     logprobs: PromptLogprobs | None = None
+    # Tokens from the prefix cache. Their rows, and the row of the next token, were never written.
     cached_tokens: int = 0
+    # Whether the model ends the answer after the proposed tokens.
     stopped: bool = False
+    # The one token that it generated after them.
     said: int | None = None
 
 
-class Beginning(Struct, frozen=True):
-    """The beginning of an answer as far as it need not be generated.
+class VerifiedPrefix(Struct, frozen=True):
+    """The beginning of an answer that need not be generated."""
 
-    ids, text: the tokens that are known, and what they say. reused: how many of them are the request's, the others
-    came with the probe. finish: set where nothing is left to generate. probes: how many were run, one generated
-    token each; prompt_tokens, cached_tokens: theirs together.
-    """
-
+    # Its tokens.
     ids: list[int] = []
+    # Their text.
     text: str = ""
+    # How many of the tokens come from the request. The others come from the probe.
     reused: int = 0
+    # Set if nothing is left to generate.
     finish: FinishReason | None = None
+    # Number of probes. Each generated one token.
     probes: int = 0
+    # Prompt tokens of all probes.
     prompt_tokens: int = 0
+    # Tokens of them that came from the prefix cache.
     cached_tokens: int = 0
 
     @property
     def event(self) -> TokenEvent | None:
-        """What the reader of the generation is told, if anything."""
+        """The event for the reader of the generation; None if there is nothing to report."""
         if not (self.ids or self.text or self.finish):
             return None
         return TokenEvent(
@@ -86,19 +93,19 @@ class Beginning(Struct, frozen=True):
         )
 
 
-async def find_beginning(
+async def verify_proposal(
     request: TranslationRequest,
     prompt: EncodedPrompt,
     encoder: PromptEncoder,
     run: Callable[[list[int], bool], Awaitable[Probe]],
     *,
     greedy: bool,
-) -> Beginning:
-    """With how much of the request's prefix and draft its answer begins.
+) -> VerifiedPrefix:
+    """How much of the request's prefix and draft begins the answer.
 
-    run: probes these tokens; the second argument is whether the prefix cache may be read.
-    greedy: how the answer is generated. Otherwise there is no one choice to hold a token against: the prefix is
-    kept, the draft is left out. The same is done where the engine gives no log-probabilities.
+    run: probes token ids; its second argument is whether the prefix cache may be read.
+    greedy: whether decoding is greedy. If not, or if the engine gives no log-probabilities, there is no single
+        choice to compare with. The prefix is then kept and the draft left out.
     """
     probes = _Probes(run)
     opening, agreement = await _look(request, prompt, encoder, probes, greedy=greedy)
@@ -107,7 +114,7 @@ async def find_beginning(
         count, text = encoder.cut(prompt, opening, agreement.tokens, keep=True)
         finish = FinishReason.STOP if agreement.stopped and count == len(opening.ids) else None
     elif request.final:
-        # What the model would have said without a prefix, too.
+        # Keep only the tokens that the model would choose without a prefix too.
         count, text = encoder.cut(prompt, opening, agreement.own, keep=False)
     else:
         finish = FinishReason.REJECTED
@@ -116,18 +123,18 @@ async def find_beginning(
         said = encoder.follow(prompt, ids, agreement.next)
         if said is not None:
             ids, text = [*ids, agreement.next], text + said
-    return Beginning(ids, text, count, finish, probes.count, probes.prompt_tokens, probes.cached_tokens)
+    return VerifiedPrefix(ids, text, count, finish, probes.count, probes.prompt_tokens, probes.cached_tokens)
 
 
 class _Probes:
-    """Runs probes and counts what they cost."""
+    """Runs probes and counts their tokens."""
 
     def __init__(self, run: Callable[[list[int], bool], Awaitable[Probe]]) -> None:
         self._run = run
         self.count = self.prompt_tokens = self.cached_tokens = 0
 
     async def run(self, ids: list[int], first: int) -> Probe:
-        """Probe `ids`; the rows from `first` on are written."""
+        """Probe `ids`, so that the rows from `first` on are written."""
         probe = await self._once(ids, read_cache=True)
         if probe.logprobs is not None and probe.cached_tokens >= first:
             probe = await self._once(ids, read_cache=False)
@@ -142,26 +149,27 @@ class _Probes:
 
 
 class _Agreement(Struct, frozen=True):
-    """tokens: how many the reading rule lets pass; own: how many of these in a row are the model's own choice.
+    """How far the model agrees with an opening."""
 
-    stopped: the model ends the answer behind all of them. next: what it says behind `tokens`, where that is known.
-    """
-
+    # How many tokens the acceptance rule accepts.
     tokens: int = 0
+    # How many of them, from the first on, are the model's own choice.
     own: int = 0
+    # Whether the model ends the answer after all of them.
     stopped: bool = False
+    # The model's token after the accepted ones, if it is known.
     next: int | None = None
 
 
 async def _look(
     request: TranslationRequest, prompt: EncodedPrompt, encoder: PromptEncoder, probes: _Probes, *, greedy: bool
 ) -> tuple[Opening, _Agreement]:
-    """How the answer may begin, read to a decision, and how far the model agrees with it."""
+    """The opening that was decided on, and how far the model agrees with it."""
     draft, tolerance = (request.draft, request.tolerance) if greedy else ("", None)
     while True:
         opening = encoder.opening(prompt, request.prefix, draft)
         if opening.cover >= prompt.room:
-            # A model that repeats itself can make a prefix that leaves no room for an answer.
+            # A model that repeats itself can produce a prefix that leaves no room for an answer.
             return opening, _Agreement()
         agreement = await _agreement(prompt, opening, tolerance, probes)
         if agreement is None:
@@ -176,7 +184,10 @@ async def _look(
 async def _agreement(
     prompt: EncodedPrompt, opening: Opening, tolerance: float | None, probes: _Probes
 ) -> _Agreement | None:
-    """Null where the engine does not say. Nothing is asked where nothing needs to be looked at."""
+    """How far the model agrees with the opening. None if the engine gives no log-probabilities.
+
+    No probe is run if no token needs to be checked.
+    """
     passed = opening.within if tolerance is None else 0
     if passed == len(opening.ids):
         return _Agreement(passed, passed)
@@ -195,9 +206,10 @@ async def _agreement(
 
 
 def _row(probe: Probe, ids: list[int], position: int) -> tuple[float, bool, int | None]:
-    """How much less likely the token is than the model's own choice, in nats; whether it is that; what that is.
+    """The row of one token: (gap, chosen, choice).
 
-    The choice is null where the row is not to be read, or where two tokens are equally likely.
+    gap: how much less likely the token is than the model's own choice, in nats. chosen: whether it is that choice.
+    choice: the model's own choice; None if the row cannot be read or two tokens are equally likely.
     """
     rows = probe.logprobs
     unread = (float("inf"), False, None)
@@ -220,5 +232,5 @@ _warned = False
 def _warn_once() -> None:
     global _warned
     if not _warned:
-        _log.warning("The engine gives no log-probabilities of prompts: drafts are not used, prefixes are kept.")
+        _log.warning("The engine gives no log-probabilities of prompts: drafts are ignored, prefixes are kept.")
     _warned = True

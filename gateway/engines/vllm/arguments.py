@@ -1,32 +1,30 @@
-"""How vLLM is to run a model: its engine arguments and environment, made from the options.
+"""Makes vLLM's engine arguments and environment variables from the options.
 
-Knows: vLLM's names, on 0.26 (CUDA) and 0.32 (CPU), and which settings suit short requests that come and go all the
-time. Must not know: generations, tokenizers. vLLM is imported only to be asked about attention, on a GPU.
+Knows: vLLM's names, on 0.26 (CUDA) and 0.32 (CPU), and which settings suit many short requests.
+Must not know: generations, tokenizers. vLLM is imported only on a GPU, to find out about its attention backend.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from gateway.engines.vllm import hardware
+from gateway.engines.vllm.options import VllmOptions
 
-__all__ = ["VllmOptions", "engine_arguments", "engine_environment", "shares_memory"]
+__all__ = ["engine_arguments", "engine_environment", "shares_memory"]
 
 _log = logging.getLogger(__name__)
 
-# Tokens of a step where all steps run inside captured graphs. With more, a step and with it everybody's next token
-# takes longer; with fewer, prompts wait for one another. Measured: docs/tuning.md.
+# Most tokens of a step when all steps run inside captured graphs. With more tokens, each step takes longer, and so
+# does everybody's next token. With fewer, prompts wait for one another. Measured: docs/tuning.md.
 _STEP_TOKENS = 1_024
 
-# Capturing takes memory and time for each size; larger steps are long enough to be launched without a graph.
+# Largest captured step. Capturing costs memory and time for each size; larger steps run well without a graph.
 _MOST_CAPTURED_TOKENS = 2_048
 
-# Engine arguments, or entries of `compilation_config`, that say which steps are captured.
+# Engine arguments and entries of `compilation_config` that decide which steps are captured.
 _GRAPH_ARGUMENTS = {
     "cudagraph_mode",
     "cudagraph_capture_sizes",
@@ -35,36 +33,8 @@ _GRAPH_ARGUMENTS = {
 }
 
 
-class VllmOptions(Struct, frozen=True, kw_only=True):
-    """How to run the model; the defaults suit a laptop CPU and a small meeting load.
-
-    model: a folder, or a name that vLLM can resolve. family: a prompt family, or null to detect it.
-    max_num_seqs: sequences in a batch. Match it to the load you measured, not to what the GPU could hold:
-    a larger batch makes every token of everybody slower.
-    max_model_len: prompt + output, tokens; null takes the model's own. kv_cache_gib: cache on a CPU.
-    output_tokens_per_source_token, output_tokens_base: the output limit is base + factor × source tokens.
-    delta_interval_s: the engine hands on new text about so often, seconds, the first and the last at once; 0: each
-    token. extra: further vLLM engine arguments, as they are named there; they win over what is chosen here.
-    """
-
-    model: str
-    family: str | None = None
-    max_num_seqs: int = 16
-    max_model_len: int | None = None
-    dtype: str = "auto"
-    gpu_memory_utilization: float = 0.9
-    kv_cache_gib: float = 1.0
-    enforce_eager: bool | None = None
-    max_num_batched_tokens: int | None = None
-    card_sampling: bool = False
-    output_tokens_per_source_token: float = 3.0
-    output_tokens_base: int = 32
-    delta_interval_s: float = 0.0
-    extra: Mapping[str, Any] = {}
-
-
 def engine_environment(options: VllmOptions) -> dict[str, str]:
-    """Environment variables for vLLM, of which those that are set already keep their value."""
+    """Environment variables for vLLM. The caller keeps the value of those that are set already."""
     environment = {
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_LOGGING_LEVEL": "INFO",
@@ -74,7 +44,7 @@ def engine_environment(options: VllmOptions) -> dict[str, str]:
     if not hardware.gpu_present():
         environment["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, round(options.kv_cache_gib)))
         if _eager(options):
-            # Eager mode leaves some functions to torch.compile, which takes half a minute at their first use.
+            # Even in eager mode some functions use torch.compile, which takes half a minute at first use.
             environment["TORCHDYNAMO_DISABLE"] = "1"
     if Path(options.model).is_dir():
         environment |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
@@ -82,14 +52,14 @@ def engine_environment(options: VllmOptions) -> dict[str, str]:
 
 
 def shares_memory(options: VllmOptions) -> bool:
-    """Whether vLLM's workers are processes apart, which it talks to through shared memory; always so on a CPU."""
+    """Whether vLLM talks to its workers through shared memory, as separate processes; on a CPU it always does."""
     extra = options.extra
     several = any(extra.get(name, 1) != 1 for name in ("tensor_parallel_size", "pipeline_parallel_size"))
     return several or extra.get("distributed_executor_backend") == "mp" or not hardware.gpu_present()
 
 
 def engine_arguments(options: VllmOptions) -> dict[str, Any]:
-    """The arguments of `AsyncEngineArgs`, or `EngineArgs`; on a GPU this imports vLLM, which takes seconds."""
+    """The arguments for `AsyncEngineArgs` or `EngineArgs`. On a GPU this imports vLLM, which takes seconds."""
     on_cpu = not hardware.gpu_present()
     arguments: dict[str, Any] = {
         "model": options.model,
@@ -103,7 +73,7 @@ def engine_arguments(options: VllmOptions) -> dict[str, Any]:
         "trust_remote_code": False,
     }
     if on_cpu:
-        # The prefix cache finds whole blocks only; vLLM's own 128 tokens are more than most prompts have.
+        # The prefix cache finds whole blocks only, and most prompts are shorter than vLLM's default of 128 tokens.
         arguments["block_size"] = 32
     else:
         arguments["gpu_memory_utilization"] = options.gpu_memory_utilization
@@ -117,21 +87,21 @@ def _eager(options: VllmOptions) -> bool:
 
 
 def _with_graphs(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The same, so that every step runs inside a captured graph, where attention can be captured for it.
+    """The arguments, extended so that every step runs inside a captured graph if the attention backend allows it.
 
-    Utterances are short, so prompts join decoding sequences at nearly every step. vLLM leaves such mixed steps
-    outside of its full graphs unless it is told otherwise, launches their kernels one by one, and the GPU waits.
+    Utterances are short, so prompts join decoding sequences at nearly every step. By default vLLM runs such mixed
+    steps outside full graphs and launches their kernels one by one, and the GPU waits.
     """
     compilation = arguments.get("compilation_config", {})
     if arguments.get("enforce_eager") or not isinstance(compilation, dict):
         return arguments
-    # Whoever chooses one of these chooses them all: they have to fit together, or vLLM refuses them.
+    # If the operator sets one of these, choose none of them: they must fit together, or vLLM refuses them.
     chosen = arguments.keys() | compilation.keys()
     if not chosen.isdisjoint(_GRAPH_ARGUMENTS) or arguments.get("enable_chunked_prefill") is False:
         return arguments
     if not _captures_mixed_steps(arguments):
         return arguments
-    # A step above the largest captured size would run outside again.
+    # A step larger than the largest captured size would run outside a graph.
     tokens = arguments.get("max_num_batched_tokens") or max(_STEP_TOKENS, 2 * arguments["max_num_seqs"])
     captured = min(tokens, _MOST_CAPTURED_TOKENS)
     return arguments | {
@@ -141,7 +111,7 @@ def _with_graphs(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _captures_mixed_steps(arguments: dict[str, Any]) -> bool:
-    """Whether the attention backend that vLLM will choose can be captured for steps of prompts and decoding."""
+    """Whether vLLM's attention backend can be captured for mixed steps of prompts and decoding."""
     try:
         from vllm.config import set_current_vllm_config
         from vllm.engine.arg_utils import EngineArgs
@@ -153,12 +123,12 @@ def _captures_mixed_steps(arguments: dict[str, Any]) -> bool:
             backend = get_attn_backend(
                 config.model_config.get_head_size(), config.model_config.dtype, config.cache_config.cache_dtype
             )
-            # The support of those that matter does not depend on the cache.
+            # For the relevant backends the support does not depend on the cache.
             support = backend.get_builder_cls().get_cudagraph_support(config, None)
     except Exception as error:
-        # Whatever is wrong with the arguments comes up again when the engine is built, and is reported then.
+        # If the arguments are wrong, building the engine fails with the same error, which is reported then.
         _log.warning(
-            "vLLM does not say what its attention can do; its own graphs are used, which may be slower (%s: %s)",
+            "vLLM's attention backend is not known; vLLM's default graphs are used, which may be slower (%s: %s)",
             type(error).__name__,
             error,
         )

@@ -1,20 +1,18 @@
-"""The `vllm` engine: one `AsyncLLMEngine` of this process, called straight from the event loop.
+"""The `vllm` engine: one `AsyncLLMEngine` in this process, called directly from the event loop.
 
-Knows: vLLM's arguments, its tokenizer and its exceptions; works on 0.26 (CUDA) and 0.32 (CPU).
-Must not know: the wire, meetings. vLLM itself is imported inside `start`, so that nothing else pays its 10 s.
+Knows: vLLM's arguments, tokenizer and exceptions; works on 0.26 (CUDA) and 0.32 (CPU).
+Must not know: the wire, meetings. vLLM is imported inside `start`, because the import takes 10 s.
 
-vLLM runs its scheduler and the model in a child process; tokenising, detokenising and output fan-out happen on
-our event loop, which is why a gateway has this engine in a process of its own (`hosted`). One translation is one
-`generate()` call; a new one joins the running batch at the next step.
+vLLM runs its scheduler and the model in a child process. Tokenising, detokenising and handing out tokens happen on
+this process's event loop, so a gateway runs this engine in a process of its own (`engines.host`). One translation
+is one `generate()` call; a new one joins the running batch at the next step.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 import gc
-import itertools
 import logging
 import os
 import sys
@@ -29,51 +27,53 @@ from gateway.domain.engine import (
     EngineHealth,
     EngineProfile,
     EngineState,
-    FinishReason,
     TokenEvent,
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
 from gateway.engines.host import processes
-from gateway.engines.in_flight import Generation, Generations
-from gateway.engines.prompting import families
-from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
-from gateway.engines.prompting.verification import Beginning, Probe, find_beginning
+from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Lifecycle
+from gateway.engines.prompting.completions import translated
+from gateway.engines.prompting.encoding import PromptEncoder
+from gateway.engines.prompting.families import PromptFamily
 from gateway.engines.vllm import hardware, preflight
-from gateway.engines.vllm.arguments import VllmOptions, engine_arguments, engine_environment, shares_memory
+from gateway.engines.vllm.api import VllmApi
+from gateway.engines.vllm.arguments import engine_arguments, engine_environment, shares_memory
+from gateway.engines.vllm.completions import TranslationCompletions, VllmRequests
 from gateway.engines.vllm.load import EngineLoad, load_logger
+from gateway.engines.vllm.options import VllmOptions
 
-__all__ = ["RawEngine", "VllmEngine", "VllmOptions"]
+__all__ = ["RawEngine", "VllmEngine"]
 
 _log = logging.getLogger(__name__)
 
 
 class RawEngine(NamedTuple):
-    """vLLM itself, and what a request to it consists of: for measuring what the gateway adds.
+    """vLLM's own engine and the parts of a request to it, to measure what the gateway adds."""
 
-    llm: the `AsyncLLM`. sampling: its parameters for an answer of at most so many tokens, as translations get
-    them. tokens_input: makes a prompt of token ids.
-    """
-
+    # The `AsyncLLM`.
     llm: Any
     encoder: PromptEncoder
+    # Most output tokens → sampling parameters, the same as for translations.
     sampling: Callable[[int], Any]
+    # Token ids → prompt.
     tokens_input: Callable[[list[int]], Any]
 
 
 class VllmEngine:
-    """Engine port over `AsyncLLMEngine`. Of those in one process, one is started at a time."""
+    """Engine port over `AsyncLLMEngine`. A process starts one at a time."""
 
     def __init__(self, options: VllmOptions) -> None:
         self._options = options
-        self._health = EngineHealth(EngineState.STARTING, "starting")
+        self._life = Lifecycle()
         self._profile: EngineProfile | None = None
-        self._family: families.PromptFamily | None = None
+        self._family: PromptFamily | None = None
         self._engine: Any = None
         self._encoder: PromptEncoder | None = None
         self._load = EngineLoad()
-        self._translating: Any = None
-        self._api: _Api | None = None
+        self._requests: VllmRequests | None = None
+        self._api: VllmApi | None = None
         self._generations = Generations()
         self._others: frozenset[processes.Process] = frozenset()
         self._processes: frozenset[processes.Process] = frozenset()
@@ -87,10 +87,10 @@ class VllmEngine:
             await self._start()
         except Exception as error:
             refusal = preflight.refusal(error, self._options.model, self.log_path)
-            self._health = EngineHealth(EngineState.FAILED, refusal.message)
+            self._life.become(EngineState.FAILED, refusal.message)
             raise refusal from error
         self._find_processes()
-        self._health = EngineHealth(EngineState.READY)
+        self._life.become(EngineState.READY)
 
     async def _start(self) -> None:
         options = self._options
@@ -113,7 +113,7 @@ class VllmEngine:
         if self._family is None:
             config = self._engine.model_config.hf_config.to_dict()
             self._family = preflight.find_family(config, options.model, options.family)
-        # Copying a large tokenizer takes half a second, and after a crash sessions are being served meanwhile.
+        # In a thread: copying a large tokenizer takes half a second, and sessions are served during a restart.
         self._encoder = await asyncio.to_thread(
             PromptEncoder,
             self._engine.get_tokenizer(),
@@ -121,6 +121,16 @@ class VllmEngine:
             window=window,
             output_base=options.output_tokens_base,
             output_per_source_token=options.output_tokens_per_source_token,
+        )
+        assert self._api is not None  # noqa: S101 -- set by `_build`
+        card_sampling = self._family.card_sampling if options.card_sampling else None
+        self._requests = VllmRequests(
+            self._engine,
+            self._api,
+            self._load,
+            sampling=card_sampling or self._family.sampling,
+            stop_token_ids=self._encoder.stop_token_ids,
+            delta_interval_s=options.delta_interval_s,
         )
         self._profile = EngineProfile(
             model=Path(options.model).name,
@@ -132,11 +142,10 @@ class VllmEngine:
         self._say("warming up")
         try:
             await self._warm_up()
-            # All that vLLM made lives as long as the engine: looking through it for garbage stops everybody for
-            # a third of a second, again and again.
+            # vLLM's objects live as long as the engine. Scanning them for garbage would stop the event loop for a
+            # third of a second each time.
             gc.collect()
             gc.freeze()
-            assert self._api is not None  # noqa: S101 -- set by `_build`
             self._api.cache_environment(True)
         except (EngineFailed, EngineUnavailable) as error:
             raise StartupError(f"The model loads but cannot translate: {error.message}") from error
@@ -144,24 +153,26 @@ class VllmEngine:
 
     async def stop(self) -> None:
         failed = self.health().state is EngineState.FAILED
-        self._health = EngineHealth(EngineState.STOPPED, "the engine was stopped")
+        self._life.become(EngineState.STOPPED, "the engine was stopped")
         self._generations.end("The engine was stopped.")
         while self._building is not None and not self._building.done():
-            # Without its process, the thread that waits for it ends at once; while it imports, there is none yet.
+            # Killing the engine process ends the thread that waits for it. While the thread imports vLLM, there is
+            # no process yet, so this is repeated.
             await asyncio.to_thread(self._kill)
             await asyncio.wait([self._building], timeout=_LOOK_S)
         self._find_processes()
         if self._engine is not None:
-            # vLLM reports the end of its process as an error, whoever ended it.
+            # vLLM logs the end of its process as an error, even an intended one.
             logging.getLogger("vllm").setLevel(logging.CRITICAL)
-            # It ends the process politely, then not, and waits for it; but what it does has changed before.
+            # vLLM ends its process and waits for it. Its way of doing so changes between versions, so the wait is
+            # bounded here.
             shutdown = asyncio.ensure_future(asyncio.to_thread(self._engine.shutdown, _GRACE_S))
             began_s = asyncio.get_running_loop().time()
             await asyncio.wait([shutdown], timeout=2 * _GRACE_S)
             failed |= asyncio.get_running_loop().time() - began_s > _GRACE_S
             if shutdown.done() and (error := shutdown.exception()) is not None:
                 _log.warning("vLLM could not shut its engine down: %r", error)
-            self._engine = None
+            self._engine = self._requests = None
             if self._api is not None:
                 self._api.cache_environment(False)
             gc.unfreeze()
@@ -173,7 +184,7 @@ class VllmEngine:
         self._processes |= processes.descendants(self._processes | (processes.children() - self._others))
 
     def _kill(self) -> None:
-        """Leave no process of this engine; blocks for a moment."""
+        """Kill all processes of this engine; blocks for a moment."""
         self._find_processes()
         if left := processes.kill(self._processes, _KILL_S):
             _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
@@ -181,25 +192,24 @@ class VllmEngine:
     def _discard_log(self, failed: bool) -> None:
         for handler in logging.getLogger("vllm").handlers:
             handler.close()
-        # After a failure the log is what the operator was pointed to.
+        # After a failure, the error message names this log for the operator.
         if self.log_path is not None and not failed:
             self.log_path.unlink(missing_ok=True)
 
     def _say(self, reason: str) -> None:
-        if self._health.state is EngineState.STARTING:
-            self._health = EngineHealth(EngineState.STARTING, reason)
+        self._life.become(EngineState.STARTING, reason)
 
     def _build(self, log: int) -> None:
-        """Import vLLM and start its engine process; blocks for as long as that takes. Closes `log`.
+        """Import vLLM and start its engine process; blocks until that is done. Closes `log`.
 
-        The engine goes straight to its attribute: vLLM keeps this frame alive, and with it any local name, until
-        the interpreter is half dismantled, where the engine's finaliser fails.
+        The engine is assigned only to its attribute, never to a local name: vLLM keeps this frame alive until the
+        interpreter shuts down, and there the engine's finaliser fails.
         """
         try:
             self._import_and_spawn(log)
         finally:
             os.close(log)
-        # This process's share of vLLM's log goes where that of the engine process does.
+        # vLLM's log of this process goes to the same file as that of the engine process.
         assert self.log_path is not None  # noqa: S101 -- `log` is its descriptor
         log_of_vllm = logging.getLogger("vllm")
         log_of_vllm.setLevel(logging.WARNING)
@@ -209,8 +219,8 @@ class VllmEngine:
         for name, value in engine_environment(self._options).items():
             os.environ.setdefault(name, value)
         with _output_to(log):
-            self._api = api = _Api()
-            if self._health.state is EngineState.STOPPED:
+            self._api = api = VllmApi()
+            if self._life.state is EngineState.STOPPED:
                 raise StartupError("The gateway was stopped while vLLM was being imported.")
             self._say("starting the engine process (about 30 s on a CPU)")
             arguments = {
@@ -221,13 +231,13 @@ class VllmEngine:
             self._engine = api.AsyncLLM.from_engine_args(
                 api.AsyncEngineArgs(**arguments), stat_loggers=[load_logger(self._load, api.PrometheusStatLogger)]
             )
-            # Statistics of each token and request, which are ours to keep, take a tenth of our event loop when it
-            # is full; those of the engine's steps come all the same. Only traces are made of them.
+            # The gateway has its own statistics of requests and tokens. vLLM's cost a tenth of a full event loop;
+            # only traces need them. The statistics of the engine's steps are not affected.
             if arguments.get("otlp_traces_endpoint") is None:
                 self._engine.log_stats = self._engine.output_processor.log_stats = False
 
     async def _warm_up(self) -> None:
-        """Two short translations, the second with a draft: the first step of each kind is the slow one."""
+        """Two short translations, the second with a draft, because the first step of each kind is slow."""
         assert self._profile is not None  # noqa: S101 -- set by the caller
         source, target = (*self._profile.languages[:2], "en", "de")[:2]
         for draft in ("", "1 2 3"):
@@ -244,34 +254,18 @@ class VllmEngine:
     async def _generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         assert self._api is not None  # noqa: S101 -- ready engines have it
         assert self._encoder is not None  # noqa: S101 -- ready engines have it
-        prompt = self._encoder.encode(request)
         generation = self._generations.open()
         try:
-            beginning = Beginning()
-            if request.prefix or request.draft:
-                beginning = await self._begin(generation, request, prompt)
-                if event := beginning.event:
+            if self._requests is None:
+                raise EngineUnavailable("The engine was stopped.", retry_after_ms=2_000)
+            completions = TranslationCompletions(self._requests, generation, request.id, request.priority)
+            async with contextlib.aclosing(translated(request, self._encoder, completions)) as events:
+                async for event in events:
                     yield event
-                if beginning.finish:
-                    return
-            ids = prompt.ids + beginning.ids
-            sampling = self._sampling(max(1, prompt.max_tokens - len(beginning.ids)), **self._pace())
-            async with contextlib.aclosing(self._stream(generation, request, "", ids, sampling)) as outputs:
-                async for output in outputs:
-                    completion = output.outputs[0]
-                    finish = _FINISH[completion.finish_reason]
-                    cached_tokens = beginning.cached_tokens + (output.num_cached_tokens or 0)
-                    yield TokenEvent(
-                        text=completion.text,
-                        tokens=len(completion.token_ids),
-                        finish=finish,
-                        prompt_tokens=beginning.prompt_tokens + len(ids) if finish else 0,
-                        cached_tokens=cached_tokens if finish else 0,
-                    )
         except GatewayError:
             raise
         except Exception as error:
-            # An engine that dies breaks its generations in more ways than one.
+            # The death of the engine can show as several kinds of exceptions.
             dead = self.health().state in (EngineState.FAILED, EngineState.STOPPED)
             if dead or isinstance(error, self._api.EngineDeadError):
                 raise EngineUnavailable("The engine died.", retry_after_ms=2_000) from error
@@ -286,170 +280,48 @@ class VllmEngine:
         self._check()
         assert self._api is not None  # noqa: S101 -- ready engines have it
         assert self._encoder is not None  # noqa: S101 -- ready engines have it
-        return RawEngine(
-            self._engine,
-            self._encoder,
-            lambda max_tokens: self._sampling(max_tokens, **self._pace()),
-            self._api.tokens_input,
-        )
-
-    async def _begin(
-        self, generation: Generation, request: TranslationRequest, prompt: EncodedPrompt
-    ) -> Beginning:
-        """What of the request's prefix and draft need not be generated."""
-        assert self._encoder is not None  # noqa: S101 -- ready engines have it
-        numbers = itertools.count(1)
-
-        async def probe(ids: list[int], read_cache: bool) -> Probe:
-            asked = {"prompt_logprobs": 2, "flat_logprobs": True, "skip_reading_prefix_cache": not read_cache}
-            sampling = self._new_sampling(max_tokens=1, detokenize=False, **asked)
-            outputs = self._stream(generation, request, f"-probe-{next(numbers)}", ids, sampling)
-            found = Probe()
-            # Some ways to run vLLM refuse prompt_logprobs; whatever else is wrong comes up again without them.
-            with contextlib.suppress(ValueError):
-                async with contextlib.aclosing(outputs):
-                    async for output in outputs:
-                        rows = output.prompt_logprobs
-                        found = Probe(
-                            logprobs=rows if hasattr(rows, "start_indices") else found.logprobs,
-                            cached_tokens=output.num_cached_tokens or 0,
-                            stopped=output.outputs[0].finish_reason == "stop",
-                            said=next(iter(output.outputs[0].token_ids), found.said),
-                        )
-            return found
-
-        sampling = self._sampling_of_family()
-        greedy = sampling.temperature == 0 and sampling.repetition_penalty == 1
-        return await find_beginning(request, prompt, self._encoder, probe, greedy=greedy)
-
-    async def _stream(
-        self, generation: Generation, request: TranslationRequest, suffix: str, ids: list[int], sampling: Any
-    ) -> AsyncGenerator[Any, None]:
-        """The outputs of one request to vLLM, whose id is the translation's with a suffix."""
-        assert self._api is not None  # noqa: S101 -- ready engines have it
-        events = self._engine.generate(
-            self._api.tokens_input(ids), sampling, request.id + suffix, priority=request.priority
-        )
-        async with contextlib.aclosing(events):
-            while True:
-                with generation:
-                    try:
-                        output = await anext(events)
-                    except StopAsyncIteration:
-                        return
-                reason = output.outputs[0].finish_reason
-                if reason not in _FINISH:
-                    raise EngineFailed(f"The engine ended this text early ({reason}).")
-                yield output
-
-    def _pace(self) -> dict[str, int]:
-        """How many tokens vLLM is to gather before it hands them on, as arguments of the sampling."""
-        assert self._api is not None  # noqa: S101 -- ready engines have it
-        interval = self._load.tokens_a_piece(self._options.delta_interval_s)
-        if hasattr(self._api.SamplingParams, "stream_interval"):
-            return {"stream_interval": interval}
-        # Earlier versions have one for all requests, which is read when a request begins.
-        self._engine.output_processor.stream_interval = interval
-        return {}
-
-    def _sampling_of_family(self) -> families.Sampling:
-        assert self._family is not None  # noqa: S101 -- ready engines have it
-        family = self._family
-        return (family.card_sampling or family.sampling) if self._options.card_sampling else family.sampling
-
-    def _sampling(self, max_tokens: int, **arguments: Any) -> Any:
-        # Making and checking one takes as long as sending the request; a copy takes next to nothing.
-        if self._translating is None:
-            self._translating = self._new_sampling(skip_clone=True)
-        sampling = copy.copy(self._translating)
-        sampling.max_tokens = max_tokens
-        for name, value in arguments.items():
-            setattr(sampling, name, value)
-        return sampling
-
-    def _new_sampling(self, **arguments: Any) -> Any:
-        assert self._api is not None  # noqa: S101 -- ready engines have it
-        assert self._encoder is not None  # noqa: S101 -- ready engines have it
-        sampling = self._sampling_of_family()
-        return self._api.SamplingParams(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            top_k=sampling.top_k,
-            repetition_penalty=sampling.repetition_penalty,
-            stop_token_ids=self._encoder.stop_token_ids or None,
-            output_kind=self._api.RequestOutputKind.DELTA,
-            skip_special_tokens=True,
-            **arguments,
-        )
+        assert self._requests is not None  # noqa: S101 -- ready engines have it
+        return RawEngine(self._engine, self._encoder, self._requests.translation_sampling, self._api.tokens_input)
 
     def _check(self) -> None:
-        health = self.health()
-        if health.state is not EngineState.READY:
-            raise EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=2_000)
+        self.health()  # notices an engine that has just died
+        self._life.check()
 
     # ------------------------------------------------------------ state
 
     def health(self) -> EngineHealth:
-        if self._health.state is EngineState.READY and self._engine is not None and self._engine.errored:
-            self._health = EngineHealth(EngineState.FAILED, f"the engine process died (log: {self.log_path})")
+        if self._life.state is EngineState.READY and self._engine is not None and self._engine.errored:
+            self._life.become(EngineState.FAILED, f"the engine process died (log: {self.log_path})")
             self._generations.end("The engine process died.")
-        return self._health
+        return self._life.health
 
     def capacity(self) -> EngineCapacity:
         return EngineCapacity(self._options.max_num_seqs, self._load.running, self._load.waiting)
 
     def profile(self) -> EngineProfile:
         if self._profile is None:
-            raise EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=2_000)
+            raise self._life.unavailable()
         return self._profile
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
-        # A thousand series; on the event loop everybody's next token would wait.
+        # In a thread: a thousand series would hold up the event loop, and with it everybody's next token.
         return await asyncio.to_thread(metrics.engine_exposition, names)
 
 
-# For the engine process to end by itself, which takes five seconds where all is well; for a killed one to be gone;
-# between looks at one that is starting.
-_GRACE_S, _KILL_S, _LOOK_S = 12.0, 5.0, 0.1
-_FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
-
-
-class _Api:
-    """The names of vLLM that are used here, imported at the last moment."""
-
-    def __init__(self) -> None:
-        from vllm import SamplingParams
-        from vllm.engine.arg_utils import AsyncEngineArgs
-        from vllm.inputs import tokens_input
-        from vllm.sampling_params import RequestOutputKind
-        from vllm.v1.engine.async_llm import AsyncLLM
-        from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
-        from vllm.v1.metrics.loggers import PrometheusStatLogger
-
-        self.SamplingParams = SamplingParams
-        self.AsyncEngineArgs = AsyncEngineArgs
-        self.AsyncLLM = AsyncLLM
-        self.RequestOutputKind = RequestOutputKind
-        self.EngineDeadError: type[Exception] = EngineDeadError
-        self.EngineGenerateError: type[Exception] = EngineGenerateError
-        self.PrometheusStatLogger = PrometheusStatLogger
-        self.tokens_input = tokens_input
-
-    def cache_environment(self, on: bool) -> None:
-        """vLLM reads dozens of environment variables for each request, unless told that they stay as they are."""
-        from vllm import envs
-
-        switch = getattr(envs, "enable_envs_cache" if on else "disable_envs_cache", None)
-        if switch is not None:
-            switch()
+# Longest wait for the engine process to end by itself; normally it takes five seconds.
+_GRACE_S = 12.0
+# Longest wait for a killed process to be gone.
+_KILL_S = 5.0
+# Time between two attempts to kill an engine that is still starting.
+_LOOK_S = 0.1
 
 
 @contextlib.contextmanager
 def _output_to(descriptor: int) -> Iterator[None]:
-    """Let the engine process, started inside, inherit `descriptor` as its stdout and stderr.
+    """Let a process started inside this context inherit `descriptor` as its stdout and stderr.
 
-    The engine's own log is long and belongs in a file; our log handlers keep writing where they did, because
-    `host` gives them a duplicate of the terminal's descriptor before any engine starts.
+    The engine's log is long, so it goes to a file. Our own log handlers still write to the terminal, because
+    `host.main` gives them a duplicate of the terminal's descriptor before an engine starts.
     """
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""What this machine has: a GPU or not, which number formats its CPU multiplies, how much memory is free.
+"""What this machine has: whether there is a GPU, the CPU's number formats, free memory.
 
 Knows: Linux's /proc and /dev. Must not know: vLLM or any model.
 """
@@ -17,12 +17,12 @@ def gpu_present() -> bool:
 
 
 def cpu_dtype() -> str:
-    """bfloat16 where the CPU multiplies it natively; elsewhere float32 is three times faster."""
+    """bfloat16 if the CPU multiplies it natively; otherwise float32, which is then three times faster."""
     return "bfloat16" if _cpu_flags() & {"avx512_bf16", "amx_bf16"} else "float32"
 
 
 def available_gib() -> float | None:
-    """Memory that can be taken without swapping, GiB; null where the system does not say."""
+    """Memory that can be used without swapping, in GiB. None if the system does not report it."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / 2**20
@@ -31,7 +31,7 @@ def available_gib() -> float | None:
 
 
 def available_shared_mib() -> float | None:
-    """Memory that processes can still share through /dev/shm, MiB; null where there is none."""
+    """Memory that processes can still share through /dev/shm, MiB; None where there is none."""
     try:
         return shutil.disk_usage("/dev/shm").free / 2**20  # noqa: S108 -- not a temporary file of ours
     except OSError:

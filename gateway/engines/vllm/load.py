@@ -1,4 +1,4 @@
-"""What vLLM's engine process says about itself at every step: how much runs and waits, and how long a step takes.
+"""The load of vLLM's engine, updated at every step: running and waiting sequences, and the time of a step.
 
 Knows: vLLM's statistics. Must not know: generations, texts.
 """
@@ -13,38 +13,42 @@ from gateway import metrics
 
 __all__ = ["EngineLoad", "load_logger"]
 
-# How far back the mean of the steps goes, seconds. By time, not by number: when our own event loop was elsewhere,
-# the steps of that while are seen as one long and many of no length, which are right only together.
+# Time constant of the mean step time, in seconds. The mean is over time, not over a number of steps: when this
+# event loop was busy, several steps are seen as one long step and some of no length. Only their sum is right.
 _REMEMBERED_S = 1.0
 
-# Pieces of text that all sequences together hand on. Each is a frame for every reader, and costs the gateway about
-# 50 microseconds before the first of them; what its event loop cannot keep up with makes first words late.
+# Most pieces of text a second, over all sequences. A piece costs the gateway about 50 microseconds, and one frame
+# per reader. If the event loop cannot keep up, first words come late.
 _MOST_PIECES_PER_S = 2_500
 
-# A sequence keeps its pace to its end, while the engine's may change: so many tokens never take long.
+# Most tokens of a piece. A sequence keeps its value to its end, even if the engine becomes slower.
 _MOST_TOKENS = 12
 
 
 class EngineLoad:
-    """running, waiting: sequences as of the engine's last step. step_s: what a step took lately; 0: not known."""
+    """The engine's load as of its last step. name: the engine's name in metrics."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = metrics.DEFAULT_ENGINE) -> None:
+        self._steps_s = metrics.ENGINE_STEP_S.labels(name)
+        # Sequences that run.
         self.running = 0
+        # Sequences that wait.
         self.waiting = 0
         self._last_s: float | None = None
-        # Of the steps that are remembered, the older the less: how long they took, and how many they were.
+        # Exponentially decaying sums over the steps: their time, and their number.
         self._took_s = self._steps = 0.0
 
     @property
     def step_s(self) -> float:
+        """Mean time of a recent step, in seconds; 0 if not known."""
         return self._took_s / self._steps if self._steps else 0.0
 
     def stepped(self, running: int, waiting: int, now_s: float) -> None:
-        """The engine gave outputs; `now_s` by a monotonic clock."""
-        # Between a step that left nothing to run and the next lies idleness, not a step.
+        """The engine finished a step. now_s: of a monotonic clock."""
+        # If the last step left nothing to run, the time since then was idle, not a step.
         if self._last_s is not None and self.running:
             took_s = now_s - self._last_s
-            metrics.ENGINE_STEP_S.observe(took_s)
+            self._steps_s.observe(took_s)
             remembered = math.exp(-took_s / _REMEMBERED_S)
             self._took_s = self._took_s * remembered + took_s
             self._steps = self._steps * remembered + 1
@@ -52,10 +56,10 @@ class EngineLoad:
         self.running, self.waiting = running, waiting
 
     def tokens_a_piece(self, interval_s: float) -> int:
-        """How many tokens of one sequence are handed on together, so that a piece comes about every `interval_s`.
+        """How many tokens of a sequence to hand on together, so that a piece comes about every `interval_s`.
 
-        1 with 0 s, 12 at most. Where many sequences run, pieces come less often, so that those of all are 2,500 a
-        second at most.
+        From 1 (also if `interval_s` is 0) to 12. With many sequences the pieces are larger, so that all sequences
+        together have at most 2,500 pieces a second.
         """
         if not interval_s or not self.step_s:
             return 1
@@ -64,7 +68,7 @@ class EngineLoad:
 
 
 def load_logger(load: EngineLoad, prometheus_logger: type) -> type:
-    """A vLLM stat logger class that keeps `load` up to date, in the place of vLLM's own for Prometheus."""
+    """A subclass of vLLM's Prometheus stat logger that also keeps `load` up to date."""
 
     class LoadLogger(prometheus_logger):  # type: ignore[misc]
         def record(self, scheduler_stats: Any, iteration_stats: Any, *args: Any, **kwargs: Any) -> None:

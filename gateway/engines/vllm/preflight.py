@@ -1,6 +1,6 @@
-"""What keeps a model from being loaded: looked for before it is tried, explained to an operator after it failed.
+"""Checks a model before it is loaded, and explains to the operator why loading failed.
 
-Knows: a model's folder, the machine's memory, vLLM's complaints. Must not know: how an engine is started.
+Knows: a model's folder, the machine's memory, vLLM's error messages. Must not know: how an engine is started.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gateway.engines.vllm import hardware
 
 __all__ = ["check_memory", "check_shared_memory", "find_family", "read_config", "refusal"]
 
-# Two Python processes with torch.
+# Memory of two Python processes with torch.
 _PROCESSES_GIB = 2
 # vLLM and its workers talk through queues in shared memory. It makes one of 160 MiB, then others of 240 MiB and a
 # few bytes, and each time wants so much to be free. Little of them is ever touched, so there is room for all.
 _QUEUES_MIB = 241
 _ERROR_LINE = re.compile(r"(?:^|\s)(?:[\w.]*(?:Error|Exception)): (?P<text>.+)$", re.MULTILINE)
-# pydantic's way of saying that an argument is bad.
+# Pydantic's message for an invalid argument.
 _VALIDATION = re.compile(r"Value error, (?P<text>.+?)(?: \[type=|\n|$)")
 _ADVICE = (
     (
@@ -38,7 +38,7 @@ _ADVICE = (
 
 
 def read_config(model: str) -> dict[str, Any] | None:
-    """A local model's `config.json`; null for a name that vLLM must resolve. Raises `StartupError`."""
+    """A local model's `config.json`; None for a name that vLLM must resolve. Raises `StartupError`."""
     folder = Path(model).expanduser()
     looks_local = folder.is_absolute() or model.startswith((".", "~")) or folder.exists()
     if not looks_local:
@@ -55,7 +55,7 @@ def read_config(model: str) -> dict[str, Any] | None:
 
 
 def find_family(config: Mapping[str, Any], model: str, name: str | None) -> families.PromptFamily:
-    """How this model wants to be asked. Raises `StartupError`."""
+    """The prompt family of this model. Raises `StartupError`."""
     try:
         return families.detect(config, model, name)
     except InvalidValue as error:
@@ -63,7 +63,7 @@ def find_family(config: Mapping[str, Any], model: str, name: str | None) -> fami
 
 
 def check_memory(model: str, kv_cache_gib: float) -> None:
-    """Raises `StartupError` when weights and cache plainly exceed the machine's free memory."""
+    """Raises `StartupError` if weights and cache clearly exceed the machine's free memory."""
     available_gib = hardware.available_gib()
     weights = Path(model).expanduser().glob("*.safetensors")
     weights_gib = sum(file.stat().st_size for file in weights) / 2**30
@@ -87,7 +87,7 @@ def check_shared_memory() -> None:
 
 
 def refusal(error: Exception, model: str, log_path: Path | None) -> StartupError:
-    """What an operator is told: one sentence out of vLLM's own, which is deep in the engine process's log."""
+    """The error for the operator, with one sentence taken from vLLM's error or from the engine's log."""
     if isinstance(error, StartupError):
         return error
     cause = str(error) or type(error).__name__
@@ -98,7 +98,7 @@ def refusal(error: Exception, model: str, log_path: Path | None) -> StartupError
     elif invalid := _VALIDATION.search(cause):
         cause = invalid.group("text")
     first, *rest = cause.strip().splitlines()
-    # "Validation failed:" alone tells nothing.
+    # A first line such as "Validation failed:" needs the second line.
     cause = f"{first} {rest[0].strip()}" if rest and first.endswith(":") else first
     for pattern, advice in _ADVICE:
         if re.search(pattern, cause, re.IGNORECASE):

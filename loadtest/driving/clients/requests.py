@@ -43,7 +43,7 @@ class Answer:
             self.first_s = self.done_s
 
     def record(self, line: Line, due_s: float | None, tally: Tally) -> Record:
-        """due_s: when it had to be said, seconds after the beginning; null: when it was."""
+        """due_s: when it had to be said, seconds after the beginning; None: when it was."""
         sent_s = (time.monotonic() if self.sent_s is None else self.sent_s) - tally.begin_s
         good = self.failed is None
         return Record(

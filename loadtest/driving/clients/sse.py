@@ -18,9 +18,9 @@ from gateway.domain.errors import GatewayError
 from loadtest.driving.clients import Client, Share
 from loadtest.driving.clients.http import refusal
 from loadtest.driving.clients.http1 import BrokenResponse, Connections
-from loadtest.driving.clients.prompting import Prompts, gateway_settings, prompts
 from loadtest.driving.clients.requests import Answer, Requests, connections_for
 from loadtest.driving.tally import Tally
+from loadtest.systems.prompting import Prompts, gateway_settings, prompts
 from loadtest.trial.values import Closed, Line, Open, OpenAiServer
 
 __all__ = ["Events", "client"]

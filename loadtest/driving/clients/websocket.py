@@ -15,13 +15,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import msgspec
-from msgspec import Struct
 from websockets.exceptions import WebSocketException
 
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStart, UtteranceFinal
 from loadtest.driving.clients import Client, Share
 from loadtest.driving.clients.requests import Answer, Requests
+from loadtest.driving.heard import DELTA, ERROR, FAILED, FINAL, heard
 from loadtest.driving.opening import Wanted, open_all
 from loadtest.driving.tally import Tally
 from loadtest.driving.wire import Wire, open_wire
@@ -35,37 +35,7 @@ __all__ = ["client"]
 _LEAST_SESSIONS = 64
 _HELD_S = 30.0
 
-# No message of another type is looked at; what comes behind is decoded as far as it is needed.
-_DELTA = b'{"type":"translation.delta"'
-_FINAL = b'{"type":"translation.final"'
-_FAILED = b'{"type":"translation.failed"'
-_ERROR = b'{"type":"error"'
-
 _Pair = tuple[str, str]
-
-
-class _Delta(Struct, frozen=True):
-    utterance: str
-    committed: str
-    tentative: str = ""
-
-
-class _Final(Struct, frozen=True):
-    utterance: str
-    text: str
-    tokens: int
-
-
-class _Failed(Struct, frozen=True):
-    """`translation.failed` or `error`."""
-
-    code: str
-    utterance: str | None = None
-
-
-_delta = msgspec.json.Decoder(_Delta)
-_final = msgspec.json.Decoder(_Final)
-_failed = msgspec.json.Decoder(_Failed)
 
 
 class _Session:
@@ -113,22 +83,21 @@ class _Session:
     def _take(self, frame: bytes) -> None:
         self.frames += 1
         self.bytes += len(frame)
-        if frame.startswith(_DELTA):
-            delta = _delta.decode(frame)
-            said = self._said.get(delta.utterance)
-            if said is not None and said[0].first_s is None and (delta.committed or delta.tentative):
-                said[0].first_s = time.monotonic()
-        elif frame.startswith(_FINAL):
-            final = _final.decode(frame)
-            if (said := self._said.get(final.utterance)) is not None:
-                answer, ended = said
-                answer.end(final.text, final.tokens)
-                _set(ended)
-        elif frame.startswith((_FAILED, _ERROR)):
-            failed = _failed.decode(frame)
-            if failed.utterance is not None and (said := self._said.get(failed.utterance)) is not None:
-                said[0].failed = failed.code
-                _set(said[1])
+        if not frame.startswith((DELTA, FINAL, FAILED, ERROR)):
+            return
+        message = heard.decode(frame)
+        if message.utterance is None or (said := self._said.get(message.utterance)) is None:
+            return
+        answer, ended = said
+        if frame.startswith(DELTA):
+            if answer.first_s is None and (message.committed or message.tentative):
+                answer.first_s = time.monotonic()
+            return
+        if frame.startswith(FINAL):
+            answer.end(message.text, message.tokens)
+        else:
+            answer.failed = message.code
+        _set(ended)
 
     def _lost(self, why: str) -> None:
         for answer, ended in self._said.values():

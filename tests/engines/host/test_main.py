@@ -14,8 +14,8 @@ from gateway.domain.errors import EngineFailed
 from gateway.engines.host import processes
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.main import _Host
-from gateway.engines.host.messages import Aborted, Stop, ToGateway, ToHost, Wanted
-from gateway.engines.host.proxy import HostedEngine, processed
+from gateway.engines.host.messages import Aborted, Generate, Stop, ToGateway, ToHost
+from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from tests.engines.host.pairs import Faulty, Pair, hosted_engine, request, text_of
 
@@ -52,7 +52,7 @@ async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None
         await speaker.open(ours)
         for number in range(10):
             # They arrive together.
-            speaker.say(Wanted(number, request("a text", str(number))))
+            speaker.say(Generate(number, request("a text", str(number))))
             speaker.say(Aborted(number))
         speaker.say(Stop())
         await serving
@@ -65,7 +65,7 @@ async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None
 
 
 async def test_signals_to_the_whole_group_are_for_the_gateway_alone() -> None:
-    engine = HostedEngine(partial(processed, partial(SimulatedEngine, Script())))
+    engine = HostedEngine(partial(start_host, partial(SimulatedEngine, Script())))
     before = processes.children()
     starting = asyncio.create_task(engine.start())
     while not (host := processes.children() - before):

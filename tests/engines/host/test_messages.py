@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable, GatewayError
-from gateway.engines.host.messages import Broken, broken, error_of
+from gateway.engines.host.messages import GenerationFailed, error_of, generation_failed
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from gateway.engines.host.messages import Broken, broken, error_of
     ],
 )
 def test_whether_the_engine_or_the_text_is_at_fault(error: GatewayError, kind: type[GatewayError]) -> None:
-    said = msgspec.msgpack.decode(msgspec.msgpack.encode(broken(7, error)), type=Broken)
+    said = msgspec.msgpack.decode(msgspec.msgpack.encode(generation_failed(7, error)), type=GenerationFailed)
     assert said.number == 7
     heard = error_of(said)
     assert type(heard) is kind

@@ -58,6 +58,23 @@ def test_a_worker_is_killed_also_when_the_process_that_started_it_is_gone() -> N
     theirs.close()
 
 
+def test_a_process_whose_first_thread_has_ended_runs_until_the_last_one_has() -> None:
+    ends_first = "threading.Thread(target=input).start(); ctypes.CDLL(None).pthread_exit(0)"
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"import ctypes, threading; {ends_first}"], stdin=subprocess.PIPE
+    )
+    while ") Z " not in (stat := Path(f"/proc/{child.pid}/stat")).read_text():
+        assert child.poll() is None
+    tree = processes.descendants(processes.of(child.pid))
+    assert {process.pid for process in tree} == {child.pid}
+    assert processes.kill(tree, within_s=60) == frozenset()
+    # What is left of it is only its number, until somebody asks how it ended.
+    assert child.wait() == -signal.SIGKILL
+    assert not stat.exists()
+    assert child.stdin is not None
+    child.stdin.close()
+
+
 def test_a_later_process_of_the_same_number_is_somebody_else() -> None:
     impostor = Process(os.getpid(), began=1)
     assert processes.kill([impostor], within_s=0) == frozenset()

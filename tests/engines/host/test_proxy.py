@@ -164,10 +164,10 @@ from functools import partial
 # Whatever registers first for the interpreter's end runs last.
 tempfile.TemporaryDirectory().cleanup()
 
-from gateway.engines.host.proxy import HostedEngine, processed
+from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.simulated import Script, SimulatedEngine
 
-engine = HostedEngine(partial(processed, partial(SimulatedEngine, Script())))
+engine = HostedEngine(partial(start_host, partial(SimulatedEngine, Script())))
 
 if __name__ == "__main__":
     asyncio.run(engine.start())

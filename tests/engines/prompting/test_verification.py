@@ -13,7 +13,7 @@ from gateway.domain.engine import FinishReason, TranslationRequest
 from gateway.engines.prompting import verification
 from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
 from gateway.engines.prompting.families import detect
-from gateway.engines.prompting.verification import Beginning, Probe, find_beginning
+from gateway.engines.prompting.verification import Probe, VerifiedPrefix, verify_proposal
 
 # Its tokens: Bitte, aktualisieren, a space, Sie, das, a space, Ticket, bis, a space, Montag, the dot.
 ANSWER = "Bitte aktualisieren Sie das Ticket bis Montag."
@@ -81,7 +81,7 @@ class Model:
         on_track = said == self.answer[: len(said)]
         return [*self.answer, self.tokenizer.eos_token_id][len(said)] if on_track else self.elsewhere
 
-    def go_on(self, found: Beginning) -> str:
+    def go_on(self, found: VerifiedPrefix) -> str:
         """The whole text: what the reader is told first, and what is generated behind it."""
         said = list(found.ids)
         while found.finish is None and said[len(found.ids) :][-1:] != [self.tokenizer.eos_token_id]:
@@ -90,12 +90,12 @@ class Model:
         first = found.event.text if found.event else ""
         return first + str(self.tokenizer.decode(said[len(found.ids) :], skip_special_tokens=True))
 
-    async def begin(self, *, greedy: bool = True, **proposed: Any) -> Beginning:
+    async def begin(self, *, greedy: bool = True, **proposed: Any) -> VerifiedPrefix:
         request = TranslationRequest(
             id="r", text="Please update the ticket before Monday.", source="en", target="de", **proposed
         )
         self.prompt = self.encoder.encode(request)
-        return await find_beginning(request, self.prompt, self.encoder, self.probe, greedy=greedy)
+        return await verify_proposal(request, self.prompt, self.encoder, self.probe, greedy=greedy)
 
     async def probe(self, ids: list[int], read_cache: bool) -> Probe:
         prompt: EncodedPrompt = self.prompt
@@ -129,7 +129,7 @@ def model(request: pytest.FixtureRequest, tokenizer: Any) -> Model:
     return Model(tokenizer, second_runner=request.param)
 
 
-def reused(beginning: Beginning) -> int:
+def reused(beginning: VerifiedPrefix) -> int:
     assert beginning.event is not None
     return beginning.event.reused
 
@@ -264,7 +264,7 @@ async def test_a_prefix_that_fills_the_window_is_not_kept(
 
 
 def test_a_prefix_without_any_token_is_told_too() -> None:
-    assert Beginning(text="\x01").event is not None
+    assert VerifiedPrefix(text="\x01").event is not None
 
 
 # ---------------------------------------------------------------- the token behind what is taken over
@@ -356,7 +356,7 @@ ANSWERS = pytest.mark.parametrize("answer", [ANSWER, "金曜日までに、鬱�
 TAILS = ("", "x", " ", " Quatsch", "。", "鬰", "日までに", "\ufffd", "</s>")
 
 
-def held_against(model: Model, found: Beginning) -> None:
+def held_against(model: Model, found: VerifiedPrefix) -> None:
     """It is the answer so far, with one token more than the request has where that can be shown."""
     assert found.ids == model.answer[: len(found.ids)]
     assert model.go_on(found) == model.tokenizer.decode(model.answer)

@@ -8,7 +8,8 @@ import pytest
 
 from gateway.engines.vllm import arguments as vllm_arguments
 from gateway.engines.vllm import hardware
-from gateway.engines.vllm.arguments import VllmOptions, engine_arguments, engine_environment, shares_memory
+from gateway.engines.vllm.arguments import engine_arguments, engine_environment, shares_memory
+from gateway.engines.vllm.options import VllmOptions
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from gateway.config import BUNDLED_MODEL
 from gateway.domain.errors import StartupError
 from gateway.engines.vllm import hardware
-from gateway.engines.vllm.arguments import VllmOptions
 from gateway.engines.vllm.engine import VllmEngine
+from gateway.engines.vllm.options import VllmOptions
 from tests.engines.vllm.machine import has_shared
 
 

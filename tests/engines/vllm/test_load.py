@@ -1,4 +1,4 @@
-"""What vLLM's engine process says about itself: how much runs, and how long a step takes."""
+"""What vLLM's engine process says about itself."""
 
 from __future__ import annotations
 

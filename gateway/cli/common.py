@@ -1,0 +1,95 @@
+"""Shared by all commands that talk to a gateway: exit statuses, notes on stderr, lines from a pipe.
+
+Knows: what to print when a gateway is not ready, lost or back. Must not know: any single command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import sys
+from collections.abc import AsyncGenerator
+
+from gateway.cli.terminal import printable
+from gateway.client import Reconnected, Reconnecting, SessionEvent
+from gateway.domain.errors import Draining, GatewayError, SlowReader
+from gateway.protocol.messages import Error
+
+__all__ = [
+    "EXIT_FAILED",
+    "EXIT_UNREACHABLE",
+    "LAST_WORDS",
+    "EngineWait",
+    "announce",
+    "lines_of",
+    "note",
+]
+
+EXIT_UNREACHABLE = 1
+EXIT_FAILED = 3
+
+# Errors that come right before the gateway closes. They are shown as the reason for the close.
+LAST_WORDS = frozenset(cls.code for cls in (GatewayError, Draining, SlowReader))
+
+
+class EngineWait:
+    """How much longer to wait for an engine, counted from the first time that it was not ready."""
+
+    def __init__(self, wait_s: float) -> None:
+        self._wait_s = wait_s
+        self._until_s: float | None = None
+
+    def lasts(self, more_s: float) -> bool:
+        """Whether to wait `more_s` more seconds. Prints a note the first time."""
+        now_s = asyncio.get_running_loop().time()
+        if self._until_s is None:
+            self._until_s = now_s + self._wait_s
+            if more_s <= self._wait_s:
+                note("The gateway's engine is not ready yet; waiting for it.")
+        return now_s + more_s <= self._until_s
+
+    def begins(self, error: Error) -> None:
+        """Note that `session.start` has to wait; the client itself does the waiting."""
+        self.lasts((error.retry_after_ms or 0) / 1000)
+
+
+def announce(event: SessionEvent) -> None:
+    """Print a note when the connection is lost, and when it is back; once each, not for every attempt."""
+    match event:
+        case Reconnecting(attempt=1):
+            note(f"{event.reason} Trying to reach it again.")
+        case Reconnected():
+            note("The gateway is back; continuing.")
+
+
+def note(sentence: str) -> None:
+    """Print a sentence for people on stderr."""
+    print(f"gateway: {printable(sentence)}", file=sys.stderr, flush=True)
+
+
+async def lines_of(fd: int) -> AsyncGenerator[str, None]:
+    """The lines of a file or pipe as they arrive, without line ends. Bytes that are not UTF-8 are replaced."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    rest = ""
+    while chunk := await _read(fd):
+        *lines, rest = (rest + decoder.decode(chunk)).split("\n")
+        for line in lines:
+            yield line
+    if rest := rest + decoder.decode(b"", True):
+        yield rest
+
+
+async def _read(fd: int) -> bytes:
+    # Not in a thread: Ctrl-C cannot interrupt a thread that is blocked in a read.
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    try:
+        loop.add_reader(fd, readable.set)
+    except PermissionError:  # a regular file, whose reads do not block
+        return os.read(fd, 65_536)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(fd)
+    return os.read(fd, 65_536)

@@ -1,0 +1,10 @@
+"""Every setting, its default and where it can come from. Only `app` and `cli` read it.
+
+settings: the settings themselves. sources: a file, variables, flags. validation: valid names, types and ranges.
+loading: all of these together.
+"""
+
+from gateway.config.loading import load
+from gateway.config.settings import BUNDLED_MODEL, EngineSettings, EventLogSettings, Settings, part
+
+__all__ = ["BUNDLED_MODEL", "EngineSettings", "EventLogSettings", "Settings", "load", "part"]

@@ -1,0 +1,82 @@
+"""Loads the settings in force from every source, or explains the first mistake in one sentence.
+
+A later source overrides an earlier one: the fields' defaults, a TOML file, environment variables (`GATEWAY__PORT`,
+`GATEWAY__ENGINE__MAX_NUM_SEQS`), command line flags. Every mistake is a `StartupError` that names its place: the
+file and the setting, the variable, or the flag.
+
+Knows: which settings depend on one another. Must not know: what they are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from gateway.config.settings import Settings
+from gateway.config.sources import Source, environment_source, file_source, flag_source, merged, stated
+from gateway.config.validation import check_types, check_values
+from gateway.domain.errors import StartupError
+
+__all__ = ["load"]
+
+# Bytes of one session's outbox for everything besides the texts of an utterance: names, numbers, other messages.
+_OUTBOX_BESIDES_BYTES = 65_536
+
+# Most bytes of a character in UTF-8.
+_CHAR_BYTES = 4
+
+
+def load(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Settings:
+    """The settings in force. `overrides` has dotted keys (`engine.model`). Raises `StartupError`."""
+    sources = [file_source(file), environment_source(environment or {}), flag_source(overrides or {})]
+    for source in sources:
+        check_types(source)
+    check_values(sources)
+    try:
+        settings = msgspec.convert(merged(sources), Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise StartupError(f"The settings cannot be used: {error}.") from None
+    _check_together(settings, sources)
+    return settings
+
+
+def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
+    """Check bounds that depend on other settings, and rules that are not ranges."""
+    if settings.event_log.handover_file == "":
+        raise StartupError(
+            f"{stated('event_log.handover_file', 'empty', sources)}: name a file, or leave it out to have none."
+        )
+    if settings.engine.restart_backoff_max_s < settings.engine.restart_backoff_s:
+        raise StartupError(
+            f"{stated('engine.restart_backoff_max_s', settings.engine.restart_backoff_max_s, sources)}: "
+            f"it must be at least engine.restart_backoff_s = {settings.engine.restart_backoff_s}."
+        )
+    # An engine that gathers text for longer would seem to hang.
+    if settings.delta_interval_s > settings.engine.stall_s / 4:
+        raise StartupError(
+            f"{stated('delta_interval_s', settings.delta_interval_s, sources)}: it must be at most a "
+            f"quarter of engine.stall_s = {settings.engine.stall_s}."
+        )
+    limits = settings.limits
+    # The caption of the longest text and its finals in every language can wait for one client at the same time.
+    least = _OUTBOX_BESIDES_BYTES + _CHAR_BYTES * limits.text_chars * (1 + limits.languages)
+    if settings.outbox_bytes < least:
+        raise StartupError(
+            f"{stated('outbox_bytes', settings.outbox_bytes, sources)}: one utterance of limits.text_chars = "
+            f"{limits.text_chars} characters in limits.languages = {limits.languages} languages would close its "
+            f"session. It must be at least {least}."
+        )
+    # One session may hold half of the queue.
+    least = 2 * limits.languages
+    if settings.max_waiting < least:
+        raise StartupError(
+            f"{stated('max_waiting', settings.max_waiting, sources)}: one session may fill half of it, and an "
+            f"utterance in limits.languages = {limits.languages} languages must fit. "
+            f"It must be at least {least}."
+        )

@@ -1,0 +1,110 @@
+"""The settings: name, type, range, default and meaning of each.
+
+Knows: the settings that belong to the engine adapters and the protocol. Must not know: where values come from.
+Ranges are part of the types: `config.validation` reads them and explains a value outside its range.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from msgspec import Meta, Struct, structs
+
+from gateway.engines.simulated import Script
+from gateway.engines.vllm.options import VllmSettings
+from gateway.protocol.limits import Limits
+
+__all__ = ["BUNDLED_MODEL", "EngineSettings", "EventLogSettings", "Settings", "part"]
+
+BUNDLED_MODEL = Path(__file__).parents[1] / "bundled_model"
+
+_Part = TypeVar("_Part", bound=Struct)
+
+
+class EngineSettings(VllmSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section `[engine]`: the settings of vLLM, and these."""
+
+    # `simulated` is for measurements of the gateway itself.
+    kind: Literal["vllm", "simulated"] = "vllm"
+    # A folder, or a name that vLLM can resolve.
+    model: str = str(BUNDLED_MODEL)
+    # Section `[engine.script]`: the simulated engine's times and failures.
+    script: Script = Script()
+
+    # The supervisor's settings, see `RestartPolicy`.
+    # Seconds without a token, while a translation runs, after which the engine counts as dead.
+    stall_s: Annotated[float, Meta(ge=1, le=3_600)] = 60.0
+    # Restarts in a row before the engine counts as failed; it is tried again even then.
+    max_restarts: Annotated[int, Meta(ge=0, le=1_000)] = 5
+    # Longest pause before the first restart, in seconds; doubles with each restart in a row.
+    restart_backoff_s: Annotated[float, Meta(ge=0, le=3_600)] = 1.0
+    # Longest pause before any restart, in seconds.
+    restart_backoff_max_s: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
+
+
+class EventLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section `[event_log]`: what is kept of each meeting, for resumed sessions, latecomers and transcripts."""
+
+    # Where the log is: in this process.
+    kind: Literal["memory"] = "memory"
+    # Utterances and translations kept of one meeting.
+    max_publications: Annotated[int, Meta(ge=100, le=10**7)] = 10_000
+    # Seconds for which they are kept.
+    keep_s: Annotated[float, Meta(ge=1, le=30 * 86_400)] = 14_400.0
+    # Bytes of all meetings' logs together.
+    max_bytes: Annotated[int, Meta(ge=2**20, le=2**40)] = 268_435_456
+    # File where a stopped gateway saves sessions and logs for the next one, which deletes it. None: not saved.
+    handover_file: str | None = None
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The top level."""
+
+    # Address to listen on.
+    host: str = "127.0.0.1"
+    # Port to listen on; 0 takes a free one.
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 8000
+    # Sessions held at once, connected or kept.
+    max_sessions: Annotated[int, Meta(ge=1, le=10**7)] = 10_000
+    # Translations that may wait for the engine before `overloaded`.
+    max_waiting: Annotated[int, Meta(ge=0, le=10**7)] = 1_000
+    # Bytes of unread output of one client before it is closed as a slow reader.
+    outbox_bytes: Annotated[int, Meta(ge=4_096, le=2**32)] = 1_048_576
+    # Seconds to finish accepted work after SIGTERM.
+    drain_s: Annotated[float, Meta(ge=0, le=3_600)] = 30.0
+    # Seconds to translate an accepted utterance, waiting and engine restarts included.
+    utterance_deadline_s: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
+    # Seconds between two sends of a translation's new text; the first and the last text at once. 0: every token.
+    delta_interval_s: Annotated[float, Meta(ge=0, le=10)] = 0.04
+    # Share of the engine's batch for best-effort work: unfinished utterances, and earlier utterances for
+    # latecomers. With 0 nothing is translated while it is being said.
+    partials_share: Annotated[float, Meta(ge=0, le=1)] = 0.5
+    # Recent utterances that a latecomer sees.
+    snapshot_utterances: Annotated[int, Meta(ge=0, le=200)] = 30
+    # Seconds between two pings of a connection.
+    ping_interval_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 20.0
+    # Seconds to answer a ping before the connection counts as lost.
+    ping_timeout_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 20.0
+    # Origins whose pages may open the WebSocket besides the gateway's own, such as `https://meet.example.com`;
+    # `*` for any.
+    allowed_origins: tuple[str, ...] = ()
+    # The least severe messages that are logged.
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    # Section `[engine]`.
+    engine: EngineSettings = EngineSettings()
+    # Section `[event_log]`.
+    event_log: EventLogSettings = EventLogSettings()
+    # Section `[limits]`: what one session may do, see `docs/protocol.md`.
+    limits: Limits = Limits()
+
+
+def part(kind: type[_Part], *settings: Struct) -> _Part:
+    """The settings of one part of the gateway: each field of `kind`, from the first of `settings` that has it."""
+    values: dict[str, Any] = {}
+    for section in reversed(settings):
+        values |= structs.asdict(section)
+    missing = set(kind.__struct_fields__) - values.keys()
+    if missing:
+        raise AttributeError(f"no settings for {', '.join(sorted(missing))} of {kind.__name__}")
+    return kind(**{field: values[field] for field in kind.__struct_fields__})

@@ -1,0 +1,87 @@
+"""The states of one engine, and what ends with them: the same for every adapter and for the supervisor.
+
+Knows: which state may follow which, generations in flight. Must not know: what an engine is, why it fails, clocks.
+
+State        may become
+STARTING     STARTING (another reason), READY, FAILED, STOPPED
+READY        RESTARTING, FAILED, STOPPED
+RESTARTING   RESTARTING, READY, FAILED, STOPPED
+FAILED       STOPPED; under a supervisor, which tries again, also FAILED and READY
+STOPPED      nothing
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from types import MappingProxyType
+
+from gateway.domain.engine import EngineHealth, EngineState
+from gateway.domain.errors import EngineUnavailable
+
+__all__ = ["Lifecycle"]
+
+_log = logging.getLogger(__name__)
+
+_STARTING, _READY, _RESTARTING, _FAILED, _STOPPED = EngineState
+_NEXT = MappingProxyType(
+    {
+        _STARTING: {_STARTING, _READY, _FAILED, _STOPPED},
+        _READY: {_RESTARTING, _FAILED, _STOPPED},
+        _RESTARTING: {_RESTARTING, _READY, _FAILED, _STOPPED},
+        _FAILED: {_STOPPED},
+        _STOPPED: set(),
+    }
+)
+_TRIED_AGAIN = {_FAILED, _READY, _STOPPED}
+
+
+class Lifecycle:
+    """The health of an engine. What may not follow is ignored: the first failure is the one that matters."""
+
+    def __init__(
+        self,
+        *,
+        # Whether a failure may be followed by another attempt.
+        tried_again: bool = False,
+        # Is told of each new state once; another reason for the same state is not one.
+        on_change: Callable[[EngineHealth], None] = lambda _: None,
+    ) -> None:
+        self.on_change = on_change
+        self._tried_again = tried_again
+        self._health = EngineHealth(EngineState.STARTING, "starting")
+
+    @property
+    def health(self) -> EngineHealth:
+        return self._health
+
+    @property
+    def state(self) -> EngineState:
+        return self._health.state
+
+    @property
+    def over(self) -> bool:
+        """Whether it failed or was stopped."""
+        return self.state in (EngineState.FAILED, EngineState.STOPPED)
+
+    def become(self, state: EngineState, reason: str = "") -> bool:
+        """Another state, or another reason for it. False: it may not follow, and nothing has changed."""
+        before = self.state
+        if state not in (_TRIED_AGAIN if self._tried_again and before is EngineState.FAILED else _NEXT[before]):
+            return False
+        self._health = EngineHealth(state, reason)
+        if state is not before:
+            try:
+                self.on_change(self._health)
+            except Exception:
+                _log.exception("the engine is %s, and telling so failed", state.value)
+        return True
+
+    def check(self, retry_after_ms: int = 2_000) -> None:
+        """Raises `EngineUnavailable` unless it is ready."""
+        if self.state is not EngineState.READY:
+            raise self.unavailable(retry_after_ms)
+
+    def unavailable(self, retry_after_ms: int = 2_000) -> EngineUnavailable:
+        """The error for work that an engine in this state cannot do."""
+        return EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=retry_after_ms)

@@ -1,0 +1,77 @@
+"""Turns a translation request into token events, on any engine that completes prompts of token ids.
+
+Knows: prompts (`encoding`) and the check of a proposed beginning (`verification`).
+Must not know: which engine completes the prompts, where it runs, when it starts and stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Protocol
+
+from msgspec import Struct
+
+from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
+from gateway.engines.prompting.encoding import PromptEncoder
+from gateway.engines.prompting.verification import Probe, VerifiedPrefix, verify_proposal
+
+__all__ = ["Completion", "Completions", "translated"]
+
+
+class Completion(Struct, frozen=True):
+    """New output after a prompt."""
+
+    # The text of the new tokens; may be empty while a character is incomplete.
+    text: str
+    # Number of new tokens.
+    tokens: int
+    # Set only on the last one.
+    finish: FinishReason | None = None
+    # Prompt tokens that came from the engine's prefix cache.
+    cached_tokens: int = 0
+
+
+class Completions(Protocol):
+    """The requests of one translation to an engine. They raise `EngineFailed` or `EngineUnavailable`."""
+
+    @property
+    def greedy(self) -> bool:
+        """Whether each token is the model's most probable one."""
+        ...
+
+    def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
+        """The model's output after a prompt."""
+        ...
+
+    async def probe(self, ids: list[int], read_cache: bool) -> Probe:
+        """What the model would have generated at each token of a prompt. read_cache: may use the prefix cache."""
+        ...
+
+
+async def translated(
+    request: TranslationRequest, encoder: PromptEncoder, completions: Completions
+) -> AsyncGenerator[TokenEvent, None]:
+    """The translation: first the part of the prefix and draft that need not be generated, then the rest."""
+    prompt = encoder.encode(request)
+    verified = VerifiedPrefix()
+    if request.prefix or request.draft:
+        verified = await verify_proposal(request, prompt, encoder, completions.probe, greedy=completions.greedy)
+        if event := verified.event:
+            yield event
+        if verified.finish:
+            return
+    ids = prompt.ids + verified.ids
+    max_tokens = max(1, prompt.max_tokens - len(verified.ids))
+    async with aclosing(completions.complete(ids, max_tokens)) as generated:
+        async for new in generated:
+            if new.finish is None:
+                yield TokenEvent(new.text, new.tokens)
+            else:
+                yield TokenEvent(
+                    new.text,
+                    new.tokens,
+                    new.finish,
+                    prompt_tokens=verified.prompt_tokens + len(ids),
+                    cached_tokens=verified.cached_tokens + new.cached_tokens,
+                )

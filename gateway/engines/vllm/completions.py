@@ -1,0 +1,146 @@
+"""Requests to vLLM: takes prompts of token ids, and gives new text or probes of what the model would say.
+
+Knows: vLLM's sampling parameters and outputs, on 0.26 and 0.32.
+Must not know: translations, how the engine is started and stopped.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import Any
+
+from gateway.domain.engine import FinishReason
+from gateway.domain.errors import EngineFailed
+from gateway.engines.in_flight import Generation
+from gateway.engines.prompting.completions import Completion
+from gateway.engines.prompting.families import Sampling
+from gateway.engines.prompting.verification import Probe
+from gateway.engines.vllm.api import VllmApi
+from gateway.engines.vllm.load import EngineLoad
+
+__all__ = ["TranslationCompletions", "VllmRequests"]
+
+_FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
+
+
+class VllmRequests:
+    """Makes every request to one `AsyncLLM`.
+
+    sampling: how the model chooses tokens.
+    delta_interval_s: about how often new text is handed on, in seconds; 0: every token.
+    """
+
+    def __init__(
+        self,
+        llm: Any,
+        api: VllmApi,
+        load: EngineLoad,
+        *,
+        sampling: Sampling,
+        stop_token_ids: list[int],
+        delta_interval_s: float,
+    ) -> None:
+        self._llm = llm
+        self._api = api
+        self._load = load
+        self._sampling = sampling
+        self._stop_token_ids = stop_token_ids
+        self._delta_interval_s = delta_interval_s
+        # Making and checking sampling parameters takes as long as sending the request; copying them is cheap.
+        self._translation_sampling = self.sampling_params(skip_clone=True)
+        self.greedy = sampling.temperature == 0 and sampling.repetition_penalty == 1
+
+    def translation_sampling(self, max_tokens: int) -> Any:
+        """The sampling parameters of a translation with at most `max_tokens` tokens."""
+        sampling = copy.copy(self._translation_sampling)
+        sampling.max_tokens = max_tokens
+        interval = self._load.tokens_a_piece(self._delta_interval_s)
+        if hasattr(self._api.SamplingParams, "stream_interval"):
+            sampling.stream_interval = interval
+        else:
+            # Earlier versions have one interval for all requests, which is read when a request begins.
+            self._llm.output_processor.stream_interval = interval
+        return sampling
+
+    def sampling_params(self, **arguments: Any) -> Any:
+        """vLLM's sampling parameters for this model."""
+        sampling = self._sampling
+        return self._api.SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            repetition_penalty=sampling.repetition_penalty,
+            stop_token_ids=self._stop_token_ids or None,
+            output_kind=self._api.RequestOutputKind.DELTA,
+            skip_special_tokens=True,
+            **arguments,
+        )
+
+    async def outputs(
+        self, generation: Generation, ids: list[int], sampling: Any, request_id: str, priority: int
+    ) -> AsyncGenerator[Any, None]:
+        """vLLM's outputs of one request. Raises `EngineFailed` if it ends early for vLLM's own reason."""
+        outputs = self._llm.generate(self._api.tokens_input(ids), sampling, request_id, priority=priority)
+        async with aclosing(outputs):
+            while True:
+                with generation:
+                    try:
+                        output = await anext(outputs)
+                    except StopAsyncIteration:
+                        return
+                reason = output.outputs[0].finish_reason
+                if reason not in _FINISH:
+                    raise EngineFailed(f"The engine ended this text early ({reason}).")
+                yield output
+
+
+class TranslationCompletions:
+    """The `Completions` of one translation.
+
+    request_id: the translation's id; probes use it with a suffix.
+    generation: ends every wait when the engine dies.
+    """
+
+    def __init__(self, requests: VllmRequests, generation: Generation, request_id: str, priority: int) -> None:
+        self._requests = requests
+        self._generation = generation
+        self._request_id = request_id
+        self._priority = priority
+        self._probes = itertools.count(1)
+
+    @property
+    def greedy(self) -> bool:
+        return self._requests.greedy
+
+    async def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
+        sampling = self._requests.translation_sampling(max_tokens)
+        async with aclosing(self._outputs(ids, sampling, self._request_id)) as outputs:
+            async for output in outputs:
+                new = output.outputs[0]
+                finish = _FINISH[new.finish_reason]
+                yield Completion(new.text, len(new.token_ids), finish, output.num_cached_tokens or 0)
+
+    async def probe(self, ids: list[int], read_cache: bool) -> Probe:
+        asked = {"prompt_logprobs": 2, "flat_logprobs": True, "skip_reading_prefix_cache": not read_cache}
+        sampling = self._requests.sampling_params(max_tokens=1, detokenize=False, **asked)
+        found = Probe()
+        # Some configurations of vLLM refuse prompt_logprobs. Any other problem shows again without them.
+        with suppress(ValueError):
+            async with aclosing(
+                self._outputs(ids, sampling, f"{self._request_id}-probe-{next(self._probes)}")
+            ) as outputs:
+                async for output in outputs:
+                    rows = output.prompt_logprobs
+                    found = Probe(
+                        logprobs=rows if hasattr(rows, "start_indices") else found.logprobs,
+                        cached_tokens=output.num_cached_tokens or 0,
+                        stopped=output.outputs[0].finish_reason == "stop",
+                        said=next(iter(output.outputs[0].token_ids), found.said),
+                    )
+        return found
+
+    def _outputs(self, ids: list[int], sampling: Any, request_id: str) -> AsyncGenerator[Any, None]:
+        return self._requests.outputs(self._generation, ids, sampling, request_id, self._priority)

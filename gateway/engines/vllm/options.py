@@ -1,0 +1,55 @@
+"""The options of the vLLM adapter: name, range, default and meaning of each.
+
+Must not know: vLLM's own arguments, which `arguments` makes from these.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from gateway.engines.prompting.families import FAMILIES
+
+__all__ = ["VllmOptions", "VllmSettings"]
+
+_DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+class VllmSettings(Struct, frozen=True, kw_only=True):
+    """Settings of section `[engine]`. The defaults suit a laptop CPU and a small meeting load."""
+
+    # A folder, or a name that vLLM can resolve.
+    model: str
+    # Prompt family. None: detected from the model.
+    family: Annotated[str, Meta(extra={"one_of": tuple(FAMILIES)})] | None = None
+    # Sequences in a batch. Match it to the measured load, not to what the GPU could hold: a larger batch makes
+    # every token slower for everybody.
+    max_num_seqs: Annotated[int, Meta(ge=1, le=4_096)] = 16
+    # Tokens of prompt and output together. None: the model's own limit.
+    max_model_len: Annotated[int, Meta(ge=64)] | None = None
+    # Tokens of one engine step. None: chosen by the gateway or vLLM.
+    max_num_batched_tokens: Annotated[int, Meta(ge=1)] | None = None
+    # Number format of the weights. On a CPU, `auto` depends on the CPU's flags.
+    dtype: Annotated[str, Meta(extra={"one_of": _DTYPES})] = "auto"
+    # Share of the GPU's memory to use.
+    gpu_memory_utilization: Annotated[float, Meta(ge=0.01, le=1.0)] = 0.9
+    # Size of the cache on a CPU, in GiB.
+    kv_cache_gib: Annotated[float, Meta(ge=0.1, le=4_096)] = 1.0
+    # Run without compilation and graphs. None: yes on a CPU, no on a GPU.
+    enforce_eager: bool | None = None
+    # Sample as the model card recommends, instead of greedily.
+    card_sampling: bool = False
+    # Output tokens that every translation may have.
+    output_tokens_base: Annotated[int, Meta(ge=1, le=10**6)] = 32
+    # Further output tokens for each source token.
+    output_tokens_per_source_token: Annotated[float, Meta(ge=0, le=1_000)] = 3.0
+    # Further vLLM engine arguments by their own names. They override the choices made here.
+    extra: dict[str, Any] = {}
+
+
+class VllmOptions(VllmSettings, frozen=True, kw_only=True):
+    """Everything the adapter needs: its settings, and an option that follows from the gateway's settings."""
+
+    # About how often the engine hands on new text, in seconds; first and last text at once. 0: every token.
+    delta_interval_s: float = 0.0

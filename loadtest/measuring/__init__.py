@@ -1,0 +1,1 @@
+"""One trial, measured: lines are played to a system while the machine is watched."""

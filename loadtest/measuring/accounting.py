@@ -1,0 +1,106 @@
+"""Who used the CPU: processes with all those below them, by part of what is measured.
+
+Knows: parts and their first processes. Must not know: what is measured, or when.
+
+The part `serving` is what answers clients: its first processes, further ones of vLLM's front end, and the process
+that hosts a gateway's engine, which does there what in `vllm serve` the process does that answers. What else these
+started is `engine`. Of any other part, what it started belongs to it. `other` is the rest of the machine.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from loadtest.systems import processes
+
+__all__ = ["HOST", "Accounts", "Reading"]
+
+HOST = "host"
+"""The part that is the process in which a gateway's engine runs, where it is not found below the gateway's."""
+
+# Processes come and go slowly; looking for them costs a millisecond.
+_SEARCH_S = 2.0
+
+# The names that processes give themselves: further ones of vLLM's front end, what hosts a gateway's engine, and a
+# gateway that does nothing while its engine is asked past it, or is named itself.
+_FRONT_END = re.compile(r"APIServer")
+_ENGINE_HOST = re.compile(r"^gateway engine host\b")
+_BESIDE = re.compile(rf"^{processes.BESIDE_ITS_ENGINE}\b")
+
+
+class Reading(Struct, frozen=True):
+    """at_s: on the machine's monotonic clock. cpu_s: so far, by part; to be subtracted from a later one. host_s:
+    of `serving`, what the process used that hosts a gateway's engine; None where there is none."""
+
+    at_s: float
+    cpu_s: dict[str, float]
+    host_s: float | None = None
+
+    def since(self, earlier: Reading) -> dict[str, float]:
+        """CPU seconds between two readings, by part."""
+        return {part: max(now_s - earlier.cpu_s.get(part, now_s), 0.0) for part, now_s in self.cpu_s.items()}
+
+    def host_since(self, earlier: Reading) -> float | None:
+        """CPU seconds of the engine's host between two readings."""
+        return None if self.host_s is None else max(self.host_s - (earlier.host_s or 0.0), 0.0)
+
+
+class Accounts:
+    """CPU time by part. parts: name → first processes, `HOST` beside `serving` only; a process belongs to the last
+    part that names it or an ancestor of it."""
+
+    def __init__(self, parts: Mapping[str, Sequence[int]]) -> None:
+        self._parts = parts
+        self._owner: dict[int, str] = {}
+        self._spent_s: dict[int, float] = {}
+        self._searched_s = -_SEARCH_S
+
+    def read(self, *, search: bool = True) -> Reading:
+        """Take a reading; without `search`, processes that are younger than two seconds may be missed."""
+        if search or time.monotonic() - self._searched_s >= _SEARCH_S:
+            self._search()
+            self._searched_s = time.monotonic()
+        # On a busy machine it took its time, in which CPU was used.
+        now_s = time.monotonic()
+        cpu_s = dict.fromkeys([*self._parts, *(["engine"] if "serving" in self._parts else [])], 0.0)
+        for pid, part in self._owner.items():
+            if (used_s := processes.cpu_s(pid)) is not None:
+                # Of a process that has ended, what it had used stays counted.
+                self._spent_s[pid] = used_s
+            cpu_s[part] = cpu_s.get(part, 0.0) + self._spent_s.get(pid, 0.0)
+        host_s = cpu_s.pop(HOST, None)
+        if host_s is not None:
+            cpu_s["serving"] += host_s
+        cpu_s["other"] = processes.everything_cpu_s() - sum(cpu_s.values())
+        return Reading(now_s, cpu_s, host_s)
+
+    def serving_mib(self) -> float | None:
+        """Resident memory of all that serves now, what they share counted in each; None where nothing serves."""
+        self._search()
+        serving = [pid for pid, part in self._owner.items() if part in ("serving", HOST)]
+        return round(sum(map(processes.resident_mib, serving)), 1) if serving else None
+
+    def _search(self) -> None:
+        for part, pids in self._parts.items():
+            self._owner.update(dict.fromkeys(pids, part))
+            for pid in processes.below(*pids):
+                if (owner := self._below(part, pid)) is not None:
+                    self._owner[pid] = owner
+
+    def _below(self, part: str, pid: int) -> str | None:
+        """To which part a process below this one belongs; None where another says so, or none."""
+        if part not in ("serving", HOST):
+            return part
+        # Looked at each time: a process is named a moment after it began. One that ended has no name any more.
+        name = processes.command(pid)
+        if not name:
+            return self._owner.get(pid, "engine")
+        if _BESIDE.search(name):
+            return None
+        if _ENGINE_HOST.search(name):
+            return HOST
+        return "serving" if _FRONT_END.search(name) else "engine"

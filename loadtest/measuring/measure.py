@@ -1,0 +1,211 @@
+"""One trial: lines are played to a system while the machine is watched.
+
+Knows: the driver, the sampler, what a trial is. Must not know: how a system was started, what is made of trials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from loadtest.commands import Say
+from loadtest.driving.driven import Driven, bottleneck
+from loadtest.driving.driver import Driver
+from loadtest.measuring.accounting import HOST, Accounts
+from loadtest.measuring.sampling import counters, sampling
+from loadtest.results import LoadtestError
+from loadtest.systems.metrics import buckets, get, only
+from loadtest.systems.running import Running
+from loadtest.trial.values import Closed, EngineInProcess, Line, Load, Sample, Trial
+
+__all__ = ["DRIVER_WAS_THE_LIMIT", "measure"]
+
+DRIVER_WAS_THE_LIMIT = "driver_was_the_limit"
+"""Where the settings of a trial say that the driver held it back, and how."""
+
+_STEPS = "gateway_engine_step_seconds"
+_GAP_S = 0.1
+
+
+async def measure(
+    running: Running,
+    driver: Driver,
+    lines: Sequence[Line],
+    load: Load,
+    *,
+    name: str,
+    repetition: int,
+    workload: str,
+    say: Say,
+    limit_s: float,
+    keep_text: bool = False,
+    discard_s: float = 0.0,
+    allow_bottleneck: bool = False,
+) -> Trial:
+    """Play the lines once, sampled and accounted.
+
+    discard_s: what was due earlier is no part of the trial, unless it failed, nor is what was used until then. No
+    more is what was used after the last line: see `Trial`. allow_bottleneck: a driver that was the limit is noted
+    in the settings of the trial. Raises `LoadtestError` for such a driver otherwise, and when nothing was
+    translated.
+    """
+    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    say(f"{name}, repetition {repetition}" if repetition else f"{name}, warming up")
+    parts = _parts(running, driver)
+    before = await asyncio.to_thread(_steps, running.metrics_url)
+    async with sampling(parts, running.metrics_url, counters(running.address)) as samples:
+        driven = await driver.play(lines, load=load, keep_text=keep_text, limit_s=limit_s, stage=name)
+    window = _window(driven, lines, load, discard_s)
+    if window.until_s <= window.from_s:
+        raise LoadtestError(f"{name}: everything was over within the {discard_s:g} s that are discarded.")
+    after = await asyncio.to_thread(_steps, running.metrics_url)
+    settings: dict[str, Any] = dict(running.settings)
+    if after is not None:
+        settings |= _gaps(before or {}, after)
+    if (sentence := bottleneck(driven, load)) is not None:
+        if not allow_bottleneck:
+            raise LoadtestError(f"{name}: {sentence}")
+        settings[DRIVER_WAS_THE_LIMIT] = sentence
+    records = [
+        replace(
+            record,
+            due_s=record.due_s - discard_s,
+            sent_s=record.sent_s - discard_s,
+            first_s=_earlier(record.first_s, discard_s),
+            done_s=_earlier(record.done_s, discard_s),
+            began_s=_earlier(record.began_s, discard_s),
+            shown_s=_earlier(record.shown_s, discard_s),
+        )
+        for record in driven.records
+        if record.failed is not None or window.holds(record.due_s)
+    ]
+    if all(record.failed is not None for record in records):
+        why = next((record.failed for record in records), "nothing was due")
+        raise LoadtestError(f"{name}: no line was translated: {why}")
+    finished = [each for each in driven.records if each.failed is None and window.holds(each.done_s)]
+    # Work on what was never finished is work; when it ended is not known.
+    left = [each for each in driven.records if each.failed is not None and window.holds(each.due_s)]
+    from_s, until_s = driven.began_s + window.from_s, driven.began_s + window.until_s
+    played_s = driven.began_s, driven.began_s + driven.elapsed_s
+    return Trial(
+        name=name,
+        system=running.name,
+        settings=settings,
+        workload=workload,
+        load=load,
+        repetition=repetition,
+        began=began,
+        elapsed_s=round(until_s - from_s, 4),
+        delivered=replace(
+            driven.delivered,
+            elapsed_s=round(driven.elapsed_s, 4),
+            serving_s=_used_s(samples, *played_s).get("serving", 0.0),
+        ),
+        clients=driven.clients,
+        cpu_s=_used_s(samples, from_s, until_s),
+        host_cpu_s=_host_used_s(samples, from_s, until_s),
+        memory_mib=await asyncio.to_thread(Accounts(parts).serving_mib),
+        samples=_within(samples, from_s, until_s),
+        records=records,
+        finished=len(finished),
+        generated=sum(each.tokens for each in (*finished, *left)),
+        with_drain=window.with_drain,
+    )
+
+
+class _Window(Struct, frozen=True):
+    """Seconds after the beginning of the pass. with_drain: it goes on to the last record."""
+
+    from_s: float
+    until_s: float
+    with_drain: bool = False
+
+    def holds(self, at_s: float | None) -> bool:
+        return at_s is not None and self.from_s <= at_s <= self.until_s
+
+
+def _window(driven: Driven, lines: Sequence[Line], load: Load, discard_s: float) -> _Window:
+    """The time of a pass in which the load was what it is called.
+
+    In an open loop lines were due then, however long it took afterwards to work them off. In a closed loop as many
+    were in flight as were to be; where that was less than half of the time, all of it counts.
+    """
+    if isinstance(load, Closed):
+        until_s = driven.elapsed_s if driven.ran_out_s is None else driven.ran_out_s
+        least_s = (driven.elapsed_s - discard_s) / 2
+    else:
+        until_s = max((line.due_s for line in lines), default=driven.elapsed_s)
+        least_s = 0.0
+    if until_s - discard_s > least_s:
+        return _Window(discard_s, until_s)
+    return _Window(discard_s, driven.elapsed_s, with_drain=True)
+
+
+def _earlier(at_s: float | None, by_s: float) -> float | None:
+    return None if at_s is None else at_s - by_s
+
+
+def _parts(running: Running, driver: Driver) -> dict[str, list[int]]:
+    if isinstance(running.address, EngineInProcess):
+        return {"serving": driver.pids}
+    if running.pid is None:
+        return {"clients": driver.pids}
+    host = {} if running.host is None else {HOST: [running.host]}
+    return {"serving": [running.pid], **host, "clients": driver.pids}
+
+
+def _used_s(samples: Sequence[Sample], from_s: float, until_s: float) -> dict[str, float]:
+    """CPU seconds by part between two moments."""
+    return _added_up(((sample, sample.cores) for sample in samples), from_s, until_s)
+
+
+def _host_used_s(samples: Sequence[Sample], from_s: float, until_s: float) -> float | None:
+    """Those of the engine's host; None where there is none."""
+    told = ((each, {} if each.host_cores is None else {HOST: each.host_cores}) for each in samples)
+    return _added_up(told, from_s, until_s).get(HOST)
+
+
+def _added_up(
+    told: Iterable[tuple[Sample, Mapping[str, float]]], from_s: float, until_s: float
+) -> dict[str, float]:
+    """Each sample tells the mean since the one before it."""
+    used_s: dict[str, float] = {}
+    for (before, _), (sample, cores_of) in itertools.pairwise(told):
+        overlap_s = min(sample.at_s, until_s) - max(before.at_s, from_s)
+        if overlap_s > 0:
+            for part, cores in cores_of.items():
+                used_s[part] = used_s.get(part, 0.0) + cores * overlap_s
+    return {part: round(seconds, 4) for part, seconds in used_s.items()}
+
+
+def _within(samples: Sequence[Sample], from_s: float, until_s: float) -> list[Sample]:
+    """Those between two moments, their times counted from the first."""
+    return [
+        replace(sample, at_s=round(sample.at_s - from_s, 3))
+        for sample in samples
+        if from_s <= sample.at_s <= until_s
+    ]
+
+
+def _steps(metrics_url: str | None) -> dict[float, float] | None:
+    """The histogram of the time between two outputs of the engine; None where there is none."""
+    if metrics_url is None:
+        return None
+    return buckets(get(only(metrics_url, [f"{_STEPS}_bucket"]))[1], _STEPS) or None
+
+
+def _gaps(before: dict[float, float], after: dict[float, float]) -> dict[str, float]:
+    """Steps between two readings, and how many of them took longer than they may."""
+    grown = {bound: count - before.get(bound, 0.0) for bound, count in after.items()}
+    steps = grown.get(float("inf"), 0.0)
+    within = max((bound for bound in grown if bound <= _GAP_S), default=None)
+    return {
+        "engine_steps": int(steps),
+        "engine_gaps_over_100_ms": int(steps - grown[within]) if within is not None else int(steps),
+    }

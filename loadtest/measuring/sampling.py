@@ -1,0 +1,145 @@
+"""The machine over time, while something is measured on it.
+
+Knows: the GPU, the CPU's accounts, what servers say of themselves. Must not know: what is measured.
+
+It runs in threads of its own, so that a busy event loop is sampled like an idle one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from loadtest.measuring.accounting import Accounts
+from loadtest.measuring.gpu import Gpu, gpu
+from loadtest.systems.metrics import get, only
+from loadtest.trial.values import Address, Http, OpenAiServer, Sample
+
+__all__ = ["Counters", "counters", "sampling"]
+
+# A server is asked so often at most, and for so small a part of the time, because answering is work for it.
+_SCRAPE_S = 0.5
+_SCRAPE_SHARE = 0.01
+_SCRAPE_LIMIT_S = 5.0
+
+
+class Counters(Struct, frozen=True):
+    """What a system calls that which a sample has by these names."""
+
+    running: str
+    waiting: str
+    tokens: str
+
+
+_GATEWAY = Counters("gateway_engine_running", "gateway_engine_waiting", "gateway_tokens_total")
+_VLLM = Counters("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:generation_tokens_total")
+_BASELINE = Counters("baseline_running", "baseline_waiting", "baseline_tokens_total")
+
+
+def counters(address: Address) -> Counters:
+    """Those of the system there. Others that it shows are not its own: vLLM's server is started by a module of the
+    gateway's and so has the gateway's counters, which stay at 0; the gateway shows some of vLLM's."""
+    match address:
+        case OpenAiServer():
+            return _VLLM
+        case Http():
+            return _BASELINE
+        case _:
+            return _GATEWAY
+
+
+@asynccontextmanager
+async def sampling(
+    parts: Mapping[str, Sequence[int]],
+    metrics_url: str | None,
+    counters: Counters = _GATEWAY,
+    *,
+    hz: float = 10.0,
+) -> AsyncIterator[list[Sample]]:
+    """The list grows by `hz` samples a second until the block ends; `at_s` is the machine's monotonic clock.
+
+    The first has no `cores`, the last is taken at the end. parts: as `Accounts` takes them. What a server says of
+    itself stands in the first sample after it said it, and is None in those between.
+    """
+    sampler = _Sampler(Accounts(parts), metrics_url, counters, 1 / hz)
+    threads = [threading.Thread(target=sampler.sample, name="sampling", daemon=True)]
+    if metrics_url is not None:
+        threads.append(threading.Thread(target=sampler.scrape, name="scraping", daemon=True))
+    for thread in threads:
+        thread.start()
+    try:
+        yield sampler.samples
+    finally:
+        sampler.stop.set()
+        for thread in threads:
+            await asyncio.to_thread(thread.join)
+
+
+class _Sampler:
+    def __init__(self, accounts: Accounts, metrics_url: str | None, counters: Counters, period_s: float) -> None:
+        self.samples: list[Sample] = []
+        self.stop = threading.Event()
+        self._accounts = accounts
+        self._fields = {name: field for field, name in asdict(counters).items()}
+        self._metrics_url = only(metrics_url, self._fields) if metrics_url is not None else None
+        self._period_s = period_s
+        self._said: dict[str, float] = {}
+
+    def sample(self) -> None:
+        with gpu() as device:
+            before = self._accounts.read()
+            due_s = before.at_s
+            self._append(due_s, {}, device)
+            last = False
+            while not last:
+                due_s = max(due_s + self._period_s, time.monotonic())
+                last = self.stop.wait(due_s - time.monotonic())
+                now = self._accounts.read(search=last)
+                elapsed_s = max(now.at_s - before.at_s, 1e-6)
+                cores = {part: round(used_s / elapsed_s, 4) for part, used_s in now.since(before).items()}
+                host_s = now.host_since(before)
+                host_cores = None if host_s is None else round(host_s / elapsed_s, 4)
+                self._append(now.at_s, cores, device, host_cores)
+                before = now
+
+    def _append(
+        self, at_s: float, cores: dict[str, float], device: Gpu | None, host_cores: float | None = None
+    ) -> None:
+        said, self._said = self._said, {}
+        self.samples.append(
+            Sample(
+                at_s=at_s,
+                gpu=device.busy() if device is not None else None,
+                gpu_memory_mib=device.memory_mib() if device is not None else None,
+                cores=cores,
+                host_cores=host_cores,
+                **said,
+            )
+        )
+
+    def scrape(self) -> None:
+        assert self._metrics_url is not None  # noqa: S101 -- the thread is started with one alone
+        pause_s, least_s = 0.0, _SCRAPE_LIMIT_S
+        while not self.stop.wait(pause_s):
+            began_s = time.monotonic()
+            status, text = get(self._metrics_url, _SCRAPE_LIMIT_S)
+            if status == 200:
+                self._said = self._read(text)
+            # The quickest answer tells what one costs, the others how long it waited behind other work.
+            least_s = min(least_s, time.monotonic() - began_s)
+            pause_s = max(_SCRAPE_S, least_s / _SCRAPE_SHARE)
+
+    def _read(self, text: str) -> dict[str, float]:
+        """The few metrics of a sample, each summed over its series; what the server does not have is left out."""
+        found: dict[str, float] = {}
+        for line in text.splitlines():
+            field = self._fields.get(line.partition("{")[0].partition(" ")[0])
+            if field is not None:
+                found[field] = found.get(field, 0.0) + float(line.rsplit(" ", 1)[1])
+        return found

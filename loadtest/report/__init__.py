@@ -1,0 +1,8 @@
+"""The report of every load test: `table.md`, `plot.png` and `result.json.gz` in one folder.
+
+content    what is shown: tables and charts, as values
+markdown   tables as text
+plots      charts as one picture
+folder     the three files, written and read
+command    `python -m loadtest report`: the table and the picture, made again from the result
+"""

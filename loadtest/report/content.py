@@ -1,0 +1,88 @@
+"""What a report shows, as values: tables and charts.
+
+Knows: what people read from them. Must not know: Markdown, how anything is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+__all__ = ["MOST_SERIES", "Chart", "Mark", "Series", "Shown", "Table"]
+
+MOST_SERIES = 12
+"""More in one chart cannot be told apart."""
+
+
+class Table(Struct, frozen=True):
+    """Rows under a head."""
+
+    # Its heading; empty for none.
+    title: str
+    head: Sequence[str]
+    # The first cell of a row names it.
+    rows: Sequence[Sequence[str]]
+    # How to read it.
+    caption: str = ""
+
+
+class Series(Struct, frozen=True):
+    """One line of a chart, or one bar."""
+
+    name: str
+    x: Sequence[float]
+    # None leaves a gap.
+    y: Sequence[float | None]
+    # The ends of a whisker at each point; empty for none.
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    # Its number in the palette; None takes the next.
+    colour: int | None = None
+    # 0 solid, 1 dashed, 2 dotted, for lines that belong together.
+    style: int = 0
+    # Whether each point is marked.
+    markers: bool = True
+    # Whether the points are connected.
+    line: bool = True
+    # A chart in which any series names a panel has a row for each panel.
+    panel: str = ""
+
+
+class Mark(Struct, frozen=True):
+    """A straight line with words on it."""
+
+    label: str
+    at: float = 0.0
+    # `y` for a height, `x` for a place on the x axis, `both` for x = y.
+    axis: str = "y"
+
+
+class Chart(Struct, frozen=True, kw_only=True):
+    """Lines over two axes, or bars; at most MOST_SERIES, or as many panels."""
+
+    title: str
+    # How to read it: a line of `table.md`.
+    caption: str = ""
+    # The labels of the axes, with units.
+    x_label: str
+    y_label: str = ""
+    series: Sequence[Series]
+    marks: Sequence[Mark] = ()
+    # Places on the x axis and what is written there; empty: the numbers themselves.
+    x_ticks: Sequence[tuple[float, str]] = ()
+    log_x: bool = False
+    # Where the values are far enough apart for it.
+    log_y: bool = False
+    # Each series is one bar, as long as the first of its `y`.
+    bars: bool = False
+
+
+class Shown(Struct, frozen=True):
+    """A whole report, as it is shown."""
+
+    # `table.md`: paragraphs and tables, in order.
+    parts: Sequence[str | Table]
+    # `plot.png`: its title and what is in it; one without any value is left out.
+    title: str
+    charts: Sequence[Chart] = ()

@@ -1,0 +1,163 @@
+"""A server in a process of its own: started, awaited, ended with everything below it.
+
+Knows: processes, ports, how a server is asked whether it is ready. Must not know: what it serves. It signals no
+process but those that it started and those below them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from gateway.engines.host import processes as engine_processes
+from loadtest.commands import Say
+from loadtest.results import LoadtestError
+from loadtest.systems import processes
+from loadtest.systems.metrics import get
+
+__all__ = ["Server", "free_port", "serving"]
+
+# How long a server may take until it is ready, and between looks at it.
+_START_S, _LOOK_S = 600.0, 0.25
+
+# Long enough for an engine to shut down in order; what hangs longer is killed. Then for killed ones to be gone.
+_STOP_S, _KILL_S = 90.0, 10.0
+
+
+class Server:
+    """`command`, which serves on the loopback interface at `port`; its output goes to the file `log`.
+
+    what: for people, as in "The gateway". ready_path: answers 200 once the server takes requests. pass_fds: file
+    descriptors that the process inherits. stop_s: between SIGTERM and SIGKILL.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        command: Sequence[str],
+        port: int,
+        log: Path,
+        *,
+        environment: Mapping[str, str] | None = None,
+        ready_path: str = "/readyz",
+        pass_fds: Sequence[int] = (),
+        stop_s: float = _STOP_S,
+    ) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self._what = what
+        self._command = command
+        self._log = log
+        self._environment = dict(os.environ if environment is None else environment)
+        self._ready_path = ready_path
+        self._pass_fds = pass_fds
+        self._stop_s = stop_s
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start the process; `ready` waits for it."""
+        with self._log.open("wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command,
+                env=self._environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=self._pass_fds,
+                # Ctrl-C is for the load test alone, which ends the server; and what it leaves behind is found.
+                start_new_session=True,
+            )
+
+    async def ready(self, title: str, say: Say, limit_s: float = _START_S) -> None:
+        """Return once it takes requests. Raises `LoadtestError` when it ends, or is not ready in time."""
+        began_s = time.monotonic()
+        while True:
+            self.check()
+            status, body = await asyncio.to_thread(get, self.url + self._ready_path)
+            if status == 200:
+                return
+            elapsed_s = time.monotonic() - began_s
+            if elapsed_s > limit_s:
+                raise LoadtestError(f"{self._what} takes no requests after {limit_s:g} s. {self.last_words()}")
+            say(f"{title}: {elapsed_s:.0f} s{_reason(body)}")
+            await asyncio.sleep(_LOOK_S)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None  # noqa: S101 -- started
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    def check(self) -> None:
+        """Raises `LoadtestError` when the process has ended by itself."""
+        if self._process is not None and self._process.returncode is not None:
+            raise LoadtestError(f"{self._what} ended with status {self._process.returncode}. {self.last_words()}")
+
+    async def stop(self) -> int:
+        """SIGTERM; its exit status once it is gone. Raises `LoadtestError` when it hangs; then it is killed."""
+        process = self._process
+        assert process is not None  # noqa: S101 -- started
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(self._stop_s):
+                return await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            raise LoadtestError(f"{self._what} did not leave within {self._stop_s:g} s of SIGTERM.") from None
+
+    async def end(self) -> None:
+        """Make sure that it is gone, and everything that it started too."""
+        if self._process is None:
+            return
+        # A process with a session of its own is found only while its parents live.
+        family = engine_processes.descendants(engine_processes.of(self.pid)) if self.running else frozenset()
+        try:
+            with suppress(LoadtestError):  # killed; nobody asks any more
+                await self.stop()
+        finally:
+            # The thread goes on when whoever ends it is interrupted a second time. What the processes held, the
+            # memory of a GPU above all, is free for the next server.
+            family |= engine_processes.of(*processes.in_session(self.pid))
+            await asyncio.to_thread(engine_processes.kill, family, _KILL_S)
+
+    def last_words(self) -> str:
+        """The end of its log, as a sentence."""
+        lines = self._log.read_text(errors="replace").strip().splitlines() if self._log.exists() else []
+        return "Its last words: " + " / ".join(lines[-3:]) if lines else "It said nothing."
+
+
+@asynccontextmanager
+async def serving(server: Server, name: str, say: Say) -> AsyncIterator[Server]:
+    """The server, ready; gone when the block ends. say: told how far it is. Raises `LoadtestError`."""
+    try:
+        await server.start()
+        await server.ready(f"starting {name}", say)
+        yield server
+    finally:
+        await server.end()
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on now."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def _reason(body: str) -> str:
+    """What the server says it is doing, if it does."""
+    try:
+        return f", {json.loads(body)['reason']}"
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -1,0 +1,61 @@
+"""The import rule of the load tests, read from their files: no circle, neither of files nor of folders."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+MODULES = {
+    ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(ROOT.rglob("*.py"))
+    if "tests" not in path.parts
+}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The modules of the load tests that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                # `from package import name`: the name may be a module.
+                whole = f"{node.module}.{alias.name}"
+                yield from {whole, node.module} & MODULES.keys() - {node.module if whole in MODULES else ""}
+        elif isinstance(node, ast.Import):
+            yield from {alias.name for alias in node.names} & MODULES.keys()
+
+
+def folder(module: str) -> str:
+    """The folder directly below `loadtest` that a module is in, whatever is between; or the module itself."""
+    return ".".join(module.split(".")[:2])
+
+
+def circle(arrows: dict[str, set[str]]) -> list[str]:
+    """One circle, if there is any."""
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+ARROWS = {module: set(imported(path)) - {module} for module, path in MODULES.items()}
+
+
+def test_a_circle_is_found() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert set(circle({"a": {"b"}, "b": {"a"}})) == {"a", "b"}
+
+
+def test_no_file_is_in_a_circle_of_imports() -> None:
+    assert circle(ARROWS) == []
+
+
+def test_no_folder_is_in_a_circle_of_imports() -> None:
+    arrows: dict[str, set[str]] = {}
+    for module, targets in ARROWS.items():
+        arrows.setdefault(folder(module), set()).update({folder(each) for each in targets} - {folder(module)})
+    assert len(arrows) > 10
+    assert circle(arrows) == []

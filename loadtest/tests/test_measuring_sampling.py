@@ -1,0 +1,447 @@
+"""The machine over time, the CPU by part, and a trial made of them."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, cast
+
+import pytest
+from msgspec.structs import replace
+
+from loadtest.driving.driven import Driven
+from loadtest.driving.driver import Driver
+from loadtest.measuring import gpu as watching
+from loadtest.measuring import measure as measuring
+from loadtest.measuring.accounting import HOST, Accounts, Reading
+from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT, measure
+from loadtest.measuring.sampling import counters, sampling
+from loadtest.results import LoadtestError
+from loadtest.systems import processes
+from loadtest.systems.running import Running
+from loadtest.trial.values import (
+    Address,
+    Closed,
+    Delivered,
+    EngineInProcess,
+    Http,
+    Line,
+    Load,
+    Open,
+    OpenAiServer,
+    ProcessUse,
+    Record,
+    Sample,
+    Trial,
+    WebSocketGateway,
+)
+from tests.clocks import swiftly
+
+# ---------------------------------------------------------------- a server that says something of itself
+
+
+class _Metrics(BaseHTTPRequestHandler):
+    steps = 0
+
+    def do_GET(self) -> None:
+        _Metrics.steps += 10
+        body = (
+            "# HELP gateway_engine_running Sequences.\n"
+            'gateway_engine_running{engine="default"} 3.0\n'
+            "vllm:num_requests_running 99.0\n"
+            'vllm:num_requests_waiting{engine="0"} 1.0\nvllm:num_requests_waiting{engine="1"} 1.0\n'
+            'gateway_engine_waiting{engine="default"} 0.0\n'
+            "gateway_tokens_total 40.0\nvllm:generation_tokens_total 70.0\n"
+            'vllm:num_requests_waiting_by_reason{reason="capacity"} 5.0\n'
+            f'gateway_engine_step_seconds_bucket{{engine="default",le="0.1"}} {_Metrics.steps - 2}.0\n'
+            f'gateway_engine_step_seconds_bucket{{engine="default",le="+Inf"}} {_Metrics.steps}.0\n'
+        ).encode()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def metrics_url() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), _Metrics) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/metrics"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def busy() -> Iterator[int]:
+    """A process that keeps a core busy, below one that does nothing."""
+    spin = "while True: pass"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spin!r}])"
+    process = subprocess.Popen([sys.executable, "-c", parent], start_new_session=True)
+    accounts = Accounts({"serving": [process.pid]})
+    while not accounts.read().cpu_s["engine"] > 0.05:
+        time.sleep(0.02)
+    try:
+        yield process.pid
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+# ---------------------------------------------------------------- accounts
+
+
+def test_what_is_below_the_server_is_the_engine(busy: int) -> None:
+    accounts = Accounts({"serving": [busy], "clients": []})
+    before = accounts.read()
+    while (used := accounts.read(search=False).since(before))["engine"] < 0.1:
+        time.sleep(0.02)
+    assert used["serving"] < 0.05
+    assert used["clients"] == 0
+    assert set(used) == {"serving", "engine", "clients", "other"}
+
+
+# Processes that keep a core busy, each below the one before, named as they name themselves.
+NAMED = """
+import subprocess, sys, threading
+from setproctitle import setproctitle
+name, *below = sys.argv[1:]
+if below:
+    threading.Thread(target=subprocess.run, args=([sys.executable, "-c", CODE, *below],), daemon=True).start()
+setproctitle(name)
+while True:
+    pass
+"""
+
+
+@contextmanager
+def named(*names: str) -> Iterator[int]:
+    """The first of them, with the others below it, one below the other."""
+    code = f"CODE = {NAMED!r}\nCODE = f'CODE = {{CODE!r}}' + CODE\n" + NAMED
+    process = subprocess.Popen([sys.executable, "-c", code, *names], start_new_session=True)
+    try:
+        yield process.pid
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_what_hosts_a_gateways_engine_serves_and_is_told_apart() -> None:
+    with named("gateway", "gateway engine host", "VLLM::EngineCore") as gateway:
+        accounts = Accounts({"serving": [gateway], "clients": []})
+        # It has its name a moment after it began.
+        while (reading := accounts.read()).host_s is None or not all(
+            reading.cpu_s[part] > 0.1 for part in ("serving", "engine")
+        ):
+            time.sleep(0.02)
+        before = accounts.read()
+        while not (host_s := (now := accounts.read()).host_since(before)) or host_s < 0.1:
+            time.sleep(0.02)
+        used = now.since(before)
+        assert used.keys() == {"serving", "engine", "clients", "other"}
+        # The gateway's own is in it too.
+        assert used["serving"] > host_s
+        (host,) = processes.named_below(gateway, re.compile("^gateway engine host"))
+        mib = processes.resident_mib(gateway) + processes.resident_mib(host)
+        assert accounts.serving_mib() == pytest.approx(mib, rel=0.05)
+
+
+def test_a_gateway_beside_its_engine_is_no_part_of_the_engine() -> None:
+    with named("client", processes.BESIDE_ITS_ENGINE) as client:
+        while not (below := processes.named_below(client, re.compile(f"^{processes.BESIDE_ITS_ENGINE}"))):
+            time.sleep(0.02)
+        direct, through = Accounts({"serving": [client]}), Accounts({"serving": below, HOST: [client]})
+        while not (reading := through.read()).cpu_s["serving"] - (reading.host_s or 0.0) > 0.1:
+            time.sleep(0.02)
+        assert reading.host_s is not None
+        assert direct.read().cpu_s["engine"] == through.read().cpu_s["engine"] == 0
+        assert direct.read().host_s is None
+
+
+def test_of_other_parts_what_is_below_belongs_to_them(busy: int) -> None:
+    assert Accounts({"clients": [busy]}).read().cpu_s["clients"] > 0.05
+
+
+def test_a_reading_is_of_the_moment_after_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is used while a busy machine searches would else be counted as that of no time at all.
+    accounts, searched_s = Accounts({}), []
+    monkeypatch.setattr(accounts, "_search", lambda: searched_s.append(time.monotonic()))
+    assert accounts.read().at_s > searched_s[0]
+
+
+def test_a_process_that_ended_stays_counted() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    accounts = Accounts({"clients": [process.pid]})
+    while not (before := accounts.read().cpu_s["clients"]):
+        time.sleep(0.01)
+    process.communicate(b"\n")
+    assert accounts.read().cpu_s["clients"] >= before
+
+
+def test_a_reading_never_goes_back() -> None:
+    # The rest of the machine is a difference of clocks with different steps.
+    assert Reading(2.0, {"other": 1.0}).since(Reading(1.0, {"other": 1.01})) == {"other": 0.0}
+
+
+# ---------------------------------------------------------------- sampling
+
+
+async def test_samples_come_while_the_block_lasts(metrics_url: str, busy: int) -> None:
+    began_s = time.monotonic()
+    async with sampling({"serving": [busy]}, metrics_url, hz=50) as samples:
+        while not any(sample.running is not None for sample in samples) or len(samples) < 10:
+            await asyncio.sleep(0.01)
+    ended_s, count = time.monotonic(), len(samples)
+    assert [sample.at_s for sample in samples] == sorted(sample.at_s for sample in samples)
+    assert all(began_s <= sample.at_s <= ended_s for sample in samples)
+    assert samples[0].cores == {}
+    assert all(sample.cores.keys() == {"serving", "engine", "other"} for sample in samples[1:])
+    assert sum(sample.running is not None for sample in samples) < len(samples)
+    await asyncio.sleep(0.05)
+    assert len(samples) == count
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        (WebSocketGateway("unused"), (3.0, 0.0, 40.0)),
+        # Its process has the gateway's counters beside its own; series of one name are added.
+        (OpenAiServer("unused", "model", {}), (99.0, 2.0, 70.0)),
+        (Http("unused"), (None, None, None)),
+    ],
+)
+async def test_each_system_is_asked_for_its_own_counters(
+    metrics_url: str, address: Address, told: tuple[float | None, ...]
+) -> None:
+    asked = _Metrics.steps
+    async with sampling({}, metrics_url, counters(address), hz=50) as samples:
+        # With the second answer, the first has been read.
+        while _Metrics.steps < asked + 20:
+            await asyncio.sleep(0.01)
+    readings = [(sample.running, sample.waiting, sample.tokens) for sample in samples]
+    assert {reading for reading in readings if reading != (None, None, None)} <= {told}
+    assert told in readings
+
+
+async def test_a_server_that_says_nothing_leaves_nulls() -> None:
+    async with sampling({}, "http://127.0.0.1:9/metrics", hz=100) as samples:
+        while len(samples) < 5:
+            await asyncio.sleep(0.01)
+    assert {(sample.running, sample.waiting, sample.tokens) for sample in samples} == {(None, None, None)}
+
+
+class _Nvml:
+    """Two devices, as the library tells of them; handles are 1 and 2."""
+
+    def nvmlDeviceGetCount_v2(self, count: Any) -> int:
+        count._obj.value = 2
+        return 0
+
+    def nvmlDeviceGetHandleByIndex_v2(self, index: int, device: Any) -> int:
+        device._obj.value = index + 1
+        return 0 if index < 2 else 6
+
+    def nvmlDeviceGetUUID(self, device: ctypes.c_void_p, read: Any, _bytes: int) -> int:
+        read.value = {1: b"GPU-1aaa-b", 2: b"GPU-2aaa-b"}[device.value or 0]
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("visible", "handle"),
+    [
+        (None, 1),
+        ("1,0", 2),
+        ("GPU-2aaa-b,GPU-1aaa-b", 2),
+        ("GPU-1a", 1),
+        ("GPU-3aaa-b", None),
+        ("MIG-2aaa-b", None),
+        ("2", None),
+        ("-1", None),
+        ("", None),
+    ],
+)
+def test_the_gpu_is_the_first_that_the_environment_names(visible: str | None, handle: int | None) -> None:
+    device = watching._device(cast(ctypes.CDLL, _Nvml()), visible)
+    assert (device and device.value) == handle
+
+
+def test_cpu_is_counted_between_two_moments_alone() -> None:
+    samples = [Sample(0.0), *(Sample(float(at), cores={"serving": 1.0, "engine": 0.5}) for at in (1, 2, 3))]
+    assert measuring._used_s(samples, 0.5, 2.5) == {"serving": 2.0, "engine": 1.0}
+    assert measuring._used_s(samples, 5.0, 6.0) == {}
+    assert measuring._host_used_s(samples, 0.5, 2.5) is None
+    # An engine's host that was found later has used nothing before.
+    samples[2:] = [replace(sample, host_cores=0.25) for sample in samples[2:]]
+    assert measuring._host_used_s(samples, 0.5, 2.5) == 0.375
+
+
+# ---------------------------------------------------------------- measuring
+
+
+class _Driver:
+    """Plays for a moment, and on until it is enough. ran_out_s: as in `Driven`."""
+
+    pids: Sequence[int] = ()
+
+    def __init__(
+        self,
+        records: Sequence[Record],
+        lag_ms: float = 0.0,
+        ran_out_s: float | None = None,
+        enough: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._enough = enough
+        self._records = list(records)
+        self._lag_ms = lag_ms
+        self._ran_out_s = ran_out_s
+
+    async def play(self, lines: Sequence[Line], **_options: object) -> Driven:
+        began_s = time.monotonic()
+        await asyncio.sleep(0.25)
+        while not self._enough():
+            await asyncio.sleep(0.01)
+        elapsed_s = time.monotonic() - began_s
+        use = ProcessUse(0.01, elapsed_s, self._lag_ms, self._lag_ms, self._lag_ms)
+        return Driven(began_s, elapsed_s, self._records, Delivered(), [use], ran_out_s=self._ran_out_s)
+
+
+def _record(due_s: float, failed: str | None = None) -> Record:
+    return Record(f"{due_s}", "de", due_s, due_s, due_s + 0.01, due_s + 0.05, tokens=3, failed=failed)
+
+
+async def _measured(
+    records: Sequence[Record],
+    running: Running,
+    lag_ms: float = 0.0,
+    *,
+    ran_out_s: float | None = None,
+    enough: Callable[[], bool] = lambda: True,
+    lines: Sequence[Line] = (),
+    load: Load = Closed(1),  # noqa: B008 -- it never changes
+    **options: Any,
+) -> Trial:
+    driver = cast(Driver, _Driver(records, lag_ms, ran_out_s, enough))
+    return await measure(
+        running,
+        driver,
+        lines,
+        load,
+        name="a trial",
+        repetition=1,
+        workload="made up",
+        say=lambda _: None,
+        limit_s=300,
+        **options,
+    )
+
+
+_EXISTING = Running("gateway", WebSocketGateway("http://127.0.0.1:9"), {"url": "elsewhere"})
+
+
+async def test_a_trial_holds_what_was_seen(metrics_url: str, busy: int) -> None:
+    running = Running("gateway", WebSocketGateway("unused"), {"engine": {}}, busy, metrics_url)
+    accounts, asked = Accounts({"serving": [busy]}), _Metrics.steps
+    before = accounts.read()
+
+    def enough() -> bool:
+        """It was asked often, and the engine was given some time."""
+        return _Metrics.steps >= asked + 40 and accounts.read().since(before)["engine"] > 0.2
+
+    trial = await _measured([_record(0.0), _record(0.1)], running, enough=enough)
+    assert (trial.name, trial.system, trial.repetition, trial.load) == ("a trial", "gateway", 1, Closed(1))
+    assert len(trial.records) == 2
+    assert trial.cpu_s["engine"] > trial.cpu_s["serving"]
+    assert trial.memory_mib is not None
+    assert trial.memory_mib > 1
+    assert trial.samples
+    assert all(0 <= sample.at_s <= trial.elapsed_s for sample in trial.samples)
+    steps, gaps = trial.settings["engine_steps"], trial.settings["engine_gaps_over_100_ms"]
+    assert steps >= 10
+    assert gaps == 0
+
+
+@swiftly
+async def test_the_beginning_can_be_left_out() -> None:
+    begun = replace(_record(0.15), began_s=0.02, shown_s=0.12)
+    trial = await _measured([_record(0.05), begun], _EXISTING, discard_s=0.1)
+    (record,) = trial.records
+    assert record.due_s == pytest.approx(0.05)
+    assert record.first_s == pytest.approx(0.06)
+    assert record.done_s == pytest.approx(0.1)
+    assert record.began_s == pytest.approx(-0.08)
+    assert record.shown_s == pytest.approx(0.02)
+    assert trial.elapsed_s == pytest.approx(0.15)
+    with pytest.raises(LoadtestError, match="within the 60 s"):
+        await _measured([_record(0.05)], _EXISTING, discard_s=60)
+
+
+@swiftly
+async def test_the_end_of_a_closed_loop_is_no_part_of_its_rates() -> None:
+    # Sent before, within and after the time in which as many were in flight as were to be: from 0.05 s to 0.2 s.
+    records = [
+        Record("before", "de", 0.01, 0.01, 0.02, 0.1, tokens=3),
+        Record("within", "de", 0.1, 0.1, 0.12, 0.15, tokens=5),
+        Record("drained", "de", 0.19, 0.19, 0.2, 0.24, tokens=7),
+        Record("after", "de", 0.21, 0.21, 0.22, 0.23, tokens=11),
+        Record("broken", "de", 0.12, 0.12, None, None, tokens=2, failed="internal"),
+        Record("late", "de", 0.22, 0.22, None, None, tokens=1, failed="overloaded"),
+    ]
+    trial = await _measured(records, _EXISTING, ran_out_s=0.2, discard_s=0.05)
+    assert trial.elapsed_s == pytest.approx(0.15)
+    assert [record.line for record in trial.records] == ["within", "drained", "broken", "late"]
+    assert (trial.finished, trial.generated, trial.with_drain) == (2, 3 + 5 + 2, False)
+    assert all(0 <= sample.at_s <= trial.elapsed_s for sample in trial.samples)
+    assert trial.delivered.elapsed_s >= 0.25
+
+
+@swiftly
+async def test_where_it_ran_out_too_early_all_of_a_closed_loop_counts() -> None:
+    trial = await _measured([_record(0.0), _record(0.15)], _EXISTING, ran_out_s=0.1)
+    assert trial.elapsed_s >= 0.25
+    assert (len(trial.records), trial.finished, trial.with_drain) == (2, 2, True)
+
+
+@swiftly
+async def test_an_open_loop_lasts_until_the_last_line_is_due_however_long_it_is_worked_off() -> None:
+    lines = [Line(f"{due_s}", "a", "en", ("de",), due_s=due_s) for due_s in (0.05, 0.1)]
+    # The second is done when nothing is due any more.
+    trial = await _measured([_record(0.05), _record(0.1)], _EXISTING, lines=lines, load=Open(20.0), discard_s=0.02)
+    assert trial.elapsed_s == pytest.approx(0.08)
+    assert (len(trial.records), trial.finished, trial.generated) == (2, 1, 3)
+    assert not trial.with_drain
+
+
+async def test_a_driver_that_was_the_limit_is_refused_or_noted() -> None:
+    with pytest.raises(LoadtestError, match="a trial: The driver was the limit"):
+        await _measured([_record(0.0)], _EXISTING, lag_ms=50)
+    trial = await _measured([_record(0.0)], _EXISTING, lag_ms=50, allow_bottleneck=True)
+    assert "late by 50" in trial.settings[DRIVER_WAS_THE_LIMIT]
+
+
+async def test_nothing_translated_is_no_trial() -> None:
+    with pytest.raises(LoadtestError, match="no line was translated: overloaded"):
+        await _measured([_record(0.0, failed="overloaded")], _EXISTING)
+
+
+async def test_a_client_that_holds_the_engine_is_what_serves(busy: int) -> None:
+    driver = _Driver([_record(0.0)])
+    driver.pids = [busy]
+    running = Running("asyncllm", EngineInProcess({}), {})
+    assert measuring._parts(running, cast(Driver, driver)) == {"serving": [busy]}
+    assert measuring._parts(_EXISTING, cast(Driver, driver)) == {"clients": [busy]}
+    gateway = Running("gateway", WebSocketGateway("unused"), {}, 7, host=8)
+    assert measuring._parts(gateway, cast(Driver, driver)) == {"serving": [7], HOST: [8], "clients": [busy]}

@@ -1,0 +1,201 @@
+"""Settings from four places, and clear sentences for every mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.config import BUNDLED_MODEL, Settings, load
+from gateway.domain.errors import StartupError
+from gateway.engines.prompting.families import FAMILIES
+from gateway.engines.simulated import Rule
+
+
+def refusal(tmp_path: Path, toml: str = "", **environment: str) -> str:
+    file = tmp_path / "gateway.toml"
+    file.write_text(toml)
+    with pytest.raises(StartupError) as caught:
+        load(file, environment)
+    return caught.value.message
+
+
+def test_without_anything_it_is_the_defaults() -> None:
+    assert load() == Settings()
+    assert load().engine.model == str(BUNDLED_MODEL)
+
+
+def test_the_later_source_wins(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text('port = 1\nhost = "::1"\nmax_sessions = 5\n[engine]\nmax_num_seqs = 2\ndtype = "float32"\n')
+    environment = {"GATEWAY__PORT": "2", "GATEWAY__ENGINE__MAX_NUM_SEQS": "3", "PORT": "9"}
+    settings = load(file, environment, {"port": 4, "engine.model": "/m"})
+    assert (settings.port, settings.host, settings.max_sessions) == (4, "::1", 5)
+    assert (settings.engine.max_num_seqs, settings.engine.dtype, settings.engine.model) == (
+        3,
+        "float32",
+        "/m",
+    )
+
+
+def test_nested_settings_keep_their_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("[limits]\ntext_chars = 10\n[engine.script]\nload_s = 1.5\n")
+    settings = load(file)
+    assert (settings.limits.text_chars, settings.limits.languages) == (10, 8)
+    assert settings.engine.script.load_s == 1.5
+
+
+def test_a_typing_error_is_answered_with_what_was_meant(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    assert refusal(tmp_path, "prot = 1") == f"{file}: there is no setting 'prot'; did you mean 'port'?"
+    assert refusal(tmp_path, "[engine]\nmodle = 'x'").endswith("'engine.modle'; did you mean 'engine.model'?")
+    assert refusal(tmp_path, "max_num_seqs = 4").endswith("did you mean 'engine.max_num_seqs'?")
+    assert refusal(tmp_path, "[engin]").endswith("'engin'; did you mean 'engine'?")
+    assert refusal(tmp_path, "[[engine.script.rules]]\nmatch = 'x'\nfail_afer = 1").endswith(
+        "'engine.script.rules[0].fail_afer'; did you mean 'fail_after'?"
+    )
+    assert refusal(tmp_path, GATEWAY__ENGINE_MAX_NUM_SEQS="4") == (
+        "GATEWAY__ENGINE_MAX_NUM_SEQS: there is no setting 'engine_max_num_seqs'; "
+        "did you mean GATEWAY__ENGINE__MAX_NUM_SEQS?"
+    )
+    assert refusal(tmp_path, GATEWAY__COLOUR="red") == "GATEWAY__COLOUR: there is no setting 'colour'."
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ("port = 'abc'", "port: 'abc' is not a whole number."),
+        ("port = true", "port: True is not a whole number."),
+        ("port = 1.5", "port: 1.5 is not a whole number."),
+        ("drain_s = 'long'", "drain_s: 'long' is not a number."),
+        ("host = 1", "host: 1 is not text."),
+        ("log_level = 'loud'", "log_level: 'loud' is not one of debug, error, info, warning."),
+        ("allowed_origins = 'x'", "allowed_origins: 'x' is not a list."),
+        ("allowed_origins = [1]", "allowed_origins[0]: 1 is not text."),
+        ("[engine]\nkind = 'magic'", "engine.kind: 'magic' is not one of simulated, vllm."),
+        ("[engine]\nenforce_eager = 'perhaps'", "engine.enforce_eager: 'perhaps' is neither true nor false."),
+        ("[engine]\nmax_model_len = 'many'", "engine.max_model_len: 'many' is not a whole number."),
+        ("[engine]\nextra = 1", "engine.extra: 1 is not a section."),
+        ("engine = 'vllm'", "'engine' is a section, not a setting; one of its settings is 'engine.kind'."),
+        ("[engine.script]\nrules = ['x']", "engine.script.rules[0]: 'x' is not a section."),
+        ("[[engine.script.rules]]\nmatch = 1", "engine.script.rules[0].match: 1 is not text."),
+        ("[[engine.script.rules]]\nrepeat = 1", "engine.script.rules[0]: 'match' is missing."),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_told_where_it_is_from(tmp_path: Path, toml: str, says: str) -> None:
+    assert refusal(tmp_path, toml) == f"{tmp_path / 'gateway.toml'}: {says}"
+
+
+def test_a_wrong_value_names_the_variable_or_the_flag(tmp_path: Path) -> None:
+    assert refusal(tmp_path, GATEWAY__PORT="abc") == "GATEWAY__PORT: 'abc' is not a whole number."
+    assert refusal(tmp_path, "port = 1", GATEWAY__PORT="70000") == (
+        "GATEWAY__PORT: 70000 is not between 0 and 65535."
+    )
+    assert refusal(tmp_path, GATEWAY__ENGINE="simulated") == (
+        "GATEWAY__ENGINE: 'engine' is a section, not a setting; one of its settings is GATEWAY__ENGINE__KIND."
+    )
+    with pytest.raises(StartupError, match=r"^--max-model-len: 10 is below 64\.$"):
+        load(overrides={"engine.max_model_len": 10})
+    with pytest.raises(StartupError, match=r"^--engine: 'magic' is not one of simulated, vllm\.$"):
+        load(overrides={"engine.kind": "magic"})
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ("port = 70000", "port: 70000 is not between 0 and 65535."),
+        ("drain_s = nan", "drain_s: nan is not between 0 and 3600."),
+        ("[engine]\nmax_model_len = 63", "engine.max_model_len: 63 is below 64."),
+        ("[engine]\nmax_num_batched_tokens = 0", "engine.max_num_batched_tokens: 0 is below 1."),
+        ("[engine]\ndtype = 'int4'", "engine.dtype: 'int4' is not one of auto, bfloat16, float16, float32."),
+        ("[engine]\nfamily = 'gpt'", f"engine.family: 'gpt' is not one of {', '.join(sorted(FAMILIES))}."),
+        ("[engine.script]\nmax_running = 0", "engine.script.max_running: 0 is below 1."),
+        ("[engine.script]\nload_s = -1", "engine.script.load_s: -1.0 is not between 0 and 86400."),
+        ("[engine.script]\nfirst_token_s = inf", "engine.script.first_token_s: inf is not between 0 and 86400."),
+        ("[engine.script]\ntoken_s = -0.1", "engine.script.token_s: -0.1 is not between 0 and 86400."),
+        (
+            "[[engine.script.rules]]\nmatch = 'x'\ntoken_s = -1",
+            "engine.script.rules[0].token_s: -1.0 is not between 0 and 86400.",
+        ),
+        ("[limits]\nmessage_bytes = 1000", "limits.message_bytes: 1000 is not between 1024 and 1073741824."),
+        ("[limits]\nlanguages = 0", "limits.languages: 0 is not between 1 and 1073741824."),
+    ],
+)
+def test_a_value_that_cannot_work_is_refused(tmp_path: Path, toml: str, says: str) -> None:
+    assert refusal(tmp_path, toml) == f"{tmp_path / 'gateway.toml'}: {says}"
+
+
+def test_only_values_in_force_have_to_work(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("port = 70000\n[engine]\ndtype = 'int4'\n")
+    settings = load(file, {"GATEWAY__PORT": "1"}, {"engine.dtype": "float32"})
+    assert (settings.port, settings.engine.dtype) == (1, "float32")
+
+
+def test_every_prompt_family_may_be_chosen() -> None:
+    for family in FAMILIES:
+        assert load(overrides={"engine.family": family}).engine.family == family
+
+
+def test_one_utterance_has_room_in_the_outbox(tmp_path: Path) -> None:
+    least = 65_536 + 4 * 2_000 * 9
+    assert load(overrides={"outbox_bytes": least}).outbox_bytes == least
+    assert refusal(tmp_path, GATEWAY__OUTBOX_BYTES=str(least - 1)) == (
+        f"outbox_bytes is {least - 1}, from GATEWAY__OUTBOX_BYTES: one utterance of limits.text_chars = 2000 "
+        f"characters in limits.languages = 8 languages would close its session. It must be at least {least}."
+    )
+    # The limits are to blame as well as the bound; the sentence names all of them, with their values.
+    assert refusal(tmp_path, "[limits]\ntext_chars = 100000").startswith(
+        "outbox_bytes is 1048576, the default: one utterance of limits.text_chars = 100000 "
+    )
+
+
+def test_one_utterance_has_room_in_the_queue(tmp_path: Path) -> None:
+    assert load(overrides={"max_waiting": 16}).max_waiting == 16
+    assert refusal(tmp_path, "max_waiting = 15") == (
+        f"max_waiting is 15, from {tmp_path / 'gateway.toml'}: one session may fill half of it, and an utterance "
+        "in limits.languages = 8 languages must fit. It must be at least 16."
+    )
+
+
+def test_sections_merge_over_the_sources(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("[engine.extra]\nseed = 1\nnested.a = 1\n[[engine.script.rules]]\nmatch = 'x'\n")
+    settings = load(file, {"GATEWAY__ENGINE__EXTRA__QUANTIZATION": "fp8"}, {"engine.extra.nested.b": 2})
+    assert settings.engine.extra == {"seed": 1, "quantization": "fp8", "nested": {"a": 1, "b": 2}}
+    assert settings.engine.script.rules == (Rule("x"),)
+
+
+@pytest.mark.parametrize("content", [b"port = ", b"port = 1\nport = 2", b"\xff"])
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_bytes(content)
+    with pytest.raises(StartupError, match=r"The configuration file \S+gateway\.toml cannot be read: "):
+        load(file)
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(StartupError, match=r"no configuration file nowhere\.toml"):
+        load(Path("nowhere.toml"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("GATEWAY__EVENT_LOG__HANDOVER_FILE", "", "leave it out to have none"),
+        ("GATEWAY__ENGINE__RESTART_BACKOFF_MAX_S", "0.5", "at least engine.restart_backoff_s = 1.0"),
+        ("GATEWAY__EVENT_LOG__MAX_PUBLICATIONS", "99", "between 100 and"),
+        ("GATEWAY__DELTA_INTERVAL_S", "11", "between 0 and 10"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_by_their_source(variable: str, value: str, words: str) -> None:
+    with pytest.raises(StartupError, match=words) as caught:
+        load(environment={variable: value})
+    assert variable in caught.value.message
+
+
+def test_an_engine_that_gathers_text_is_not_taken_for_one_that_hangs() -> None:
+    with pytest.raises(StartupError, match=r"at most a quarter of engine\.stall_s = 1\.0\.") as caught:
+        load(environment={"GATEWAY__DELTA_INTERVAL_S": "0.5", "GATEWAY__ENGINE__STALL_S": "1"})
+    assert "GATEWAY__DELTA_INTERVAL_S" in caught.value.message

@@ -1,0 +1,113 @@
+"""A translation on an engine that is a list of answers: prompts of token ids in, token events out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from gateway.config import BUNDLED_MODEL
+from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
+from gateway.domain.errors import EngineFailed
+from gateway.engines.prompting.completions import Completion, Completions, translated
+from gateway.engines.prompting.encoding import PromptEncoder
+from gateway.engines.prompting.families import detect
+from gateway.engines.prompting.verification import Probe
+
+ANSWER = (Completion("Guten", 2), Completion(" Morgen.", 1, FinishReason.STOP, cached_tokens=5))
+
+
+@pytest.fixture(scope="module")
+def encoder() -> PromptEncoder:
+    from transformers import AutoTokenizer
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(BUNDLED_MODEL)
+    marker = {"translation_gateway": {"prompt": "bundled", "languages": ["en", "de"]}}
+    return PromptEncoder(tokenizer, detect(marker, "m"), window=200, output_base=8, output_per_source_token=0.0)
+
+
+@dataclass
+class Scripted(Completions):
+    """Says its answer; its probes find nothing, so that a prefix is kept and a draft is not used."""
+
+    answer: tuple[Completion, ...] = ANSWER
+    greedy: bool = True
+    asked: list[tuple[list[int], int]] = field(default_factory=list)
+    probed: list[list[int]] = field(default_factory=list)
+    closed: bool = False
+
+    async def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
+        self.asked.append((ids, max_tokens))
+        try:
+            for new in self.answer:
+                yield new
+        finally:
+            self.closed = True
+
+    async def probe(self, ids: list[int], read_cache: bool) -> Probe:
+        self.probed.append(ids)
+        return Probe(cached_tokens=3)
+
+
+def request(**proposed: Any) -> TranslationRequest:
+    return TranslationRequest(id="r", text="Good morning.", source="en", target="de", **proposed)
+
+
+async def test_a_translation_is_what_the_model_says_behind_its_prompt(encoder: PromptEncoder) -> None:
+    engine = Scripted()
+    events = [event async for event in translated(request(), encoder, engine)]
+    prompt = encoder.encode(request())
+    assert engine.asked == [(prompt.ids, prompt.max_tokens)]
+    assert engine.probed == []
+    assert events == [
+        TokenEvent("Guten", 2),
+        TokenEvent(" Morgen.", 1, FinishReason.STOP, prompt_tokens=len(prompt.ids), cached_tokens=5),
+    ]
+
+
+async def test_what_is_known_of_the_beginning_is_told_first_and_not_generated(encoder: PromptEncoder) -> None:
+    engine = Scripted()
+    asked = request(prefix="Guten", tolerance=1.0)
+    first, *others = [event async for event in translated(asked, encoder, engine)]
+    prompt = encoder.encode(asked)
+    opening = encoder.opening(prompt, "Guten", "")
+    ids = prompt.ids + opening.ids
+    assert (first.text, first.reused, first.finish) == ("Guten", len(opening.ids), None)
+    assert engine.asked == [(ids, prompt.max_tokens - len(opening.ids))]
+    # Of the probe and the completion together.
+    assert engine.probed == [ids]
+    assert (others[-1].prompt_tokens, others[-1].cached_tokens) == (2 * len(ids), 3 + 5)
+
+
+async def test_a_model_that_does_not_choose_its_likeliest_token_is_not_probed(encoder: PromptEncoder) -> None:
+    engine = Scripted(greedy=False)
+    events = [event async for event in translated(request(prefix="Guten", tolerance=1.0), encoder, engine)]
+    assert engine.probed == []
+    assert events[0].text == "Guten"
+
+
+async def test_nothing_is_generated_where_the_prefix_is_the_whole_answer(encoder: PromptEncoder) -> None:
+    engine = Scripted()
+    long = " ".join(["Morgen"] * 300)
+    (event,) = [event async for event in translated(request(prefix=long, final=False), encoder, engine)]
+    assert event.finish is FinishReason.REJECTED
+    assert engine.asked == []
+
+
+async def test_a_reader_that_leaves_ends_the_completion(encoder: PromptEncoder) -> None:
+    engine = Scripted()
+    events = translated(request(), encoder, engine)
+    await anext(events)
+    assert not engine.closed
+    await events.aclose()
+    assert engine.closed
+
+
+async def test_a_text_that_does_not_fit_never_reaches_the_engine(encoder: PromptEncoder) -> None:
+    engine = Scripted()
+    long = TranslationRequest(id="r", text="Good morning. " * 200, source="en", target="de")
+    with pytest.raises(EngineFailed, match="does not fit"):
+        await anext(translated(long, encoder, engine))
+    assert engine.asked == []

@@ -1,0 +1,140 @@
+"""What vLLM is asked and how its outputs are read, on a stand-in; `tests/contract` has the real one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gateway.domain.engine import FinishReason
+from gateway.domain.errors import EngineFailed, EngineUnavailable
+from gateway.engines.in_flight import Generations
+from gateway.engines.prompting.completions import Completion
+from gateway.engines.prompting.families import Sampling
+from gateway.engines.prompting.verification import Probe
+from gateway.engines.vllm.completions import TranslationCompletions, VllmRequests
+from gateway.engines.vllm.load import EngineLoad
+
+GREEDY = Sampling()
+ROWS: Any = SimpleNamespace(start_indices=[])
+
+
+class Parameters(SimpleNamespace):
+    """`SamplingParams` of vLLM 0.26."""
+
+
+class LaterParameters(Parameters):
+    """That of 0.32, where each request has its own interval."""
+
+    stream_interval = 1
+
+
+def output(
+    text: str, *token_ids: int, reason: str | None = None, cached: int | None = None, rows: Any = None
+) -> Any:
+    new = SimpleNamespace(text=text, token_ids=token_ids, finish_reason=reason)
+    return SimpleNamespace(outputs=[new], num_cached_tokens=cached, prompt_logprobs=rows)
+
+
+class Llm:
+    """An `AsyncLLM` that gives these outputs, or raises them."""
+
+    def __init__(self, *outputs: Any) -> None:
+        self.output_processor = SimpleNamespace(stream_interval=None)
+        self.outputs = outputs
+        self.asked: list[tuple[Any, Any, str, int]] = []
+
+    async def generate(
+        self, prompt: Any, sampling: Any, request_id: str, *, priority: int
+    ) -> AsyncGenerator[Any, None]:
+        self.asked.append((prompt, sampling, request_id, priority))
+        for each in self.outputs:
+            if isinstance(each, Exception):
+                raise each
+            yield each
+
+
+def requests(llm: Llm, parameters: type = LaterParameters, sampling: Sampling = GREEDY) -> VllmRequests:
+    kinds = SimpleNamespace(DELTA="delta")
+    api: Any = SimpleNamespace(SamplingParams=parameters, RequestOutputKind=kinds, tokens_input=tuple)
+    load = EngineLoad()
+    load.tokens_a_piece = lambda interval_s: round(interval_s * 100)  # type: ignore[method-assign]
+    return VllmRequests(llm, api, load, sampling=sampling, stop_token_ids=[7], delta_interval_s=0.04)
+
+
+@pytest.fixture
+def completions() -> Callable[[Llm], TranslationCompletions]:
+    return lambda llm: TranslationCompletions(requests(llm), Generations().open(), "r", 3)
+
+
+async def test_new_text_comes_as_the_engine_gives_it(completions: Callable[[Llm], TranslationCompletions]) -> None:
+    llm = Llm(output("Guten", 1, 2), output(" Morgen.", 3, reason="stop", cached=32))
+    assert [new async for new in completions(llm).complete([5, 6], 9)] == [
+        Completion("Guten", 2),
+        Completion(" Morgen.", 1, FinishReason.STOP, cached_tokens=32),
+    ]
+    ((prompt, sampling, request_id, priority),) = llm.asked
+    assert (prompt, request_id, priority) == ((5, 6), "r", 3)
+    assert (sampling.max_tokens, sampling.stop_token_ids, sampling.stream_interval) == (9, [7], 4)
+
+
+async def test_an_end_that_is_none_of_ours_fails_the_text(
+    completions: Callable[[Llm], TranslationCompletions],
+) -> None:
+    llm = Llm(output("Guten", 1), output("", reason="abort"))
+    said = completions(llm).complete([5], 9)
+    assert (await anext(said)).text == "Guten"
+    with pytest.raises(EngineFailed, match=r"early \(abort\)"):
+        await anext(said)
+
+
+async def test_an_engine_that_died_gives_nothing_more() -> None:
+    generations = Generations()
+    said = TranslationCompletions(requests(Llm(output("a", 1))), generations.open(), "r", 0).complete([5], 9)
+    generations.end("The engine process died.")
+    with pytest.raises(EngineUnavailable, match="process died"):
+        await anext(said)
+
+
+async def test_a_probe_asks_for_the_likeliest_tokens_of_the_prompt(
+    completions: Callable[[Llm], TranslationCompletions],
+) -> None:
+    llm = Llm(output("", 4, reason="length", cached=2, rows=ROWS))
+    ours = completions(llm)
+    assert await ours.probe([5, 6], False) == Probe(ROWS, cached_tokens=2, stopped=False, said=4)
+    await ours.probe([5, 6], True)
+    assert [request_id for _, _, request_id, _ in llm.asked] == ["r-probe-1", "r-probe-2"]
+    sampling = [sampling for _, sampling, _, _ in llm.asked]
+    assert [each.skip_reading_prefix_cache for each in sampling] == [True, False]
+    assert {(each.prompt_logprobs, each.max_tokens, each.detokenize) for each in sampling} == {(2, 1, False)}
+
+
+async def test_an_engine_that_refuses_probes_says_nothing_in_them(
+    completions: Callable[[Llm], TranslationCompletions],
+) -> None:
+    assert await completions(Llm(ValueError("no prompt_logprobs here"))).probe([5], True) == Probe()
+    with pytest.raises(RuntimeError, match="dead"):
+        await completions(Llm(RuntimeError("dead"))).probe([5], True)
+
+
+def test_parameters_of_one_translation_are_not_those_of_another() -> None:
+    ours = requests(Llm())
+    one, other = ours.translation_sampling(5), ours.translation_sampling(9)
+    assert (one.max_tokens, other.max_tokens) == (5, 9)
+
+
+def test_an_earlier_vllm_has_one_interval_for_all_requests() -> None:
+    llm = Llm()
+    sampling = requests(llm, Parameters).translation_sampling(5)
+    assert not hasattr(sampling, "stream_interval")
+    assert llm.output_processor.stream_interval == 4
+
+
+@pytest.mark.parametrize(
+    ("sampling", "greedy"),
+    [(GREEDY, True), (Sampling(temperature=0.7), False), (Sampling(repetition_penalty=1.1), False)],
+)
+def test_only_the_likeliest_token_is_greedy(sampling: Sampling, greedy: bool) -> None:
+    assert requests(Llm(), sampling=sampling).greedy is greedy

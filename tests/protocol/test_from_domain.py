@@ -1,0 +1,84 @@
+"""What becomes a message: entries of the log, and errors."""
+
+from __future__ import annotations
+
+from gateway.domain.errors import EngineUnavailable, InvalidValue, error_classes
+from gateway.domain.log import Publication, Said, Timings, Translated, Untranslated, Utterance
+from gateway.protocol.from_domain import error_message, publication_message
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    Caption,
+    Error,
+    Resume,
+    SessionStarted,
+    TranslationFailed,
+    TranslationFinal,
+    client_messages,
+    server_messages,
+)
+
+TIMINGS = Timings(1.0, 2.0, 3.0)
+
+
+def test_what_was_said_becomes_a_final_caption_at_its_place() -> None:
+    said = Utterance("u", 4, "hello", "en", "p", "Ana", True, start_ms=5, context=("secret",))
+    assert publication_message(Publication(7, 0, Said(said, ("ja",)))) == Caption(
+        participant="p", utterance="u", speaker="Ana", lang="en", rev=4, text="hello", final=True, offset=7
+    )
+
+
+def test_a_translation_becomes_what_replaces_the_deltas() -> None:
+    done = Translated("p", "u", "Ana", "ja", 4, "やあ", TIMINGS, tokens=9, truncated=True, said=7)
+    assert publication_message(Publication(8, 0, done)) == TranslationFinal(
+        participant="p",
+        utterance="u",
+        speaker="Ana",
+        lang="ja",
+        rev=4,
+        text="やあ",
+        offset=8,
+        timings=TIMINGS,
+        tokens=9,
+        truncated=True,
+    )
+
+
+def test_a_failure_says_why() -> None:
+    failed = Untranslated("p", "u", "Ana", "ja", 4, "cancelled", "The utterance was cancelled.", said=7)
+    assert publication_message(Publication(8, 0, failed)) == TranslationFailed(
+        participant="p",
+        utterance="u",
+        speaker="Ana",
+        lang="ja",
+        rev=4,
+        code="cancelled",
+        message="The utterance was cancelled.",
+        offset=8,
+    )
+
+
+def test_an_error_says_what_about_which_field_and_when_to_try_again() -> None:
+    assert error_message(InvalidValue("No.", field="lang", utterance="u")) == Error(
+        "invalid_value", "No.", retryable=False, retry_after_ms=None, utterance="u", field="lang"
+    )
+    assert error_message(EngineUnavailable("Wait.", retry_after_ms=50)) == Error(
+        "engine_unavailable", "Wait.", retryable=True, retry_after_ms=50
+    )
+
+
+def test_every_error_of_the_tree_can_be_said() -> None:
+    for kind in error_classes():
+        message = error_message(kind("No."))
+        assert (message.code, message.retryable) == (kind.code, kind.retryable)
+
+
+def test_every_message_has_its_own_type() -> None:
+    tags = [cls.__struct_config__.tag for cls in (*client_messages(), *server_messages())]
+    assert len(set(tags)) == len(tags)
+
+
+def test_what_a_program_prints_of_a_session_does_not_let_others_take_it_over() -> None:
+    started = SessionStarted("secret", "p", "m", "e", 0, None, ["en"], [], [], Limits())
+    for shown in (repr(started), repr(Resume("secret", "e", 7))):
+        assert "secret" not in shown
+        assert "e" in shown

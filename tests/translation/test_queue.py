@@ -1,0 +1,197 @@
+"""Who is next, against a model that looks at everybody who waits."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.domain.engine import TranslationRequest
+from gateway.translation.queue import TurnQueue
+from gateway.translation.ticket import CATCHING_UP, FINAL, PARTIAL, SUSPECT_CRASHES, Ticket
+
+MEETINGS = ("m", "n", "o")
+PRIORITIES = (FINAL, PARTIAL, CATCHING_UP)
+_serials = itertools.count(1)
+
+
+def admitted(meeting: str = "m", priority: int = FINAL) -> Ticket:
+    serial = next(_serials)
+    request = TranslationRequest(id=f"{meeting}{serial}", text="x", source="en", target="ja", priority=priority)
+    return Ticket(serial, meeting, request, admitted_s=0.0)
+
+
+def taken(turns: TurnQueue) -> list[Ticket]:
+    """All that wait, in the order of their turns."""
+    return list(iter(turns.pop, None))
+
+
+def test_nobody_waits() -> None:
+    turns = TurnQueue()
+    assert turns.pop() is None
+    assert (len(turns), list(turns), turns.finals, turns.suspects) == (0, [], 0, False)
+    assert not turns.next_is_best_effort()
+
+
+def test_meetings_take_turns_and_a_meeting_keeps_its_order() -> None:
+    turns = TurnQueue()
+    m1, m2, m3, n1 = admitted("m"), admitted("m"), admitted("m"), admitted("n")
+    turns.append([m1, m2, m3])
+    turns.append([n1])
+    assert taken(turns) == [m1, n1, m2, m3]
+
+
+def test_a_newcomer_waits_for_one_turn_of_each_other_meeting_at_most() -> None:
+    turns = TurnQueue()
+    backlog = [admitted("m") for _ in range(5)]
+    turns.append(backlog)
+    assert [turns.pop(), turns.pop()] == backlog[:2]
+    late = admitted("n")
+    turns.append([late])
+    assert [turns.pop(), turns.pop()] == [backlog[2], late]
+
+
+def test_finals_come_before_partials_and_these_before_what_latecomers_are_shown() -> None:
+    turns = TurnQueue()
+    shown, partial, final = admitted(priority=CATCHING_UP), admitted(priority=PARTIAL), admitted(priority=FINAL)
+    for ticket in (shown, partial, final):
+        turns.append([ticket])
+    assert not turns.next_is_best_effort()
+    assert turns.pop() is final
+    assert turns.next_is_best_effort()
+    assert taken(turns) == [partial, shown]
+
+
+def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
+    turns = TurnQueue()
+    m1, m2, n1 = admitted("m"), admitted("m"), admitted("n")
+    turns.append([m1, m2])
+    turns.append([n1])
+    assert turns.pop() is m1
+    turns.put_back(m1)
+    assert taken(turns) == [m1, n1, m2]
+
+
+@pytest.mark.parametrize("first", ["m1", "m2"])
+def test_what_ran_comes_before_what_never_did_in_the_order_of_admission(first: str) -> None:
+    turns = TurnQueue()
+    m1, m2, m3, n1 = admitted("m"), admitted("m"), admitted("m"), admitted("n")
+    turns.append([m1, m2, m3])
+    turns.append([n1])
+    assert [turns.pop(), turns.pop(), turns.pop()] == [m1, n1, m2]
+    turns.append([n2 := admitted("n")])
+    for ticket in (m1, m2) if first == "m1" else (m2, m1):
+        turns.put_back(ticket)
+    assert taken(turns) == [m1, n2, m2, m3]
+
+
+def test_suspects_come_before_everything_whatever_their_meeting() -> None:
+    turns = TurnQueue()
+    partial, first, second = admitted("n", PARTIAL), admitted("m"), admitted("n")
+    for ticket in (first, second, partial):
+        ticket.crashes = SUSPECT_CRASHES
+    turns.append([other := admitted("m")])
+    for ticket in (second, partial, first):
+        turns.put_back(ticket)
+    assert turns.suspects
+    assert turns.finals == 1, "suspects take no place of a partial"
+    assert (turns.ahead(FINAL), turns.ahead(FINAL, "n")) == (4, 2)
+    assert taken(turns) == [first, second, partial, other]
+    assert not turns.suspects
+
+
+class Model:
+    """Nothing but who waits, and whose turn it is in each priority."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Ticket] = []
+        # By priority: the meetings in the order of their turns.
+        self._order: dict[int, list[str]] = {priority: [] for priority in PRIORITIES}
+
+    def of(self, priority: int, meeting: str | None = None) -> list[Ticket]:
+        """Those above suspicion, by admission."""
+        found = [t for t in self.waiting if not t.suspect and t.request.priority == priority]
+        return sorted((t for t in found if meeting in (None, t.queue)), key=lambda ticket: ticket.serial)
+
+    def suspects(self) -> list[Ticket]:
+        return sorted((t for t in self.waiting if t.suspect), key=lambda t: (t.request.priority, t.serial))
+
+    def append(self, ticket: Ticket) -> None:
+        if not self.of(ticket.request.priority, ticket.queue):
+            self._turn_of(ticket, last=True)
+        self.waiting.append(ticket)
+
+    def put_back(self, ticket: Ticket) -> None:
+        if not ticket.suspect:
+            self._turn_of(ticket, last=False)
+        self.waiting.append(ticket)
+
+    def pop(self) -> Ticket | None:
+        ticket = next(iter(self.suspects()), None)
+        if ticket is None:
+            for priority in PRIORITIES:
+                if self.of(priority):
+                    meeting = next(name for name in self._order[priority] if self.of(priority, name))
+                    ticket = self.of(priority, meeting)[0]
+                    self._turn_of(ticket, last=True)
+                    break
+        if ticket is not None:
+            self.waiting.remove(ticket)
+        return ticket
+
+    def _turn_of(self, ticket: Ticket, *, last: bool) -> None:
+        order = self._order[ticket.request.priority]
+        if ticket.queue in order:
+            order.remove(ticket.queue)
+        order.insert(len(order) if last else 0, ticket.queue)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.sampled_from(MEETINGS), st.sampled_from(PRIORITIES), st.integers(1, 3)),
+        st.tuples(st.just("pop")),
+        st.tuples(st.just("pop")),
+        st.tuples(st.just("put back"), st.integers(0, 50), st.integers(0, 2)),
+        st.tuples(st.just("remove"), st.integers(0, 50)),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_whatever_happens_the_next_is_the_models_and_the_counts_agree(steps: list[tuple[object, ...]]) -> None:
+    turns, model, running = TurnQueue(), Model(), list[Ticket]()
+    for step in steps:
+        match step:
+            case ("append", str(meeting), int(priority), int(count)):
+                tickets = [admitted(meeting, priority) for _ in range(count)]
+                turns.append(tickets)
+                for ticket in tickets:
+                    model.append(ticket)
+            case ("pop",):
+                popped = turns.pop()
+                assert popped is model.pop()
+                running += [] if popped is None else [popped]
+            case ("put back", int(which), int(crashes)) if running:
+                ticket = running.pop(which % len(running))
+                ticket.crashes += crashes
+                turns.put_back(ticket)
+                model.put_back(ticket)
+            case ("remove", int(which)) if model.waiting:
+                ticket = model.waiting.pop(which % len(model.waiting))
+                turns.remove(ticket)
+        assert len(turns) == len(model.waiting)
+        assert bool(turns) == bool(model.waiting)
+        assert set(turns) == set(model.waiting)
+        assert turns.finals == len(model.of(FINAL))
+        assert turns.suspects == bool(model.suspects())
+        best_effort = not model.suspects() and not model.of(FINAL) and bool(model.waiting)
+        assert turns.next_is_best_effort() == best_effort
+        for priority in PRIORITIES:
+            before = [*model.suspects(), *(t for p in PRIORITIES[: priority + 1] for t in model.of(p))]
+            assert turns.ahead(priority) == len(before)
+            for meeting in MEETINGS:
+                assert turns.ahead(priority, meeting) == sum(t.queue == meeting for t in before)
+    assert taken(turns) == list(iter(model.pop, None))
