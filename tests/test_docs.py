@@ -101,6 +101,13 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_tests_that_are_named_exist(page: Path) -> None:
+    if page.name != "CHANGELOG.md":  # it tells of what there was
+        for named in re.findall(r"`(tests/[\w/.]+)`", page.read_text()):
+            assert (ROOT / named).exists(), f"{page.name} names {named}"
+
+
 def test_every_make_target_of_the_readme_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for page in PAGES:

@@ -10,11 +10,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gateway.client import (
     ClientError,
-    ClientSession,
     GatewayUnreachable,
     Reconnected,
     Reconnecting,
@@ -22,25 +23,25 @@ from gateway.client import (
     SessionEvent,
     SessionRefused,
     UnreadableMessage,
-    connect,
 )
+from gateway.client.reconnecting import BASE_S, CAP_S, RESTART_CAP_S, Outage, may_reconnect
+from gateway.domain.errors import CloseCode
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
-    Error,
     Ping,
     Pong,
     Resume,
     ServerMessage,
-    SessionDraining,
     SessionEnd,
     SessionStart,
     SessionUpdate,
     SessionUpdated,
     TranslationFinal,
     UtteranceAccepted,
-    UtteranceCancel,
     UtteranceFinal,
 )
+from tests.client.events import everything
+from tests.client.reconnections import connect_at_once, kinds, until
 from tests.clocks import swiftly
 from tests.scripted_gateway import (
     ANOTHER,
@@ -53,27 +54,6 @@ from tests.scripted_gateway import (
     scripted_gateway,
     translated,
 )
-
-connect_at_once = functools.partial(connect, jitter=lambda: 0.0, reads=["ja"])
-
-
-async def everything(session: ClientSession) -> list[SessionEvent]:
-    return [event async for event in session]
-
-
-async def until(session: ClientSession, kind: type[SessionEvent]) -> list[SessionEvent]:
-    """Everything up to the first event of a kind."""
-    events: list[SessionEvent] = []
-    async for event in session:
-        events.append(event)
-        if isinstance(event, kind):
-            break
-    return events
-
-
-def kinds(events: list[SessionEvent]) -> list[str]:
-    return [type(event).__name__ for event in events]
-
 
 # ---------------------------------------------------------------- losing and finding
 
@@ -345,280 +325,6 @@ async def test_a_dropped_connection_is_resumed() -> None:
         await session.drop()
         assert kinds(await everything(session)) == ["Reconnecting", "Reconnected"]
         await session.drop()
-
-
-# ---------------------------------------------------------------- finals
-
-
-async def test_a_final_said_while_there_is_no_connection_arrives_once() -> None:
-    received: list[UtteranceFinal] = []
-
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        if peer.visit == 1:
-            peer.drop()
-            return
-        received.append(await peer.take())
-        received.append(await peer.take())
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        assert kinds(await until(session, Reconnecting)) == ["Reconnecting"]
-        ids = [await session.final("One"), await session.final("Two", start_ms=1, end_ms=2)]
-        await session.partial("dropped")
-        await session.ping()
-        await session.cancel("nothing")
-        assert [each.id for each in session.unacknowledged] == ids
-        await session.end()
-        assert kinds(await everything(session)) == ["Reconnected", *["UtteranceAccepted"] * 2]
-        assert len(session.unacknowledged) == 0
-    assert received == [UtteranceFinal(ids[0], 1, "One"), UtteranceFinal(ids[1], 1, "Two", None, 1, 2)]
-
-
-@pytest.mark.parametrize("recovered", [True, False])
-async def test_what_was_not_acknowledged_is_sent_again_and_nothing_else(recovered: bool) -> None:
-    received: list[list[UtteranceFinal]] = []
-
-    async def script(peer: Peer) -> None:
-        await peer.start(None if recovered or peer.visit == 1 else ANOTHER)
-        received.append([await peer.expect(UtteranceFinal) for _ in range(3 if peer.visit == 1 else 2)])
-        if peer.visit == 1:
-            await peer.say(accepted(received[0][1]))
-            await peer.expect(Ping)
-            peer.drop()
-            return
-        for utterance in received[1]:
-            await peer.say(accepted(utterance))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        for number in range(3):
-            await session.final(f"Text {number}")
-        assert isinstance(await anext(session), UtteranceAccepted)
-        await session.ping()
-        await session.end()
-        events = await everything(session)
-    first, again = received
-    assert again == [first[0], first[2]]
-    assert kinds(events) == ["Reconnecting", "Reconnected", *["UtteranceAccepted"] * 2]
-    assert session.started.recovered is recovered
-
-
-async def test_what_was_said_before_goes_before_what_is_said_after() -> None:
-    received: list[str] = []
-
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        if peer.visit == 1:
-            await peer.expect(UtteranceFinal)
-            peer.drop()
-            return
-        for _ in range(3):
-            received.append((await peer.take()).text)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        await session.final("sent")
-        await until(session, Reconnecting)
-        await session.final("kept")
-        await until(session, Reconnected)
-        await session.final("new")  # before anything else of this session is sent again
-        await everything(session)
-    assert received == ["sent", "kept", "new"]
-
-
-async def test_a_refusal_for_the_moment_is_answered_with_patience_in_order() -> None:
-    received: list[str] = []
-
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        one, two = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
-        await peer.say(
-            refused("overloaded", "Full.", one.id, retry_after_ms=30),
-            refused("rate_limited", "Too fast.", two.id, retry_after_ms=1),
-        )
-        for _ in range(3):
-            received.append((await peer.take()).text)
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        await session.final("one")
-        await session.final("two")
-        first = await anext(session)
-        assert isinstance(first, Error)
-        assert first.code == "overloaded"
-        await session.final("three")
-        await session.end()
-        assert kinds(await everything(session)) == ["Error", *["UtteranceAccepted"] * 3]
-    assert received == ["one", "two", "three"]
-
-
-async def test_a_final_kept_by_another_task_wakes_whoever_reads() -> None:
-    """The reader waits for nothing when the final comes whose turn is later."""
-
-    async def script(peer: Peer) -> None:
-        await peer.start(replace(STARTED, limits=Limits(messages_per_s=20, messages_burst=2)))
-        # Nothing is answered, which would wake it up as well, before all are there.
-        finals = [await peer.expect(UtteranceFinal) for _ in range(4)]
-        assert [final.text for final in finals] == ["0", "1", "2", "3"]
-        await peer.leave(1000, *map(accepted, finals))
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session, asyncio.TaskGroup() as tasks:
-        reading = tasks.create_task(everything(session))
-        await asyncio.sleep(0)
-        for number in range(4):
-            await session.final(str(number))
-        assert kinds(await reading) == ["UtteranceAccepted"] * 4
-
-
-async def test_a_final_refused_for_good_is_forgotten() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        if peer.visit == 1:
-            utterance = await peer.expect(UtteranceFinal)
-            await peer.say(refused("limit_exceeded", "Too long.", utterance.id))
-            await peer.expect(Ping)
-            peer.drop()
-            return
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        await session.final("long")
-        assert isinstance(await anext(session), Error)
-        assert len(session.unacknowledged) == 0
-        await session.ping()
-        await session.end()
-        assert kinds(await everything(session)) == ["Reconnecting", "Reconnected"]
-
-
-async def test_no_more_are_under_way_than_the_gateway_takes() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start(replace(STARTED, limits=Limits(utterances_in_flight=2)))
-        one, two = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
-        await peer.expect(Ping)  # nothing in between: the third waits
-        await peer.say(accepted(one), accepted(two))
-        assert (await peer.take()).text == "three"
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        for text in ("one", "two", "three"):
-            await session.final(text)
-        await session.ping()
-        assert kinds(await everything(session)) == ["UtteranceAccepted"] * 3
-
-
-async def test_whoever_says_too_much_waits() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        for _ in range(3):
-            await peer.take()
-        await peer.leave(1000)
-
-    async with (
-        scripted_gateway(script) as url,
-        connect_at_once(url, max_unacknowledged=2) as session,
-        asyncio.TaskGroup() as tasks,
-    ):
-        await session.final("one")
-        await session.final("two")
-        third = tasks.create_task(session.final("three"))
-        await asyncio.sleep(0)
-        assert not third.done()
-        assert len(await everything(session)) == 3
-        await third
-
-
-async def test_whoever_waits_to_say_something_learns_of_the_end() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.expect(UtteranceFinal)
-        await peer.leave(4510)
-
-    async with (
-        scripted_gateway(script) as url,
-        connect_at_once(url, max_unacknowledged=1) as session,
-        asyncio.TaskGroup() as tasks,
-    ):
-        await session.final("one")
-
-        async def say_more() -> None:
-            with pytest.raises(SessionClosed):
-                await session.final("two")
-
-        tasks.create_task(say_more())
-        with pytest.raises(SessionClosed):
-            await everything(session)
-
-
-async def test_nothing_is_said_to_a_gateway_that_leaves() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        if peer.visit == 1:
-            await peer.say(SessionDraining(1_000))
-            await peer.expect(Ping)  # and not a final
-            await peer.leave(1012)
-        else:
-            assert (await peer.take()).text == "kept"
-            await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        await anext(session)
-        await session.final("kept")
-        await session.ping()
-        assert kinds(await everything(session)) == ["Reconnecting", "Reconnected", "UtteranceAccepted"]
-
-
-async def test_a_cancelled_utterance() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start(replace(STARTED, limits=Limits(utterances_in_flight=1)))
-        await peer.expect(UtteranceFinal)
-        assert await peer.receive() == UtteranceCancel("sent")
-        assert await peer.receive() == Ping()
-        peer.drop()
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        await session.final("one", "sent")
-        await session.final("two", "kept")
-        await session.cancel("sent")
-        await session.cancel("kept")
-        await session.ping()
-        assert [each.id for each in session.unacknowledged] == ["sent"]
-        await until(session, Reconnecting)
-        await session.cancel("sent")
-        assert len(session.unacknowledged) == 0
-
-
-async def test_a_cancelled_caller_takes_nothing_back() -> None:
-    """A final that was kept is sent, whatever becomes of whoever said it."""
-    texts: list[str] = []
-
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        texts.append((await peer.take()).text)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        connection = session._sender.connection
-        assert connection is not None
-        send, stuck = connection.send, asyncio.Event()
-
-        async def hang(_message: object) -> None:
-            stuck.set()
-            await asyncio.get_running_loop().create_future()
-
-        connection.send = hang  # type: ignore[method-assign, assignment]
-        saying = asyncio.ensure_future(session.final("Hello"))
-        await stuck.wait()
-        reading = asyncio.ensure_future(everything(session))
-        await asyncio.sleep(0)
-        connection.send = send  # type: ignore[method-assign]
-        saying.cancel()
-        assert kinds(await reading) == ["UtteranceAccepted"]
-    assert texts == ["Hello"]
 
 
 # ---------------------------------------------------------------- updates and the end
@@ -896,3 +602,73 @@ async def test_order_under_chaos(seed: int) -> None:
     assert set(acknowledged) == set(hall.accepted)
     in_order = [int(id) for id in hall.accepted if id not in hall.put_off]
     assert in_order == sorted(in_order)
+
+
+# ---------------------------------------------------------------- when to reconnect
+
+
+@pytest.mark.parametrize("code", [None, 1001, 1005, 1006, 1011, 1012, 1013, 4000, 4008, 4010, 4012, 4499])
+def test_a_loss_that_passes(code: int | None) -> None:
+    assert may_reconnect(code)
+
+
+@pytest.mark.parametrize("code", [1000, 1002, 1003, 1007, 1008, 1009, 3000, 4500, 4509, 4510, 4999, 5000])
+def test_an_end(code: int) -> None:
+    assert not may_reconnect(code)
+
+
+def test_every_close_code_of_the_gateway_is_in_its_range() -> None:
+    again = {code for code in CloseCode if may_reconnect(code)}
+    assert {CloseCode.INTERNAL, CloseCode.RESTART, CloseCode.SLOW_READER, CloseCode.DRAINING} <= again
+    assert not again & {CloseCode.NORMAL, CloseCode.TOO_MANY_SESSIONS, CloseCode.REPLACED}
+
+
+def outage(code: int | None = None, *, give_up_s: float = 1e9, earlier: int = 0) -> Outage:
+    return Outage(SessionClosed("ws://x", code, None), 0.0, give_up_s, earlier)
+
+
+def delays(out: Outage, count: int, jitter: float = 1.0) -> list[float | None]:
+    return [out.announce(0.0, lambda: jitter) for _ in range(count)]
+
+
+def test_the_cap_of_the_delay_doubles() -> None:
+    assert delays(outage(), 8) == [BASE_S, 0.5, 1.0, 2.0, 4.0, 8.0, CAP_S, CAP_S]
+    assert delays(outage(CloseCode.RESTART), 7)[4:] == [4.0, RESTART_CAP_S, RESTART_CAP_S]
+    assert delays(outage(earlier=3), 2) == [2.0, 4.0]
+
+
+@given(st.integers(0, 3_000), st.floats(0.0, 1.0))
+def test_the_delay_is_bounded_and_may_be_anything_below(attempts: int, jitter: float) -> None:
+    (delay_s,) = delays(outage(earlier=attempts), 1, jitter)
+    assert delay_s is not None
+    assert 0.0 <= delay_s == jitter * min(CAP_S, BASE_S * 2.0 ** min(attempts, 16))
+
+
+def test_what_the_gateway_asks_for_is_waited_on_top() -> None:
+    closed = SessionClosed("ws://x", 1012, refused("draining", "Restarting.", retry_after_ms=1_000))
+    out = Outage(closed, 0.0, 1e9)
+    assert delays(out, 1) == [1.0 + BASE_S]
+    out.failed("No gateway answers.")
+    assert delays(out, 1) == [0.5]
+    out.failed("Loading.", refused("engine_unavailable", "Loading.", retry_after_ms=2_000))
+    assert out.reason == "Loading."
+    assert delays(out, 1, jitter=0.0) == [2.0]
+
+
+def test_a_gateway_that_says_it_drains_is_back_soon() -> None:
+    out = outage(earlier=9)
+    assert delays(out, 1) == [CAP_S]
+    out.failed("Draining.", refused("draining", "Draining."))
+    assert delays(out, 1) == [RESTART_CAP_S]
+
+
+def test_the_patience_of_an_outage_ends() -> None:
+    out = outage(give_up_s=3.0, earlier=9)
+    assert out.announce(1.0, lambda: 1.0) == 2.0
+    assert out.attempt_at_s == 3.0
+    out.failed("No gateway answers at ws://x.")
+    assert out.attempt_at_s is None
+    assert out.announce(3.0, lambda: 1.0) is None
+    assert str(out.gave_up()) == (
+        "The connection to the gateway at ws://x was lost. It could not be resumed: No gateway answers at ws://x."
+    )

@@ -5,16 +5,11 @@ from __future__ import annotations
 from gateway.domain.errors import EngineUnavailable, InvalidValue, error_classes
 from gateway.domain.log import Publication, Said, Timings, Translated, Untranslated, Utterance
 from gateway.protocol.from_domain import error_message, publication_message
-from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
     Error,
-    Resume,
-    SessionStarted,
     TranslationFailed,
     TranslationFinal,
-    client_messages,
-    server_messages,
 )
 
 TIMINGS = Timings(1.0, 2.0, 3.0)
@@ -70,15 +65,3 @@ def test_every_error_of_the_tree_can_be_said() -> None:
     for kind in error_classes():
         message = error_message(kind("No."))
         assert (message.code, message.retryable) == (kind.code, kind.retryable)
-
-
-def test_every_message_has_its_own_type() -> None:
-    tags = [cls.__struct_config__.tag for cls in (*client_messages(), *server_messages())]
-    assert len(set(tags)) == len(tags)
-
-
-def test_what_a_program_prints_of_a_session_does_not_let_others_take_it_over() -> None:
-    started = SessionStarted("secret", "p", "m", "e", 0, None, ["en"], [], [], Limits())
-    for shown in (repr(started), repr(Resume("secret", "e", 7))):
-        assert "secret" not in shown
-        assert "e" in shown

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import ssl
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
@@ -24,24 +23,11 @@ from gateway.server import api
 from gateway.translation.ticket import Ticket
 from tests.clocks import swiftly
 from tests.gateways import SCRIPT, Running, running
+from tests.over_http import NO_TLS, check_problem, serving
 
 FROM_TO = {"source_lang": "en", "target_lang": "ja"}
+
 STREAMED = {"Accept": "text/event-stream"}
-# There is no TLS here. Left to itself, each client reads all certificates of the system first.
-NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-
-@contextlib.asynccontextmanager
-async def serving(**options: Any) -> AsyncIterator[tuple[Running, httpx.AsyncClient]]:
-    async with (
-        running(**options) as gateway,
-        httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{gateway.port}",
-            timeout=None,  # noqa: S113
-            verify=NO_TLS,
-        ) as client,
-    ):
-        yield gateway, client
 
 
 async def translate(client: httpx.AsyncClient, body: Any, **headers: str) -> httpx.Response:
@@ -56,16 +42,6 @@ def events(text: str) -> list[tuple[str, Any]]:
             name, data = block.split("\n")
             found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
     return found
-
-
-def check_problem(response: httpx.Response, status: int, code: str, field: str | None = None) -> dict[str, Any]:
-    problem: dict[str, Any] = response.json()
-    assert response.headers["content-type"] == "application/problem+json"
-    assert (response.status_code, problem["status"], problem["code"]) == (status, status, code), problem
-    assert problem["field"] == field
-    assert problem["title"]
-    assert problem["detail"]
-    return problem
 
 
 async def until_idle(gateway: Running) -> None:
@@ -406,29 +382,6 @@ async def test_a_body_that_is_not_sent_as_json(headers: dict[str, str]) -> None:
     assert check_problem(response, 415, "unsupported_media_type")["type"] == "about:blank"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status", "code", "header"),
-    [
-        ("GET", "/v1/nothing", 404, "not_found", None),
-        ("POST", "/v1/translate/", 404, "not_found", None),
-        ("GET", "/v1/", 404, "not_found", None),
-        ("GET", "/errors/nothing", 404, "not_found", None),
-        ("GET", "/v1/translate", 405, "method_not_allowed", ("allow", "POST")),
-        ("DELETE", "/v1/languages", 405, "method_not_allowed", ("allow", "GET, HEAD")),
-        ("POST", "/readyz", 405, "method_not_allowed", ("allow", "GET, HEAD")),
-        ("GET", "/v1/stream", 426, "upgrade_required", ("upgrade", "websocket")),
-    ],
-)
-async def test_addresses_and_methods(
-    method: str, path: str, status: int, code: str, header: tuple[str, str] | None
-) -> None:
-    async with serving() as (_, client):
-        response = await client.request(method, path)
-    check_problem(response, status, code)
-    if header is not None:
-        assert response.headers[header[0]] == header[1]
-
-
 async def test_a_full_queue_refuses_the_whole_call_and_says_when_to_retry() -> None:
     script = Script(max_running=1, rules=(Rule("STALL", stall_after=0),))
     async with serving(settings=Settings(max_waiting=4), script=script) as (gateway, client):
@@ -463,17 +416,6 @@ async def test_a_bug_in_the_engine_is_the_failure_of_one_text() -> None:
         "translation.failed",
         "done",
     }
-
-
-async def test_a_bug_in_the_gateway_is_a_problem_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(names: list[str]) -> bytes:
-        raise ZeroDivisionError("secret")
-
-    async with serving() as (_, client):
-        monkeypatch.setattr(metrics, "exposition", broken)
-        response = await client.get("/metrics")
-    check_problem(response, 500, "internal")
-    assert "secret" not in response.text
 
 
 async def test_errors_and_outcomes_are_counted() -> None:
@@ -620,26 +562,3 @@ async def test_languages() -> None:
             "family": "simulated",
             "limits": msgspec.to_builtins(Limits()),
         }
-
-
-@pytest.mark.parametrize(
-    ("path", "media_type"),
-    [
-        ("/healthz", "application/json"),
-        ("/readyz", "application/json"),
-        ("/v1/languages", "application/json"),
-        ("/metrics", "text/plain"),
-        ("/openapi.json", "application/json"),
-        ("/asyncapi.json", "application/json"),
-        ("/errors/overloaded", "application/json"),
-    ],
-)
-async def test_head_goes_with_get(path: str, media_type: str) -> None:
-    async with serving() as (_, client):
-        got = await client.get(path)
-        head = await client.head(path)
-    assert (got.status_code, head.status_code) == (200, 200)
-    assert got.headers["content-type"].startswith(media_type)
-    assert got.content
-    assert head.content == b""
-    assert head.headers["content-type"] == got.headers["content-type"]

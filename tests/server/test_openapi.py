@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
 import httpx
 import msgspec
@@ -14,19 +13,12 @@ from jsonschema import Draft202012Validator
 from starlette.routing import Route
 
 from gateway.domain.engine import EngineProfile
-from gateway.domain.errors import CloseCode, error_classes
 from gateway.engines.simulated import SimulatedEngine
-from gateway.protocol.asyncapi import CLOSE_CODES, asyncapi
-from gateway.protocol.codec import CODECS, JSON
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
-    ClientMessage,
-    ServerMessage,
     SessionStart,
     TranslationFinal,
     UtteranceFinal,
-    client_messages,
-    server_messages,
 )
 from gateway.server import api
 from gateway.server.bodies import (
@@ -41,38 +33,14 @@ from gateway.server.openapi import openapi
 from gateway.server.translate_request import decode_body, plan
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.translation.scheduler import Scheduler
+from tests.documents import ASYNCAPI, nodes, resolve, validator
 from tests.gateways import running
 
-ASYNCAPI = asyncapi()
 OPENAPI = openapi(limits=Limits(), batch_texts=64, body_bytes=1_000)
+
 DOCUMENTS = [ASYNCAPI, OPENAPI]
-MESSAGES = [*client_messages(), *server_messages()]
+
 TRANSCRIPT = "/v1/meetings/{meeting}/transcript.{format}"
-
-
-def nodes(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object of a document."""
-    if isinstance(value, dict):
-        yield value
-        value = list(value.values())
-    if isinstance(value, list):
-        for inner in value:
-            yield from nodes(inner)
-
-
-def resolve(document: Any, ref: str) -> Any:
-    for step in ref.removeprefix("#/").split("/"):
-        document = document[step.replace("~1", "/").replace("~0", "~")]
-    return document
-
-
-def validator(document: Any, ref: str) -> Draft202012Validator:
-    # The references are relative to the whole document.
-    return Draft202012Validator({**document, "$ref": ref})
-
-
-def tag(cls: type[msgspec.Struct]) -> str:
-    return str(cls.__struct_config__.tag)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=["asyncapi", "openapi"])
@@ -91,102 +59,6 @@ def test_a_document_is_plain_json_whose_references_resolve(document: Any) -> Non
 def test_every_schema_of_a_document_is_used(document: Any) -> None:
     refs = {node["$ref"] for node in nodes(document) if "$ref" in node}
     assert {f"#/components/schemas/{name}" for name in document["components"]["schemas"]} <= refs
-
-
-# ---------------------------------------------------------------- AsyncAPI
-
-
-def test_the_unions_and_the_lists_of_messages_agree() -> None:
-    assert set(get_args(ClientMessage)) == set(client_messages())
-    assert set(get_args(ServerMessage)) == set(server_messages())
-
-
-def test_every_message_goes_its_way_with_its_docstring() -> None:
-    def sent_by(operation: str) -> list[str]:
-        refs = [message["$ref"] for message in ASYNCAPI["operations"][operation]["messages"]]
-        # Through the channel to the component, as the specification asks.
-        return [resolve(ASYNCAPI, resolve(ASYNCAPI, ref)["$ref"])["name"] for ref in refs]
-
-    assert sent_by("fromClient") == [tag(cls) for cls in client_messages()]
-    assert sent_by("toClient") == [tag(cls) for cls in server_messages()]
-    assert ASYNCAPI["operations"]["fromClient"]["action"] == "receive"
-    assert ASYNCAPI["operations"]["toClient"]["action"] == "send"
-    for cls in MESSAGES:
-        summary = ASYNCAPI["components"]["messages"][tag(cls)]["summary"]
-        assert cls.__doc__ is not None
-        assert summary.split() == cls.__doc__.split()
-
-
-@pytest.mark.parametrize("cls", MESSAGES, ids=tag)
-def test_every_field_is_described_under_its_name(cls: type[msgspec.Struct]) -> None:
-    payload = ASYNCAPI["components"]["messages"][tag(cls)]["payload"]["$ref"]
-    schema = resolve(ASYNCAPI, payload)
-    assert set(schema["properties"]) == {"type", *cls.__struct_encode_fields__}
-    assert schema["properties"]["type"]["enum"] == [tag(cls)]
-    required = {"type", *(f.encode_name for f in msgspec.structs.fields(cls) if f.required)}
-    assert set(schema["required"]) == required
-
-
-def example(schema: Any, *, full: bool) -> Any:
-    """A value that a schema allows: with every property, or with the required ones alone."""
-    if "$ref" in schema:
-        return example(resolve(ASYNCAPI, schema["$ref"]), full=full)
-    if "enum" in schema:
-        return schema["enum"][0]
-    if "anyOf" in schema:
-        return example(schema["anyOf"][0 if full else -1], full=full)
-    match schema["type"]:
-        case "object":
-            properties = schema.get("properties", {})
-            made = {
-                name: example(inner, full=full)
-                for name, inner in properties.items()
-                if full or name in schema["required"]
-            }
-            if extra := schema.get("additionalProperties"):
-                made["en"] = example(extra, full=full)
-            return made
-        case "array":
-            return [example(schema["items"], full=full)]
-        case "integer":
-            return schema.get("minimum", 7)
-        case kind:
-            return {"string": "ja", "number": 1.5, "boolean": True, "null": None}[kind]
-
-
-@pytest.mark.parametrize("full", [True, False], ids=["full", "least"])
-@pytest.mark.parametrize("cls", MESSAGES, ids=tag)
-def test_what_the_schema_allows_decodes_and_what_is_encoded_fits_the_schema(
-    cls: type[msgspec.Struct], full: bool
-) -> None:
-    ref = ASYNCAPI["components"]["messages"][tag(cls)]["payload"]["$ref"]
-    payload = example({"$ref": ref}, full=full)
-    check = validator(ASYNCAPI, ref)
-    check.validate(payload)
-    frame = json.dumps(payload)
-    message = JSON.decode(frame, max_bytes=10_000) if cls in client_messages() else JSON.decode_server(frame)
-    assert type(message) is cls
-    encoded = json.loads(JSON.encode(message))
-    check.validate(encoded)
-    for name, value in payload.items():
-        assert value == {} or encoded[name] == value
-    assert not check.is_valid({**payload, "type": "something.else"})
-
-
-def test_errors_closes_and_subprotocols_are_all_there() -> None:
-    listed = {item["code"]: item for item in ASYNCAPI["x-error-codes"]}
-    assert len(listed) == len(ASYNCAPI["x-error-codes"])
-    assert set(listed) == {cls.code for cls in error_classes()}
-    for cls in error_classes():
-        if not cls.__subclasses__():
-            assert cls.__doc__ is not None
-            assert listed[cls.code]["meaning"] == " ".join(cls.__doc__.split())
-            assert listed[cls.code]["retryable"] is cls.retryable
-    channel = ASYNCAPI["channels"]["stream"]
-    assert {close["code"] for close in channel["x-close-codes"]} == set(CloseCode) == set(CLOSE_CODES)
-    headers = channel["bindings"]["ws"]["headers"]["properties"]
-    assert headers["Sec-WebSocket-Protocol"]["enum"] == list(CODECS)
-    assert channel["address"] == "/v1/stream"
 
 
 # ---------------------------------------------------------------- OpenAPI

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
-from gateway.domain.engine import EngineHealth, EngineState, TokenEvent, TranslationRequest
+from gateway.domain.engine import EngineHealth, EngineState, TokenEvent
 from gateway.domain.errors import EngineFailed, EngineUnavailable, StartupError
 from gateway.engines.host import processes, proxy
-from gateway.engines.host.channel import Channel
-from gateway.engines.host.main import _Host, serve
-from gateway.engines.host.messages import Aborted, Generate, Stop, ToGateway, ToHost
-from gateway.engines.host.proxy import Host, HostedEngine, start_host
+from gateway.engines.host.proxy import Host, HostedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
-
-
-def request(text: str, id: str = "1") -> TranslationRequest:
-    return TranslationRequest(id=id, text=text, source="en", target="de")
-
-
-async def text_of(engine: HostedEngine, text: str, id: str = "1") -> str:
-    return "".join([event.text async for event in engine.generate(request(text, id))])
+from tests.engines.host.pairs import Faulty, Pair, hosted_engine, request, text_of
 
 
 async def until_broken(generation: AsyncGenerator[TokenEvent, None], kind: type[Exception]) -> str:
@@ -42,32 +27,6 @@ async def until_broken(generation: AsyncGenerator[TokenEvent, None], kind: type[
     except kind:
         return said
     pytest.fail("it ended")
-
-
-class Pair:
-    """near: what the gateway has; far: the engine itself. closing the socket is the death of the process."""
-
-    def __init__(self, far: SimulatedEngine) -> None:
-        self.far = far
-        self.sock, self._theirs = socket.socketpair()
-        self.near = HostedEngine(lambda: Host(self.sock, None))
-
-    async def serve(self) -> None:
-        starting = asyncio.ensure_future(self.far.start())
-        try:
-            await serve(self._theirs, self.far, starting)
-        finally:
-            starting.cancel()
-
-
-@asynccontextmanager
-async def hosted_engine(far: SimulatedEngine) -> AsyncIterator[Pair]:
-    pair = Pair(far)
-    async with asyncio.TaskGroup() as tasks:
-        serving = tasks.create_task(pair.serve())
-        yield pair
-        await pair.near.stop()
-        await serving
 
 
 async def test_a_reader_that_lags_gets_all_in_fewer_events() -> None:
@@ -95,37 +54,6 @@ async def test_errors_of_one_text_are_its_own() -> None:
         await pair.near.start()
         assert await until_broken(pair.near.generate(request("a bad text")), EngineFailed) == "[de] a"
         assert await text_of(pair.near, "good") == "[de] good"
-
-
-class Faulty(SimulatedEngine):
-    """Fails in ways that no engine should. failing: how it fails to start."""
-
-    failing: Exception | None = None
-
-    async def start(self) -> None:
-        if self.failing is not None:
-            raise self.failing
-        await super().start()
-
-    async def _fail(self) -> AsyncGenerator[TokenEvent, None]:
-        yield TokenEvent("x", 1)
-        raise ZeroDivisionError
-
-    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
-        return self._fail() if request.text == "odd" else super().generate(request)
-
-    async def metrics(self, names: Sequence[str] = ()) -> bytes:
-        if names == ["never"]:
-            await asyncio.Event().wait()
-        return f"asked for {','.join(names)}".encode()
-
-
-async def test_an_error_of_no_known_kind_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async with hosted_engine(Faulty()) as pair:
-        await pair.near.start()
-        with pytest.raises(EngineFailed, match="ZeroDivisionError"):
-            await text_of(pair.near, "odd")
-        assert "a generation failed" in caplog.text
 
 
 async def test_metrics_are_asked_for_and_one_that_hangs_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,20 +94,6 @@ async def test_the_death_of_the_host_ends_what_runs() -> None:
     await pair.near.stop()
 
 
-async def test_the_end_of_the_gateway_ends_its_generations() -> None:
-    rules = (Rule(match="endless", repeat=100_000),)
-    pair = Pair(SimulatedEngine(Script(first_token_s=0, rules=rules)))
-    serving = asyncio.create_task(pair.serve())
-    await pair.near.start()
-    await anext(pair.near.generate(request("endless")))
-    assert pair.far.capacity().running == 1
-    assert pair.near._channel is not None
-    pair.near._channel.close()
-    await serving
-    assert pair.far.capacity().running == 0
-    await pair.near.stop()
-
-
 @pytest.mark.parametrize("error", [StartupError("There is no such model."), OSError("no such model")])
 async def test_an_engine_that_cannot_start_says_why(error: Exception) -> None:
     far = Faulty()
@@ -204,28 +118,6 @@ async def test_a_host_that_ends_while_it_starts_is_an_engine_that_cannot(tmp_pat
     with pytest.raises(StartupError, match=r"ended while it started \(log: .*engine\.log"):
         await starting
     await pair.near.stop()
-
-
-async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None:
-    async with hosted_engine(SimulatedEngine()) as pair:
-        await pair.near.start()
-        ours, theirs = socket.socketpair()
-        host = _Host(pair.far)
-        serving = asyncio.create_task(host.serve(theirs, asyncio.get_running_loop().create_future()))
-        speaker: Channel[ToHost, ToGateway] = Channel(ToGateway, lambda _: None, lambda: None)
-        await speaker.open(ours)
-        for number in range(10):
-            # They arrive together.
-            speaker.say(Generate(number, request("a text", str(number))))
-            speaker.say(Aborted(number))
-        speaker.say(Stop())
-        await serving
-        await asyncio.sleep(0)
-        assert host._generations == {}
-        assert host._tasks == set()
-        await host.close()
-        speaker.close()
-        assert pair.far.capacity().running == 0
 
 
 async def test_one_that_was_stopped_does_not_start() -> None:
@@ -290,22 +182,3 @@ async def test_a_process_that_ends_without_stopping_its_engine_ends_and_so_does_
     said, _ = await ran.communicate()
     assert ran.returncode == 0
     assert not processes.of(int(said))
-
-
-async def test_signals_to_the_whole_group_are_for_the_gateway_alone() -> None:
-    engine = HostedEngine(partial(start_host, partial(SimulatedEngine, Script())))
-    before = processes.children()
-    starting = asyncio.create_task(engine.start())
-    while not (host := processes.children() - before):
-        await asyncio.sleep(0)
-    (process,) = host
-    # From the first moment on; the group is this test's own only once the host has left it.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        os.kill(process.pid, number)
-    await starting
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        os.kill(process.pid, number)
-    assert os.getpgid(process.pid) == process.pid
-    assert await text_of(engine, "still there") == "[de] still there"
-    await engine.stop()
-    assert processes.children() == before

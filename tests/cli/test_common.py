@@ -1,0 +1,102 @@
+"""What all commands do alike: wait for an engine, read lines, tell of losses."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.cli import jobs, translate
+from gateway.protocol.messages import (
+    SessionEnd,
+    SessionStart,
+    UtteranceFinal,
+)
+from tests.cli.commands import echo, run
+from tests.scripted_gateway import (
+    Peer,
+    refused,
+    scripted_gateway,
+    translated,
+)
+
+
+@pytest.mark.parametrize("argv", [[], ["-"]])
+async def test_lines_of_stdin_come_out_in_order(argv: list[str]) -> None:
+    """More lines than are under way at once; the gateway answers the later ones first."""
+    lines = [f"line {number}" for number in range(1, 21)]
+    under_way: list[int] = []
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        left = len(lines)
+        while left:
+            finals = [await peer.take() for _ in range(min(left, translate._WINDOW))]
+            under_way.append(len(finals))
+            left -= len(finals)
+            for utterance in reversed(finals):
+                await peer.say(translated(utterance, "ja", utterance.text.upper()))
+        await peer.expect(SessionEnd)
+        await peer.leave(1000)
+
+    # An empty line is nothing to translate; the last line has no end; a carriage return is part of none.
+    text = "\r\n".join([lines[0], "", *lines[1:]])
+    async with scripted_gateway(script) as url:
+        ran = await run("translate", *argv, "--to", "ja", "--url", url, stdin=text)
+    assert ran == (0, "".join(f"ja\t{line.upper()}\n" for line in lines), "")
+    assert under_way == [8, 8, 4]
+
+
+async def test_an_engine_that_loads_is_waited_for() -> None:
+    async def script(peer: Peer) -> None:
+        for _ in range(2):
+            await peer.expect(SessionStart)
+            await peer.say(refused("engine_unavailable", "Loading.", retry_after_ms=1))
+        await echo(peer)
+
+    async with scripted_gateway(script) as url:
+        ran = await run("translate", "hi", "--to", "ja", "--url", url)
+    assert ran == (0, "ja\tja: hi\n", "gateway: The gateway's engine is not ready yet; waiting for it.\n")
+
+
+async def test_an_engine_that_dies_is_waited_for_as_long() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        # More often than a text is sent again for other reasons, and said once for all texts.
+        for _ in range(jobs._ATTEMPTS + 1):
+            one, two = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
+            await peer.say(refused("engine_unavailable", "Restarting.", one.id, retry_after_ms=1))
+            await peer.say(refused("engine_unavailable", "Restarting.", two.id, retry_after_ms=1))
+        one, two = await peer.take(), await peer.take()
+        await peer.say(translated(one, "ja", one.text), translated(two, "ja", two.text))
+        await peer.expect(SessionEnd)
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url:
+        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\n")
+    assert ran == (0, "ja\ta\nja\tb\n", "gateway: The gateway's engine is not ready yet; waiting for it.\n")
+
+
+async def test_an_engine_that_stays_dead() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        utterance = await peer.expect(UtteranceFinal)
+        await peer.say(refused("engine_unavailable", "The engine died.", utterance.id, retry_after_ms=1))
+        await peer.expect(SessionEnd)
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url:
+        ran = await run("translate", "hi", "--to", "ja", "--wait", "0", "--url", url)
+    assert ran == (3, "", "gateway: The engine died.\n")
+
+
+async def test_wait_bounds_the_patience() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.expect(SessionStart)
+        await peer.say(refused("engine_unavailable", "Loading.", retry_after_ms=2_000))
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url:
+        ran = await run("translate", "hi", "--to", "ja", "--wait", "0", "--url", url)
+        later = await run("translate", "hi", "--to", "ja", "--wait", "0.5", "--url", url)
+    engine = f"gateway: The engine of the gateway at {url.replace('http:', 'ws:')}"
+    assert ran == (1, "", f"{engine} is still loading (try --wait SECONDS).\n")
+    assert later == (1, "", f"{engine} is not ready after 0.5 s.\n")

@@ -1,0 +1,161 @@
+"""One connection: which addresses there are, and what may answer there."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from gateway.client import (
+    GatewayUnreachable,
+    InvalidAddress,
+    connect,
+    stream_url,
+)
+from tests.clocks import swiftly
+from tests.scripted_gateway import STARTED, Peer, scripted_gateway
+
+# ---------------------------------------------------------------- addresses
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("http://127.0.0.1:8000", "ws://127.0.0.1:8000/v1/stream"),
+        ("http://127.0.0.1:8000/", "ws://127.0.0.1:8000/v1/stream"),
+        ("ws://127.0.0.1:8000/v1/stream", "ws://127.0.0.1:8000/v1/stream"),
+        ("http://127.0.0.1:8000/v1/stream/", "ws://127.0.0.1:8000/v1/stream"),
+        ("https://meet.example.org", "wss://meet.example.org/v1/stream"),
+        ("WSS://meet.example.org/captions", "wss://meet.example.org/captions/v1/stream"),
+        ("localhost:8000", "ws://localhost:8000/v1/stream"),
+        (" http://[::1]:8000 ", "ws://[::1]:8000/v1/stream"),
+    ],
+)
+def test_an_address_may_be_written_as_people_write_it(address: str, url: str) -> None:
+    assert stream_url(address) == url
+
+
+@pytest.mark.parametrize(
+    "address", ["", "http://", "ftp://127.0.0.1", "http://127.0.0.1:80000", "http://a:b", "http://[::1"]
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(InvalidAddress, match=r"is not the address of a gateway, such as http://127\.0"):
+        stream_url(address)
+
+
+# ---------------------------------------------------------------- who answers there
+
+
+async def test_nobody_answers(closed_port: int) -> None:
+    with pytest.raises(GatewayUnreachable) as caught:
+        async with connect(f"http://127.0.0.1:{closed_port}", reads=["ja"]):
+            pass
+    assert str(caught.value) == (
+        f"No gateway answers at ws://127.0.0.1:{closed_port}: start one with `gateway serve`."
+    )
+
+
+async def test_the_host_is_not_known() -> None:
+    with pytest.raises(GatewayUnreachable, match=r"The host of ws://gateway\.invalid is not known\."):
+        async with connect("gateway.invalid", reads=["ja"]):
+            pass
+
+
+async def test_a_web_server_answers() -> None:
+    def no_stream_here(connection: ServerConnection, _request: Request) -> Response:
+        return connection.respond(404, "Not here.\n")
+
+    async def never(_connection: ServerConnection) -> None: ...
+
+    async with serve(never, "127.0.0.1", 0, process_request=no_stream_here) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        with pytest.raises(GatewayUnreachable, match="refused the stream with HTTP status 404; is it a gateway"):
+            async with connect(f"127.0.0.1:{port}", reads=["ja"]):
+                pass
+
+
+@pytest.mark.parametrize("greeting", [b"SSH-2.0-OpenSSH_9.6\r\n", b""], ids=["another protocol", "a hang-up"])
+async def test_something_else_answers(greeting: bytes) -> None:
+    async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(greeting)
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(GatewayUnreachable, match=f"The server at ws://127.0.0.1:{port} is not a gateway"):
+            async with connect(f"127.0.0.1:{port}", reads=["ja"]):
+                pass
+
+
+async def test_a_websocket_server_without_our_subprotocol_answers() -> None:
+    async def wait(connection: ServerConnection) -> None:
+        await connection.wait_closed()
+
+    async with serve(wait, "127.0.0.1", 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        with pytest.raises(GatewayUnreachable, match=r"does not speak translation\.v1\.json"):
+            async with connect(f"127.0.0.1:{port}", reads=["ja"]):
+                pass
+
+
+@swiftly
+async def test_a_server_that_accepts_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.client.connection._ANSWER_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(GatewayUnreachable, match=r"Nothing answered at .* within 0\.2 s"):
+            async with connect(f"127.0.0.1:{port}", reads=["ja"]):
+                pass
+
+
+async def test_a_secure_address_of_an_insecure_gateway() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+
+    async with scripted_gateway(script) as url:
+        with pytest.raises(GatewayUnreachable, match=r"The server at wss://\S+ is not a secure gateway\."):
+            async with connect(url.replace("http:", "https:"), reads=["ja"]):
+                pass
+
+
+@pytest.fixture
+def unknown_authority(tmp_path: Path) -> ssl.SSLContext:
+    """A server's TLS with a certificate that it signed itself."""
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost"
+    subprocess.run([*command.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+async def test_a_secure_gateway_that_nobody_vouches_for(unknown_authority: ssl.SSLContext) -> None:
+    async def never(_connection: ServerConnection) -> None: ...
+
+    async with serve(never, "127.0.0.1", 0, ssl=unknown_authority) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        with pytest.raises(
+            GatewayUnreachable, match=r"No secure connection to wss://\S+: self.signed certificate"
+        ):
+            async with connect(f"wss://127.0.0.1:{port}", reads=["ja"]):
+                pass
+
+
+async def test_a_proxy_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch, closed_port: int) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "https_proxy", "all_proxy", "ws_proxy"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{closed_port}")
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        assert session.started == STARTED

@@ -1,0 +1,70 @@
+"""A hosted engine and its host over a real socket, both in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from gateway.domain.engine import TokenEvent, TranslationRequest
+from gateway.engines.host.main import serve
+from gateway.engines.host.proxy import Host, HostedEngine
+from gateway.engines.simulated import SimulatedEngine
+
+
+def request(text: str, id: str = "1") -> TranslationRequest:
+    return TranslationRequest(id=id, text=text, source="en", target="de")
+
+
+async def text_of(engine: HostedEngine, text: str, id: str = "1") -> str:
+    return "".join([event.text async for event in engine.generate(request(text, id))])
+
+
+class Pair:
+    """near: what the gateway has; far: the engine itself. closing the socket is the death of the process."""
+
+    def __init__(self, far: SimulatedEngine) -> None:
+        self.far = far
+        self.sock, self._theirs = socket.socketpair()
+        self.near = HostedEngine(lambda: Host(self.sock, None))
+
+    async def serve(self) -> None:
+        starting = asyncio.ensure_future(self.far.start())
+        try:
+            await serve(self._theirs, self.far, starting)
+        finally:
+            starting.cancel()
+
+
+@asynccontextmanager
+async def hosted_engine(far: SimulatedEngine) -> AsyncIterator[Pair]:
+    pair = Pair(far)
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(pair.serve())
+        yield pair
+        await pair.near.stop()
+        await serving
+
+
+class Faulty(SimulatedEngine):
+    """Fails in ways that no engine should. failing: how it fails to start."""
+
+    failing: Exception | None = None
+
+    async def start(self) -> None:
+        if self.failing is not None:
+            raise self.failing
+        await super().start()
+
+    async def _fail(self) -> AsyncGenerator[TokenEvent, None]:
+        yield TokenEvent("x", 1)
+        raise ZeroDivisionError
+
+    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        return self._fail() if request.text == "odd" else super().generate(request)
+
+    async def metrics(self, names: Sequence[str] = ()) -> bytes:
+        if names == ["never"]:
+            await asyncio.Event().wait()
+        return f"asked for {','.join(names)}".encode()

@@ -1,0 +1,83 @@
+"""The far end: what the process that hosts an engine does when it is spoken to, and when nobody is there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from functools import partial
+
+import pytest
+
+from gateway.domain.errors import EngineFailed
+from gateway.engines.host import processes
+from gateway.engines.host.channel import Channel
+from gateway.engines.host.main import _Host
+from gateway.engines.host.messages import Aborted, Generate, Stop, ToGateway, ToHost
+from gateway.engines.host.proxy import HostedEngine, start_host
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from tests.engines.host.pairs import Faulty, Pair, hosted_engine, request, text_of
+
+
+async def test_an_error_of_no_known_kind_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async with hosted_engine(Faulty()) as pair:
+        await pair.near.start()
+        with pytest.raises(EngineFailed, match="ZeroDivisionError"):
+            await text_of(pair.near, "odd")
+        assert "a generation failed" in caplog.text
+
+
+async def test_the_end_of_the_gateway_ends_its_generations() -> None:
+    rules = (Rule(match="endless", repeat=100_000),)
+    pair = Pair(SimulatedEngine(Script(first_token_s=0, rules=rules)))
+    serving = asyncio.create_task(pair.serve())
+    await pair.near.start()
+    await anext(pair.near.generate(request("endless")))
+    assert pair.far.capacity().running == 1
+    assert pair.near._channel is not None
+    pair.near._channel.close()
+    await serving
+    assert pair.far.capacity().running == 0
+    await pair.near.stop()
+
+
+async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None:
+    async with hosted_engine(SimulatedEngine()) as pair:
+        await pair.near.start()
+        ours, theirs = socket.socketpair()
+        host = _Host(pair.far)
+        serving = asyncio.create_task(host.serve(theirs, asyncio.get_running_loop().create_future()))
+        speaker: Channel[ToHost, ToGateway] = Channel(ToGateway, lambda _: None, lambda: None)
+        await speaker.open(ours)
+        for number in range(10):
+            # They arrive together.
+            speaker.say(Generate(number, request("a text", str(number))))
+            speaker.say(Aborted(number))
+        speaker.say(Stop())
+        await serving
+        await asyncio.sleep(0)
+        assert host._generations == {}
+        assert host._tasks == set()
+        await host.close()
+        speaker.close()
+        assert pair.far.capacity().running == 0
+
+
+async def test_signals_to_the_whole_group_are_for_the_gateway_alone() -> None:
+    engine = HostedEngine(partial(start_host, partial(SimulatedEngine, Script())))
+    before = processes.children()
+    starting = asyncio.create_task(engine.start())
+    while not (host := processes.children() - before):
+        await asyncio.sleep(0)
+    (process,) = host
+    # From the first moment on; the group is this test's own only once the host has left it.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(process.pid, number)
+    await starting
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(process.pid, number)
+    assert os.getpgid(process.pid) == process.pid
+    assert await text_of(engine, "still there") == "[de] still there"
+    await engine.stop()
+    assert processes.children() == before

@@ -1,0 +1,32 @@
+"""Every limit says what it is and how far it may be set; what a gateway announces is taken as it is."""
+
+from __future__ import annotations
+
+from typing import Annotated, get_args, get_origin, get_type_hints
+
+import msgspec
+import pytest
+
+from gateway.protocol.limits import Limits
+
+HINTS = get_type_hints(Limits, include_extras=True)
+
+
+@pytest.mark.parametrize("limit", Limits.__struct_fields__)
+def test_each_has_a_meaning_and_a_range_with_its_default(limit: str) -> None:
+    assert get_origin(HINTS[limit]) is Annotated
+    kind, meta = get_args(HINTS[limit])
+    assert kind is int
+    assert isinstance(meta, msgspec.Meta)
+    assert (meta.description or "").endswith(".")
+    assert meta.extra is not None
+    assert 0 <= meta.extra["ge"] <= getattr(Limits(), limit) <= meta.extra["le"]
+
+
+def test_limits_of_another_gateway_are_read_whatever_they_are() -> None:
+    announced = Limits(message_bytes=1, messages_burst=2**40)
+    assert msgspec.json.decode(msgspec.json.encode(announced), type=Limits) == announced
+
+
+def test_all_of_them_are_announced_also_those_that_are_the_default() -> None:
+    assert set(msgspec.json.decode(msgspec.json.encode(Limits()))) == set(Limits.__struct_fields__)

@@ -1,0 +1,18 @@
+"""The messages: each can be told from the others, and none gives a secret away."""
+
+from __future__ import annotations
+
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import Resume, SessionStarted, client_messages, server_messages
+
+
+def test_every_message_has_its_own_type() -> None:
+    tags = [cls.__struct_config__.tag for cls in (*client_messages(), *server_messages())]
+    assert len(set(tags)) == len(tags)
+
+
+def test_what_a_program_prints_of_a_session_does_not_let_others_take_it_over() -> None:
+    started = SessionStarted("secret", "p", "m", "e", 0, None, ["en"], [], [], Limits())
+    for shown in (repr(started), repr(Resume("secret", "e", 7))):
+        assert "secret" not in shown
+        assert "e" in shown

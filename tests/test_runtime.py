@@ -1,0 +1,62 @@
+"""How a process of the gateway runs: short pauses, and a log that says what is worth it."""
+
+from __future__ import annotations
+
+import gc
+import io
+import logging
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.runtime import log_to, settle_interpreter
+
+LOGGERS = ("gateway", "uvicorn.error")
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    thresholds, interval_s = gc.get_threshold(), sys.getswitchinterval()
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    before = [(each.handlers, each.propagate, each.level, list(each.filters)) for each in loggers]
+    yield
+    gc.set_threshold(*thresholds)
+    sys.setswitchinterval(interval_s)
+    for logger, (handlers, propagate, level, filters) in zip(loggers, before, strict=True):
+        logger.handlers, logger.propagate, logger.filters = handlers, propagate, filters
+        logger.setLevel(level)
+
+
+def test_no_thread_keeps_the_event_loop_waiting_for_long() -> None:
+    settle_interpreter()
+    assert sys.getswitchinterval() == pytest.approx(0.001)
+
+
+def test_a_pass_of_the_middle_generation_looks_at_no_more_than_it_can_in_a_moment() -> None:
+    settle_interpreter()
+    first, second, _ = gc.get_threshold()
+    assert first * second <= 50_000
+
+
+def test_the_log_has_one_line_for_each_event_of_the_level_and_above() -> None:
+    terminal = io.StringIO()
+    log_to(terminal, "INFO")
+    log_to(terminal, "INFO")
+    logging.getLogger("gateway.sessions").info("session %s started", "a")
+    logging.getLogger("gateway.sessions").debug("nobody asked")
+    assert [line.partition(" INFO ")[2] for line in terminal.getvalue().splitlines()] == [
+        "gateway.sessions: session a started"
+    ]
+
+
+def test_of_the_server_there_is_what_went_wrong_but_not_each_refused_handshake() -> None:
+    terminal, server = io.StringIO(), logging.getLogger("uvicorn.error")
+    server.setLevel("INFO")
+    log_to(terminal, "INFO")
+    server.info("Started server process")
+    server.error("ASGI callable returned without completing handshake.")
+    server.error("something else")
+    assert [line.partition(" ERROR ")[2] for line in terminal.getvalue().splitlines()] == [
+        "uvicorn.error: something else"
+    ]
