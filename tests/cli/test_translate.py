@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.engines.simulated import Script, SimulatedEngine
 from gateway.protocol.messages import (
     SessionEnd,
     SessionStart,
@@ -22,10 +23,10 @@ from tests.cli.commands import (
     echo,
     leaving,
     on_a_terminal,
-    real_gateway,
     run,
     translate_everything,
 )
+from tests.gateways import running
 from tests.scripted_gateway import (
     ANOTHER,
     Peer,
@@ -450,9 +451,30 @@ async def test_a_refusal_on_a_terminal_is_a_sentence() -> None:
 # ---------------------------------------------------------------- a real gateway
 
 
+class LoadsOnWord(SimulatedEngine):
+    """Loads until the test says that it is done."""
+
+    def __init__(self) -> None:
+        super().__init__(Script(first_token_s=0, token_s=0))
+        self.loaded = asyncio.Event()
+
+    async def start(self) -> None:
+        await self.loaded.wait()
+        await super().start()
+
+
 async def test_a_real_gateway_that_loads() -> None:
-    async with real_gateway(GATEWAY__ENGINE__SCRIPT__LOAD_S="1") as url:
-        ran = await run("translate", "hi", "--to", "ja", "--url", url)
-    assert ran.status == 0
-    assert ran.out == "ja\t[ja] hi\n"
-    assert ran.err == "gateway: The gateway's engine is not ready yet; waiting for it.\n"
+    engine = LoadsOnWord()
+    async with running(engine=engine) as gateway:
+        process = await asyncio.create_subprocess_exec(
+            *(*COMMAND, "translate", "hi", "--to", "ja", "--url", f"http://127.0.0.1:{gateway.port}"),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=ROOT,
+        )
+        assert process.stderr is not None
+        said = await process.stderr.readline()
+        assert said == b"gateway: The gateway's engine is not ready yet; waiting for it.\n"
+        engine.loaded.set()
+        assert await process.communicate() == (b"ja\t[ja] hi\n", b"")
+        assert process.returncode == 0
