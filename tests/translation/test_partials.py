@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.domain.engine import (
+    EngineState,
     FinishReason,
     TokenEvent,
 )
@@ -542,6 +543,39 @@ async def test_leaving_the_partials_ends_every_generation() -> None:
         await until(lambda: r.engine.running)
     assert r.engine.running == {}
     assert (r.scheduler.running, r.scheduler.waiting) == (0, 0)
+
+
+async def test_a_revision_without_room_is_dropped_and_the_next_says_more() -> None:
+    async with stage() as r:
+        captions = await r.reader("live", "en")
+        await r.reader("live")
+        r.engine.state = EngineState.FAILED
+        r.hear("we will")
+        await idle()
+        r.engine.state = EngineState.READY
+        r.hear("we will meet", 2)
+        await until(r.engine.pending)
+        assert [request.text for request in r.engine.requests] == ["we will meet"]
+        assert [m.text for m in captions.look() if isinstance(m, Caption)] == ["we will", "we will meet"]
+
+
+async def test_a_bug_leaves_the_utterance_to_its_final_and_other_utterances_go_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with stage() as r:
+        await r.reader("live")
+        with monkeypatch.context() as broken:
+            broken.setattr("gateway.translation.commit_policy.CommitPolicy.take", None)
+            r.hear("we")
+            await until(r.engine.pending)
+            r.engine.says("Wir")
+            await until(lambda: caplog.records)
+        r.hear("we will", 2)
+        r.hear("hello", utterance="other")
+        await until(r.engine.pending)
+        assert [request.text for request in r.engine.requests] == ["we", "hello"]
+        await r.final("We will.")
+        await until(lambda: r.engine.requests[-1].final)
 
 
 # ---------------------------------------------------------------- any order
