@@ -129,7 +129,12 @@ async def test_a_reader_that_lags_gets_everything_before_the_gateway_leaves() ->
             await asyncio.sleep(0.01)
         assert feed.outbox.bytes, "it has not everything yet"
         leaving = asyncio.create_task(gateway.gateway.drain())
-        await asyncio.sleep(0.3)  # the gateway waits for a reader that is slow, not gone
+        (served,) = gateway.gateway.stream._connections
+        while served._close_code is None:
+            await asyncio.sleep(0.005)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not leaving.done(), "the gateway waits for a reader that is slow, not gone"
         peer.connection.transport.resume_reading()
         accepted, final = set(), set()
         try:
