@@ -21,15 +21,21 @@ class Record:
     utterance: Utterance
     # Offset of its `Said`.
     said: int
-    # Those it is to be translated into.
+    # Those it was ever to be translated into.
     languages: set[str] = field(default_factory=set)
     # Language with an outcome → whether that is a translation.
     outcomes: dict[str, bool] = field(default_factory=dict)
 
+    # Those it was last promised in: all of them, or those that a client asked for again.
+    promised: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.promised = set(self.languages)
+
     @property
     def failed(self) -> bool:
-        """Whether a translation of it failed."""
-        return not all(self.outcomes.values())
+        """Whether a promised translation of it failed."""
+        return any(self.outcomes.get(lang) is False for lang in self.promised)
 
     def missing(self) -> list[str]:
         """The languages that were promised and have no outcome."""
@@ -50,29 +56,34 @@ class History:
         self._unfinished: dict[UtteranceKey, Record] = {}
 
     def note(self, publication: Publication) -> Record | None:
-        """The next entry of the log. The utterance that is finished with it, if one is.
+        """The next entry of the log. The utterance that is finished with it, if one is: each is told of once.
 
         An entry that was noted before changes nothing.
         """
         match publication.event:
             case Said(utterance=utterance, languages=languages):
-                if utterance.key not in self._records:
-                    self._add(Record(utterance, publication.offset, set(languages)))
-                key = utterance.key
+                if utterance.key in self._records:
+                    return None
+                record = self._add(Record(utterance, publication.offset, set(languages)))
+                return None if record.missing() else record
             case Translated() | Untranslated() as outcome:
-                key = (outcome.participant, outcome.utterance)
-                if (record := self.get(key)) is not None:
-                    record.note(outcome)
-        record = self.get(key)
-        if record is None or record.missing():
+                return self.end(outcome)
+
+    def end(self, outcome: Translated | Untranslated) -> Record | None:
+        """A translation ended. The utterance, if it is finished with that."""
+        record = self.get((outcome.participant, outcome.utterance))
+        if record is None:
             return None
-        self._unfinished.pop(key, None)
-        return record
+        record.note(outcome)
+        return None if record.missing() else self._unfinished.pop(record.utterance.key, None)
 
     def promise(self, record: Record, languages: Iterable[str]) -> None:
         """An utterance that was accepted before is translated into these languages, perhaps once more."""
+        if not record.missing():
+            record.promised.clear()
         for lang in languages:
             record.languages.add(lang)
+            record.promised.add(lang)
             record.outcomes.pop(lang, None)
         if record.missing():
             self._unfinished[record.utterance.key] = record
@@ -90,12 +101,11 @@ class History:
         return list(self._unfinished.values())
 
     def trim(self, first: int) -> None:
-        """The log holds nothing before the offset `first` any more."""
+        """The log holds nothing before the offset `first` any more. What is not finished is still waited for."""
         while self._records and (oldest := next(iter(self._records.values()))).said < first:
             del self._records[oldest.utterance.key]
-            self._unfinished.pop(oldest.utterance.key, None)
 
-    def _add(self, record: Record) -> None:
+    def _add(self, record: Record) -> Record:
         key = record.utterance.key
         self._records[key] = record
         if record.languages:
@@ -104,3 +114,4 @@ class History:
         for old in list(self._records)[: max(0, len(self._records) - self._keep)]:
             if old != key and old not in self._unfinished:
                 del self._records[old]
+        return record

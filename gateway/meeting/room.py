@@ -177,6 +177,11 @@ class Room:
         if not record.missing():
             self._finished(record)
 
+    def end_unlogged(self, outcome: Translated | Untranslated) -> None:
+        """A translation ended, and the log cannot hold that: nobody is to wait for it any more."""
+        if (finished := self.history.end(outcome)) is not None:
+            self._finished(finished)
+
     async def stream_to(self, member: Member, feed: Feed) -> None:
         """Bring a member up to date and make its feed live: see `Feed`.
 

@@ -7,6 +7,8 @@ Must not know: sockets, sessions, which engine it is, who reads.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ from typing import Self
 from gateway import metrics
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import Cancelled, Draining, GatewayError, LogUnavailable
-from gateway.domain.log import LoggedEvent, Said, Translated, Untranslated, Utterance, UtteranceKey
+from gateway.domain.log import Said, Translated, Untranslated, Utterance, UtteranceKey
 from gateway.meeting.live_text import LiveTranslation
 from gateway.meeting.room import Room
 from gateway.translation.commit_policy import FINAL_TOLERANCE
@@ -29,8 +31,9 @@ __all__ = ["Finals"]
 
 _log = logging.getLogger(__name__)
 
-# An outcome that the log does not take is offered again, after so many seconds.
-_LOG_RETRIES_S = (0.1, 0.5, 2.0, 5.0)
+# An outcome that the log does not take is offered again, after so many seconds, and then every `_LOG_RETRY_S`.
+_LOG_RETRIES_S = (0.1, 0.5, 2.0)
+_LOG_RETRY_S = 5.0
 
 
 @dataclass(eq=False)
@@ -70,6 +73,7 @@ class Finals:
         self._accepting: set[tuple[Room, UtteranceKey]] = set()
         self._quiet = asyncio.Event()
         self._quiet.set()
+        self._leaving = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -78,6 +82,7 @@ class Finals:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._leaving.set()
         for room in list(self._running):
             self._give_up(room, Draining("The gateway stopped before this was translated; send it again."))
         await self._tasks.__aexit__(kind, error, trace)
@@ -100,11 +105,10 @@ class Finals:
             try:
                 said = (await room.log.append(room.id, Said(utterance, tuple(languages)))).offset
             except BaseException:
+                self._accepting.discard((room, utterance.key))
                 for ticket in tickets:
                     self._scheduler.withdraw(ticket)
                 raise
-            finally:
-                self._accepting.discard((room, utterance.key))
         else:
             said = record.said
         metrics.UTTERANCES.labels("accepted").inc()
@@ -113,7 +117,10 @@ class Finals:
         if record is not None:
             room.promise(record, languages)
         else:
-            await self._join_in(room, utterance, said, languages)
+            try:
+                await self._join_in(room, utterance, said, languages)
+            finally:
+                self._accepting.discard((room, utterance.key))
 
     def catch_up(self, room: Room, languages: Sequence[str]) -> None:
         """Translate what a latecomer is shown into languages in which it is missing, as far as there is room."""
@@ -129,7 +136,10 @@ class Finals:
             self._begin(room, utterance, record.said, missing, tickets)
 
     def resume_unfinished(self, room: Room) -> None:
-        """Go on with what was promised and nobody is translating, as far as there is room now."""
+        """Go on with what was promised and nobody is translating, as far as there is room now.
+
+        It takes all that is unfinished in the log for this process's own: one gateway writes a meeting's log.
+        """
         for record in room.history.unfinished():
             utterance = record.utterance
             if (room, utterance.key) in self._accepting:
@@ -187,11 +197,11 @@ class Finals:
 
     async def _join_in(self, room: Room, utterance: Utterance, said: int, languages: list[str]) -> None:
         """Somebody may have come with another language while the log was written to."""
-        for lang in room.members.languages():
-            if lang in (utterance.lang, *languages, *self._running_of(room, utterance.key)):
-                continue
-            if (record := room.history.get(utterance.key)) is not None:
-                room.promise(record, [lang])
+        there = {utterance.lang, *languages, *self._running_of(room, utterance.key)}
+        late = [lang for lang in room.members.languages() if lang not in there]
+        if late and (record := room.history.get(utterance.key)) is not None:
+            room.promise(record, late)
+        for lang in late:
             try:
                 tickets = self._admit(room, utterance, [lang], FINAL)
             except GatewayError as error:
@@ -258,22 +268,31 @@ class Finals:
         )
         try:
             generated = await self._scheduler.collect(translation.ticket, throttle.grow)
-            throttle.end()
+            try:
+                throttle.end()
+            except Exception:  # the final has all of it
+                _log.exception("the last text of a translation could not be shown")
             return generated
         finally:
             throttle.stop()
 
-    async def _log_outcome(self, room: Room, outcome: LoggedEvent) -> None:
-        for wait_s in (*_LOG_RETRIES_S, None):
+    async def _log_outcome(self, room: Room, outcome: Translated | Untranslated) -> None:
+        """Offer an outcome until the log takes it."""
+        for wait_s in itertools.chain(_LOG_RETRIES_S, itertools.repeat(_LOG_RETRY_S)):
             try:
                 await room.log.append(room.id, outcome)
-            except Exception as error:
-                if wait_s is None or not isinstance(error, LogUnavailable):
-                    _log.exception("the log of a meeting took no outcome; the translation is made again")
-                    return
-                await asyncio.sleep(wait_s)
-            else:
                 return
+            except LogUnavailable:
+                if self._leaving.is_set():
+                    _log.error("the log of a meeting took no outcome before the gateway stopped")
+                    return
+            except Exception:
+                _log.exception("the log of a meeting failed; its readers will not see an outcome")
+                room.end_unlogged(outcome)
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._leaving.wait()
 
     def _ended(self, room: Room, translation: _Translation) -> None:
         self._scheduler.withdraw(translation.ticket)

@@ -100,6 +100,8 @@ class _Open:
     translations: dict[str, _Partial] = field(default_factory=dict)
     # Its live translation has ended, though it may still be revised.
     closed: bool = False
+    # Latecomers are shown its caption.
+    captioned: bool = False
 
 
 class Partials:
@@ -168,8 +170,8 @@ class Partials:
 
     def speaker_away(self, room: Room, participant: str) -> None:
         """What they were about to say nobody knows."""
-        for utterance, spoken in self._of(room, participant).items():
-            if not spoken.closed:
+        for utterance, spoken in list(self._of(room, participant).items()):
+            if spoken.captioned:
                 self._close(room, (participant, utterance), spoken)
 
     def speaker_left(self, room: Room, participant: str) -> None:
@@ -212,20 +214,22 @@ class Partials:
         """The utterance, now the most recently revised; another one may be closed for it."""
         utterances = self._open.setdefault(room, {}).setdefault(utterance.participant, OrderedDict())
         spoken = utterances.setdefault(utterance.id, _Open())
+        spoken.captioned = True
         utterances.move_to_end(utterance.id)
-        still_open = [(name, other) for name, other in utterances.items() if not other.closed]
-        if len(still_open) > _MOST_OPEN:
-            name, oldest = still_open[0]
+        captioned = [(name, other) for name, other in utterances.items() if other.captioned]
+        if len(captioned) > _MOST_OPEN:
+            name, oldest = captioned[0]
             self._close(room, (utterance.participant, name), oldest)
-            closed = [name for name, other in utterances.items() if other.closed]
-            if len(closed) > _MOST_CLOSED:
-                self.forget(room, (utterance.participant, closed[0]))
         return spoken
 
     def _close(self, room: Room, key: UtteranceKey, spoken: _Open) -> None:
-        spoken.closed = True
+        spoken.closed, spoken.captioned = True, False
         self.stop(room, key)
         room.live.end_caption(key)
+        participant = key[0]
+        closed = [name for name, other in self._of(room, participant).items() if other.closed]
+        if len(closed) > _MOST_CLOSED:
+            self.forget(room, (participant, closed[0]))
 
     # ------------------------------------------------------------ one translation
 
@@ -235,6 +239,7 @@ class Partials:
         under_way = translation.pending or (ticket is not None and not ticket.ending)
         known = translation.revision.text if under_way else translation.translated
         translation.revision, translation.stopped = utterance, False
+        translation.shown.utterance = utterance
         if translation.broken:
             metrics.PARTIALS.labels("failed", lang).inc()
             return

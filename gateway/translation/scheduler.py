@@ -37,7 +37,7 @@ __all__ = ["Scheduler"]
 
 _log = logging.getLogger(__name__)
 
-# Is told the whole text of an attempt whenever there is more of it; an attempt begins with the empty text.
+# Is told the whole text of an attempt whenever there is more of it, and the empty text when the engine died.
 OnText = Callable[[str], None]
 
 
@@ -185,6 +185,8 @@ class Scheduler:
                     return await self._generate(ticket, on_text)
                 except EngineUnavailable:
                     ticket.crashes += 1
+                    if on_text is not None:
+                        on_text("")
                     if not ticket.request.final:
                         raise  # a newer revision will come, and this may be what killed the engine
             self._put_back(ticket)
@@ -193,8 +195,6 @@ class Scheduler:
         text = ticket.text = ""
         finish: FinishReason | None = None
         ticket.tokens = generated = 0
-        if on_text is not None:
-            on_text("")
         try:
             async with aclosing(self._engine.generate(ticket.request)) as events:
                 async for event in events:

@@ -16,11 +16,13 @@ class Log:
 
     def __init__(self, keep: int) -> None:
         self.history = History(keep)
+        self.finished: list[Record] = []
         self._offsets = itertools.count(1)
 
     def publish(self, event: LoggedEvent) -> Publication:
         publication = Publication(next(self._offsets), 0, event)
-        self.history.note(publication)
+        if (finished := self.history.note(publication)) is not None:
+            self.finished.append(finished)
         return publication
 
     def said(self, utterance: str, *languages: str) -> Publication:
@@ -71,16 +73,38 @@ def test_a_failure_that_was_made_good_counts_as_translated_and_not_the_other_way
     assert record.outcomes == {"ja": True, "de": True}
 
 
-def test_the_outcome_of_the_last_promised_language_finishes_an_utterance() -> None:
+def test_the_outcome_of_the_last_promised_language_finishes_an_utterance_once() -> None:
     log = Log(2)
-    assert log.history.note(log.said("u", "ja", "de")) is None
-    assert log.history.note(log.translated("u", "ja")) is None
-    finished = log.history.note(log.failed("u", "de"))
-    assert finished is not None
-    assert (finished.utterance.id, finished.failed) == ("u", True)
-    nobody_reads_it = log.history.note(log.said("v"))
-    assert nobody_reads_it is not None
-    assert (nobody_reads_it.utterance.id, nobody_reads_it.failed) == ("v", False)
+    log.said("u", "ja", "de")
+    log.translated("u", "ja")
+    assert log.finished == []
+    log.failed("u", "de")
+    log.said("nobody reads it")
+    log.failed("u", "fr")
+    assert [(record.utterance.id, record.failed) for record in log.finished] == [
+        ("u", True),
+        ("nobody reads it", False),
+    ]
+
+
+def test_only_promised_languages_count_as_failed() -> None:
+    log = Log(2)
+    log.said("u", "ja")
+    log.translated("u", "ja")
+    log.failed("u", "fr")
+    record = log.history.get(("p", "u"))
+    assert record is not None
+    assert not record.failed
+
+
+def test_what_is_not_finished_is_waited_for_although_the_log_has_trimmed_it() -> None:
+    log = Log(2)
+    log.said("u", "ja")
+    log.history.trim(2)
+    assert log.newest == []
+    log.translated("u", "ja")
+    assert [record.utterance.id for record in log.finished] == ["u"]
+    assert log.history.get(("p", "u")) is None
 
 
 def test_what_is_promised_again_is_unfinished_until_it_has_another_outcome() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gateway.config import Settings
 from gateway.domain.engine import EngineState, TranslationRequest
 from gateway.domain.errors import EngineUnavailable, LogUnavailable
-from gateway.domain.log import LoggedEvent, Said, Translated, Untranslated
+from gateway.domain.log import LoggedEvent, Publication, Said, Translated, Untranslated
 from gateway.engines.simulated import Rule, Script
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
@@ -38,6 +38,7 @@ from tests.translation.stage import Log, Stage, idle, nothing_is_live, said, sta
 @pytest.fixture(autouse=True)
 def _offered_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.translation.finals._LOG_RETRIES_S", (0.0, 0.0))
+    monkeypatch.setattr("gateway.translation.finals._LOG_RETRY_S", 0.0)
 
 
 async def events(r: Stage) -> list[LoggedEvent]:
@@ -208,41 +209,108 @@ async def test_an_outcome_that_the_log_refuses_is_offered_again() -> None:
         assert r.finished == [("u", False)]
 
 
-async def test_a_translation_whose_outcome_the_log_never_takes_is_made_again() -> None:
+async def test_an_outcome_is_offered_until_the_log_takes_it_and_nothing_is_translated_twice() -> None:
     async with stage() as r:
         await r.speaker()
+        reader = await r.reader()
+        await r.final("One.")
+        r.log.refuses = lambda _: True
+        await answer(r, de="Eins.")
+        await until(lambda: len(r.log.refused) > 5)
+        r.finals.resume_unfinished(r.room)
+        assert load(r) == 0
+        assert r.finals.busy(r.room), "it was promised, so the meeting stays"
+        assert r.finished == []
+        r.log.refuses = lambda _: False
+        await r.finals.quiet()
+        assert await outcomes(r) == [("u", "de", "Eins.")]
+        assert r.finished == [("u", False)]
+        reader.look()
+        assert reader.committed["de"] == "Eins."
+
+
+async def test_a_gateway_that_stops_waits_for_no_log() -> None:
+    async with stage() as r:
         await r.reader()
         await r.final("One.")
         r.log.refuses = lambda _: True
         await answer(r, de="Eins.")
+        await until(lambda: r.log.refused)
+
+
+async def test_a_log_that_fails_for_an_unknown_reason_holds_up_no_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def broken(*_: object) -> Publication:
+        raise RuntimeError
+
+    async with stage() as r:
+        await r.speaker()
+        await r.reader()
+        await r.final("One.")
+        monkeypatch.setattr(r.log, "append", broken)
+        await answer(r, de="Eins.")
         await r.finals.quiet()
-        assert r.finals.busy(r.room), "it was promised, so the meeting stays"
-        assert r.finished == []
-        r.log.refuses = lambda _: False
+        assert r.finished == [("u", False)]
+        r.finals.resume_unfinished(r.room)
+        assert load(r) == 0
+
+
+async def test_what_the_log_has_trimmed_still_ends_for_its_session() -> None:
+    async with stage() as r:
+        await r.speaker()
+        await r.reader()
+        await r.final("One.")
+        r.room.history.trim(r.room.offset + 1)
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        assert r.finished == [("u", False)]
+
+
+async def test_a_last_delta_that_cannot_be_shown_costs_nobody_a_translation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("gateway.translation.finals.Throttle.end", broken)
+    async with stage() as r:
+        await r.reader()
+        await r.final("One.")
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        assert await outcomes(r) == [("u", "de", "Eins.")]
+
+
+async def test_what_finds_no_place_now_is_gone_on_with_later() -> None:
+    async with stage() as r:
+        await r.reader()
+        # Accepted by an earlier process.
+        await r.log.append("m", Said(said("One.", 1, "u", "ana", final=True), ("de",)))
+        r.engine.state = EngineState.FAILED
+        r.finals.resume_unfinished(r.room)
+        assert load(r) == 0
+        r.engine.state = EngineState.READY
         r.finals.resume_unfinished(r.room)
         r.finals.resume_unfinished(r.room)
         assert load(r) == 1
         await answer(r, de="Eins.")
         await r.finals.quiet()
         assert await outcomes(r) == [("u", "de", "Eins.")]
-        assert r.finished == [("u", False)]
 
 
-async def test_what_finds_no_place_now_is_gone_on_with_later() -> None:
+async def test_a_failure_for_a_latecomer_is_none_of_the_speakers_business() -> None:
     async with stage() as r:
-        await r.reader()
+        await r.speaker()
+        await r.reader(lang="de")
         await r.final("One.")
-        r.log.refuses = lambda _: True
         await answer(r, de="Eins.")
         await r.finals.quiet()
-        r.log.refuses = lambda _: False
-        r.engine.state = EngineState.FAILED
-        r.finals.resume_unfinished(r.room)
-        r.engine.state = EngineState.READY
-        r.finals.resume_unfinished(r.room)
-        await answer(r, de="Eins.")
+        r.finals.catch_up(r.room, ["fr"])
+        await until(r.engine.pending)
+        r.engine.fails(*asked(r, "fr"))
         await r.finals.quiet()
-        assert await outcomes(r) == [("u", "de", "Eins.")]
+        assert r.finished == [("u", False)]
 
 
 async def test_the_session_is_told_that_a_language_failed_and_the_next_attempt_makes_it_good() -> None:
@@ -277,7 +345,7 @@ async def test_what_is_sent_again_and_nobody_reads_any_more_is_finished_at_once(
         await r.finals.quiet()
         r.room.leave(reader.member)
         await r.final("One.", again=True)
-        assert r.finished == [("u", True), ("u", True)]
+        assert r.finished == [("u", True), ("u", False)], "nothing that is asked for failed"
         assert load(r) == 0
 
 

@@ -486,6 +486,28 @@ async def test_what_is_taken_up_after_an_absence_is_left_to_its_final_which_goes
         assert nothing_is_live(r)
 
 
+async def test_what_is_said_on_after_an_absence_leaves_no_caption_at_the_next() -> None:
+    async with stage() as r:
+        await r.reader("live")
+        r.hear("we")
+        r.partials.speaker_away(r.room, "ana")
+        r.hear("we will", 2)
+        assert [caption.utterance.text for caption in r.room.live.captions] == ["we will"]
+        r.partials.speaker_away(r.room, "ana")
+        assert list(r.room.live.captions) == []
+
+
+async def test_utterances_that_are_never_finished_are_forgotten_in_time() -> None:
+    async with stage(max_running=500) as r:
+        await r.reader("live")
+        for number in range(300):
+            r.hear("we", utterance=str(number))
+            r.partials.speaker_away(r.room, "ana")
+        assert len(list(r.room.live.partials("de"))) == 100
+        r.partials.speaker_left(r.room, "ana")
+        assert nothing_is_live(r)
+
+
 async def test_the_fourth_open_utterance_of_a_speaker_ends_the_first() -> None:
     async with stage(max_running=32) as r:
         await r.reader("live")
