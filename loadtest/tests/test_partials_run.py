@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+import msgspec
 import pytest
 
+from gateway.config import Settings
 from loadtest.__main__ import _REPORT
 from loadtest.partials.command import PARTIALS
 from loadtest.partials.result import PartialsPlan, PartialsResult
 from loadtest.partials.run import run
 from loadtest.partials.screens import Arm
 from loadtest.results import LoadtestError
+from loadtest.systems.running import Running
 from loadtest.tests.commands import made_again
+from loadtest.trial.values import WebSocketGateway
 from tests.clocks import run_swiftly
+from tests.gateways import running as gateway_running
 
 pytestmark = pytest.mark.slow
 
@@ -24,9 +34,19 @@ ROOT = Path(__file__).parents[2]
 SMALL = PartialsPlan(engine="simulated", sources=("en", "ja"), streams=3, handwritten=1, speed=4.0)
 
 
+@asynccontextmanager
+async def in_this_process(settings: dict[str, Any], _say: object) -> AsyncIterator[Running]:
+    """Instead of a process of its own, of whose time the swift loop would know nothing."""
+    made = msgspec.convert(settings, Settings)
+    async with gateway_running(made, script=made.engine.script) as served:
+        url = f"http://127.0.0.1:{served.port}"
+        yield Running("gateway", WebSocketGateway(url), {}, os.getpid(), f"{url}/metrics")
+
+
 @pytest.fixture(scope="module")
 def result() -> PartialsResult:
-    return run_swiftly(run(SMALL, "a command", lambda _: None))
+    with mock.patch("loadtest.partials.run.gateway", in_this_process):
+        return run_swiftly(run(SMALL, "a command", lambda _: None))
 
 
 def test_every_reader_gets_every_stream_in_every_arm(result: PartialsResult) -> None:

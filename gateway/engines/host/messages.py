@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-class Generate(Struct, frozen=True, tag="wanted", array_like=True):
+class Generate(Struct, frozen=True, tag="generate", array_like=True):
     """Start a generation."""
 
     # Chosen by the gateway; each number is used once.
@@ -42,7 +42,7 @@ class Aborted(Struct, frozen=True, tag="aborted", array_like=True):
     number: int
 
 
-class GetMetrics(Struct, frozen=True, tag="asked", array_like=True):
+class GetMetrics(Struct, frozen=True, tag="get_metrics", array_like=True):
     """Send the engine's metrics; answered by `Metrics` with the same number."""
 
     number: int
@@ -87,7 +87,7 @@ class Generated(Struct, frozen=True, tag="generated", array_like=True):
     event: TokenEvent
 
 
-class GenerationFailed(Struct, frozen=True, tag="broken", array_like=True):
+class GenerationFailed(Struct, frozen=True, tag="generation_failed", array_like=True):
     """A generation ended with an error."""
 
     number: int
@@ -97,7 +97,7 @@ class GenerationFailed(Struct, frozen=True, tag="broken", array_like=True):
     retry_after_ms: int | None = None
 
 
-class Metrics(Struct, frozen=True, tag="measured", array_like=True):
+class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
     """The engine's own metrics in Prometheus text format."""
 
     number: int
