@@ -29,7 +29,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # The protocol is given explicitly: event loops switch off Nagle's algorithm only if it is TCP.
-        # With that algorithm a token waits up to 40 ms for the client's delayed acknowledgement of the frame before.
+        # With it, a token waits up to 40 ms for the client's delayed acknowledgement of the frame before.
         sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
