@@ -57,7 +57,7 @@ async def test_one_click_shows_a_meeting_in_six_languages(
 ) -> None:
     async with open_page(real_gateway.url, **DESKTOP) as watch:
         page = watch.page
-        play = page.get_by_test_id("welcome-play")
+        play = page.get_by_test_id("empty-play")
         await expect(play).to_be_visible()
         rows = page.get_by_test_id("utterance")
         async with captured(page) as capture:
