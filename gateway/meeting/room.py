@@ -24,9 +24,8 @@ from gateway.meeting.history import History, Record
 from gateway.meeting.live_text import LiveCaption, LiveText, LiveTranslation
 from gateway.meeting.members import Member, Members
 from gateway.meeting.payload import Payload
-from gateway.protocol.from_domain import publication_message
+from gateway.protocol.from_domain import caption_message, publication_message
 from gateway.protocol.messages import (
-    Caption,
     Participant,
     ParticipantJoined,
     ParticipantLeft,
@@ -202,7 +201,7 @@ class Room:
 
     def show_caption(self, utterance: Utterance) -> None:
         """A revision of an utterance that is being said: to its speaker and to readers of its language."""
-        caption = LiveCaption(utterance, Payload(_caption(utterance)))
+        caption = LiveCaption(utterance, Payload(caption_message(utterance)))
         self.live.caption(caption)
         for reader in self.members.hearers(utterance):
             if reader.feed is not None and reader.sees(utterance):
@@ -325,18 +324,6 @@ def _show(member: Member, payloads: Iterator[Payload] | list[Payload]) -> None:
     if member.feed is not None:
         for payload in payloads:
             member.feed.show(payload)
-
-
-def _caption(utterance: Utterance) -> Caption:
-    return Caption(
-        participant=utterance.participant,
-        utterance=utterance.id,
-        speaker=utterance.speaker,
-        lang=utterance.lang,
-        rev=utterance.rev,
-        text=utterance.text,
-        final=False,
-    )
 
 
 def _fields(member: Member) -> tuple[str, str, str | None, list[str]]:

@@ -6,10 +6,10 @@ Knows: the event log's entries, the error tree and `messages`. Must not know: en
 from __future__ import annotations
 
 from gateway.domain.errors import GatewayError
-from gateway.domain.log import Publication, Said, Translated, Untranslated
+from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
 from gateway.protocol.messages import Caption, Error, TranslationFailed, TranslationFinal
 
-__all__ = ["error_message", "publication_message"]
+__all__ = ["caption_message", "error_message", "publication_message"]
 
 
 def error_message(error: GatewayError) -> Error:
@@ -24,20 +24,25 @@ def error_message(error: GatewayError) -> Error:
     )
 
 
+def caption_message(utterance: Utterance, offset: int | None = None) -> Caption:
+    """What was said. offset: its place in the log; None while it is being said."""
+    return Caption(
+        participant=utterance.participant,
+        utterance=utterance.id,
+        speaker=utterance.speaker,
+        lang=utterance.lang,
+        rev=utterance.rev,
+        text=utterance.text,
+        final=offset is not None,
+        offset=offset,
+    )
+
+
 def publication_message(publication: Publication) -> Caption | TranslationFinal | TranslationFailed:
     """An entry of the log as a message."""
     match publication.event:
         case Said(utterance=said):
-            return Caption(
-                participant=said.participant,
-                utterance=said.id,
-                speaker=said.speaker,
-                lang=said.lang,
-                rev=said.rev,
-                text=said.text,
-                final=True,
-                offset=publication.offset,
-            )
+            return caption_message(said, publication.offset)
         case Translated() as done:
             return TranslationFinal(
                 participant=done.participant,
