@@ -50,11 +50,11 @@ def _parts(result: SoakResult) -> Iterator[str | Table]:
         yield "**Every promise was kept.**"
     yield Table("", ("", ""), list(_verdict(result)))
     yield Table(
-        "", ("fault", "times", "what", "until mended, s: median (longest)"), list(_fault_rows(result.faults))
+        "", ("fault", "times", "what", "until repaired, s: median (longest)"), list(_fault_rows(result.faults))
     )
     yield Table(
         "",
-        ("fault of everybody", "at", "kept up, s", "until mended, s", ""),
+        ("fault of everybody", "at", "kept up, s", "until repaired, s", ""),
         [
             (
                 fault.kind.value,
