@@ -3,7 +3,7 @@
     report      the folder of a report: its table, its plot, its result
     trial       what is said, what became of it, and the report of both
     talk        which lines are said
-    options     what load tests have in common on the command line; meeting_options: those that hold meetings
+    options     what load tests have in common on the command line
     systems     the gateway and other servers, started or found
     driving     clients, in processes of their own
     measuring   one trial, with the machine watched meanwhile

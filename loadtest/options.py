@@ -1,67 +1,79 @@
 """Options that load tests have in common, and what they stand for.
 
-Knows: argparse, TOML, the names of the gateway's settings. Must not know: which load test it is.
+Knows: argparse, TOML, the names of the gateway's settings, scenarios. Must not know: which load test it is, or how
+anything is measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from gateway.config import BUNDLED_MODEL, load
 from gateway.domain.errors import StartupError
-from loadtest.commands import between, from_
+from loadtest.report.commands import add_out, between, from_
 from loadtest.results import LoadtestError
-from loadtest.talk.replay import read
 from loadtest.talk.scenario import Scenario, Shape
-from loadtest.trial.values import Line, Objective
+from loadtest.trial.values import Objective
 
 __all__ = [
     "ENGINE_OPTIONS",
     "add_driver",
     "add_engine",
+    "add_languages",
     "add_objective",
+    "add_talk",
+    "add_url",
     "add_workload",
     "check",
+    "file",
     "merged",
     "model_name",
     "objective",
-    "replayed",
+    "refuse",
     "scenario",
     "settings",
     "shown",
     "with_batch",
+    "with_share",
 ]
-
-_SHAPES = get_args(Shape)
 
 # A session of the driver stands for a crowd: what keeps one person from flooding a gateway would hold it back.
 _LIMITS = {"messages_per_s": 100_000, "messages_burst": 100_000}
 
+# Of the GPU's memory, all engines together: vLLM's own default.
+_TOGETHER = 0.9
+
+# Of its share, what an engine gets for its cache; the rest is for the model, its steps and graphs.
+_CACHE_PART = 0.5
+
+
+def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Raises `LoadtestError` for options that would do nothing, where they are given."""
+    given = [name for name in names if getattr(options, name, None) != options.default(name)]
+    if given:
+        raise LoadtestError(", ".join("--" + name.replace("_", "-") for name in given) + f": {why}")
+
 
 # ---------------------------------------------------------------- the engine
 
-ENGINE_OPTIONS: dict[str, object] = {
-    "engine": None,
-    "model": None,
-    "config": None,
-    "max_num_seqs": None,
-    "memory": None,
-    "set": [],
-}
-"""What `add_engine` adds → its value where nobody gives it."""
+ENGINE_OPTIONS = ("engine", "model", "config", "max_num_seqs", "memory", "set")
+"""What `add_engine` adds."""
 
 
-def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Which engine, with which settings; `settings` reads them."""
+def add_engine(parser: argparse.ArgumentParser, *, one_batch: bool = True) -> None:
+    """Which engine, with which settings; `settings` reads them. one_batch: they say how large its batch is."""
     add = parser.add_argument
+    parser.set_defaults(max_num_seqs=None)
     add("--engine", choices=("vllm", "simulated"), help="which engine; without it the one of --config, or vllm")
     add("--model", help="a folder, or a name vLLM can resolve; without it the bundled model")
     add("--config", type=Path, metavar="FILE.toml", help="settings of the gateway; the options here go before it")
-    add("--max-num-seqs", type=between(1, 4_096), metavar="N", help="sequences in the engine's batch")
+    if one_batch:
+        add("--max-num-seqs", type=between(1, 4_096), metavar="N", help="sequences in the engine's batch")
     add(
         "--memory",
         type=from_(0.01, 1.0),
@@ -113,6 +125,22 @@ def with_batch(tree: Mapping[str, Any], count: int) -> dict[str, Any]:
     return merged(tree, {"engine": own})
 
 
+def with_share(settings: Mapping[str, Any], engines: int, gpu_mib: float | None) -> dict[str, Any]:
+    """A gateway's settings with an equal part of the memory that they name for all engines together.
+
+    gpu_mib: all the memory there is; None without a GPU, where each engine has what `kv_cache_gib` says. The cache
+    is given in bytes, unless it is so already: when it looks for what is left, an engine takes what others load
+    meanwhile for its own.
+    """
+    if engines == 1 or gpu_mib is None:
+        return dict(settings)
+    engine = settings.get("engine", {})
+    share = math.floor(engine.get("gpu_memory_utilization", _TOGETHER) / engines * 1000) / 1000
+    cache = int(share * _CACHE_PART * gpu_mib * 2**20)
+    extra = {"kv_cache_memory_bytes": cache, **engine.get("extra", {})}
+    return merged(settings, {"engine": {"gpu_memory_utilization": share, "extra": extra}})
+
+
 def check(tree: Mapping[str, Any]) -> None:
     """Raises `LoadtestError` unless a gateway would start with these settings."""
     try:
@@ -152,29 +180,84 @@ def model_name(tree: Mapping[str, Any]) -> str:
 # ---------------------------------------------------------------- what is said, and by how many processes
 
 
-def add_workload(parser: argparse.ArgumentParser) -> None:
-    """What is said: `natural`, `uniform`, or a file to replay."""
+def add_talk(parser: argparse.ArgumentParser, *, targets: str, time_limit_s: int, one_batch: bool = True) -> None:
+    """Of load tests that hold meetings: where the report goes, what is started, what is said, what has to be kept,
+    by how many client processes."""
     add = parser.add_argument
+    add_out(parser)
+    add_engine(parser, one_batch=one_batch)
+    add_workload(parser, targets=targets)
+    add("--people", type=between(1, 1_000), default=6, metavar="N", help="people in a meeting")
     add(
+        "--partial-every-s",
+        type=from_(0, 60),
+        default=0.3,
+        metavar="S",
+        help="in meetings: between two revisions of what is being said; 0: finals alone",
+    )
+    add_objective(parser)
+    add_driver(parser, time_limit_s=time_limit_s)
+
+
+def add_workload(parser: argparse.ArgumentParser, *, targets: str = "de") -> None:
+    """What is said: `natural`, `uniform`, `sentences`, or a file to replay; `scenario` and `file` read it."""
+    parser.add_argument(
         "--scenario",
         default="natural",
         metavar="natural|uniform|sentences|FILE",
         help="lengths as people talk, all of one length, one to four sentences each, or lines from a file",
     )
+    add_languages(parser, targets=targets)
+
+
+def add_languages(parser: argparse.ArgumentParser, *, targets: str = "de") -> None:
+    """Which of the lines, in which languages."""
+    add = parser.add_argument
+    # What an option is where nobody gives it: see `refuse`.
+    parser.set_defaults(default=parser.get_default)
     add("--seed", type=int, default=1, help="which lines")
     add("--source", default="en", metavar="LANG", help="language that is spoken")
-    add("--target", default="de", metavar="LANG", help="language that is read")
+    add(
+        *("--targets", "--target"),
+        type=_languages,
+        default=_languages(targets),
+        metavar="LANG,LANG",
+        help="languages that are read",
+    )
 
 
-def scenario(options: argparse.Namespace) -> Scenario:
-    """With the shape that was chosen; `natural` where a file is replayed."""
-    shape: Shape = options.scenario if options.scenario in _SHAPES else "natural"
-    return Scenario(seed=options.seed, source=options.source, targets=(options.target,), shape=shape)
+def _languages(text: str) -> tuple[str, ...]:
+    """With commas between them, each once."""
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",")))
 
 
-def replayed(options: argparse.Namespace) -> tuple[Line, ...]:
-    """The lines of the file that was named, in order of time; none for a scenario. Raises `LoadtestError`."""
-    return () if options.scenario in _SHAPES else tuple(read(Path(options.scenario)))
+def file(options: argparse.Namespace) -> Path | None:
+    """The file of talk, where one is named. Raises `LoadtestError` for options that it says itself."""
+    if options.scenario in get_args(Shape):
+        return None
+    said = ("source", "targets", "people", "partial_every_s")
+    refuse(options, said, "the lines of a file say who speaks, and in which languages; leave it out.")
+    return Path(options.scenario)
+
+
+def scenario(options: argparse.Namespace, **more: Any) -> Scenario:
+    """What is said; `natural` where a file is replayed."""
+    shape = options.scenario if options.scenario in get_args(Shape) else "natural"
+    return Scenario(
+        seed=options.seed,
+        source=options.source,
+        targets=options.targets,
+        shape=cast(Shape, shape),
+        # Of load tests that hold no meetings, these mean nothing.
+        people=getattr(options, "people", 1),
+        partial_every_s=getattr(options, "partial_every_s", None) or None,
+        **more,
+    )
+
+
+def add_url(parser: argparse.ArgumentParser) -> None:
+    """A gateway that runs already."""
+    parser.add_argument("--url", metavar="URL", help="of a gateway that runs already; without it one is started")
 
 
 def add_driver(parser: argparse.ArgumentParser, *, processes: int = 1, time_limit_s: int = 3_600) -> None:

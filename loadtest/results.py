@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Sequence
+import statistics
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 
 from msgspec import Struct
 
-__all__ = ["LoadtestError", "Spread", "first_error", "go_on", "nearest_rank", "until_it_ends"]
+__all__ = ["LoadtestError", "Spread", "first_error", "go_on", "nearest_rank", "spread", "until_it_ends"]
 
 
 class LoadtestError(Exception):
@@ -56,6 +57,12 @@ class Spread(Struct, frozen=True):
     median: float
     low: float
     high: float
+
+
+def spread(values: Iterable[float]) -> Spread:
+    """Of at least one value."""
+    every = list(values)
+    return Spread(round(statistics.median(every), 4), round(min(every), 4), round(max(every), 4))
 
 
 def nearest_rank(values: Sequence[float], quantile: float) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Self, TextIO
 
 __all__ = ["Progress", "terminal"]
 
@@ -28,7 +28,10 @@ class Progress:
             self._stage = stage
             self._stream.write(f"{line}\n")
 
-    def clear(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
         """Leave an empty line for what comes next."""
         if self._stream.isatty():
             self._stream.write("\r\033[K")

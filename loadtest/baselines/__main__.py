@@ -49,12 +49,6 @@ class _Told(Struct, frozen=True):
 
     text: str
     tokens: int
-    # From the request to the model's first token; None where the engine does not tell.
-    first_token_s: float | None
-    # Before the worker and behind it.
-    queue_s: float
-    # From the request to the answer.
-    total_s: float
 
 
 def main(file: Path, port: int, parent: int) -> int:
@@ -114,14 +108,13 @@ def _application(workers: Workers) -> Starlette:
             timed = await workers.translate(asked.text, asked.source, asked.target)
         except Refused as error:
             return _failure(str(error), 503)
-        made, total_s = timed.translation, time.monotonic() - began_s
+        made = timed.translation
         if made.failed is not None:
             return _failure(made.failed, 500)
         tokens.inc(made.tokens)
         queues_s.inc(timed.queue_s)
-        responses_s.inc(total_s)
-        first_token_s = None if made.first_token_s is None else made.first_token_s - began_s
-        return _json(_Told(made.text, made.tokens, first_token_s, timed.queue_s, total_s))
+        responses_s.inc(time.monotonic() - began_s)
+        return _json(_Told(made.text, made.tokens))
 
     async def readyz(_request: Request) -> Response:
         return _json({"reason": workers.reason}, 503 if workers.reason else 200)

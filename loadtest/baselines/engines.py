@@ -39,8 +39,6 @@ class Translation(Struct, frozen=True):
 
     text: str = ""
     tokens: int = 0
-    # When it had the first token, by `time.monotonic`; None where it does not tell.
-    first_token_s: float | None = None
     # A sentence; None when it was translated.
     failed: str | None = None
 
@@ -75,12 +73,11 @@ class SimulatedBatches:
         if any(rule.crash_after is not None for rule in rules):
             os.kill(os.getpid(), signal.SIGKILL)
         said = [f"[{job.target}] {job.text}".split() * rule.repeat for job, rule in zip(jobs, rules, strict=True)]
-        first_token_s = time.monotonic() + script.first_token_s
         time.sleep(script.first_token_s + (max(map(len, said)) - 1) * script.token_s)
         return [
             Translation(failed="The script says that this text fails.")
             if rule.fail_after is not None
-            else Translation(" ".join(words), len(words), first_token_s)
+            else Translation(" ".join(words), len(words))
             for words, rule in zip(said, rules, strict=True)
         ]
 
@@ -106,8 +103,7 @@ class _VllmBatches:
         from vllm.inputs import TokensPrompt
 
         self._prompt_class, self._sampling_class = TokensPrompt, SamplingParams
-        # Without statistics it does not tell when the first token came.
-        self._llm: Any = LLM(**{"disable_log_stats": False, **engine_arguments(options)})
+        self._llm: Any = LLM(**engine_arguments(options))
         sampling = self._prompts.sampling
         self._sampling = {
             "temperature": sampling.temperature,
@@ -143,16 +139,10 @@ class _VllmBatches:
     def _generate(self, prompts: Sequence[EncodedPrompt]) -> list[Translation]:
         if not prompts:
             return []
-        began_s = time.monotonic()
         outputs = self._llm.generate(
             [self._prompt_class(prompt_token_ids=prompt.ids) for prompt in prompts],
             [self._sampling_class(max_tokens=prompt.max_tokens, **self._sampling) for prompt in prompts],
             use_tqdm=False,
         )
-        return [self._translation(output, began_s) for output in outputs]
-
-    def _translation(self, output: Any, began_s: float) -> Translation:
-        (completion,) = output.outputs
-        latency_s = getattr(output.metrics, "first_token_latency", 0.0)
-        first_token_s = began_s + latency_s if latency_s else None
-        return Translation(completion.text.strip(), len(completion.token_ids), first_token_s)
+        completions = [output.outputs[0] for output in outputs]
+        return [Translation(each.text.strip(), len(each.token_ids)) for each in completions]

@@ -1,4 +1,4 @@
-"""What an operator is told: settings to paste, meetings to plan with, and why.
+"""Which of the settings that were tried to recommend, and what an operator is told of them.
 
 Knows: capacities. Pure. Must not know: how anything was measured.
 """
@@ -9,65 +9,116 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from loadtest.capacity.candidates import Choice, Tried
-from loadtest.capacity.curve import HEADROOM, capacity_finding, with_headroom
+from loadtest.capacity.curve import HEADROOM, at_capacity, capacity_findings, with_headroom
 from loadtest.capacity.offer import Offer, Unit
-from loadtest.capacity.points import Point, there, too_few
+from loadtest.capacity.points import Point, there
+from loadtest.capacity.search import Found
 from loadtest.trial.values import Finding
 
-__all__ = ["Advice", "advise"]
+__all__ = ["Candidate", "Tried", "advise", "choose", "recommended_toml"]
+
+# Closer to the best than this counts as equally good: so much lies between two runs of the same settings.
+_NEAR = 0.03
 
 
-class Advice(Struct, frozen=True):
-    findings: list[Finding]
-    # To be pasted, with settings that were run; empty when nothing can be recommended.
-    toml: str
+class Candidate(Struct, frozen=True):
+    """Settings to try."""
+
+    max_num_seqs: int
+
+    def __str__(self) -> str:
+        return f"{self.max_num_seqs} sequences"
+
+
+class Tried(Struct, frozen=True):
+    """A candidate, and what came of it."""
+
+    candidate: Candidate
+    found: Found | None
+    # Why a gateway with these settings could not be measured, or no further than `found` says.
+    failed: str | None = None
+    # Of its runs.
+    points: list[Point] = []
+    # Whether it is recommended.
+    chosen: bool = False
+
+    @property
+    def capacity(self) -> float:
+        return (self.found.capacity or 0.0) if self.found is not None else 0.0
+
+    @property
+    def at(self) -> Point | None:
+        """The run that says most of its capacity."""
+        return at_capacity(self.points, self.found)
+
+
+def choose(tried: Sequence[Tried]) -> tuple[Tried, str] | None:
+    """The smallest batch that carries nearly as much as the best, with a sentence why; None when nothing carried
+    anything."""
+    able = [each for each in tried if each.capacity > 0]
+    if not able:
+        return None
+    most = max(able, key=lambda each: each.capacity)
+    good = [each for each in able if each.capacity >= most.capacity * (1 - _NEAR)]
+    chosen = min(good, key=lambda each: each.candidate.max_num_seqs)
+    if chosen is most:
+        why = "It carries the most of those that were tried."
+        if len(able) > 1 and chosen is max(able, key=lambda each: each.candidate.max_num_seqs):
+            why += " It is the largest of them, too: a larger one may carry more (--max-num-seqs)."
+    else:
+        why = (
+            f"It carries {chosen.capacity:g}, within {_NEAR:.0%} of the most, {most.capacity:g} with "
+            f"{most.candidate.max_num_seqs}; of two batches that carry the same, in the smaller one every token "
+            "comes sooner."
+        )
+    return chosen, why
 
 
 def advise(
-    choice: Choice | None,
     tried: Sequence[Tried],
     *,
     offer: Offer,
-    points: Sequence[Point],
-    at: Point | None,
     device: str,
     left_out: Sequence[str] = (),
     interrupted: bool = False,
-) -> Advice:
+) -> list[Finding]:
     """Everything that is said.
 
-    points: of all runs with the chosen settings. at: the run that confirmed the chosen capacity. device: what one
-    gateway has, for people. left_out: settings that were not tried, for want of time or after an interruption.
+    device: what one gateway has, for people. left_out: settings that were not tried, for want of time or after an
+    interruption.
     """
-    notes, objective = _notes(tried, offer.unit, left_out, interrupted), offer.objective
-    if choice is None or at is None or choice.tried.found is None:
-        within = f"{objective.first_token_ms:g} ms"
-        note = f"None of the settings that were tried kept {within} even under the smallest load."
-        return Advice([Finding("a recommendation", "none", passed=False, note=note), *notes], "")
-    capacity, unit, found = choice.tried.capacity, offer.unit, choice.tried.found
-    candidate = choice.tried.candidate
-    budget = candidate.max_num_batched_tokens
-    planned = with_headroom(capacity, unit)
-    sure = f"{found.ended.value.capitalize()}. {too_few(at, offer)}".strip()
-    findings = [
-        Finding("max_num_seqs", str(candidate.max_num_seqs), note=choice.why),
-        Finding("max_num_batched_tokens", "the gateway's own choice" if budget is None else str(budget)),
-        capacity_finding(f"a {device} carries", found, unit, sure),
-        Finding(f"with {HEADROOM:.0%} kept free", unit.words(planned), note="What to plan with."),
-        *there(at, points, offer),
+    notes = _notes(tried, offer.unit, left_out, interrupted)
+    chosen, why = choose(tried) or (None, "")
+    if chosen is None or chosen.found is None or chosen.at is None:
+        note = (
+            f"None of the settings that were tried kept {offer.objective.first_token_ms:g} ms even under the "
+            "smallest load."
+        )
+        return [Finding("a recommendation", "none", passed=False, note=note), *notes]
+    return [
+        Finding("max_num_seqs", str(chosen.candidate.max_num_seqs), note=why),
+        *capacity_findings(f"a {device} carries", chosen.found, chosen.at, offer),
+        *there(chosen.at, chosen.points, offer),
         *notes,
     ]
+
+
+def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
+    """To be pasted, with settings that were run; empty when nothing can be recommended."""
+    chosen, _ = choose(tried) or (None, "")
+    if chosen is None or chosen.found is None:
+        return ""
+    unit, objective = offer.unit, offer.objective
+    planned = unit.words(with_headroom(chosen.capacity, unit))
     lines = [
-        f"# {unit.words(capacity)} a {device}; plan with {unit.words(planned)} ({HEADROOM:.0%} kept free):",
+        f"# {unit.words(chosen.capacity)} a {device}; plan with {planned} ({HEADROOM:.0%} kept free):",
         f"# {objective.quantile * 100:g} % of the first tokens within {objective.first_token_ms:g} ms;",
         f"# {offer.workload}.",
-        *([] if found.ended.confirmed else [f"# NOT CONFIRMED: {found.ended.value}."]),
+        *([] if chosen.found.ended.confirmed else [f"# NOT CONFIRMED: {chosen.found.ended.value}."]),
         "[engine]",
-        f"max_num_seqs = {candidate.max_num_seqs}",
-        *([] if budget is None else [f"max_num_batched_tokens = {budget}"]),
+        f"max_num_seqs = {chosen.candidate.max_num_seqs}",
     ]
-    return Advice(findings, "\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
 
 
 def _notes(tried: Sequence[Tried], unit: Unit, left_out: Sequence[str], interrupted: bool) -> list[Finding]:

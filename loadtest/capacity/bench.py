@@ -10,24 +10,21 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from msgspec import Struct
 
 from loadtest.capacity.offer import Offer
 from loadtest.capacity.points import Measured, judge
-from loadtest.capacity.search import Run, Seen, Stop
-from loadtest.commands import Say
+from loadtest.capacity.search import Ended, Found, Run
 from loadtest.driving.driver import driver
 from loadtest.measuring.measure import measure
+from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, go_on
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
-from loadtest.trial.values import Finding
 
-__all__ = ["Bench", "Deadline", "Followed", "Stopped", "follow", "slots", "stopped_finding"]
-
-_Answer = TypeVar("_Answer")
+__all__ = ["Bench", "Followed", "Stopped", "follow", "slots"]
 
 _LOOK_S = 0.2
 
@@ -43,17 +40,6 @@ _BESIDES_S = 3.0
 
 # A run that was lost by the driver alone is repeated so often.
 _AGAIN = 2
-
-
-class Deadline:
-    """When everything has to be over. limit_s: from now on."""
-
-    def __init__(self, limit_s: float) -> None:
-        self._end_s = time.monotonic() + limit_s
-
-    @property
-    def left_s(self) -> float:
-        return self._end_s - time.monotonic()
 
 
 class Bench:
@@ -103,13 +89,13 @@ class Bench:
         url = self._running.metrics_url
         if url is None:
             return
-        deadline = Deadline(_SETTLE_S)
+        until_s = time.monotonic() + _SETTLE_S
+        names = ("gateway_translations_waiting", "gateway_translations_running")
         while True:
             _, text = await asyncio.to_thread(get, url)
-            names = ("gateway_translations_waiting", "gateway_translations_running")
             if not sum(metric(text, name) or 0.0 for name in names):
                 return
-            if deadline.left_s <= 0:
+            if time.monotonic() > until_s:
                 raise LoadtestError(
                     f"Within {_SETTLE_S:g} s the gateway did not finish what it had accepted; is it in use?"
                 )
@@ -128,37 +114,40 @@ def slots(settings: dict[str, Any]) -> int | None:
 
 
 class Stopped(Struct, frozen=True):
-    """Why a search got no further answers. why: one sentence, or nothing more than the reason."""
+    """Why a search got no further answers."""
 
-    by: Stop
+    by: Ended
+    # One sentence, or nothing more than the reason.
     why: str = ""
 
 
-class Followed(Struct, Generic[_Answer], frozen=True):
-    """The answer of a search, and all that was measured for it. stopped: None where it went on to its end."""
+class Followed(Struct, frozen=True):
+    """The answer of a search, and all that was measured for it."""
 
-    answer: _Answer
+    found: Found
     measured: list[Measured]
+    # None where it went on to its end.
     stopped: Stopped | None = None
 
 
 async def follow(
-    search: Generator[Run, Seen | Stop, _Answer],
+    search: Generator[Run, bool | Ended, Found],
     measure_one: Callable[[Run], Awaitable[Measured]],
     takes_s: Callable[[Run], float],
-    deadline: Deadline,
-) -> Followed[_Answer]:
+    until_s: float,
+) -> Followed:
     """Play a search to its end.
 
-    It ends early where there is no time for the next run; where a run fails; when it is interrupted; and where the
-    objective was lost by the driver alone, also when the run was repeated: what it says of the gateway is nothing.
-    What was measured until then is there in each case; a cancellation is taken note of and goes no further.
+    It ends early where there is no time for the next run until `until_s`, by the monotonic clock; where a run
+    fails; when it is interrupted; and where the objective was lost by the driver alone, also when the run was
+    repeated: what it says of the gateway is nothing. What was measured until then is there in each case; a
+    cancellation is taken note of and goes no further.
     """
     measured: list[Measured] = []
     stopped: Stopped | None = None
     run = next(search)
     while True:
-        told = await _told(run, measure_one, takes_s, deadline, measured)
+        told = await _told(run, measure_one, takes_s, until_s, measured)
         if isinstance(told, Stopped):
             stopped = told
         try:
@@ -171,36 +160,26 @@ async def _told(
     run: Run,
     measure_one: Callable[[Run], Awaitable[Measured]],
     takes_s: Callable[[Run], float],
-    deadline: Deadline,
+    until_s: float,
     measured: list[Measured],
-) -> Seen | Stopped:
-    """What a run showed; it is added to those that were measured."""
-    if takes_s(run) > deadline.left_s:
-        return Stopped(Stop.TIME)
+) -> bool | Stopped:
+    """Whether a run kept the objective; it is added to those that were measured."""
+
+    def is_time() -> bool:
+        return takes_s(run) <= until_s - time.monotonic()
+
+    if not is_time():
+        return Stopped(Ended.TIME)
     try:
         one = await measure_one(run)
         again = _AGAIN
-        while one.point.driver is not None and again and takes_s(run) <= deadline.left_s:
+        while one.point.driver is not None and again and is_time():
             # A moment in which the machine did something else? What stays like that is the driver's limit.
             one, again = await measure_one(run), again - 1
     except LoadtestError as error:
-        return Stopped(Stop.FAILED, str(error))
+        return Stopped(Ended.FAILED, str(error))
     except asyncio.CancelledError:
         go_on()
-        return Stopped(Stop.INTERRUPTED)
+        return Stopped(Ended.INTERRUPTED)
     measured.append(one)
-    return one.point.seen if one.point.driver is None else Stopped(Stop.DRIVER, one.point.driver)
-
-
-def stopped_finding(stopped: Stopped) -> Finding | None:
-    """What an error or an interruption left undone; of the others the findings of each search tell."""
-    match stopped.by:
-        case Stop.FAILED:
-            return Finding("the search", stopped.by.value, passed=False, note=f"{stopped.why} {_STANDS}")
-        case Stop.INTERRUPTED:
-            return Finding("the search", stopped.by.value, passed=False, note=_STANDS)
-        case _:
-            return None
-
-
-_STANDS = "What was measured before stands."
+    return one.point.kept if one.point.driver is None else Stopped(Ended.DRIVER, one.point.driver)

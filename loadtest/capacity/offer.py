@@ -61,8 +61,6 @@ class Offer(Struct, frozen=True, kw_only=True):
     scenario: Scenario
     unit: Unit
     objective: Objective = Objective()
-    # The whole translation, from when its line was due; None where only its beginning matters.
-    total_ms: float | None = None
     # Of a run, without its beginning; a confirmation takes twice as long.
     step_s: float = 20.0
     # Lines of a file, instead of the scenario's.

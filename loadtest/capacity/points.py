@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from loadtest.capacity.offer import Offer, Unit
-from loadtest.capacity.search import Run, Seen
+from loadtest.capacity.search import Run
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.report.content import Table
+from loadtest.report.markdown import number
 from loadtest.trial.summary import summarise
-from loadtest.trial.values import Finding, Record, Sample, Trial
+from loadtest.trial.values import Finding, Sample, Trial
 
-__all__ = ["Measured", "Point", "driver_limit", "judge", "limit", "numbers", "points_table", "there", "too_few"]
-
-# Overload, not bad luck.
-_BEHIND_WITHIN = 0.9
-_BEHIND_TIMES = 3.0
+__all__ = ["Measured", "Point", "driver_limit", "judge", "limit", "points_table", "there", "too_few"]
 
 # From here on a part counts as full.
 _FULL = 0.85
@@ -39,13 +37,10 @@ class Point(Struct, frozen=True, kw_only=True):
     long: bool
     # Whether enough translations kept the objective.
     kept: bool
-    # Plainly overloaded.
-    behind: bool
     # The part of all translations that kept the objective.
     within: float
     # So many were asked for.
     translations: int
-    failed: int
     offered_per_s: float
     requests_per_s: float
     goodput_per_s: float
@@ -54,17 +49,11 @@ class Point(Struct, frozen=True, kw_only=True):
     generated_per_s: float | None
     first_p50_ms: float | None
     first_p99_ms: float | None
-    total_p99_ms: float | None
     running: float | None
-    waiting: float | None
     # What was full.
     limit: str
     # Why the driver was the limit, where the objective was lost by that alone; None otherwise.
     driver: str | None = None
-
-    @property
-    def seen(self) -> Seen:
-        return Seen(self.kept, self.behind)
 
     @property
     def partial_tokens(self) -> float | None:
@@ -85,55 +74,35 @@ class Measured(Struct, frozen=True):
 def judge(trial: Trial, run: Run, offer: Offer, *, seed: int, slots: int | None, cores: int) -> Point:
     """What a trial amounts to. seed: of what was said. slots: sequences in the engine's batch, where known."""
     summary = summarise([trial], offer.objective)
-    within = _within(trial.records, offer)
-    p99 = summary.first_token.p99_ms
-    slow = p99 is None or p99 > _BEHIND_TIMES * offer.objective.first_token_ms
-    kept = bool(trial.records) and within >= offer.objective.quantile
-    # Lost is lost where the driver's own lateness explains it no more than in part.
-    late_ms = max((each.lag_p99_ms for each in trial.clients), default=0.0)
-    excused = _within(trial.records, offer, late_s=late_ms / 1000) >= offer.objective.quantile
-    driver = trial.settings.get(DRIVER_WAS_THE_LIMIT) if excused and not kept else None
+    driver = trial.settings.get(DRIVER_WAS_THE_LIMIT)
+    if driver is not None and (summary.met or not _excused(trial, offer)):
+        # Kept is kept; and lost is lost where the driver's own lateness explains it no more than in part.
+        driver = None
     return Point(
         load=run.load,
         seed=seed,
         long=run.long,
-        kept=kept,
-        behind=slow or within < _BEHIND_WITHIN,
-        within=round(within, 5),
+        kept=summary.met,
+        within=round(summary.within, 5),
         translations=summary.records,
-        failed=summary.failed + summary.unfinished,
         offered_per_s=round(summary.offered_per_s or 0.0, 3),
         requests_per_s=summary.requests_per_s.median,
         goodput_per_s=summary.goodput_per_s.median,
         tokens_per_s=summary.tokens_per_s.median,
         generated_per_s=_generated_per_s(trial.samples),
         first_p50_ms=summary.first_token.p50_ms,
-        first_p99_ms=p99,
-        total_p99_ms=summary.total.p99_ms,
+        first_p99_ms=summary.first_token.p99_ms,
         running=summary.running.mean if summary.running is not None else None,
-        waiting=summary.waiting.mean if summary.waiting is not None else None,
-        limit="the driver" if driver else limit(trial, slots, cores),
-        driver=str(driver) if driver else None,
+        limit=limit(trial, slots, cores) if driver is None else "the driver",
+        driver=driver,
     )
 
 
-def _within(records: Sequence[Record], offer: Offer, late_s: float = 0.0) -> float:
-    """The part that was finished, began in time and, where that is asked for, ended in time.
-
-    late_s: of the driver, when it received; then what it sent late is not counted against the gateway either.
-    """
-    if not records:
-        return 0.0
-    first_s = offer.objective.first_token_ms / 1000
-    total_s = offer.total_ms / 1000 if offer.total_ms is not None else float("inf")
-
-    def kept(record: Record) -> bool:
-        if record.failed is not None or record.first_s is None or record.done_s is None:
-            return False
-        from_s = (record.sent_s if late_s else record.due_s) + late_s
-        return record.first_s - from_s <= first_s and record.done_s - from_s <= total_s
-
-    return sum(map(kept, records)) / len(records)
+def _excused(trial: Trial, offer: Offer) -> bool:
+    """Whether the objective was kept, had the driver neither sent late nor received late."""
+    late_s = max((each.lag_p99_ms for each in trial.clients), default=0.0) / 1000
+    in_time = [replace(each, due_s=each.sent_s + late_s) for each in trial.records]
+    return summarise([replace(trial, records=in_time)], offer.objective).met
 
 
 def _generated_per_s(samples: Sequence[Sample]) -> float | None:
@@ -180,17 +149,17 @@ def _serving_s(trial: Trial) -> list[tuple[str, float]]:
 def there(best: Point, points: Sequence[Point], offer: Offer) -> list[Finding]:
     """What came out at the load that is the answer. points: of all runs."""
     told = [
-        Finding("translations finished there", f"{numbers(best.requests_per_s)}/s"),
-        Finding("tokens of finals there", f"{numbers(best.tokens_per_s)}/s"),
-        Finding("first token there, p50 / p99", f"{numbers(best.first_p50_ms)} / {numbers(best.first_p99_ms)} ms"),
+        Finding("translations finished there", f"{number(best.requests_per_s)}/s"),
+        Finding("tokens of finals there", f"{number(best.tokens_per_s)}/s"),
+        Finding("first token there, p50 / p99", f"{number(best.first_p50_ms)} / {number(best.first_p99_ms)} ms"),
     ]
     if offer.unit is Unit.MEETINGS and offer.scenario.partial_every_s and best.partial_tokens is not None:
         least = min(points, key=lambda each: each.load)
         note = (
-            f"At {offer.unit.words(least.load)} {numbers(least.partial_tokens)}: where the engine or the gateway "
+            f"At {offer.unit.words(least.load)} {number(least.partial_tokens)}: where the engine or the gateway "
             "is full, fewer partials are translated. The objective does not count them."
         )
-        told.append(Finding(f"{_PARTIAL_TOKENS} there", numbers(best.partial_tokens), note=note))
+        told.append(Finding(f"{_PARTIAL_TOKENS} there", number(best.partial_tokens), note=note))
     return told
 
 
@@ -205,23 +174,16 @@ def points_table(points: Sequence[Point], unit: Unit) -> Table:
             f"{each.offered_per_s:.3g}",
             f"{each.goodput_per_s:.3g}",
             f"{each.within:.1%} of {each.translations:,}: {'yes' if each.kept else 'no'}",
-            f"{numbers(each.first_p50_ms)} / {numbers(each.first_p99_ms)}",
-            numbers(each.tokens_per_s),
-            *([numbers(each.partial_tokens)] if partials else []),
-            numbers(each.running),
+            f"{number(each.first_p50_ms)} / {number(each.first_p99_ms)}",
+            number(each.tokens_per_s),
+            *([number(each.partial_tokens)] if partials else []),
+            number(each.running),
             each.limit,
         ]
         for each in sorted(points, key=lambda each: (each.load, each.long))
     ]
     head += ["tokens/s of finals", *([_PARTIAL_TOKENS] if partials else []), "running", "what was full"]
     return Table("All runs", head, rows)
-
-
-def numbers(value: float | None) -> str:
-    """Three digits that count, more of large ones."""
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def too_few(point: Point, offer: Offer) -> str:

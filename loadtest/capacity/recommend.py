@@ -8,30 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 
-from loadtest.capacity.advice import advise
-from loadtest.capacity.bench import Bench, Deadline, follow
-from loadtest.capacity.candidates import Candidate, Tried, candidates_search, choose
-from loadtest.capacity.curve import Plan, at_capacity
+from loadtest.capacity.advice import Candidate, Tried, advise, choose, recommended_toml
+from loadtest.capacity.bench import Bench, follow
+from loadtest.capacity.curve import Plan
 from loadtest.capacity.offer import described
 from loadtest.capacity.points import Measured
-from loadtest.capacity.search import Stop, capacity_search
-from loadtest.commands import Say
-from loadtest.machine import describe
-from loadtest.options import merged, shown, with_batch
+from loadtest.capacity.search import Ended, capacity_search
+from loadtest.options import shown, with_batch
+from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, go_on
 from loadtest.systems.running import Running
-from loadtest.systems.share import with_share
-from loadtest.systems.start import together
-from loadtest.trial.values import Report, Trial
+from loadtest.trial.values import Results, Trial
 
-__all__ = ["RecommendPlan", "candidate_settings", "recommend"]
+__all__ = ["RecommendPlan", "recommend"]
 
 # Once it is known to carry less than this part of the best, a candidate is left.
 _WORTH = 0.9
@@ -44,183 +40,106 @@ _Start = Callable[[Mapping[str, Any], str], AbstractAsyncContextManager[Running]
 
 
 class RecommendPlan(Plan, frozen=True, kw_only=True):
+    """Settings to try."""
+
     # Of every gateway, but for what a candidate changes.
     settings: dict[str, Any]
-    # What is tried of `max_num_seqs` and `max_num_batched_tokens`.
+    # What is tried of `max_num_seqs`.
     seqs: tuple[int, ...]
-    budgets: tuple[int, ...] = ()
-    # So many gateways are started at a time; they are measured in turn.
-    group: int = 1
-    # The GPU's memory; None without one.
-    gpu_mib: float | None = None
+    # What one gateway has, for people.
+    device: str = "machine"
 
 
-class _Attempt(Struct, frozen=True):
-    tried: Tried
-    measured: list[Measured]
-
-
-async def recommend(plan: RecommendPlan, start: _Start, command: str, say: Say) -> Report:
+async def recommend(plan: RecommendPlan, start: _Start, say: Say) -> Results:
     """Try them. Raises `LoadtestError`, or `CancelledError`, when nothing could be measured; what was measured
     before an error or an interruption is reported."""
-    began, machine = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), describe()
     tour = _Tour(plan, start, say)
-    attempts = await tour.all()
-    if not attempts:
+    await tour.all()
+    if not tour.tried:
         raise LoadtestError("There was no time for a single gateway: allow more (--time-limit-s).")
-    failed = next((each.tried.failed for each in attempts if each.tried.failed), None)
-    if failed is not None and not any(each.measured for each in attempts):
+    failed = next((each.failed for each in tour.tried if each.failed), None)
+    if failed is not None and not any(each.points for each in tour.tried):
         raise LoadtestError(failed)
-    chosen = choose([each.tried for each in attempts])
-    best = next((each for each in attempts if chosen is not None and each.tried is chosen.tried), None)
-    confirmed = _confirmation(best)
-    advice = advise(
-        chosen,
-        [each.tried for each in attempts],
-        offer=plan.offer,
-        points=[] if best is None else [each.point for each in best.measured],
-        at=None if confirmed is None else confirmed.point,
-        device="machine" if plan.gpu_mib is None else "GPU",
-        left_out=_left_out(plan, attempts),
-        interrupted=tour.interrupted,
-    )
+    chosen, _ = choose(tour.tried) or (None, "")
+    tried = [replace(each, chosen=each is chosen) for each in tour.tried]
     own = shown(plan.settings)
-    return Report(
-        kind="recommend",
-        command=command,
-        began=began,
+    return Results(
         model=plan.model,
-        machine=machine,
         settings={"gateway": own, "recommend": described(replace(plan, settings=own))},
         objective=plan.offer.objective,
-        findings=advice.findings,
-        trials=[trial for each in attempts for trial in _trials(each, all_of_them=each is best)],
+        findings=advise(
+            tried,
+            offer=plan.offer,
+            device=plan.device,
+            left_out=[str(each) for each in map(Candidate, plan.seqs) if each not in tour.measured],
+            interrupted=tour.interrupted,
+        ),
+        trials=[trial for each in tried for trial in _trials(each, tour.measured[each.candidate])],
         details={
             "unit": plan.offer.unit.value,
-            "toml": advice.toml,
-            "tried": [
-                {
-                    "candidate": to_builtins(each.tried.candidate),
-                    "name": str(each.tried.candidate),
-                    "found": to_builtins(each.tried.found),
-                    "failed": each.tried.failed,
-                    "chosen": each is best,
-                    "points": to_builtins([one.point for one in each.measured]),
-                }
-                for each in attempts
-            ],
+            "toml": recommended_toml(tried, plan.offer, plan.device),
+            "tried": to_builtins(tried),
         },
     )
 
 
-def candidate_settings(
-    settings: Mapping[str, Any], candidate: Candidate, *, engines: int = 1, gpu_mib: float | None = None
-) -> dict[str, Any]:
-    """A gateway's settings with a candidate's in force. engines: so many share the GPU's memory."""
-    own = with_batch(settings, candidate.max_num_seqs)
-    if candidate.max_num_batched_tokens is not None:
-        own = merged(own, {"engine": {"max_num_batched_tokens": candidate.max_num_batched_tokens}})
-    return with_share(own, engines, gpu_mib)
-
-
 class _Tour:
-    """All candidates, one group after the other."""
+    """All candidates, one after the other."""
 
     def __init__(self, plan: RecommendPlan, start: _Start, say: Say) -> None:
+        self.tried: list[Tried] = []
+        self.measured: dict[Candidate, list[Measured]] = {}
+        self.interrupted = False
         self._plan = plan
         self._start = start
         self._say = say
-        self._deadline = Deadline(plan.time_limit_s)
-        self._attempts: list[_Attempt] = []
-        self.interrupted = False
+        self._until_s = time.monotonic() + plan.time_limit_s
 
-    async def all(self) -> list[_Attempt]:
-        plan = self._plan
-        search = candidates_search(plan.seqs, plan.budgets, plan.group)
-        group = next(search)
-        while True:
-            tried: list[Tried] | None = None
-            if self._deadline.left_s > _LEAST_RUNS * plan.offer.seconds(long=False):
-                try:
-                    tried = await self._group(group)
-                except asyncio.CancelledError:
-                    if not self._attempts:
-                        raise
-                    go_on()
-                    self.interrupted = True
-            try:
-                group = search.send(None if self.interrupted else tried)
-            except StopIteration:
-                return self._attempts
+    async def all(self) -> None:
+        """As far as there is time. Raises `CancelledError` when it is interrupted before anything was measured."""
+        try:
+            for size in self._plan.seqs:
+                await self._try(Candidate(size))
+        except asyncio.CancelledError:
+            if not self.tried:
+                raise
+            go_on()
+            self.interrupted = True
 
-    async def _group(self, group: Sequence[Candidate]) -> list[Tried]:
-        async with AsyncExitStack() as stack:
-            systems = [
-                self._start(
-                    candidate_settings(self._plan.settings, each, engines=len(group), gpu_mib=self._plan.gpu_mib),
-                    str(each),
-                )
-                for each in group
-            ]
-            try:
-                started = await stack.enter_async_context(together(*systems))
-            except LoadtestError as error:
-                if len(group) == 1:
-                    return [self._enter(Tried(group[0], None, str(error)))]
-            else:
-                return [
-                    await self._attempt(candidate, running)
-                    for candidate, running in zip(group, started, strict=True)
-                ]
-        # There is no room for all of them at the same time.
-        return [tried for each in group for tried in await self._group([each])]
+    async def _try(self, candidate: Candidate) -> None:
+        if self._until_s - time.monotonic() <= _LEAST_RUNS * self._plan.offer.seconds(long=False):
+            return
+        settings = with_batch(self._plan.settings, candidate.max_num_seqs)
+        try:
+            async with self._start(settings, str(candidate)) as running:
+                await self._measure(candidate, running)
+        except LoadtestError as error:
+            self._enter(Tried(candidate, None, str(error)), [])
 
-    def _enter(self, tried: Tried, measured: Sequence[Measured] = ()) -> Tried:
-        self._attempts.append(_Attempt(tried, list(measured)))
-        return tried
+    def _enter(self, tried: Tried, measured: list[Measured]) -> None:
+        self.tried.append(replace(tried, points=[each.point for each in measured]))
+        self.measured[tried.candidate] = measured
 
-    async def _attempt(self, candidate: Candidate, running: Running) -> Tried:
+    async def _measure(self, candidate: Candidate, running: Running) -> None:
         """Raises `CancelledError` when it is interrupted; what was measured until then is entered."""
         plan = self._plan
-        best = max((each.tried.capacity for each in self._attempts), default=0.0)
-        label = f"{candidate}, "
-        bench = Bench(running, plan.offer, self._say, processes=plan.processes, label=label)
+        best = max((each.capacity for each in self.tried), default=0.0)
+        bench = Bench(running, plan.offer, self._say, processes=plan.processes, label=f"{candidate}, ")
         # Each gets its part of the time that is left, so that one alone does not use it up.
-        left = max(1, len(plan.seqs) + len(plan.budgets) - len(self._attempts))
-        deadline = Deadline(self._deadline.left_s / left)
+        left, now_s = max(1, len(plan.seqs) - len(self.tried)), time.monotonic()
+        until_s = now_s + (self._until_s - now_s) / left
         search = capacity_search(best or plan.start, plan.bounds, worth=_WORTH * best)
-        followed = await follow(search, bench.measure, bench.takes_s, deadline)
-        stopped = followed.stopped
-        failed = stopped.why if stopped is not None and stopped.by is Stop.FAILED else None
-        interrupted = stopped is not None and stopped.by is Stop.INTERRUPTED
-        found = None if failed is not None and not followed.measured else followed.answer
-        tried = Tried(candidate, found, failed)
-        if followed.measured or not interrupted:
-            self._enter(tried, followed.measured)
-        if interrupted:
+        followed = await follow(search, bench.measure, bench.takes_s, until_s)
+        by = followed.stopped.by if followed.stopped is not None else None
+        failed = followed.stopped.why if followed.stopped is not None and by is Ended.FAILED else None
+        if followed.measured or by is not Ended.INTERRUPTED:
+            found = None if failed is not None and not followed.measured else followed.found
+            self._enter(Tried(candidate, found, failed), followed.measured)
+        if by is Ended.INTERRUPTED:
             raise asyncio.CancelledError
-        return tried
 
 
-def _confirmation(attempt: _Attempt | None) -> Measured | None:
-    """The run that says most of its capacity."""
-    if attempt is None or attempt.tried.found is None:
-        return None
-    point = at_capacity([each.point for each in attempt.measured], attempt.tried.found)
-    return next((each for each in attempt.measured if each.point is point), None)
-
-
-def _left_out(plan: RecommendPlan, attempts: Sequence[_Attempt]) -> list[str]:
-    """What was not tried."""
-    tried = [each.tried.candidate for each in attempts]
-    left = [str(Candidate(each)) for each in plan.seqs if Candidate(each) not in tried]
-    budgets = {each.max_num_batched_tokens for each in tried}
-    return left + [f"{each} tokens a step" for each in plan.budgets if each not in budgets]
-
-
-def _trials(attempt: _Attempt, *, all_of_them: bool) -> list[Trial]:
+def _trials(tried: Tried, measured: list[Measured]) -> list[Trial]:
     """All of the recommended settings, and of the others the best one: all together would be large."""
-    if all_of_them:
-        return [each.trial for each in sorted(attempt.measured, key=lambda each: each.point.load)]
-    best = _confirmation(attempt)
-    return [best.trial] if best is not None else []
+    ordered = sorted(measured, key=lambda each: each.point.load)
+    return [each.trial for each in ordered if tried.chosen or each.point is tried.at]

@@ -1,8 +1,9 @@
 """Which load to offer next, and what the runs so far say.
 
 Knows: loads, and whether an objective was kept under them. Pure: each search is a generator that yields the next
-run, is sent what it showed, or why there will be no more, and returns its answer. It asks for no more runs than it
-was granted, however the runs contradict each other. Must not know: how a run is made, or what a load is.
+run, is sent whether the objective was kept, or why there will be no more, and returns its answer. It asks for no
+more runs than it was granted, however the runs contradict each other. Must not know: how a run is made, or what a
+load is.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ __all__ = [
     "Ended",
     "Found",
     "Run",
-    "Seen",
-    "Stop",
     "capacity_search",
     "given_loads",
 ]
@@ -30,22 +29,6 @@ class Run(Struct, frozen=True):
 
     load: float
     long: bool = False
-
-
-class Seen(Struct, frozen=True):
-    """What a run showed. kept: enough translations met the objective. behind: the system is plainly overloaded."""
-
-    kept: bool
-    behind: bool = False
-
-
-class Stop(Enum):
-    """Why there are no more runs, although a search asked for one."""
-
-    TIME = "out of time"
-    DRIVER = "the driver was the limit"
-    FAILED = "ended by an error"
-    INTERRUPTED = "interrupted"
 
 
 class Bounds(Struct, frozen=True):
@@ -79,6 +62,7 @@ class Ended(Enum):
     CONFIRMED = "confirmed by a second run with another seed"
     CEILING = "confirmed at the largest load that was allowed"
     RUNS = "out of runs before it was confirmed"
+    # These four also tell a search why there are no more runs.
     TIME = "out of time before it was confirmed"
     DRIVER = "stopped where the driver was the limit"
     FAILED = "ended by an error before it was confirmed"
@@ -136,7 +120,7 @@ class _Book:
         return Found(self.low, self.high, ended, self.runs)
 
 
-def capacity_search(start: float, bounds: Bounds, worth: float = 0.0) -> Generator[Run, Seen | Stop, Found]:
+def capacity_search(start: float, bounds: Bounds, worth: float = 0.0) -> Generator[Run, bool | Ended, Found]:
     """The largest load that is kept: doubling or halving from `start`, then bisection, then a confirmation.
 
     worth: given up as soon as the answer cannot be above it.
@@ -145,9 +129,9 @@ def capacity_search(start: float, bounds: Bounds, worth: float = 0.0) -> Generat
     run: Run | None = Run(bounds.fit(start))
     while run is not None and book.runs < bounds.runs:
         seen = yield run
-        if isinstance(seen, Stop):
-            return book.found(_ended(book, bounds, Ended[seen.name]))
-        book.enter(run, seen.kept)
+        if isinstance(seen, Ended):
+            return book.found(_ended(book, bounds, seen))
+        book.enter(run, seen)
         if book.high is not None and book.high <= worth:
             return book.found(Ended.WORSE)
         run = _next_run(book, bounds)
@@ -158,14 +142,14 @@ def capacity_search(start: float, bounds: Bounds, worth: float = 0.0) -> Generat
     return book.found(_ended(book, bounds, Ended.COMPLETE if run is None else Ended.RUNS))
 
 
-def _beyond(book: _Book, bounds: Bounds) -> Generator[Run, Seen | Stop, None]:
+def _beyond(book: _Book, bounds: Bounds) -> Generator[Run, bool | Ended, None]:
     """What an overload is like; it changes nothing of the answer."""
     assert book.low is not None  # noqa: S101 -- there is an answer
     tried = {*book.kept, *book.lost}
     for load in dict.fromkeys(bounds.fit(book.low * factor) for factor in bounds.past):
         if load not in tried and book.runs < bounds.runs:
             book.runs += 1
-            if isinstance((yield Run(load)), Stop):
+            if isinstance((yield Run(load)), Ended):
                 return
 
 
@@ -195,14 +179,14 @@ def _next_run(book: _Book, bounds: Bounds) -> Run | None:
     return None
 
 
-def given_loads(loads: Sequence[float]) -> Generator[Run, Seen | Stop, Found]:
+def given_loads(loads: Sequence[float]) -> Generator[Run, bool | Ended, Found]:
     """These loads, whatever comes of them. The answer is the largest up to which every one was kept."""
     book, ended = _Book(), Ended.COMPLETE
     for load in sorted(loads):
         seen = yield Run(load)
-        if isinstance(seen, Stop):
-            ended = Ended[seen.name]
+        if isinstance(seen, Ended):
+            ended = seen
             break
         if book.high is None:
-            book.enter(Run(load), seen.kept)
+            book.enter(Run(load), seen)
     return book.found(ended)

@@ -14,7 +14,6 @@ import signal
 import sys
 import tempfile
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import BinaryIO, TypeVar
@@ -22,11 +21,11 @@ from typing import BinaryIO, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from loadtest.commands import Say
 from loadtest.driving import exchange
 from loadtest.driving.client import Share
 from loadtest.driving.driven import Driven
-from loadtest.results import LoadtestError, first_error, nearest_rank
+from loadtest.report.commands import Say
+from loadtest.results import LoadtestError, first_error
 from loadtest.trial.values import Address, Closed, Delivered, EngineInProcess, InMeetings, Line, Load, Open
 
 __all__ = ["Driven", "Driver", "driver", "split_lines", "split_load"]
@@ -51,12 +50,11 @@ _LEAVE_S = 10.0
 _LEAVE_ENGINE_S = 30.0
 
 _SAY_S = 1.0
-_RATE_OVER = 5
 
 # What is quoted of a client's log.
 _TAIL_BYTES = 2_000
 
-_One = TypeVar("_One", exchange.Ready, exchange.Prepared, exchange.Played, exchange.PrefixCacheReset)
+_One = TypeVar("_One", exchange.Done, exchange.Played)
 
 
 class Driver:
@@ -90,9 +88,9 @@ class Driver:
         async with _first_error():
             async with asyncio.timeout(_PREPARE_S), asyncio.TaskGroup() as tasks:
                 for process, order in zip(self._processes, orders, strict=True):
-                    tasks.create_task(process.ask(order, exchange.Prepared))
+                    tasks.create_task(process.ask(order, exchange.Done))
             for process in self._processes:
-                process.progress = exchange.Progress(0, 0, [])
+                process.progress = exchange.Progress(0, 0)
             begin = exchange.Begin(time.monotonic() + _AHEAD_S, limit_s, keep_text)
             async with asyncio.timeout(_AHEAD_S + limit_s + _TELL_S), asyncio.TaskGroup() as tasks:
                 playing = [tasks.create_task(process.ask(begin, exchange.Played)) for process in self._processes]
@@ -117,24 +115,16 @@ class Driver:
         """
         async with _first_error(), asyncio.timeout(_RESET_S), asyncio.TaskGroup() as tasks:
             for process in self._processes:
-                tasks.create_task(process.ask(exchange.ResetPrefixCache(), exchange.PrefixCacheReset))
+                tasks.create_task(process.ask(exchange.ResetPrefixCache(), exchange.Done))
 
     async def _show(self, stage: str) -> None:
-        # Processes tell how far they are at moments of their own, so that a second alone says little.
-        before = deque([0], maxlen=_RATE_OVER)
+        before = 0
         while True:
             await asyncio.sleep(_SAY_S)
-            progress = [each.progress for each in self._processes]
-            done = sum(each.done for each in progress)
-            failed = sum(each.failed for each in progress)
-            first_ms = [ms for each in progress for ms in each.first_ms]
-            latency = "no first token"
-            if first_ms:
-                p50, p99 = (nearest_rank(first_ms, share) for share in (0.5, 0.99))
-                latency = f"first token p50 {p50:.0f} ms, p99 {p99:.0f} ms"
-            rate = (done - before[0]) / (_SAY_S * len(before))
-            self._say(f"{stage}: {rate:.0f}/s, {latency}, {done} done, {failed} errors")
-            before.append(done)
+            done = sum(each.progress.done for each in self._processes)
+            failed = sum(each.progress.failed for each in self._processes)
+            self._say(f"{stage}: {(done - before) / _SAY_S:.0f}/s, {done} done, {failed} errors")
+            before = done
 
 
 @asynccontextmanager
@@ -155,7 +145,7 @@ async def driver(address: Address, load: Load, *, processes: int, say: Say) -> A
         async with _first_error(), limit, asyncio.TaskGroup() as tasks:
             for index, (process, part) in enumerate(zip(started, loads, strict=True)):
                 share = Share(index, len(loads), token)
-                tasks.create_task(process.ask(exchange.Start(address, part, share), exchange.Ready))
+                tasks.create_task(process.ask(exchange.Start(address, part, share), exchange.Done))
         try:
             yield Driver(address, load, started, say)
         finally:
@@ -217,7 +207,7 @@ class _Process:
         self._answers = process.stdout
         self._log = log
         self.pid = process.pid
-        self.progress = exchange.Progress(0, 0, [])
+        self.progress = exchange.Progress(0, 0)
 
     async def ask(self, order: exchange.Order, kind: type[_One]) -> _One:
         """Give an order and wait for the answer to it. Raises `LoadtestError`."""

@@ -2,10 +2,10 @@
 
 Knows: the messages. Must not know: processes, protocols.
 
-The driver says `Start` once. For each pass it says `Prepare` and, when every process has answered `Prepared`,
-`Begin`; then a process says `Progress` every second and `Played` at the end. Between passes it may say
-`ResetPrefixCache`, which is answered by `PrefixCacheReset`. A process leaves when its standard input ends, and
-says `Broken` when it cannot go on.
+The driver says `Start` once. For each pass it says `Prepare` and, when every process has answered, `Begin`; then a
+process says `Progress` every second and `Played` at the end. Between passes it may say `ResetPrefixCache`. All but
+`Begin` are answered by `Done`. A process leaves when its standard input ends, and says `Broken` when it cannot go
+on.
 """
 
 from __future__ import annotations
@@ -21,13 +21,11 @@ __all__ = [
     "Answer",
     "Begin",
     "Broken",
+    "Done",
     "Order",
     "Played",
-    "PrefixCacheReset",
     "Prepare",
-    "Prepared",
     "Progress",
-    "Ready",
     "ResetPrefixCache",
     "Start",
     "answers",
@@ -69,24 +67,15 @@ class ResetPrefixCache(_Message, frozen=True):
     """An engine that this process holds has to forget what it keeps of earlier prompts."""
 
 
-class Ready(_Message, frozen=True):
-    """The client is open."""
-
-
-class Prepared(_Message, frozen=True):
-    """The clock may start."""
-
-
-class PrefixCacheReset(_Message, frozen=True):
-    """Nothing is kept of earlier prompts, or this process holds no engine."""
+class Done(_Message, frozen=True):
+    """The client is open, the clock may start, or nothing is kept of earlier prompts."""
 
 
 class Progress(_Message, frozen=True):
-    """So many records there are, so many of them failed. first_ms: first texts since the last of these."""
+    """So many records there are, so many of them failed."""
 
     done: int
     failed: int
-    first_ms: list[float]
 
 
 class Played(_Message, frozen=True):
@@ -108,7 +97,7 @@ class Broken(_Message, frozen=True):
 
 
 Order = Start | Prepare | Begin | ResetPrefixCache
-Answer = Ready | Prepared | Progress | Played | PrefixCacheReset | Broken
+Answer = Done | Progress | Played | Broken
 
 orders: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
 answers: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)

@@ -6,8 +6,8 @@ becomes of what is said.
 A meeting's speakers are all in one process; its further readers are spread over all. Every speaker reads one of
 the meeting's languages, so that each is read (where there are more languages than speakers, some read several).
 For each meeting and language, one speaker's session keeps the records; what arrives at the others is counted. A
-session that the gateway closes is a failed record, `session …`, and is not opened again. A pass without lines is a
-roll call: every session is asked for a sign of life, and those that give none are such records.
+session that the gateway closes is a failed record, `session …`, also in a pass without lines, and is not opened
+again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from itertools import count
 
 import msgspec
 
-from gateway.protocol.messages import Ping, SessionStart, UtteranceFinal, UtterancePartial
+from gateway.protocol.messages import SessionStart, UtteranceFinal, UtterancePartial
 from loadtest.driving.client import Share
 from loadtest.driving.opening import Wanted, allow_files, open_all
 from loadtest.driving.spoken import Spoken
@@ -43,25 +43,20 @@ _IN_A_ROW = 32
 # What idle sessions read: any model has it.
 _IDLE_READS = "en"
 
-# Asked of a session that lives, and until when one of thousands that are asked at once has answered.
-_PING = msgspec.json.encode(Ping())
-_ANSWER_S = 10.0
-_SILENT = f"it did not answer within {_ANSWER_S:g} s"
-
 
 class _Session:
-    """One connection with a session on it. keeps: languages of which it keeps the records."""
+    """One connection with a session on it."""
 
-    __slots__ = ("_asked", "_spoken", "keeps", "meeting", "name", "reads", "wire")
+    __slots__ = ("_spoken", "keeps", "meeting", "name", "reads", "wire")
 
     def __init__(self, wire: Wire, name: str, meeting: str, reads: Sequence[str]) -> None:
         self.wire = wire
         self.name = name
         self.meeting = meeting
         self.reads = reads
+        # Languages of which it keeps the records.
         self.keeps: Collection[str] = ()
         self._spoken: Spoken | None = None
-        self._asked: asyncio.Future[None] | None = None
         wire.take = self._take
         wire.ended = self._ended
 
@@ -71,29 +66,13 @@ class _Session:
         if self.wire.lost is not None:
             self._ended(self.wire.lost)
 
-    def ask(self) -> asyncio.Future[None]:
-        """Ask for a sign of life: done with the next message, whatever it says, or when the session is lost."""
-        self._asked = asked = asyncio.get_running_loop().create_future()
-        if self.wire.lost is not None:
-            self._answered()
-        self.wire.send(_PING)
-        return asked
-
     def _take(self, frame: bytes) -> None:
-        if self._asked is not None:
-            self._answered()
         if self._spoken is not None:
             self._spoken.arrived(frame, self.keeps)
 
     def _ended(self, why: str) -> None:
-        self._answered()
         if self._spoken is not None:
             self._spoken.lost(self.name, self.meeting, self.keeps, why)
-
-    def _answered(self) -> None:
-        if self._asked is not None and not self._asked.done():
-            self._asked.set_result(None)
-        self._asked = None
 
 
 # ---------------------------------------------------------------- the client
@@ -161,14 +140,13 @@ class Meetings:
         return answered
 
     async def play(self, tally: Tally) -> None:
-        """Say everything when it is due, until it has its records and readers what they are to have; with nothing
-        to say, call the roll."""
+        """Say everything when it is due, until it has its records and readers what they are to have."""
         spoken = Spoken(tally, self._lines, {name for name in self._places if self._is_own(name)})
         try:
             for session in self._all():
                 session.join(spoken)
-            if not self._lines:
-                await self._call_the_roll(spoken)
+            # Until it begins, sessions that are lost tell so.
+            await asyncio.sleep(tally.begin_s - time.monotonic())
             await self._say(spoken, tally)
             await spoken.over(self._expected())
         finally:
@@ -243,14 +221,6 @@ class Meetings:
             for lang in session.reads:
                 reading[session.meeting, lang] += 1
         return sum(reading[line.meeting, target] for line in self._lines for target in line.targets)
-
-    async def _call_the_roll(self, spoken: Spoken) -> None:
-        """Ask all sessions for a sign of life. One that is lost says so itself."""
-        asked = {session.ask(): session for session in self._all()}
-        if asked:
-            _, silent = await asyncio.wait(asked, timeout=_ANSWER_S)
-            for session in (asked[each] for each in silent):
-                spoken.lost(session.name, session.meeting, session.keeps, _SILENT)
 
     # ------------------------------------------------------------ saying
 

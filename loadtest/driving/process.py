@@ -102,23 +102,22 @@ class _Worker:
         if not isinstance(start, exchange.Start):
             raise LoadtestError("A client process was not told what to do.")
         async with _client(start.address, start.load, start.share) as client:
-            self.say(exchange.Ready())
+            self.say(exchange.Done())
+            lines: Sequence[Line] = ()
             while True:
                 match await self._orders.get():
                     case exchange.ResetPrefixCache():
                         await client.reset_prefix_cache()
-                        self.say(exchange.PrefixCacheReset())
+                        self.say(exchange.Done())
                     case exchange.Prepare() as prepare:
-                        await self._pass(client, start, prepare)
-                    case _:
-                        raise LoadtestError("A client process was given orders out of turn.")
+                        lines = await client.prepare(prepare.lines, prepare.load)
+                        self.say(exchange.Done())
+                    case exchange.Begin() as begin:
+                        await self._pass(client, start, lines, begin)
 
-    async def _pass(self, client: Client, start: exchange.Start, prepare: exchange.Prepare) -> None:
-        lines = await client.prepare(prepare.lines, prepare.load)
-        self.say(exchange.Prepared())
-        begin = await self._orders.get()
-        if not isinstance(begin, exchange.Begin):
-            raise LoadtestError("A client process was given orders out of turn.")
+    async def _pass(
+        self, client: Client, start: exchange.Start, lines: Sequence[Line], begin: exchange.Begin
+    ) -> None:
         tally = Tally(begin.begin_s, keep_text=begin.keep_text, processes=start.share.processes)
         with _without_garbage(isinstance(start.address, EngineInProcess)):
             cpu_s = time.process_time()
@@ -142,7 +141,7 @@ class _Worker:
     async def _progress(self, tally: Tally) -> None:
         while True:
             await asyncio.sleep(_PROGRESS_S)
-            self.say(exchange.Progress(len(tally.records), tally.failed, tally.recent_ms()))
+            self.say(exchange.Progress(len(tally.records), tally.failed))
 
     def say(self, answer: exchange.Answer) -> None:
         left = memoryview(msgspec.json.encode(answer) + b"\n")

@@ -9,13 +9,35 @@ import asyncio
 import time
 from collections.abc import Collection, Sequence
 
+import msgspec
 from msgspec import Struct
 
-from loadtest.driving.heard import DELTA, ERROR, FAILED, FINAL, Heard, heard
 from loadtest.driving.tally import Tally
 from loadtest.trial.values import Line, Record
 
-__all__ = ["Spoken"]
+__all__ = ["DELTA", "ERROR", "FAILED", "FINAL", "Heard", "Spoken", "heard"]
+
+# Most messages need no look inside: their type stands first.
+DELTA = b'{"type":"translation.delta"'
+FINAL = b'{"type":"translation.final"'
+FAILED = b'{"type":"translation.failed"'
+ERROR = b'{"type":"error"'
+
+
+class Heard(Struct):
+    """As much of any message as is looked at."""
+
+    utterance: str | None = None
+    lang: str = ""
+    rev: int = 0
+    committed: str = ""
+    tentative: str = ""
+    text: str = ""
+    tokens: int = 0
+    code: str = ""
+
+
+heard = msgspec.json.Decoder(Heard)
 
 # After the last record, until readers have had what is still on its way: they have all of it, or nothing comes.
 _LOOK_S = 0.05

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -23,7 +23,7 @@ from loadtest.driving.tally import Tally
 from loadtest.systems.prompting import Prompts, gateway_settings, prompts
 from loadtest.trial.values import Closed, Line, Open, OpenAiServer
 
-__all__ = ["Events", "client"]
+__all__ = ["Completion", "client"]
 
 _PATH = "/v1/completions"
 _SHOWN_CHARS = 200
@@ -74,37 +74,17 @@ class _Chunk(Struct, frozen=True):
 _decoder = msgspec.json.Decoder(_Chunk)
 
 
-class Events:
-    """Bytes of `text/event-stream` in, the data of each event out. Only `data` fields count."""
-
-    def __init__(self, take: Callable[[bytes], None]) -> None:
-        self._take = take
-        self._rest = b""
-        self._data: list[bytes] = []
-
-    def feed(self, data: bytes) -> None:
-        """`data` may end anywhere."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            line = line.removesuffix(b"\r")
-            if line.startswith(b"data:"):
-                self._data.append(line[5:].removeprefix(b" "))
-            elif not line and self._data:
-                whole, self._data = b"\n".join(self._data), []
-                self._take(whole)
-
-
 # ---------------------------------------------------------------- the client
 
 
-class _Stream:
-    """What comes of one request."""
+class Completion:
+    """What comes of one request: bytes of `text/event-stream`, which may end anywhere. Every event is one line."""
 
     def __init__(self, answer: Answer) -> None:
         self.body = bytearray()
         self.frames = 0
         self.bytes = 0
-        self._events = Events(self._on_event)
+        self._rest = b""
         self._answer = answer
         self._text: list[str] = []
         self._tokens = 0
@@ -114,7 +94,10 @@ class _Stream:
         self.bytes += len(data)
         if not self.frames and len(self.body) < _SHOWN_CHARS:
             self.body += data  # the beginning of what may be a refusal
-        self._events.feed(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._on_event(line[5:].strip())
 
     def _on_event(self, data: bytes) -> None:
         self.frames += 1
@@ -184,7 +167,7 @@ class _SseClient(Requests):
         if isinstance(request, str):
             answer.failed = request
             return
-        stream = _Stream(answer)
+        stream = Completion(answer)
         answer.sent_s = time.monotonic()
         try:
             stream.end(await self.connections.post(request, stream.take))

@@ -58,14 +58,12 @@ _MOST_FINALS = 20_000
 
 
 class Tally:
-    """Filled by a client while it plays.
-
-    begin_s: the pass begins then, by `time.monotonic`; seconds in records count from it. keep_text: whether
-    records hold their text. processes: client processes that play together.
-    """
+    """Filled by a client while it plays. processes: client processes that play together."""
 
     def __init__(self, begin_s: float, *, keep_text: bool, processes: int) -> None:
+        # The pass begins then, by `time.monotonic`; seconds in records count from it.
         self.begin_s = begin_s
+        # Whether records hold their text.
         self.keep_text = keep_text
         self.lag = Lag()
         self.records: list[Record] = []
@@ -77,7 +75,6 @@ class Tally:
         self.last_s = 0.0
         # When the last line of a closed loop was sent; from then on fewer and fewer are in flight.
         self.ran_out_s: float | None = None
-        self._recent_ms: list[float] = []
         self._finals = 0
         self._final_ms: list[float] = []
         self._most_finals = _MOST_FINALS // processes
@@ -93,8 +90,6 @@ class Tally:
         self.last_s = self.now_s()
         if record.failed is not None:
             self.failed += 1
-        elif record.first_s is not None:
-            self._recent_ms.append((record.first_s - record.due_s) * 1000)
 
     def final(self, ms: float) -> None:
         """A whole translation has arrived at one reader, so long after its line was due."""
@@ -103,11 +98,6 @@ class Tally:
             self._final_ms.append(round(ms, 3))
         elif (place := self._rng.randrange(self._finals)) < self._most_finals:
             self._final_ms[place] = round(ms, 3)
-
-    def recent_ms(self) -> list[float]:
-        """First texts since this was asked last, milliseconds after their lines were due."""
-        recent, self._recent_ms = self._recent_ms, []
-        return recent
 
     def delivered(self) -> Delivered:
         """What arrived so far."""

@@ -20,9 +20,9 @@ from websockets.exceptions import WebSocketException
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStart, UtteranceFinal
 from loadtest.driving.client import Client, Share
-from loadtest.driving.heard import DELTA, ERROR, FAILED, FINAL, heard
 from loadtest.driving.opening import Wanted, open_all
 from loadtest.driving.requests import Answer, Requests
+from loadtest.driving.spoken import DELTA, ERROR, FAILED, FINAL, heard
 from loadtest.driving.tally import Tally
 from loadtest.driving.wire import Wire, open_wire
 from loadtest.results import LoadtestError
@@ -39,18 +39,15 @@ _Pair = tuple[str, str]
 
 
 class _Session:
-    """One connection with its session. Frames are taken where the connection finds them, without a task.
+    """One connection with its session. Frames are taken where the connection finds them, without a task."""
 
-    frames, bytes: received so far. left: it was left while the gateway was still translating.
-    """
-
-    __slots__ = ("_said", "bytes", "frames", "left", "wire")
+    __slots__ = ("_said", "_tally", "left", "wire")
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
-        self.frames = 0
-        self.bytes = 0
+        # Whether it was left while the gateway was still translating.
         self.left = False
+        self._tally: Tally | None = None
         self._said: dict[str, tuple[Answer, asyncio.Future[None]]] = {}
         wire.take = self._take
         wire.ended = self._lost
@@ -63,8 +60,9 @@ class _Session:
     def in_flight(self) -> int:
         return len(self._said)
 
-    async def say(self, id: str, text: str, answer: Answer) -> None:
+    async def say(self, id: str, text: str, answer: Answer, tally: Tally) -> None:
         """Until the translation has ended."""
+        self._tally = tally
         if self.wire.lost is not None:
             answer.failed = self.wire.lost
             return
@@ -81,8 +79,9 @@ class _Session:
             del self._said[id]
 
     def _take(self, frame: bytes) -> None:
-        self.frames += 1
-        self.bytes += len(frame)
+        if self._tally is not None:
+            self._tally.frames += 1
+            self._tally.bytes += len(frame)
         if not frame.startswith((DELTA, FINAL, FAILED, ERROR)):
             return
         message = heard.decode(frame)
@@ -174,28 +173,17 @@ class _WebSocketClient(Requests):
             case Open(per_s=per_s):
                 return math.ceil(part * max(_LEAST_SESSIONS, per_s * _HELD_S / Limits().utterances_in_flight))
 
-    async def play(self, tally: Tally) -> None:
-        sessions = self._sessions()
-        frames, size = sum(each.frames for each in sessions), sum(each.bytes for each in sessions)
-        try:
-            await super().play(tally)
-        finally:
-            tally.frames += sum(each.frames for each in sessions) - frames
-            tally.bytes += sum(each.bytes for each in sessions) - size
-
-    async def translate(self, line: Line, answer: Answer, _tally: Tally) -> None:
+    async def translate(self, line: Line, answer: Answer, tally: Tally) -> None:
         pool = self._pools[line.source, line.targets[0]]
         session = pool.take()
         # Ids of the lines would be revisions of the same utterance in the next pass.
-        await session.say(str(next(self._ids)), line.text, answer)
+        await session.say(str(next(self._ids)), line.text, answer, tally)
         pool.give_back(session)
 
     def close(self) -> None:
-        for session in self._sessions():
-            session.wire.close()
-
-    def _sessions(self) -> list[_Session]:
-        return [session for pool in self._pools.values() for session in pool.sessions]
+        for pool in self._pools.values():
+            for session in pool.sessions:
+                session.wire.close()
 
 
 @asynccontextmanager

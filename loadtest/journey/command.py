@@ -6,35 +6,26 @@ Knows: the names of the options, which parts make a report. Must not know: how a
 from __future__ import annotations
 
 import argparse
-import time
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from loadtest import options as common
-from loadtest.commands import Command, Say, add_out, between, from_, numbers
-from loadtest.journey.outcome import findings, outcome
+from loadtest.journey.outcome import extras, findings, outcome
 from loadtest.journey.rounds import Rounds
 from loadtest.journey.run import Plan, journey
-from loadtest.journey.shown import figures, tables
 from loadtest.journey.stages import groups, stages
-from loadtest.machine import describe
 from loadtest.measuring.gpu import gpu_mib
+from loadtest.report.commands import Say, add_out, between, from_, numbers
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario
-from loadtest.trial import report
-from loadtest.trial.values import Report
+from loadtest.trial.report import trial_command
+from loadtest.trial.summary import summaries
+from loadtest.trial.values import Results
 
 __all__ = ["JOURNEY"]
 
 _CONCURRENCY = (1, 5, 10, 15, 20, 25)
-
-
-def _rates(text: str) -> tuple[float, ...]:
-    """Numbers with commas between them, or nothing."""
-    rate = from_(0.01, 100_000)
-    return tuple(sorted({rate(part) for part in text.split(",") if part.strip()}))
 
 
 def _settings(text: str) -> dict[str, Any]:
@@ -48,9 +39,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add_out(parser)
     common.add_engine(parser)
     add = parser.add_argument
-    add("--seed", type=int, default=1, help="which lines")
-    add("--source", default="en", metavar="LANG", help="language that is spoken")
-    add("--target", default="de", metavar="LANG", help="language that is read")
+    common.add_languages(parser)
     common.add_driver(parser, time_limit_s=7_200)
     common.add_objective(parser)
     add(
@@ -60,23 +49,8 @@ def _add(parser: argparse.ArgumentParser) -> None:
         metavar="N,N",
         help="requests at a time, one level each; the table is of the highest",
     )
-    add(
-        "--rates",
-        type=_rates,
-        metavar="N,N",
-        help="requests a second in the open loop, for one worker, static batching and the recommended gateway; "
-        "without it, 0.5, 0.8 and 1.2 of what one worker and the gateway do at best; '' leaves the open loop out",
-    )
     add("--round-s", type=from_(0.5, 600), default=8.0, metavar="S", help="about how long one round takes")
     add("--repetitions", type=between(1, 20), default=1, metavar="N", help="rounds at each level")
-    add(
-        "--group",
-        type=between(1, 16),
-        default=1,
-        metavar="N",
-        help="systems that are started at once, after one worker and the recommended gateway; they are measured "
-        "in turn and share the memory of a GPU",
-    )
     add(
         "--recommended",
         type=_settings,
@@ -95,15 +69,13 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--bars", action="store_true", help="exit status 1 unless the gateway reaches 7.5 × one worker")
 
 
-async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
-    machine = describe()
-    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+async def _run(options: argparse.Namespace, say: Say) -> Results:
     settings = common.settings(options)
     common.check(common.merged(settings, options.recommended))
     rows, systems = stages(settings, options.recommended, options.stages)
     simulated = settings.get("engine", {}).get("kind") == "simulated"
     rounds = Rounds(
-        scenario=Scenario(seed=options.seed, source=options.source, targets=(options.target,)),
+        scenario=Scenario(seed=options.seed, source=options.source, targets=options.targets),
         round_s=options.round_s,
         repetitions=options.repetitions,
         processes=options.processes,
@@ -112,9 +84,8 @@ async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
     played = await journey(
         Plan(
             stages=rows,
-            groups=groups(systems, options.group, None if simulated else gpu_mib()),
+            groups=groups(systems, None if simulated else gpu_mib()),
             concurrency=sorted(options.concurrency),
-            rates=options.rates,
             rounds=rounds,
             time_limit_s=options.time_limit_s,
         )
@@ -123,47 +94,36 @@ async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
         why = " ".join(dict.fromkeys(played.missing.values()))
         raise LoadtestError(f"Not a single round could be played. {why}")
     objective = common.objective(options)
-    found = outcome(rows, played.rounds, objective)
-    return Report(
-        kind="journey",
-        command=command,
-        began=began,
+    found, trials = outcome(rows, played.rounds), [each.trial for each in played.rounds]
+    return Results(
         model=common.model_name(settings),
-        machine=machine,
         settings={
             "engine": common.shown({"engine": settings.get("engine", {})})["engine"],
             "recommended": common.shown(options.recommended),
             "concurrency": list(sorted(options.concurrency)),
             "round_s": options.round_s,
             "repetitions": options.repetitions,
-            "group": options.group,
             "processes": options.processes,
             "seed": options.seed,
             "source": options.source,
-            "target": options.target,
+            "targets": options.targets,
         },
         objective=objective,
-        findings=findings(found, played.missing, bars=options.bars),
-        trials=[each.trial for each in played.rounds],
+        findings=findings(found, summaries(trials, objective), played.missing, bars=options.bars),
+        trials=trials,
         details=msgspec.to_builtins(found),
     )
 
 
-def _write(made: Report, folder: Path) -> None:
-    report.write(made, folder, figures(made), extra_tables=tables(made))
-
-
-JOURNEY = Command(
-    name="journey",
-    help="from a queue in front of one worker to the gateway, every architecture in one run",
-    description="The architectures of the original reports and the gateway, with the same model and lines on this "
+JOURNEY = trial_command(
+    "journey",
+    "from a queue in front of one worker to the gateway, every architecture in one run",
+    "The architectures of the original reports and the gateway, with the same model and lines on this "
     "machine: an HTTP front with one worker, two workers, static batching, the gateway with batches of 64, 32, 16 "
     "and 8 on data of one length and of natural lengths, and with the recommended settings. One table beside the "
     "reports' own. Exit status 1 when a stage could not be measured under all loads, and when a bar is "
     "missed.",
-    add=_add,
-    run=_run,
-    write=_write,
-    table=lambda made: report.table(made, tables(made)),
-    passed=report.passed,
+    _add,
+    _run,
+    extras,
 )

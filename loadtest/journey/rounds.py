@@ -1,4 +1,4 @@
-"""Rounds on one system: so many requests at a time, or so many a second, for about as long as was asked for.
+"""Rounds on one system: so many requests at a time, for about as long as was asked for.
 
 Knows: drivers, lines, how many of them a round needs. Must not know: which systems there are, what is concluded.
 """
@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.commands import Say
 from loadtest.driving.driver import Driven, Driver, driver
 from loadtest.journey.stages import Stage
 from loadtest.measuring.measure import measure
+from loadtest.report.commands import Say
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
-from loadtest.talk.scenario import Scenario, arrivals, request_lines
+from loadtest.talk.scenario import Scenario, request_lines
 from loadtest.trial.summary import requests_per_s
-from loadtest.trial.values import Closed, Http, Line, Open, Trial
+from loadtest.trial.values import Closed, Http, Line, Trial
 
-__all__ = ["Round", "Rounds", "best_per_s", "share_in_queues"]
+__all__ = ["Round", "Rounds", "share_in_queues"]
 
 # No two levels or repetitions say the same, and none what was said while warming up.
 _WARM_UP_SEED, _SEEDS_APART = 900_000, 1_000
@@ -35,9 +34,6 @@ _WARM_UP_PART = 0.2
 # A round is never shorter than so many for each one that is in flight. At its end fewer and fewer are: to a queue
 # in front of a worker that makes no difference, to a batch it does.
 _LEAST_TURNS_QUEUED, _LEAST_TURNS = 2, 8
-
-# An overload is offered for as long as can be worked off in this many rounds.
-_MOST_ROUNDS = 3.0
 
 # Beyond which what is not done has failed.
 _LIMIT_TIMES, _LIMIT_S = 4.0, 30.0
@@ -88,23 +84,6 @@ class Rounds(Struct, frozen=True, kw_only=True):
                 played.append(await self._round(stage, running, playing, lines, load, name, repetition, limit_s))
                 per_s = max(played[-1].per_s, per_s / 2)
 
-    async def open(
-        self, stage: Stage, running: Running, per_s: float, most_per_s: float, played: list[Round]
-    ) -> None:
-        """All repetitions with so many requests a second, as `closed` does. most_per_s: what the system does at
-        best."""
-        load = Open(per_s)
-        seconds = min(self.round_s, _MOST_ROUNDS * self.round_s * most_per_s / per_s)
-        async with driver(running.address, load, processes=self.processes, say=self.say) as playing:
-            for repetition in range(1, self.repetitions + 1):
-                # Said of all systems alike, whatever the level is called.
-                seed = round(per_s * 1_000) + repetition * _SEEDS_APART
-                count = max(math.ceil(per_s * seconds), 1)
-                lines = arrivals(request_lines(self._scenario(stage, seed), count), per_s, seed)
-                name = f"{stage.title}: {per_s:g} a second"
-                limit_s = _LIMIT_TIMES * max(seconds, count / most_per_s) + _LIMIT_S
-                played.append(await self._round(stage, running, playing, lines, load, name, repetition, limit_s))
-
     async def _warm_up(self, stage: Stage, playing: Driver, in_flight: int) -> float:
         """How many it translates a second with so many at a time, roughly.
 
@@ -129,7 +108,7 @@ class Rounds(Struct, frozen=True, kw_only=True):
         running: Running,
         playing: Driver,
         lines: list[Line],
-        load: Closed | Open,
+        load: Closed,
         name: str,
         repetition: int,
         limit_s: float,
@@ -169,8 +148,3 @@ def share_in_queues(before: tuple[float, float], after: tuple[float, float]) -> 
 
 def _finished(driven: Driven) -> int:
     return sum(each.failed is None and each.done_s is not None for each in driven.records)
-
-
-def best_per_s(rounds: Iterable[Round]) -> float:
-    """The most that was translated a second in a closed loop."""
-    return max((each.per_s for each in rounds if isinstance(each.trial.load, Closed)), default=0.0)

@@ -13,28 +13,22 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from msgspec import Struct
 
 from loadtest.baselines.architecture import baseline
-from loadtest.commands import Say
-from loadtest.journey.rounds import Round, Rounds, best_per_s
-from loadtest.journey.stages import BASELINE, RECOMMENDED, Stage, System
+from loadtest.journey.rounds import Round, Rounds
+from loadtest.journey.stages import Stage, System
+from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems.gateway import gateway
-from loadtest.systems.running import Running
-from loadtest.systems.start import attempted, together
+from loadtest.systems.running import Running, attempted, together
 
 __all__ = ["Plan", "Played", "journey"]
-
-# Of what a system does at best in a closed loop.
-_PARTS = (0.5, 0.8, 1.2)
 
 
 class Plan(Struct, frozen=True, kw_only=True):
     stages: Sequence[Stage]
-    # Of systems that are started together; the first group has the two that the rates come from.
+    # Of systems that are started together.
     groups: Sequence[Sequence[System]]
     # Requests at a time, one level each.
     concurrency: Sequence[int]
-    # Requests a second; None takes parts of what was found, an empty list measures no open loop.
-    rates: Sequence[float] | None
     rounds: Rounds
     time_limit_s: float
 
@@ -66,7 +60,6 @@ class _Journey:
         # Key of a stage that cannot go on → why.
         self.failed: dict[str, str] = {}
         self._plan = plan
-        self._rates = plan.rates
 
     async def go(self) -> None:
         for group in self._plan.groups:
@@ -82,19 +75,7 @@ class _Journey:
             for stage in self._able(stages):
                 with self._until_it_fails(stage):
                     await rounds.closed(stage, running[stage.system], in_flight, self.rounds)
-        if self._rates is None:
-            bests = [self._best(key) for key in (BASELINE, RECOMMENDED) if key not in self.failed]
-            self._rates = sorted(
-                {round(part * best, 1 if part * best >= 1 else 3) for best in bests if best for part in _PARTS}
-            )
-        for stage in self._able(stages):
-            if stage.open:
-                with self._until_it_fails(stage):
-                    for per_s in self._rates:
-                        most_per_s = self._best(stage.key)
-                        await rounds.open(stage, running[stage.system], per_s, most_per_s, self.rounds)
-            if stage.key not in self.failed:
-                self.complete.add(stage.key)
+        self.complete.update(stage.key for stage in self._able(stages))
 
     def _able(self, stages: Sequence[Stage]) -> Iterator[Stage]:
         return (stage for stage in stages if stage.key not in self.failed)
@@ -121,9 +102,6 @@ class _Journey:
     def _fails(self, stage: Stage, error: LoadtestError) -> None:
         self.failed[stage.key] = str(error)
         self._plan.rounds.say(f"going on without {stage.title}: {error}")
-
-    def _best(self, key: str) -> float:
-        return best_per_s(each for each in self.rounds if each.stage == key)
 
 
 def _start(system: System, say: Say) -> AbstractAsyncContextManager[Running]:

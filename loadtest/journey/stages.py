@@ -11,16 +11,15 @@ from typing import Any
 from msgspec import Struct
 
 from loadtest.baselines.architecture import ARCHITECTURES
-from loadtest.options import merged, with_batch
+from loadtest.options import merged, with_batch, with_share
 from loadtest.results import LoadtestError
-from loadtest.systems.share import with_share
 from loadtest.talk.scenario import Shape
 
-__all__ = ["BASELINE", "BATCHING", "RECOMMENDED", "Stage", "System", "Told", "groups", "stages"]
+__all__ = ["BASELINE", "RECOMMENDED", "Stage", "System", "Told", "groups", "stages"]
 
 _SEQUENCES = (64, 32, 16, 8)
 
-BASELINE, BATCHING, RECOMMENDED = "one-worker", "static-batching", "recommended"
+BASELINE, RECOMMENDED = "one-worker", "recommended"
 
 
 class Told(Struct, frozen=True):
@@ -55,14 +54,6 @@ class Stage(Struct, frozen=True):
     system: str
     shape: Shape = "natural"
     told: Told | None = None
-    # Whether it is also measured in an open loop.
-    open: bool = False
-
-    @property
-    def label(self) -> str:
-        """The title where there is little room."""
-        short = self.title.replace(" sequences", "").replace(" data", "").replace(",", "")
-        return self.key if self.key == RECOMMENDED else short
 
 
 _TOLD = {
@@ -99,21 +90,20 @@ def stages(
         system = made[key.removesuffix("-uniform")]
         title = system.name + (", uniform data" if uniform else "")
         shape: Shape = "uniform" if uniform else "natural"
-        opened = key in (BASELINE, BATCHING, RECOMMENDED)
-        rows.append(Stage(key, title, system.name, shape, _TOLD.get(key), opened))
+        rows.append(Stage(key, title, system.name, shape, _TOLD.get(key)))
         systems[system.name] = system
     return rows, list(systems.values())
 
 
-def groups(systems: Sequence[System], size: int, gpu_mib: float | None) -> list[list[System]]:
+def groups(systems: Sequence[System], gpu_mib: float | None) -> list[list[System]]:
     """Systems that run at the same time, each engine with the same share of a GPU's memory.
 
-    First one worker and the recommended gateway: what else happens on the machine falls on both, and the rates of
-    the open loop are parts of what these two do at best. Then `size` at a time.
+    First one worker and the recommended gateway: what else happens on the machine falls on both. The others one by
+    one.
     """
     first = [system for system in systems if system.architecture == BASELINE or system.name.endswith(RECOMMENDED)]
     others = [system for system in systems if system not in first]
-    made = [*filter(None, [first]), *(others[at : at + size] for at in range(0, len(others), size))]
+    made = [*filter(None, [first]), *([system] for system in others)]
     engines = max(sum(system.engines for system in group) for group in made)
     return [
         [System(each.name, each.architecture, with_share(each.settings, engines, gpu_mib)) for each in group]

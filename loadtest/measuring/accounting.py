@@ -20,7 +20,8 @@ from loadtest.systems import processes
 __all__ = ["HOST", "Accounts", "Reading"]
 
 HOST = "host"
-"""The part that is the process in which a gateway's engine runs, where it is not found below the gateway's."""
+"""The process in which a gateway's engine runs: told by itself, and counted in `serving` too. Among the parts
+that are given, its process, where it is not found below the gateway's."""
 
 # Processes come and go slowly; looking for them costs a millisecond.
 _SEARCH_S = 2.0
@@ -33,20 +34,16 @@ _BESIDE = re.compile(rf"^{processes.BESIDE_ITS_ENGINE}\b")
 
 
 class Reading(Struct, frozen=True):
-    """at_s: on the machine's monotonic clock. cpu_s: so far, by part; to be subtracted from a later one. host_s:
-    of `serving`, what the process used that hosts a gateway's engine; None where there is none."""
-
+    # On the machine's monotonic clock.
     at_s: float
+    # So far, by part; to be subtracted from a later one. `HOST` is there where there is such a process.
     cpu_s: dict[str, float]
-    host_s: float | None = None
 
     def since(self, earlier: Reading) -> dict[str, float]:
         """CPU seconds between two readings, by part."""
-        return {part: max(now_s - earlier.cpu_s.get(part, now_s), 0.0) for part, now_s in self.cpu_s.items()}
-
-    def host_since(self, earlier: Reading) -> float | None:
-        """CPU seconds of the engine's host between two readings."""
-        return None if self.host_s is None else max(self.host_s - (earlier.host_s or 0.0), 0.0)
+        # Before its first reading, an engine's host has used nothing.
+        before = {part: 0.0 if part == HOST else now_s for part, now_s in self.cpu_s.items()} | earlier.cpu_s
+        return {part: max(now_s - before[part], 0.0) for part, now_s in self.cpu_s.items()}
 
 
 class Accounts:
@@ -72,11 +69,10 @@ class Accounts:
                 # Of a process that has ended, what it had used stays counted.
                 self._spent_s[pid] = used_s
             cpu_s[part] = cpu_s.get(part, 0.0) + self._spent_s.get(pid, 0.0)
-        host_s = cpu_s.pop(HOST, None)
-        if host_s is not None:
-            cpu_s["serving"] += host_s
         cpu_s["other"] = processes.everything_cpu_s() - sum(cpu_s.values())
-        return Reading(now_s, cpu_s, host_s)
+        if HOST in cpu_s:
+            cpu_s["serving"] += cpu_s[HOST]
+        return Reading(now_s, cpu_s)
 
     def serving_mib(self) -> float | None:
         """Resident memory of all that serves now, what they share counted in each; None where nothing serves."""

@@ -13,9 +13,6 @@ from contextlib import contextmanager
 
 __all__ = ["Gpu", "gpu", "gpu_mib"]
 
-# As nvml.h has it, NVML_DEVICE_UUID_V2_BUFFER_SIZE.
-_UUID_BYTES = 96
-
 
 class _Utilisation(ctypes.Structure):
     _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
@@ -80,26 +77,15 @@ def gpu_mib() -> float | None:
 
 
 def _device(library: ctypes.CDLL, visible: str | None) -> ctypes.c_void_p | None:
-    """The first one of `CUDA_VISIBLE_DEVICES`, which are numbers or beginnings of UUIDs; None where that is none.
+    """The first one of `CUDA_VISIBLE_DEVICES`, which are numbers or whole UUIDs; None where that is none.
 
     A part of a device (`MIG-…`) keeps no account of how busy it is, and is none, too.
     """
-    first = "0" if visible is None else visible.partition(",")[0].strip()
+    first, device = "0" if visible is None else visible.partition(",")[0].strip(), ctypes.c_void_p()
     if first.isdigit():
-        return _handle(library, int(first))
-    count = ctypes.c_uint()
-    if not first.startswith("GPU-") or library.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
+        status = library.nvmlDeviceGetHandleByIndex_v2(int(first), ctypes.byref(device))
+    elif first.startswith("GPU-"):
+        status = library.nvmlDeviceGetHandleByUUID(first.encode(), ctypes.byref(device))
+    else:
         return None
-    devices = filter(None, (_handle(library, index) for index in range(count.value)))
-    return next((device for device in devices if _uuid(library, device).startswith(first)), None)
-
-
-def _handle(library: ctypes.CDLL, index: int) -> ctypes.c_void_p | None:
-    device = ctypes.c_void_p()
-    return device if library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) == 0 else None
-
-
-def _uuid(library: ctypes.CDLL, device: ctypes.c_void_p) -> str:
-    """Empty when the library does not say."""
-    read = ctypes.create_string_buffer(_UUID_BYTES)
-    return read.value.decode() if library.nvmlDeviceGetUUID(device, read, _UUID_BYTES) == 0 else ""
+    return device if status == 0 else None

@@ -8,17 +8,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.commands import Say
 from loadtest.driving.driven import Driven, bottleneck
 from loadtest.driving.driver import Driver
 from loadtest.measuring.accounting import HOST, Accounts
 from loadtest.measuring.sampling import counters, sampling
+from loadtest.report.commands import Say
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import buckets, get, only
 from loadtest.systems.running import Running
@@ -31,6 +31,9 @@ DRIVER_WAS_THE_LIMIT = "driver_was_the_limit"
 
 _STEPS = "gateway_engine_step_seconds"
 _GAP_S = 0.1
+
+# Of a record.
+_TIMES = ("due_s", "sent_s", "first_s", "done_s", "began_s", "shown_s")
 
 
 async def measure(
@@ -74,13 +77,7 @@ async def measure(
         settings[DRIVER_WAS_THE_LIMIT] = sentence
     records = [
         replace(
-            record,
-            due_s=record.due_s - discard_s,
-            sent_s=record.sent_s - discard_s,
-            first_s=_earlier(record.first_s, discard_s),
-            done_s=_earlier(record.done_s, discard_s),
-            began_s=_earlier(record.began_s, discard_s),
-            shown_s=_earlier(record.shown_s, discard_s),
+            record, **{name: at_s - discard_s for name in _TIMES if (at_s := getattr(record, name)) is not None}
         )
         for record in driven.records
         if record.failed is not None or window.holds(record.due_s)
@@ -92,6 +89,8 @@ async def measure(
     # Work on what was never finished is work; when it ended is not known.
     left = [each for each in driven.records if each.failed is not None and window.holds(each.due_s)]
     from_s, until_s = driven.began_s + window.from_s, driven.began_s + window.until_s
+    used_s = _used_s(samples, from_s, until_s)
+    host_s = used_s.pop(HOST, None)
     played_s = driven.began_s, driven.began_s + driven.elapsed_s
     return Trial(
         name=name,
@@ -108,8 +107,8 @@ async def measure(
             serving_s=_used_s(samples, *played_s).get("serving", 0.0),
         ),
         clients=driven.clients,
-        cpu_s=_used_s(samples, from_s, until_s),
-        host_cpu_s=_host_used_s(samples, from_s, until_s),
+        cpu_s=used_s,
+        host_cpu_s=host_s,
         memory_mib=await asyncio.to_thread(Accounts(parts).serving_mib),
         samples=_within(samples, from_s, until_s),
         records=records,
@@ -147,10 +146,6 @@ def _window(driven: Driven, lines: Sequence[Line], load: Load, discard_s: float)
     return _Window(discard_s, driven.elapsed_s, with_drain=True)
 
 
-def _earlier(at_s: float | None, by_s: float) -> float | None:
-    return None if at_s is None else at_s - by_s
-
-
 def _parts(running: Running, driver: Driver) -> dict[str, list[int]]:
     if isinstance(running.address, EngineInProcess):
         return {"serving": driver.pids}
@@ -161,25 +156,12 @@ def _parts(running: Running, driver: Driver) -> dict[str, list[int]]:
 
 
 def _used_s(samples: Sequence[Sample], from_s: float, until_s: float) -> dict[str, float]:
-    """CPU seconds by part between two moments."""
-    return _added_up(((sample, sample.cores) for sample in samples), from_s, until_s)
-
-
-def _host_used_s(samples: Sequence[Sample], from_s: float, until_s: float) -> float | None:
-    """Those of the engine's host; None where there is none."""
-    told = ((each, {} if each.host_cores is None else {HOST: each.host_cores}) for each in samples)
-    return _added_up(told, from_s, until_s).get(HOST)
-
-
-def _added_up(
-    told: Iterable[tuple[Sample, Mapping[str, float]]], from_s: float, until_s: float
-) -> dict[str, float]:
-    """Each sample tells the mean since the one before it."""
+    """CPU seconds by part between two moments. Each sample tells the mean since the one before it."""
     used_s: dict[str, float] = {}
-    for (before, _), (sample, cores_of) in itertools.pairwise(told):
+    for before, sample in itertools.pairwise(samples):
         overlap_s = min(sample.at_s, until_s) - max(before.at_s, from_s)
         if overlap_s > 0:
-            for part, cores in cores_of.items():
+            for part, cores in sample.cores.items():
                 used_s[part] = used_s.get(part, 0.0) + cores * overlap_s
     return {part: round(seconds, 4) for part, seconds in used_s.items()}
 

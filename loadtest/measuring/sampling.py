@@ -103,14 +103,10 @@ class _Sampler:
                 now = self._accounts.read(search=last)
                 elapsed_s = max(now.at_s - before.at_s, 1e-6)
                 cores = {part: round(used_s / elapsed_s, 4) for part, used_s in now.since(before).items()}
-                host_s = now.host_since(before)
-                host_cores = None if host_s is None else round(host_s / elapsed_s, 4)
-                self._append(now.at_s, cores, device, host_cores)
+                self._append(now.at_s, cores, device)
                 before = now
 
-    def _append(
-        self, at_s: float, cores: dict[str, float], device: Gpu | None, host_cores: float | None = None
-    ) -> None:
+    def _append(self, at_s: float, cores: dict[str, float], device: Gpu | None) -> None:
         said, self._said = self._said, {}
         self.samples.append(
             Sample(
@@ -118,7 +114,6 @@ class _Sampler:
                 gpu=device.busy() if device is not None else None,
                 gpu_memory_mib=device.memory_mib() if device is not None else None,
                 cores=cores,
-                host_cores=host_cores,
                 **said,
             )
         )

@@ -8,8 +8,7 @@ A recogniser's revisions are played in real time into meetings of the real gatew
 
     handwritten            what is said besides the talk of `talk.streams` (pure)
     screens                what a reader was shown over time, and whether a promise was broken (pure)
-    scoring                erasure, lag, delays (pure)
-    counters               the gateway's Prometheus counters, in differences
+    scoring                erasure, lag, likeness (pure)
     meeting                one speaker and their readers over WebSockets
     run                    the arms, one source language after the other
     result, summary        what was found, as values, and whether that is good enough (pure)

@@ -9,12 +9,11 @@ import argparse
 
 from msgspec.structs import replace
 
-from loadtest.commands import Command, Say, add_out, between
 from loadtest.partials.report import shown
 from loadtest.partials.result import PartialsPlan, PartialsResult
 from loadtest.partials.run import run
-from loadtest.report.folder import write
-from loadtest.report.markdown import markdown
+from loadtest.report.commands import Command, Say, add_out, between
+from loadtest.report.folder import read, write
 
 __all__ = ["PARTIALS"]
 
@@ -25,7 +24,6 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--engine", choices=("vllm", "simulated"), default=plan.engine, help="which engine")
     add("--max-num-seqs", type=between(1, 1024), default=plan.max_num_seqs, metavar="N", help="the engine's batch")
-    add("--dtype", default=plan.dtype, help="number format; auto chooses by the hardware")
     add(
         "--streams",
         type=between(1, 10_000),
@@ -63,6 +61,6 @@ PARTIALS = Command(
     add=_add,
     run=_run,
     write=lambda result, folder: write(folder, result, shown(result)),
-    table=lambda result: markdown(shown(result).parts),
     passed=lambda result: not any(result.failures()),
+    again=lambda folder: shown(read(folder, PartialsResult)),
 )

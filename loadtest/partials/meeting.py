@@ -8,61 +8,49 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 
 from gateway.client import ClientSession, connect
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import Error, Pong, TranslationDelta, TranslationFailed, TranslationFinal
 from loadtest.partials.screens import Arm, Delta, Final, Reading
 from loadtest.results import LoadtestError
-from loadtest.talk.streams import Stream
+from loadtest.talk.streams import Revision, Stream
 
 __all__ = ["Meeting", "joined"]
 
 # Patience with translations that do not come; what is missing then is a finding, not an error.
 _ANSWERS_S = 60.0
 
-
-class _Got:
-    """What one reader was sent of one utterance: messages with the loop's time, in order."""
-
-    def __init__(self) -> None:
-        self.messages: list[tuple[float, TranslationDelta | TranslationFinal | TranslationFailed]] = []
-        self.ended = asyncio.Event()
+_Translation = TranslationDelta | TranslationFinal | TranslationFailed
 
 
+@dataclass(eq=False)
 class _Reader:
     """One reader's session and all that came on it."""
 
-    def __init__(self, session: ClientSession, lang: str, stability: Stability) -> None:
-        self.lang = lang
-        self.stability = stability
-        self._session = session
-        self._got: defaultdict[str, _Got] = defaultdict(_Got)
-        self._answered = asyncio.Event()
+    session: ClientSession
+    lang: str
+    stability: Stability
+    # Of each utterance: its translations with the loop's time, in order, and whether the last one came.
+    got: defaultdict[str, list[tuple[float, _Translation]]] = field(default_factory=lambda: defaultdict(list))
+    ended: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+    # A ping was answered.
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def listen(self) -> None:
         """Write down what comes, until cancelled."""
         now = asyncio.get_running_loop().time
-        async for event in self._session:
+        async for event in self.session:
             match event:
                 case TranslationDelta(utterance=utterance):
-                    self._got[utterance].messages.append((now(), event))
+                    self.got[utterance].append((now(), event))
                 case TranslationFinal(utterance=utterance) | TranslationFailed(utterance=utterance):
-                    self._got[utterance].messages.append((now(), event))
-                    self._got[utterance].ended.set()
+                    self.got[utterance].append((now(), event))
+                    self.ended[utterance].set()
                 case Pong():
-                    self._answered.set()
-
-    async def ended(self, utterance: str) -> None:
-        """Wait for the outcome of an utterance."""
-        await self._got[utterance].ended.wait()
-
-    async def flush(self) -> None:
-        """Wait until everything that was sent so far has arrived."""
-        self._answered.clear()
-        await self._session.ping()
-        await self._answered.wait()
+                    self.answered.set()
 
     def reading(self, stream: Stream, arm: Arm, began_s: float, speed: float) -> Reading:
         """What came of one stream, in milliseconds of the speaker's time."""
@@ -72,8 +60,8 @@ class _Reader:
         late = 0
         arrived = [
             (at_s, number, message)
-            for number, id in enumerate(_ids(stream, arm), start=1)
-            for at_s, message in self._got[id].messages
+            for number, id in enumerate(dict.fromkeys(id for _, id in _played(stream, arm)), start=1)
+            for at_s, message in self.got[id]
         ]
         for at_s, number, message in sorted(arrived, key=lambda entry: entry[0]):
             at_ms = round((at_s - began_s) * 1000 * speed, 1)
@@ -89,69 +77,69 @@ class _Reader:
         return Reading(arm, stream.id, self.lang, self.stability, deltas, finals, failed, late)
 
 
+@dataclass(eq=False)
 class Meeting:
-    """One speaker at a time, and readers of all kinds.
+    """One speaker at a time, and readers of all kinds."""
 
-    late_ms: by how much a revision was sent behind its time at most, milliseconds of real time.
-    errors: codes of what the gateway refused the speaker for good.
-    """
-
-    def __init__(self, speaker: ClientSession, readers: Sequence[_Reader], arm: Arm, speed: float) -> None:
-        self.late_ms = 0.0
-        self.errors: list[str] = []
-        self._speaker = speaker
-        self._readers = readers
-        self._arm = arm
-        self._speed = speed
-        self._said: list[tuple[Stream, float]] = []
+    speaker: ClientSession
+    readers: Sequence[_Reader]
+    arm: Arm
+    speed: float
+    # By how much a revision was sent behind its time at most, milliseconds of real time.
+    late_ms: float = 0.0
+    # Codes of what the gateway refused the speaker for good.
+    _errors: set[str] = field(default_factory=set)
+    # With the loop's time at which the speaker began.
+    _said: list[tuple[Stream, float]] = field(default_factory=list)
 
     async def say(self, stream: Stream) -> None:
         """Speak one stream in its own time, and wait for its translations."""
         loop = asyncio.get_running_loop()
         began_s = loop.time()
-        if self._arm is Arm.ALONE:
+        if self.arm is Arm.ALONE:
             # Nobody waits for the speaker here.
-            began_s -= stream.final.at_ms / 1000 / self._speed
+            began_s -= stream.final.at_ms / 1000 / self.speed
         self._said.append((stream, began_s))
-        ids = _ids(stream, self._arm)
-        for number, revision in enumerate((*stream.revisions, stream.final)):
-            last = number == len(stream.revisions)
-            if self._arm is Arm.ALONE and not last:
-                continue
-            due_s = began_s + revision.at_ms / 1000 / self._speed
+        played = _played(stream, self.arm)
+        for revision, id in played:
+            due_s = began_s + revision.at_ms / 1000 / self.speed
             await asyncio.sleep(due_s - loop.time())
             self.late_ms = max(self.late_ms, (loop.time() - due_s) * 1000)
-            if self._arm is Arm.OURS and not last:
-                await self._speaker.partial(revision.text, ids[0])
+            if self.arm is Arm.OURS and revision is not stream.final:
+                await self.speaker.partial(revision.text, id)
             else:
-                await self._speaker.final(revision.text, ids[number if self._arm is Arm.NAIVE else 0])
-        try:
+                await self.speaker.final(revision.text, id)
+        with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWERS_S):
-                for reader in self._readers:
-                    for id in ids:
-                        await reader.ended(id)
-        except TimeoutError:
-            return
+                for reader in self.readers:
+                    for _, id in played:
+                        await reader.ended[id].wait()
 
     async def readings(self) -> list[Reading]:
-        """Everything that came of everything that was said; a second outcome had time to arrive."""
+        """Everything that came of everything that was said; a second outcome had time to arrive.
+
+        Raises `LoadtestError` when the gateway refused something.
+        """
+        if self._errors:
+            raise LoadtestError(f"The gateway refused what was said: {', '.join(sorted(self._errors))}.")
         try:
             async with asyncio.timeout(_ANSWERS_S):
-                for reader in self._readers:
-                    await reader.flush()
+                for reader in self.readers:
+                    await reader.session.ping()
+                    await reader.answered.wait()
         except TimeoutError:
             raise LoadtestError(f"The gateway did not answer a ping within {_ANSWERS_S:g} s.") from None
         return [
-            reader.reading(stream, self._arm, began_s, self._speed)
+            reader.reading(stream, self.arm, began_s, self.speed)
             for stream, began_s in self._said
-            for reader in self._readers
+            for reader in self.readers
         ]
 
     async def listen(self) -> None:
         """The speaker's own session has to be read too, until cancelled."""
-        async for event in self._speaker:
+        async for event in self.speaker:
             if isinstance(event, Error) and not event.retryable:
-                self.errors.append(event.code)
+                self._errors.add(event.code)
 
 
 @asynccontextmanager
@@ -181,8 +169,13 @@ async def joined(
             task.cancel()
 
 
-def _ids(stream: Stream, arm: Arm) -> list[str]:
-    """The utterances a stream becomes: one for each revision in the naive arm."""
-    if arm is not Arm.NAIVE:
-        return [stream.id]
-    return [f"{stream.id}.r{number}" for number in range(1, len(stream.revisions) + 2)]
+def _played(stream: Stream, arm: Arm) -> list[tuple[Revision, str]]:
+    """What is said of a stream, each with the id of its utterance."""
+    revisions = (*stream.revisions, stream.final)
+    match arm:
+        case Arm.OURS:
+            return [(revision, stream.id) for revision in revisions]
+        case Arm.NAIVE:
+            return [(revision, f"{stream.id}.r{number}") for number, revision in enumerate(revisions, start=1)]
+        case Arm.ALONE:
+            return [(stream.final, stream.id)]

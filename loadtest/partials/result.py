@@ -5,36 +5,23 @@ Knows: numbers and their names. Must not know: how they were found, or how they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from loadtest.machine import Machine
-from loadtest.partials.counters import Counters
 from loadtest.partials.screens import Arm, Reading
+from loadtest.systems.metrics import metric
 from loadtest.talk.streams import Stream
 
-__all__ = [
-    "PIVOT",
-    "Bar",
-    "Display",
-    "PairScores",
-    "PartialsPlan",
-    "PartialsResult",
-    "Phase",
-    "Spending",
-    "bars",
-]
+__all__ = ["PIVOT", "Bar", "Display", "PairScores", "PartialsPlan", "PartialsResult", "Phase", "Spending", "bars"]
 
 # Spoken in most streams, and read by all who speak something else.
 PIVOT = "en"
 
-_NE_MOST = 0.2
-_NE_TIMES_LESS = 5.0
-_TOKENS_MOST = 2.0
-_CHRF_LEAST = 99.0
-_LAG_MOST = 4.0
 # Others are counted in other units, and speak in another order.
 _LAG_TARGETS = ("es", "de", "fr")
 
@@ -44,7 +31,6 @@ class PartialsPlan(Struct, frozen=True, kw_only=True):
 
     engine: Literal["vllm", "simulated"] = "vllm"
     max_num_seqs: int = 16
-    dtype: str = "auto"
     sources: tuple[str, ...] = ("en", "es", "de", "fr", "ja", "zh")
     # From the corpus, spoken in English; a quarter of it, rounded up, in each other language.
     streams: int = 32
@@ -65,47 +51,33 @@ class Phase(Struct, frozen=True):
     arm: Arm
     source: str
     targets: list[str]
-    speakers: int
-    streams: int
     elapsed_s: float
-    # Cores used on average: by the process with gateway and clients, by the engine's with their host, by others.
-    serving_cores: float
-    engine_cores: float
-    other_cores: float
-    # Translations in the engine at a time, on average.
-    in_engine: float
     # By how much a revision was sent behind its time at most.
     late_ms: float
-    # Of the gateway, what they grew by.
-    counters: Counters
+    # What the gateway's counters grew by, as Prometheus' text.
+    counters: str
 
-    @property
-    def reused_tokens(self) -> float:
-        return self.counters.total("gateway_tokens_reused_total")
+    def counted(self, name: str, **labels: str) -> float:
+        """What one counter grew by, over all its series with these labels."""
+        return metric(self.counters, name, **labels) or 0.0
 
     @property
     def cached_share(self) -> float | None:
         """Prompt tokens that the prefix cache held, of all; None where there were none."""
-        tokens = self.counters.total("gateway_prompt_tokens_total")
-        return self.counters.total("gateway_prompt_tokens_cached_total") / tokens if tokens else None
+        tokens = self.counted("gateway_prompt_tokens_total")
+        return self.counted("gateway_prompt_tokens_cached_total") / tokens if tokens else None
 
 
 class Display(Struct, frozen=True):
     """What readers of one kind saw of one pair; None where nothing was shown."""
 
-    # Normalised, with the final that replaces what was shown.
+    # Normalised, with the final that replaces what was shown, and without it.
     erasure: float
-    # The same without the final.
     erasure_before: float
-    # Source units behind the speaker.
+    # Source units behind the speaker, median.
     lag_median: float | None
-    lag_mean: float | None
-    # From the first revision to the first word: median, and 90th percentile.
+    # From the first revision to the first word, median.
     first_ms: float | None
-    first_p90_ms: float | None
-    # Source units, and milliseconds.
-    laal: float | None
-    laal_ms: float | None
 
 
 class Spending(Struct, frozen=True):
@@ -117,8 +89,6 @@ class Spending(Struct, frozen=True):
     final: int
     # Time in the engine, of an utterance.
     engine_s: float
-    # Requests to the engine that were finished, of an utterance.
-    requests: float
 
     @property
     def ratio(self) -> float:
@@ -144,13 +114,17 @@ class PairScores(Struct, frozen=True):
     outcomes: dict[str, int]
     # Share of the finals that begin with the committed text.
     kept: float
-    # Share of our finals that are those of the `alone` arm letter by letter.
-    same: float
-    # Of our finals against those.
+    # Of our finals against those of the `alone` arm.
     chrf_alone: float | None
-    # Of both against the corpus, where it has a translation.
-    chrf_reference: float | None
-    alone_reference: float | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.source}→{self.target}"
+
+    @property
+    def times_less(self) -> float:
+        """How many times less `live` readers see taken back than those of the naive arm."""
+        return self.naive.erasure / self.live.erasure if self.live.erasure else math.inf
 
 
 class Bar(Struct, frozen=True):
@@ -170,13 +144,8 @@ class PartialsResult(Struct, frozen=True):
     command: str
     began: str
     model: str
-    dtype: str
-    # What tokens were counted with.
-    tokenizer: str
     # What computed chrF, with its version.
     chrf: str
-    # The gateway's own settings of what it shows when.
-    policy: dict[str, str]
     plan: PartialsPlan
     machine: Machine
     elapsed_s: float
@@ -200,36 +169,26 @@ class PartialsResult(Struct, frozen=True):
                     yield f"{bar.pair}: {bar.name} is {value}, not {bar.limit}"
 
 
-def bars(pairs: list[PairScores]) -> list[Bar]:
+_HOLDS = {"<=": operator.le, ">=": operator.ge, "=": operator.eq}
+_LAG = "stable lag, median source words"
+# What is asked of each pair from English.
+_BARS: tuple[tuple[str, str, float, Callable[[PairScores], float | None]], ...] = (
+    ("live NE, final included", "<=", 0.2, lambda pair: pair.live.erasure),
+    ("naive NE / live NE", ">=", 5, lambda pair: pair.times_less),
+    ("stable NE before the final", "=", 0, lambda pair: pair.stable.erasure_before),
+    ("generated / final tokens", "<=", 2, lambda pair: pair.ours.ratio),
+    ("chrF of finals against alone", ">=", 99, lambda pair: pair.chrf_alone),
+    (_LAG, "<=", 4, lambda pair: pair.stable.lag_median),
+)
+
+
+def bars(pairs: Sequence[PairScores]) -> list[Bar]:
     """What is asked of the pairs from English, one after the other."""
     found: list[Bar] = []
-    for pair in pairs:
-        if pair.source != PIVOT:
-            continue
-        name = f"{pair.source}→{pair.target}"
-
-        def bar(what: str, value: float | None, limit: str, passed: bool, name: str = name) -> None:
-            found.append(Bar(what, name, value, limit, passed))
-
-        live, naive = pair.live.erasure, pair.naive.erasure
-        bar("live NE, final included", live, f"<= {_NE_MOST:g}", live <= _NE_MOST)
-        bar(
-            "naive NE / live NE",
-            naive / live if live else None,
-            f">= {_NE_TIMES_LESS:g}",
-            naive >= _NE_TIMES_LESS * live,
-        )
-        before = pair.stable.erasure_before
-        bar("stable NE before the final", before, "= 0", before == 0)
-        bar("generated / final tokens", pair.ours.ratio, f"<= {_TOKENS_MOST:g}", pair.ours.ratio <= _TOKENS_MOST)
-        quality = pair.chrf_alone
-        bar(
-            "chrF of finals against alone",
-            quality,
-            f">= {_CHRF_LEAST:g}",
-            quality is not None and quality >= _CHRF_LEAST,
-        )
-        if pair.target in _LAG_TARGETS:
-            lag = pair.stable.lag_median
-            bar("stable lag, median source words", lag, f"<= {_LAG_MOST:g}", lag is not None and lag <= _LAG_MOST)
+    for pair in (pair for pair in pairs if pair.source == PIVOT):
+        for name, sign, bound, value_of in _BARS:
+            if name != _LAG or pair.target in _LAG_TARGETS:
+                value = value_of(pair)
+                passed = value is not None and _HOLDS[sign](value, bound)
+                found.append(Bar(name, pair.name, value, f"{sign} {bound:g}", passed))
     return found

@@ -10,23 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from msgspec import Struct
 
-__all__ = [
-    "State",
-    "chrf",
-    "common",
-    "delays",
-    "erased",
-    "erasure",
-    "first_ms",
-    "heard_at",
-    "laal",
-    "lags",
-    "units",
-]
+__all__ = ["State", "chrf", "erased", "erasure", "first_ms", "lags", "units"]
 
 _CJK = ("ja", "zh")
 # Latin letters with and without accents, digits, and what stands between them: 5,500 or BUG-13.
@@ -50,16 +38,6 @@ def units(text: str, lang: str) -> list[str]:
     return _CJK_UNIT.findall(text) if lang in _CJK else text.split()
 
 
-def common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many units both begin with."""
-    count = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
-
-
 def erased(before: str, after: str, lang: str) -> int:
     """Units of `before` from the first one on that is not in `after`.
 
@@ -68,7 +46,8 @@ def erased(before: str, after: str, lang: str) -> int:
     if after.startswith(before.rstrip()):
         return 0
     own = units(before, lang)
-    return len(own) - common(own, units(after, lang))
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(own, units(after, lang), strict=False))
+    return len(own) - sum(1 for _ in same)
 
 
 def erasure(texts: Sequence[str], lang: str) -> int:
@@ -105,37 +84,6 @@ def lags(
 def first_ms(states: Sequence[State]) -> float | None:
     """When there was something to read; null where there never was."""
     return next((state.at_ms for state in states if state.text.strip()), None)
-
-
-def delays(states: Sequence[State], lang: str) -> list[float]:
-    """For each unit of the last state, from when on it and all before it were shown for good."""
-    if not states:
-        return []
-    final = units(states[-1].text, lang)
-    settled = [common(units(state.text, lang), final) for state in states]
-    for index in range(len(settled) - 2, -1, -1):
-        settled[index] = min(settled[index], settled[index + 1])
-    found: list[float] = []
-    for state, count in zip(states, settled, strict=True):
-        found += [state.at_ms] * (count - len(found))
-    return found
-
-
-def heard_at(heard: Sequence[tuple[float, int]], at_ms: float) -> int:
-    """Source units of the newest revision at that time; 0 before the first."""
-    return next((count for since_ms, count in reversed(heard) if since_ms <= at_ms), 0)
-
-
-def laal(delays: Sequence[float], source_length: float, target_length: int) -> float:
-    """Length-adaptive average lagging (Papi et al. 2022, Over-Generation Cannot Be Rewarded), as SimulEval has it.
-
-    delays: how much of the source was there when each target unit was written. source_length: all of it, in the
-    same measure. target_length: units of the reference. `delays` is not empty.
-    """
-    per_unit = source_length / max(len(delays), target_length)
-    # Up to the first unit that had the whole source; what follows says nothing about waiting.
-    until = next((index for index, delay in enumerate(delays) if delay >= source_length), len(delays) - 1)
-    return sum(delay - index * per_unit for index, delay in enumerate(delays[: until + 1])) / (until + 1)
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,8 @@ from msgspec import structs
 
 from gateway.engines.vllm import hardware
 from loadtest import options as common
-from loadtest.commands import Command, Say, add_out, between, from_, numbers
-from loadtest.machine import describe
 from loadtest.measuring.gpu import gpu_mib
-from loadtest.peers.comparison import comparisons, findings
+from loadtest.peers.comparison import comparisons, extras, findings
 from loadtest.peers.peer import (
     DIRECT,
     GATEWAY,
@@ -33,10 +30,11 @@ from loadtest.peers.peer import (
     variants,
 )
 from loadtest.peers.run import PeersPlan, run
-from loadtest.peers.table import tables
+from loadtest.report.commands import Say, add_out, between, from_, numbers
 from loadtest.results import LoadtestError
-from loadtest.trial import report as reports
-from loadtest.trial.values import Report
+from loadtest.talk.replay import read
+from loadtest.trial.report import trial_command
+from loadtest.trial.values import Results
 
 __all__ = ["PEERS"]
 
@@ -94,6 +92,7 @@ def _plan(options: argparse.Namespace) -> PeersPlan:
     if memory_mib is None and hardware.gpu_present() and not simulated:
         raise LoadtestError("NVIDIA's management library does not tell how much memory the GPU has.")
     peers = shared(peers, memory_mib)
+    named_file = common.file(options)
     return PeersPlan(
         peers=tuple(peers),
         in_flight=options.in_flight,
@@ -101,7 +100,7 @@ def _plan(options: argparse.Namespace) -> PeersPlan:
         round_s=options.round_s,
         utterances=options.utterances,
         scenario=common.scenario(options),
-        replayed=common.replayed(options),
+        replayed=() if named_file is None else tuple(read(named_file)),
         processes=options.processes,
         time_limit_s=options.time_limit_s,
     )
@@ -114,8 +113,7 @@ def _shown(peer: Peer) -> dict[str, Any]:
     return told
 
 
-async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
-    machine, began = describe(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+async def _run(options: argparse.Namespace, say: Say) -> Results:
     plan = _plan(options)
     others = any(peer.route != "gateway" for peer in plan.peers)
     context = others and takes_context(plan.peers[0].settings)
@@ -125,12 +123,8 @@ async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
         raise LoadtestError(why or "There was no time for a single round (--time-limit-s).")
     compared = comparisons(outcome)
     told = msgspec.to_builtins(plan) | {"peers": [_shown(peer) for peer in plan.peers]}
-    return Report(
-        kind="peers",
-        command=command,
-        began=began,
+    return Results(
         model=common.model_name(plan.peers[0].settings),
-        machine=machine,
         settings={**told, "replayed": len(plan.replayed)},
         objective=common.objective(options),
         findings=findings(outcome, compared, plan.in_flight, bars=options.bars, context=context),
@@ -139,16 +133,14 @@ async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
     )
 
 
-PEERS = Command(
-    name="peers",
-    help="the gateway beside vLLM's own server and the engine called directly",
-    description="The same lines through the gateway's WebSocket, through vLLM's own server and straight into the "
+PEERS = trial_command(
+    "peers",
+    "the gateway beside vLLM's own server and the engine called directly",
+    "The same lines through the gateway's WebSocket, through vLLM's own server and straight into the "
     "engine, which all run at the same time and take turns: ratios of rounds of the same lines in requests/s and "
     "tokens/s, first token, CPU, whether the texts are the same. Closed loop. Exit status 1 when one of them "
     "could not be measured in every round, when a translation failed, and when a bar is missed (--bars).",
-    add=_add,
-    run=_run,
-    write=lambda report, folder: reports.write(report, folder, extra_tables=tables(report)),
-    table=lambda report: reports.table(report, tables(report)),
-    passed=reports.passed,
+    _add,
+    _run,
+    extras,
 )

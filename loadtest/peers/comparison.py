@@ -1,25 +1,29 @@
 """What rounds of the same lines say of the gateway beside each other system.
 
-Knows: trials, ratios, the bars. Must not know: how anything was measured or looks.
+Knows: trials, ratios, the bars, what people read from them. Must not know: how anything was measured.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from gateway.sessions.machine import CONTEXT_UTTERANCES
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.peers.peer import DIRECT, GATEWAY, SERVE, SERVE_TUNED, SERVE_WORKERS
 from loadtest.peers.run import Outcome
-from loadtest.results import Spread, nearest_rank
+from loadtest.report.content import Table
+from loadtest.results import Spread, nearest_rank, spread
+from loadtest.systems.vllm_serve import STREAM_INTERVAL
+from loadtest.trial.report import Extras
 from loadtest.trial.summary import requests_per_s, tokens_per_s
-from loadtest.trial.values import Closed, Finding, Trial
+from loadtest.trial.values import Closed, Finding, Report, Trial
 
-__all__ = ["Comparison", "comparisons", "findings", "in_words"]
+__all__ = ["Comparison", "comparisons", "extras", "findings"]
 
 # What the gateway has to reach where there are bars.
 _OF_DIRECT, _OF_SERVE = 0.97, 2.0
@@ -35,9 +39,6 @@ _CONTEXT = Finding(
 )
 
 _SHOWN_REASONS = 3
-
-# A spread is rounded to as many.
-_MOST_DECIMALS = 4
 
 # NVML tells of up to a second before.
 _UNTIL_BUSY_S = 1.0
@@ -103,7 +104,7 @@ def _comparison(
 def findings(
     outcome: Outcome, compared: Sequence[Comparison], levels: Sequence[int], *, bars: bool, context: bool = False
 ) -> list[Finding]:
-    """What people look for first.
+    """What people look for first; how the systems compare is in the table.
 
     levels: in flight, those that were to be measured. bars: whether the gateway has to reach anything. context:
     whether its prompts hold what was said before, which those of the other routes do not.
@@ -115,31 +116,12 @@ def findings(
     found.append(_failed_found(outcome.trials))
     if context:
         found.append(_CONTEXT)
-    barred = _barred(compared, levels) if bars else {}
-    found += [_ratio_found(each, barred.pop((each.in_flight, each.peer), None)) for each in compared]
-    found += [
-        _not_measured(_ratio_name(peer, in_flight), f"≥ {least:g}") for (in_flight, peer), least in barred.items()
-    ]
-    found += _added_found(compared, bars)
-    found += _same_text_found(compared)
-    highest = max(levels)
-    own = [each for each in outcome.trials if each.system == GATEWAY and _in_flight(each) == highest]
-    return [*found, *_gpu_found(own, highest, bars), *_steps_found(own, highest, bars)]
-
-
-def _barred(compared: Sequence[Comparison], levels: Sequence[int]) -> dict[tuple[int, str], float]:
-    """(in flight, peer) → the least ratio: beside the engine itself at every level; at the highest beside vLLM's
-    server as it is, and beside the best of those with our settings."""
-    highest = max(levels)
-    ours = [each for each in compared if each.in_flight == highest and each.peer in (SERVE_TUNED, SERVE_WORKERS)]
-    best = min(ours, key=lambda each: each.requests.median).peer if ours else SERVE_TUNED
-    beside_engine = {(level, DIRECT): _OF_DIRECT for level in sorted(levels)}
-    return beside_engine | {(highest, SERVE): _OF_SERVE, (highest, best): _OF_SERVE}
-
-
-def _not_measured(name: str, bar: str, note: str = "") -> Finding:
-    """Of a bar nobody knows whether it is reached: it is not."""
-    return Finding(name, "not measured", bar=bar, passed=False, note=note)
+    if bars:
+        highest = max(levels)
+        own = [each for each in outcome.trials if each.system == GATEWAY and _in_flight(each) == highest]
+        found += _ratios_found(compared, levels)
+        found += [_added_found(compared), _gpu_found(own, highest), _steps_found(own, highest)]
+    return found
 
 
 def _left_out(name: str, why: str, trials: Sequence[Trial]) -> Finding:
@@ -150,122 +132,90 @@ def _left_out(name: str, why: str, trials: Sequence[Trial]) -> Finding:
 
 def _failed_found(trials: Sequence[Trial]) -> Finding:
     """A system that refuses half of what it is asked is quick with the rest."""
-    asked: Counter[tuple[str, int]] = Counter()
-    failures: dict[tuple[str, int], Counter[str]] = {}
+    failures: dict[str, Counter[str]] = {}
     for trial in trials:
-        place = trial.system, _in_flight(trial)
-        asked[place] += len(trial.records)
         why = Counter(record.failed for record in trial.records if record.failed is not None)
-        failures.setdefault(place, Counter()).update(why)
+        failures.setdefault(trial.name, Counter()).update(why)
     notes = [
-        f"{system}, {in_flight} in flight: {why.total():,} of {asked[system, in_flight]:,} "
-        f"({', '.join(reason for reason, _ in why.most_common(_SHOWN_REASONS))})"
-        for (system, in_flight), why in failures.items()
+        f"{name}: {why.total():,} ({', '.join(reason for reason, _ in why.most_common(_SHOWN_REASONS))})"
+        for name, why in failures.items()
         if why
     ]
-    failed = sum(why.total() for why in failures.values())
-    return Finding(
-        "failed of asked",
-        f"{failed:,} of {asked.total():,}",
-        bar="0",
-        passed=not failed,
-        note="; ".join(notes) + "." if notes else "",
+    failed, asked = sum(why.total() for why in failures.values()), sum(len(trial.records) for trial in trials)
+    note = "; ".join(notes) + "." if notes else ""
+    return Finding("failed of asked", f"{failed:,} of {asked:,}", bar="0", passed=not failed, note=note)
+
+
+# ---------------------------------------------------------------- bars
+
+
+def _barred(name: str, value: str | None, bar: str, passed: bool, note: str = "") -> Finding:
+    """Of a bar nobody knows whether it is reached, it is not."""
+    if value is None:
+        return Finding(name, "not measured", bar=bar, passed=False, note=note)
+    return Finding(name, value, bar=bar, passed=passed, note=note)
+
+
+def _ratios_found(compared: Sequence[Comparison], levels: Sequence[int]) -> Iterator[Finding]:
+    """Beside the engine itself at every level; at the highest beside vLLM's server as it is, and beside the best
+    of those with our settings."""
+    highest = max(levels)
+    ours = [each for each in compared if each.in_flight == highest and each.peer in (SERVE_TUNED, SERVE_WORKERS)]
+    best = min(ours, key=lambda each: each.requests.median).peer if ours else SERVE_TUNED
+    least = {(level, DIRECT): _OF_DIRECT for level in sorted(levels)}
+    least |= {(highest, SERVE): _OF_SERVE, (highest, best): _OF_SERVE}
+    known = {(each.in_flight, each.peer): each for each in compared}
+    for (in_flight, peer), bar in least.items():
+        own, value, reached, note = known.get((in_flight, peer)), None, False, ""
+        if own is not None:
+            value, reached = _in_words(own.requests, "{:.4f}"), own.requests.median >= bar
+            note = own.limits.get(peer, "")
+            if note and reached:
+                # What its driver held back is faster than it looks: that a bar is reached is not shown by that.
+                note, value = f"It would be {value}. Not to be counted on: {note}", None
+        yield _barred(f"gateway ÷ {peer}, requests/s, {in_flight} in flight", value, f"≥ {bar:g}", reached, note)
+
+
+def _added_found(compared: Sequence[Comparison]) -> Finding:
+    added = next((e.first_p99_added_ms for e in compared if (e.peer, e.in_flight) == (DIRECT, _ADDED_AT)), None)
+    return _barred(
+        f"first token p99 added by the gateway, {_ADDED_AT} in flight",
+        None if added is None else f"{_in_words(added, '{:+.2f}')} ms",
+        f"≤ {_ADDED_MS:g} ms",
+        added is not None and round(added.median, 2) <= _ADDED_MS,
+        f"Over {DIRECT} in the same repetition.",
     )
 
 
-def _ratio_name(peer: str, in_flight: int) -> str:
-    return f"gateway ÷ {peer}, requests/s, {in_flight} in flight"
-
-
-def _ratio_found(compared: Comparison, least: float | None) -> Finding:
-    """least: what has to be reached; None: nothing."""
-    name, bar = _ratio_name(compared.peer, compared.in_flight), "" if least is None else f"≥ {least:g}"
-    value = _beside_bar(compared.requests, least, "", 2)
-    notes = [f"Tokens/s {in_words(compared.tokens)}."]
-    if GATEWAY in compared.limits:
-        notes.append(f"The gateway is faster than this: {compared.limits[GATEWAY]}")
-    reached = least is not None and compared.requests.median >= least
-    if compared.peer in compared.limits:
-        notes.append(f"Not to be counted on: {compared.limits[compared.peer]}")
-        # What its driver held back is faster than it looks: that a bar is reached is not shown by that.
-        if reached:
-            return _not_measured(name, bar, f"It would be {value}. {' '.join(notes)}")
-    return Finding(name, value, bar=bar, passed=None if least is None else reached, note=" ".join(notes))
-
-
-def _added_found(compared: Sequence[Comparison], bars: bool) -> list[Finding]:
-    found: list[Finding] = []
-    for each in compared:
-        added = each.first_p99_added_ms
-        if each.peer != DIRECT or added is None:
-            continue
-        barred = bars and each.in_flight == _ADDED_AT
-        p50 = each.first_p50_added_ms
-        found.append(
-            Finding(
-                _added_name(each.in_flight),
-                f"{_beside_bar(added, _ADDED_MS if barred else None, '+', 1)} ms",
-                bar=f"≤ {_ADDED_MS:g} ms" if barred else "",
-                passed=added.median <= _ADDED_MS if barred else None,
-                note=f"Over {each.peer} in the same repetition"
-                + (f"; p50 {in_words(p50, '{:+.1f}')} ms." if p50 else "."),
-            )
-        )
-    if bars and all(each.name != _added_name(_ADDED_AT) for each in found):
-        found.append(_not_measured(_added_name(_ADDED_AT), f"≤ {_ADDED_MS:g} ms"))
-    return found
-
-
-def _added_name(in_flight: int) -> str:
-    return f"first token p99 added by the gateway, {in_flight} in flight"
-
-
-def _same_text_found(compared: Sequence[Comparison]) -> list[Finding]:
-    by_peer: dict[str, list[str]] = {}
-    for each in compared:
-        if each.same_text is not None:
-            by_peer.setdefault(each.peer, []).append(f"{each.same_text:.1%} at {each.in_flight}")
-    return [Finding(f"same text as {peer}", ", ".join(shares)) for peer, shares in by_peer.items()]
-
-
-def _gpu_found(own: Sequence[Trial], in_flight: int, bars: bool) -> list[Finding]:
+def _gpu_found(own: Sequence[Trial], in_flight: int) -> Finding:
     """own: the gateway's under the most load."""
-    name, bar = f"GPU busy under the gateway, {in_flight} in flight", f"≥ {_BUSY:g} %" if bars else ""
     busy = [
         sample.gpu
         for trial in own
         for sample in trial.samples
         if sample.gpu is not None and sample.at_s >= _UNTIL_BUSY_S
     ]
-    if not busy:
-        return [_not_measured(name, bar, "NVML told nothing.")] if bars else []
-    mean = statistics.fmean(busy)
-    return [
-        Finding(
-            name,
-            f"{mean:.{_decimals(mean, _BUSY if bars else None, 0)}f} %",
-            bar=bar,
-            passed=mean >= _BUSY if bars else None,
-            note="Mean of NVML's samples, without a round's first second.",
-        )
-    ]
+    mean = round(statistics.fmean(busy), 1) if busy else 0.0
+    return _barred(
+        f"GPU busy under the gateway, {in_flight} in flight",
+        f"{mean:g} %" if busy else None,
+        f"≥ {_BUSY:g} %",
+        mean >= _BUSY,
+        "Mean of NVML's samples, without a round's first second.",
+    )
 
 
-def _steps_found(own: Sequence[Trial], in_flight: int, bars: bool) -> list[Finding]:
+def _steps_found(own: Sequence[Trial], in_flight: int) -> Finding:
     """own: the gateway's under the most load."""
-    name, bar = f"steps of the engine over 100 ms, {in_flight} in flight", "0" if bars else ""
-    if not (steps := sum(int(trial.settings.get("engine_steps", 0)) for trial in own)):
-        return [_not_measured(name, bar, "The gateway told of no steps.")] if bars else []
+    steps = sum(int(trial.settings.get("engine_steps", 0)) for trial in own)
     gaps = sum(int(trial.settings.get("engine_gaps_over_100_ms", 0)) for trial in own)
-    return [
-        Finding(
-            name,
-            f"{gaps} of {steps:,}",
-            bar=bar,
-            passed=gaps == 0 if bars else None,
-            note="Time between two outputs of the gateway's engine while it has something to generate.",
-        )
-    ]
+    return _barred(
+        f"steps of the engine over 100 ms, {in_flight} in flight",
+        f"{gaps} of {steps:,}" if steps else None,
+        "0",
+        gaps == 0,
+        "Time between two outputs of the gateway's engine while it has something to generate.",
+    )
 
 
 # ---------------------------------------------------------------- arithmetic
@@ -277,7 +227,7 @@ def _in_flight(trial: Trial) -> int:
 
 
 def _ratio(pairs: Iterable[tuple[Trial, Trial]], per_s: Callable[[Trial], float]) -> Spread:
-    return _over([per_s(own) / max(per_s(theirs), 1e-9) for own, theirs in pairs])
+    return spread([per_s(own) / max(per_s(theirs), 1e-9) for own, theirs in pairs])
 
 
 def _added(pairs: Iterable[tuple[Trial, Trial]], quantile: float) -> Spread | None:
@@ -287,7 +237,7 @@ def _added(pairs: Iterable[tuple[Trial, Trial]], quantile: float) -> Spread | No
         if (own_ms := _first_ms(own, quantile)) is not None
         and (their_ms := _first_ms(theirs, quantile)) is not None
     ]
-    return _over(added) if added else None
+    return spread(added) if added else None
 
 
 def _first_ms(trial: Trial, quantile: float) -> float | None:
@@ -295,27 +245,56 @@ def _first_ms(trial: Trial, quantile: float) -> float | None:
     return nearest_rank(first_ms, quantile) if first_ms else None
 
 
-def _over(values: Sequence[float]) -> Spread:
-    return Spread(round(statistics.median(values), 4), round(min(values), 4), round(max(values), 4))
-
-
-def _beside_bar(spread: Spread, bar: float | None, sign: str, decimals: int) -> str:
-    """sign: `+` to show that of what is above 0, too."""
-    return in_words(spread, f"{{:{sign}.{_decimals(spread.median, bar, decimals)}f}}")
-
-
-def _decimals(value: float, bar: float | None, least: int) -> int:
-    """How many it takes for a value to be read on the side of the bar on which it is."""
-
-    def side(number: float) -> tuple[bool, bool]:
-        return bar is not None and number < bar, bar is not None and number > bar
-
-    return next(
-        (count for count in range(least, _MOST_DECIMALS) if side(round(value, count)) == side(value)),
-        _MOST_DECIMALS,
-    )
-
-
-def in_words(spread: Spread, form: str = "{:.2f}") -> str:
+def _in_words(spread: Spread, form: str = "{:.2f}") -> str:
     """Median, lowest and highest."""
     return f"{form.format(spread.median)} ({form.format(spread.low)} to {form.format(spread.high)})"
+
+
+# ---------------------------------------------------------------- the table
+
+_HEAD = (
+    "in flight",
+    "gateway beside",
+    "requests/s",
+    "tokens/s",
+    "first token p50 added, ms",
+    "first token p99 added, ms",
+    "same text",
+    "driver was the limit of",
+)
+_CAPTION = (
+    "Each round of the gateway beside the other's round of the same lines, in the same repetition: its requests "
+    "and tokens a second divided by the other's, its first token minus the other's; medians over the repetitions, "
+    "with the lowest and the highest in brackets. A system whose driver was the limit is faster than it looks."
+)
+_TUNED_CAPTION = (
+    f" {SERVE_TUNED} and {SERVE_WORKERS} run with the gateway's engine settings and --stream-interval "
+    f"{STREAM_INTERVAL}, since the gateway gathers tokens, too; {SERVE_WORKERS} with several front-end processes."
+)
+
+
+def extras(report: Report) -> Extras:
+    """Of a report of `peers`; nothing where nothing could be compared."""
+    compared = msgspec.convert(report.details.get("comparisons", []), list[Comparison])
+    if not compared:
+        return Extras()
+    rows = [
+        (
+            str(each.in_flight),
+            each.peer,
+            _spread(each.requests, "{:.2f}"),
+            _spread(each.tokens, "{:.2f}"),
+            _spread(each.first_p50_added_ms, "{:+.1f}"),
+            _spread(each.first_p99_added_ms, "{:+.1f}"),
+            "–" if each.same_text is None else f"{each.same_text:.1%}",
+            ", ".join(each.limits) or "–",
+        )
+        for each in compared
+    ]
+    tuned = any(each.peer in (SERVE_TUNED, SERVE_WORKERS) for each in compared)
+    caption = _CAPTION + _TUNED_CAPTION if tuned else _CAPTION
+    return Extras(parts=[Table("The gateway beside the others", _HEAD, rows, caption)])
+
+
+def _spread(spread: Spread | None, form: str) -> str:
+    return "–" if spread is None else _in_words(spread, form)

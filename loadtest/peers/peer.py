@@ -17,14 +17,13 @@ from msgspec.structs import replace
 from gateway.app import engine_options
 from gateway.domain.errors import GatewayError
 from gateway.engines.vllm import preflight
-from loadtest.commands import Say
-from loadtest.options import check, merged, shown
+from loadtest.options import check, merged, shown, with_share
+from loadtest.report.commands import Say
 from loadtest.results import LoadtestError
 from loadtest.systems.gateway import gateway
 from loadtest.systems.prompting import gateway_settings
 from loadtest.systems.running import Running
 from loadtest.systems.server import free_port
-from loadtest.systems.share import with_share
 from loadtest.systems.vllm_serve import vllm_serve
 from loadtest.trial.values import EngineInProcess, WebSocketGateway
 
@@ -70,8 +69,6 @@ class _Variant(Struct, frozen=True, forbid_unknown_fields=True):
     route: Literal["gateway", "asyncllm", "vllm-serve"] = "gateway"
     engine: dict[str, Any] = {}
     settings: dict[str, Any] = {}
-    tuned: bool = True
-    arguments: dict[str, Any] = {}
 
 
 def named(names: Sequence[str], settings: Mapping[str, Any], workers: int) -> list[Peer]:
@@ -114,7 +111,7 @@ def variants(file: Path, settings: Mapping[str, Any]) -> list[Peer]:
             raise LoadtestError(f"{file}: {name!r} is the name of a peer that is no variant.")
         own = merged(merged(settings, {"engine": variant.engine}), variant.settings)
         check(own)
-        made.append(Peer(name, variant.route, own, tuned=variant.tuned, arguments=variant.arguments))
+        made.append(Peer(name, variant.route, own, tuned=True))
     _check_engine(made)
     return made
 

@@ -16,14 +16,13 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.commands import Say
 from loadtest.driving.driver import Driven, Driver, driver
 from loadtest.measuring.measure import measure
 from loadtest.peers.peer import Peer, system
+from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems import processes
-from loadtest.systems.running import Running
-from loadtest.systems.start import attempted, together
+from loadtest.systems.running import Running, attempted, together
 from loadtest.talk.scenario import Scenario, request_lines
 from loadtest.trial.values import Address, Closed, EngineInProcess, Line, Trial, WebSocketGateway
 

@@ -4,5 +4,5 @@ content    what is shown: tables and charts, as values
 markdown   tables as text
 plots      charts as one picture
 folder     the three files, written and read
-command    `python -m loadtest report`: the table and the picture, made again from the result
+commands   what a subcommand is; `report`, which makes the table and the picture again from the result
 """

@@ -35,12 +35,12 @@ class _Kind(Struct):
     kind: str
 
 
-def write(folder: Path, result: Struct, shown: Shown) -> None:
-    """All files, into `folder`, which is made when it is missing."""
+def write(folder: Path, result: Struct, shown: Shown) -> str:
+    """All files, into `folder`, which is made when it is missing. Returns the table."""
     folder.mkdir(parents=True, exist_ok=True)
     # Without a time in it, the same result is the same file.
     (folder / RESULT).write_bytes(gzip.compress(msgspec.json.encode(result), mtime=0))
-    show(folder, shown)
+    return show(folder, shown)
 
 
 def show(folder: Path, shown: Shown) -> str:

@@ -6,12 +6,22 @@ from collections.abc import Iterable, Iterator
 
 from loadtest.report.content import Table
 
-__all__ = ["markdown"]
+__all__ = ["NONE", "markdown", "number"]
+
+NONE = "–"
+"""In a cell of which nothing is known."""
 
 
 def markdown(parts: Iterable[str | Table]) -> str:
     """A whole document, with an empty line between its parts."""
     return "\n\n".join(text for part in parts for text in _texts(part)) + "\n"
+
+
+def number(value: float | None) -> str:
+    """Three digits that count, more of large numbers."""
+    if value is None:
+        return NONE
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _texts(part: str | Table) -> Iterator[str]:

@@ -27,6 +27,7 @@ _HEIGHT, _FONT = 3.4, 10.0
 _WORTH_A_LOGARITHM = 4
 # So many places on a logarithmic axis are each written there.
 _FEW = 8
+_MARK_WORDS: dict[str, Any] = {"textcoords": "offset points", "fontsize": _FONT - 1.5}
 
 
 def available() -> bool:
@@ -213,30 +214,13 @@ def _draw_mark(axes: Any, mark: Mark) -> None:
         axes.plot([0, right], [0, right], **style)
     elif mark.axis == "x":
         axes.axvline(mark.at, linestyle=_DASHES[1], **style)
-        if mark.label:
-            axes.annotate(
-                mark.label,
-                (mark.at, 1),
-                (-3, -2),
-                xycoords=("data", "axes fraction"),
-                textcoords="offset points",
-                ha="right",
-                va="top",
-                rotation=90,
-                fontsize=_FONT - 1.5,
-                # Of a place beyond the axis nothing is shown, and no room is made for it.
-                annotation_clip=True,
-            ).set_in_layout(False)
+        place = {"xycoords": ("data", "axes fraction"), "ha": "right", "va": "top", "rotation": 90}
+        # Of a place beyond the axis nothing is shown, and no room is made for it.
+        drawn = axes.annotate(mark.label, (mark.at, 1), (-3, -2), annotation_clip=True, **_MARK_WORDS, **place)
+        drawn.set_in_layout(False)
     else:
         axes.axhline(mark.at, linestyle=_DASHES[1], **style)
-        axes.annotate(
-            mark.label,
-            (0, mark.at),
-            (3, 2),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            fontsize=_FONT - 1.5,
-        )
+        axes.annotate(mark.label, (0, mark.at), (3, 2), xycoords=("axes fraction", "data"), **_MARK_WORDS)
 
 
 def _label(axes: Any) -> None:

@@ -7,25 +7,22 @@ from __future__ import annotations
 
 import argparse
 
-from loadtest.commands import Command, Say, between, from_
-from loadtest.meeting_options import add_talk, add_url, file, refuse, scenario
-from loadtest.options import ENGINE_OPTIONS, objective, settings
+from loadtest.options import ENGINE_OPTIONS, add_talk, add_url, file, objective, refuse, scenario, settings
+from loadtest.report.commands import Say, between, from_
 from loadtest.results import LoadtestError
 from loadtest.run.plan import RunPlan
 from loadtest.run.run import run
-from loadtest.trial import report
-from loadtest.trial.values import Report
+from loadtest.trial.report import trial_command
+from loadtest.trial.values import Results
 
 __all__ = ["RUN"]
-
-_MEETINGS = 10
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
     add_talk(parser, targets="ja,es", time_limit_s=3_600)
     add_url(parser)
     add = parser.add_argument
-    add("--meetings", type=between(0, 100_000), default=_MEETINGS, metavar="N", help="at the same time")
+    add("--meetings", type=between(0, 100_000), default=10, metavar="N", help="at the same time")
     add("--readers", type=between(0, 100_000), default=0, metavar="N", help="more in each meeting, who only read")
     add("--idle", type=between(0, 1_000_000), default=0, metavar="N", help="sessions in which nothing is said")
     add("--seconds", type=from_(1, 86_400), metavar="S", help="how long; without it 30, or all of the file")
@@ -44,10 +41,7 @@ def plan(options: argparse.Namespace) -> RunPlan:
     if named is not None:
         if not named.is_file():
             raise LoadtestError(f"--scenario is natural, uniform or a file; there is no file {named}.")
-        refuse(options, {"meetings": _MEETINGS}, "the lines of a file say in which meeting they are.")
-    elif not options.meetings:
-        without = {"readers": 0, "repetitions": 1}
-        refuse(options, without, "is of meetings, and there is none (--meetings 0).")
+        refuse(options, ["meetings"], "the lines of a file say in which meeting they are.")
     if options.url is not None:
         refuse(options, ENGINE_OPTIONS, "the gateway at --url is measured as it runs.")
     return RunPlan(
@@ -66,21 +60,17 @@ def plan(options: argparse.Namespace) -> RunPlan:
     )
 
 
-async def _run(options: argparse.Namespace, command: str, say: Say) -> Report:
-    return await run(plan(options), command, say)
+async def _run(options: argparse.Namespace, say: Say) -> Results:
+    return await run(plan(options), say)
 
 
-RUN = Command(
-    name="run",
-    help="meetings on a gateway: people who talk, readers, idle sessions",
-    description="Holds meetings on a gateway, yours (--url) or one that is started: people take turns as in real "
+RUN = trial_command(
+    "run",
+    "meetings on a gateway: people who talk, readers, idle sessions",
+    "Holds meetings on a gateway, yours (--url) or one that is started: people take turns as in real "
     "meetings, at real speed, with what a recogniser says meanwhile, and everybody reads. With --engine simulated "
-    "the gateway alone is measured: what it delivers with a core, what it adds to the engine's script, what a "
-    "session weighs. Exit status 1 when sessions were lost, when translations failed, and when not all that was "
-    "asked for was measured.",
-    add=_add,
-    run=_run,
-    write=report.write,
-    table=report.table,
-    passed=report.passed,
+    "the gateway alone is measured: what it delivers with a core, what a session weighs. Exit status 1 when "
+    "sessions were lost, when translations failed, and when not all that was asked for was measured.",
+    _add,
+    _run,
 )

@@ -1,6 +1,6 @@
 """What trials in meetings say about a gateway, in one statement each.
 
-Knows: trials, memory readings, the simulated engine's script. Must not know: how anything was measured.
+Knows: trials, memory readings. Must not know: how anything was measured.
 """
 
 from __future__ import annotations
@@ -8,20 +8,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from gateway.engines.simulated import Script
 from loadtest.results import nearest_rank
 from loadtest.trial.summary import summarise
-from loadtest.trial.values import Finding, InMeetings, Line, Objective, Record, Trial
+from loadtest.trial.values import Finding, InMeetings, Objective, Trial
 
-__all__ = ["IDLE", "Held", "added_ms", "cut_short", "findings"]
-
-IDLE = "idle"
-"""The name of the trial in which nothing is said."""
+__all__ = ["Held", "cut_short", "findings"]
 
 
 class Held(Struct, frozen=True):
@@ -39,28 +33,21 @@ class Held(Struct, frozen=True):
     before_mib: float | None = None
     # Once the idle ones are open.
     idle_mib: float | None = None
+    # How long they were held with nothing else, and the CPU that served them; None where that is not known.
+    idle_s: float | None = None
+    idle_cpu_s: float | None = None
     # Once all are open, and everybody has said something.
     greeted_mib: float | None = None
     # When everything has been said, in all repetitions.
     after_mib: float | None = None
 
 
-def findings(
-    trials: Sequence[Trial],
-    lines: Sequence[Line],
-    held: Held,
-    objective: Objective,
-    settings: dict[str, Any] | None,
-) -> list[Finding]:
-    """settings: of the gateway with a simulated engine; None for any other."""
-    idle = [trial for trial in trials if trial.name == IDLE]
-    meetings = [trial for trial in trials if trial.name != IDLE]
-    found = [_held(held, idle=bool(idle), meetings=bool(meetings)), *_idle(idle), *_memory(held, meetings)]
-    if meetings:
-        found[1:1] = _translated(meetings, objective)
-        found += _delivered(meetings)
-        if settings is not None:
-            found += _added(meetings, lines, settings)
+def findings(trials: Sequence[Trial], held: Held, objective: Objective) -> list[Finding]:
+    """Of all trials that were finished."""
+    found = [_held(held, meetings=bool(trials)), *_idle(held), *_memory(held, trials)]
+    if trials:
+        found[1:1] = _translated(trials, objective)
+        found += _delivered(trials)
     return found
 
 
@@ -72,21 +59,20 @@ def cut_short(finished: int, asked: int, why: str) -> Finding:
 # ---------------------------------------------------------------- sessions
 
 
-def _held(held: Held, *, idle: bool, meetings: bool) -> Finding:
-    """idle, meetings: whether sessions of this kind were held to the end at least once."""
+def _held(held: Held, *, meetings: bool) -> Finding:
+    """meetings: whether they were held to the end at least once."""
     active = held.sessions - held.idle
-    kept = (held.idle if idle else 0) + (active if meetings else 0) - len(held.lost)
+    kept = (held.idle if held.idle_s else 0) + (active if meetings else 0) - len(held.lost)
     note = f"{held.idle:,} idle, {active:,} in meetings"
     if held.lost:
         note += f"; lost: {_counted(held.lost.values())}"
     return Finding("sessions held", f"{kept:,}", f"{held.sessions:,}", kept == held.sessions, note)
 
 
-def _idle(trials: Sequence[Trial]) -> Iterator[Finding]:
-    for trial in trials:
-        if "serving" in trial.cpu_s:
-            cores = trial.cpu_s["serving"] / trial.elapsed_s
-            yield Finding("CPU of idle sessions", f"{cores:.3f} cores", note=f"over {trial.elapsed_s:.0f} s")
+def _idle(held: Held) -> Iterator[Finding]:
+    if held.idle_s and held.idle_cpu_s is not None:
+        cores = held.idle_cpu_s / held.idle_s
+        yield Finding("CPU of idle sessions", f"{cores:.3f} cores", note=f"over {held.idle_s:.0f} s")
 
 
 # Of fewer, what a process takes and gives back anyway is most of the difference.
@@ -184,43 +170,3 @@ def _readers(trial: Trial) -> float:
 def _percentiles(name: str, values_ms: Sequence[float], note: str) -> Finding:
     p50, p99 = (nearest_rank(values_ms, share) for share in (0.5, 0.99))
     return Finding(name, f"p50 {p50:.1f} ms, p99 {p99:.1f} ms", note=note)
-
-
-# ---------------------------------------------------------------- the gateway alone
-
-
-def _added(trials: Sequence[Trial], lines: Sequence[Line], settings: dict[str, Any]) -> Iterator[Finding]:
-    script = msgspec.convert(settings.get("engine", {}).get("script", {}), Script, strict=False)
-    records = [record for trial in trials for record in trial.records]
-    first_ms, whole_ms = added_ms(records, lines, script)
-    # Beside partials, what has none is short, and no example of anything.
-    if len(first_ms) > len(records) / 2:
-        yield _percentiles(
-            "added to the script's first token", first_ms, f"the script takes {script.first_token_s * 1000:g} ms"
-        )
-        yield _percentiles(
-            "added to the script's whole translation",
-            whole_ms,
-            f"the script takes {script.token_s * 1000:g} ms for each further token; its timers are late by up to "
-            "1 ms each",
-        )
-
-
-def added_ms(records: Sequence[Record], lines: Sequence[Line], script: Script) -> tuple[list[float], list[float]]:
-    """By how much translations were later than the script alone: their first text, and all of it, milliseconds.
-
-    Of lines without partials only: what was translated before the last word is not generated again.
-    """
-    by_id = {line.id: line for line in lines if not line.partials}
-    first_ms: list[float] = []
-    whole_ms: list[float] = []
-    for record in records:
-        line = by_id.get(record.line)
-        if line is None or record.first_s is None or record.done_s is None:
-            continue
-        # As the simulated engine has it: a translation is the text, a word a token, behind its language.
-        tokens = len(f"[{record.target}] {line.text}".split())
-        first_ms.append((record.first_s - record.due_s - script.first_token_s) * 1000)
-        whole_s = script.first_token_s + (tokens - 1) * script.token_s
-        whole_ms.append((record.done_s - record.due_s - whole_s) * 1000)
-    return first_ms, whole_ms

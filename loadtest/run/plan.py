@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from loadtest.options import merged
 from loadtest.results import LoadtestError
@@ -35,7 +34,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     objective: Objective
     # Of a gateway that runs already; then the settings are not read.
     url: str | None = None
-    # What is said, or a recording of it; of the scenario, its partials count then.
+    # What is said, or a recording of it.
     scenario: Scenario = Scenario()
     file: Path | None = None
     # How long; None: 30, or all of the file.
@@ -77,7 +76,6 @@ def said(plan: RunPlan) -> Said:
     scenario, seconds = plan.scenario, plan.seconds
     if plan.file is not None:
         lines = [line for line in replay.read(plan.file) if seconds is None or line.due_s < seconds]
-        lines = lines if scenario.partial_every_s else [replace(line, partials=()) for line in lines]
         people = sorted({(line.meeting, line.speaker) for line in lines})
         workload = f"{plan.file.name}, {_counted(len(lines), 'line')} in {_last_s(lines):,.0f} s"
     else:

@@ -6,28 +6,26 @@ Knows: systems, the driver, trials. Must not know: options, files, how a report 
 from __future__ import annotations
 
 import asyncio
-import time
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from loadtest.commands import Say
 from loadtest.driving.driver import Driver, driver
 from loadtest.driving.opening import allow_files
-from loadtest.machine import describe
 from loadtest.measuring.accounting import Accounts
 from loadtest.measuring.measure import measure
-from loadtest.measuring.sampling import sampling
 from loadtest.options import model_name, shown
+from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, until_it_ends
-from loadtest.run.findings import IDLE, Held, cut_short, findings
+from loadtest.run.findings import Held, cut_short, findings
 from loadtest.run.plan import RunPlan, Said, said, sessions
 from loadtest.systems import processes
 from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.running import Running
-from loadtest.trial.values import Delivered, InMeetings, Record, Report, Trial
+from loadtest.trial.values import Record, Results, Trial
 
 __all__ = ["run"]
 
@@ -38,30 +36,23 @@ _SETTLE_S = 1.0
 _AFTER_S = 60.0
 
 
-async def run(plan: RunPlan, command: str, say: Say) -> Report:
+async def run(plan: RunPlan, say: Say) -> Results:
     """All trials that can be finished: what ends the run early, an interruption too, leaves those before it.
 
     Raises `LoadtestError` when there is nothing to measure, or when nothing was.
     """
-    began, machine = _utc(), describe()
     what = await asyncio.to_thread(said, plan)
     if not sessions(what.load):
         raise LoadtestError("There is neither a meeting nor an idle session in this run.")
     settings = plan.gateway_settings(what.load)
     trials = _Trials(plan, what, say)
     why = await _until_it_ends(trials, settings, plan)
-    found = findings(
-        trials.finished, what.lines, trials.held, plan.objective, settings if plan.simulated else None
-    )
-    asked = int(plan.idle > 0) + (plan.repetitions if what.lines else 0)
+    found = findings(trials.finished, trials.held, plan.objective)
+    asked = plan.repetitions if what.lines else 0
     if why and len(trials.finished) < asked:
         found = [cut_short(len(trials.finished), asked, why), *found]
-    return Report(
-        kind="run",
-        command=command,
-        began=began,
+    return Results(
         model=model_name(settings) if plan.url is None else f"that of {plan.url}",
-        machine=machine,
         settings=shown(settings) if plan.url is None else {"url": plan.url},
         objective=plan.objective,
         findings=found,
@@ -73,12 +64,12 @@ async def run(plan: RunPlan, command: str, say: Say) -> Report:
 async def _until_it_ends(trials: _Trials, settings: dict[str, Any], plan: RunPlan) -> str:
     """Measure; why it ended early, a sentence, or nothing. Raises what ended it where no trial was finished."""
     try:
-        why = await until_it_ends(trials.measure(settings), plan.time_limit_s, lambda: bool(trials.finished))
+        why = await until_it_ends(trials.measure(settings), plan.time_limit_s, lambda: trials.something)
     except LoadtestError as error:
         why = str(error)
     if not why:
         return ""
-    if not trials.finished:
+    if not trials.something:
         raise LoadtestError(why)
     return why
 
@@ -92,6 +83,11 @@ class _Trials:
         self._plan = plan
         self._what = what
         self._say = say
+
+    @property
+    def something(self) -> bool:
+        """Whether anything was measured."""
+        return bool(self.finished) or self.held.idle_s is not None
 
     async def measure(self, settings: dict[str, Any]) -> None:
         """settings: of the gateway, where one is started. Raises `LoadtestError`."""
@@ -115,9 +111,23 @@ class _Trials:
                         await self._hold_meetings(running, crowd, repetition)
 
     async def _hold_idle(self, running: Running, crowd: Driver) -> None:
-        trial, idle_mib = await _watch_idle(self._plan, self._what, running, crowd, self._say)
-        self._finish(trial)
-        self.held = replace(self.held, idle_mib=idle_mib)
+        """What the gateway does for sessions in which nothing is said, and its memory with them."""
+        # Long enough for every connection to have been asked for a sign of life, where nothing else is measured.
+        seconds = _SETTLE_S if self._what.lines else (self._plan.seconds or 30.0)
+        await asyncio.sleep(_SETTLE_S)
+        self._say(f"holding {self._plan.idle:,} idle sessions for {seconds:g} s")
+        accounts = Accounts({"serving": [] if running.pid is None else [running.pid]})
+        before = accounts.read()
+        await asyncio.sleep(seconds)
+        now = accounts.read()
+        self.held = replace(
+            self.held,
+            idle_mib=_memory_mib(running),
+            idle_s=round(now.at_s - before.at_s, 4),
+            idle_cpu_s=None if running.pid is None else round(now.since(before)["serving"], 4),
+        )
+        # Nothing is said: those that are lost tell so.
+        self._lose((await crowd.play([], limit_s=_AFTER_S, stage="holding")).records)
 
     async def _greet(self, running: Running, crowd: Driver) -> None:
         """Everybody comes in and says something."""
@@ -147,47 +157,12 @@ class _Trials:
 
     def _finish(self, trial: Trial) -> None:
         """It is over. A session that is lost is no translation, and is told of in every trial after that."""
-        lost = {each.line: each.failed for each in trial.records if each.failed and _is_a_session(each)}
+        self._lose(trial.records)
         self.finished.append(replace(trial, records=[each for each in trial.records if not _is_a_session(each)]))
+
+    def _lose(self, records: Sequence[Record]) -> None:
+        lost = {each.line: each.failed for each in records if each.failed and _is_a_session(each)}
         self.held = replace(self.held, lost=lost | self.held.lost)
-
-
-async def _watch_idle(
-    plan: RunPlan, what: Said, running: Running, crowd: Driver, say: Say
-) -> tuple[Trial, float | None]:
-    """What the gateway does for sessions in which nothing is said, and its memory with them, as in `Held`."""
-    # Long enough for every connection to have been asked for a sign of life, where nothing else is measured.
-    seconds = _SETTLE_S if what.lines else (plan.seconds or 30.0)
-    await asyncio.sleep(_SETTLE_S)
-    say(f"holding {plan.idle:,} idle sessions for {seconds:g} s")
-    began, began_s = _utc(), time.monotonic()
-    parts = {"serving": [] if running.pid is None else [running.pid], "clients": crowd.pids}
-    accounts = Accounts(parts)
-    before = accounts.read()
-    async with sampling(parts, running.metrics_url) as samples:
-        await asyncio.sleep(seconds)
-    now = accounts.read()
-    elapsed_s, idle_mib, memory_mib = now.at_s - before.at_s, _memory_mib(running), accounts.serving_mib()
-    say(f"asking {plan.idle:,} idle sessions whether they are still there")
-    answered = await crowd.play([], limit_s=_AFTER_S, stage="asking")
-    trial = Trial(
-        name=IDLE,
-        system=running.name,
-        settings=running.settings,
-        workload=f"{plan.idle:,} sessions in which nothing is said",
-        load=InMeetings(meetings=0, speakers=0, per_s=0.0, idle=plan.idle),
-        repetition=1,
-        began=began,
-        elapsed_s=round(elapsed_s, 4),
-        delivered=Delivered(),
-        clients=[],
-        cpu_s={} if running.pid is None else {"serving": round(now.since(before)["serving"], 4)},
-        host_cpu_s=now.host_since(before),
-        memory_mib=memory_mib,
-        samples=[replace(each, at_s=round(each.at_s - began_s, 3)) for each in samples],
-        records=answered.records,
-    )
-    return trial, idle_mib
 
 
 def _is_a_session(record: Record) -> bool:
@@ -198,7 +173,3 @@ def _is_a_session(record: Record) -> bool:
 def _memory_mib(running: Running) -> float | None:
     """Of the gateway's own process: what sessions take is in it alone."""
     return None if running.pid is None else processes.resident_mib(running.pid)
-
-
-def _utc() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

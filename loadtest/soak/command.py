@@ -8,9 +8,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from loadtest.commands import Command, Say, add_out, between, from_
-from loadtest.report.folder import write
-from loadtest.report.markdown import markdown
+from loadtest.report.commands import Command, Say, add_out, between, from_
+from loadtest.report.folder import read, write
 from loadtest.soak.report import shown
 from loadtest.soak.result import SoakPlan, SoakResult
 from loadtest.soak.run import run
@@ -25,15 +24,6 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--engine", choices=("vllm", "simulated"), default=plan.engine, help="which engine")
     add("--minutes", type=from_(0.5, 1_440), default=plan.minutes, metavar="M", help="of load; the rest is extra")
     add("--sessions", type=between(12, 5_000), default=plan.sessions, metavar="N", help="held at the same time")
-    add(
-        "--utterances-per-minute",
-        type=from_(1, 100_000),
-        default=plan.utterances_per_minute,
-        metavar="N",
-        help="said in all meetings together, whether the gateway keeps up or not",
-    )
-    add("--keep-s", type=between(5, 3_600), default=plan.keep_s, metavar="S", help="`limits.keep_s`")
-    add("--log-keep-s", type=between(30, 86_400), default=plan.log_keep_s, metavar="S", help="`event_log.keep_s`")
     add("--seed", type=int, default=plan.seed, help="who is there, what is said, what breaks when")
     add("--keep", type=Path, metavar="FOLDER", help="where every record and the gateway's logs stay")
 
@@ -53,6 +43,6 @@ SOAK = Command(
     add=_add,
     run=_run,
     write=lambda result, folder: write(folder, result, shown(result)),
-    table=lambda result: markdown(shown(result).parts),
     passed=lambda result: not any(result.failures()),
+    again=lambda folder: shown(read(folder, SoakResult)),
 )

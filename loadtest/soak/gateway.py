@@ -1,76 +1,82 @@
-"""The gateway under test: the same port and folder for one process after the other.
+"""The gateway under test: the same port and folder for one process after the other, and how it is watched.
 
-Knows: what Linux tells of its processes, what it says of itself. Must not know: clients, what is counted, when
-anything is broken.
+Knows: what Linux tells of its processes; which of its metrics and transcripts are looked at, and how often. Must
+not know: clients, when anything is broken.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import re
 import signal
 import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
+from loadtest.soak.ledger import Ledger
+from loadtest.soak.result import Incarnation, Sample
 from loadtest.systems import processes
 from loadtest.systems.gateway import gateway_process
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.server import Server, free_port
 
-__all__ = ["ServedGateway", "metric"]
+__all__ = ["ServedGateway", "Watch"]
 
 # The name that vLLM gives the process with the model.
 _ENGINE = re.compile(r"EngineCore")
 
+# What has to be 0 once everybody has gone and everything has expired.
+_GAUGES = (
+    "gateway_sessions",
+    "gateway_sessions_away",
+    "gateway_meetings",
+    "gateway_translations_waiting",
+    "gateway_translations_running",
+    "gateway_log_publications",
+    "gateway_log_bytes",
+)
 
-class Memory(Struct, frozen=True):
-    """Resident memory, MiB."""
+_SAMPLE_S = 5.0
+# Transcripts are read so often that nothing expires between.
+_SAMPLES_A_TRANSCRIPT = 3
 
-    # Of the gateway's own process.
-    gateway_mib: float
-    # Of all those below it: the engine's, and their host.
-    engine_mib: float
+# After it is ready a gateway still grows, by what every gateway needs.
+_WARM_S = 60.0
 
 
 class ServedGateway:
-    """`gateway serve`, started again whenever it was stopped.
-
-    incarnation: number of the process: 1, 2, 3 … leaving: it was told to stop.
-    """
+    """`gateway serve`, started again whenever it was stopped."""
 
     def __init__(self, settings: Mapping[str, Any], folder: Path) -> None:
         self.port = free_port()
+        # Number of the process: 1, 2, 3 …
         self.incarnation = 0
+        # It was told to stop.
         self.leaving = False
         self._settings = settings
         self._folder = folder
         self._server: Server | None = None
 
-    async def start(self) -> None:
-        """Start the process; `ready` waits for it."""
+    async def start(self, limit_s: float) -> None:
+        """Start the process, and wait until its engine takes requests. Raises `LoadtestError`."""
         self.incarnation += 1
         self.leaving = False
         log = f"gateway-{self.incarnation}.log"
         self._server = gateway_process(self._settings, self._folder, port=self.port, log=log)
         await self._server.start()
-
-    async def ready(self, limit_s: float) -> float:
-        """Wait until the engine takes requests; the seconds that took. Raises `LoadtestError`."""
-        began_s = time.monotonic()
-        await self._started.ready("", lambda _line: None, limit_s)
-        return time.monotonic() - began_s
+        await self._server.ready("", lambda _line: None, limit_s)
 
     def check(self) -> None:
         """Raises `LoadtestError` when the process has ended by itself."""
         self._started.check()
 
     async def stop(self) -> int:
-        """SIGTERM; its exit status once it is gone. Killed when it hangs."""
+        """SIGTERM; its exit status once it is gone. Raises `LoadtestError` when it hangs."""
         self.leaving = True
         return await self._started.stop()
 
@@ -80,40 +86,125 @@ class ServedGateway:
             self.leaving = True
             await self._server.end()
 
-    @property
-    def _started(self) -> Server:
-        assert self._server is not None  # noqa: S101 -- started
-        return self._server
-
-    # ------------------------------------------------------------ the engine
-
     def signal_engine(self, number: signal.Signals) -> bool:
         """Signal the engine's process, below the one that hosts it; false when there is none."""
         return processes.signal_below(self._started.pid, _ENGINE, number)
 
-    def memory(self) -> Memory:
-        """What its processes hold now; zeros for what is not there."""
+    def memory_mib(self) -> tuple[float, float]:
+        """Resident memory of its own process, and of all below it: the engine's and its host. 0 where none is."""
         if self._server is None or not self._server.running:
-            return Memory(0.0, 0.0)
-        engine_mib = sum(map(processes.resident_mib, processes.below(self._server.pid)))
-        return Memory(processes.resident_mib(self._server.pid), round(engine_mib, 1))
-
-    # ------------------------------------------------------------ what it says
-
-    async def metrics(self) -> str | None:
-        """Prometheus' text; None when it cannot be asked."""
-        return await self._get("/metrics")
-
-    async def transcript(self, meeting: str) -> Any | None:
-        """`transcript.json` of a meeting, decoded; None when there is none."""
-        body = await self._get(f"/v1/meetings/{meeting}/transcript.json")
-        return None if body is None else json.loads(body)
+            return 0.0, 0.0
+        below = sum(map(processes.resident_mib, processes.below(self._server.pid)))
+        return processes.resident_mib(self._server.pid), round(below, 1)
 
     def tracebacks(self) -> int:
         """How many its processes wrote to their logs; each is a bug."""
         logs = self._folder.glob("gateway-*.log")
         return sum(log.read_text(errors="replace").count("Traceback (most recent call last)") for log in logs)
 
+    # ------------------------------------------------------------ what it says
+
+    async def metrics(self) -> str:
+        """Prometheus' text; empty when it cannot be asked."""
+        return await self._get("/metrics") or ""
+
+    async def metric(self, name: str, **labels: str) -> float | None:
+        """One of its metrics; None when it has none or cannot be asked."""
+        return metric(await self.metrics(), name, **labels)
+
+    async def work(self) -> float | None:
+        """Translations that wait or run; None when it cannot be asked."""
+        text = await self.metrics()
+        names = ("gateway_translations_waiting", "gateway_translations_running")
+        return sum(metric(text, name) or 0.0 for name in names) if text else None
+
+    async def transcript(self, meeting: str) -> list[tuple[str, str]] | None:
+        """(participant, utterance) of all that was said in a meeting; None if it has no transcript."""
+        body = await self._get(f"/v1/meetings/{meeting}/transcript.json")
+        if body is None:
+            return None
+        return [(said["participant"], said["utterance"]) for said in json.loads(body)["utterances"]]
+
     async def _get(self, path: str) -> str | None:
         status, body = await asyncio.to_thread(get, self._started.url + path)
         return body if status == 200 else None
+
+    @property
+    def _started(self) -> Server:
+        assert self._server is not None  # noqa: S101 -- started
+        return self._server
+
+
+@dataclass(eq=False)
+class Watch:
+    """`run` it in a task."""
+
+    gateway: ServedGateway
+    ledger: Ledger
+    meetings: Sequence[str]
+    began_s: float
+    samples: list[Sample] = field(default_factory=list)
+    # By the number of the gateway's process.
+    _loaded: defaultdict[int, list[Sample]] = field(default_factory=lambda: defaultdict(list))
+
+    async def run(self) -> None:
+        """Sample and read transcripts until cancelled."""
+        for number in itertools.count(1):
+            await self.look()
+            if number % _SAMPLES_A_TRANSCRIPT == 0:
+                await self.read_transcripts()
+            await asyncio.sleep(_SAMPLE_S)
+
+    async def look(self) -> None:
+        """Take a sample now."""
+        text = await self.gateway.metrics()
+        gateway_mib, engine_mib = self.gateway.memory_mib()
+        sample = Sample(
+            at_s=round(time.monotonic() - self.began_s, 1),
+            gateway_mib=gateway_mib,
+            engine_mib=engine_mib,
+            sessions=metric(text, "gateway_sessions"),
+            away=metric(text, "gateway_sessions_away"),
+            running=metric(text, "gateway_translations_running"),
+            delivered=self.ledger.received,
+        )
+        self.samples.append(sample)
+        if gateway_mib and not self.gateway.leaving:
+            self._loaded[self.gateway.incarnation].append(sample)
+
+    async def expired(self, patience_s: float) -> dict[str, float | None]:
+        """Wait until every gauge is 0; how they are then, or when the patience ends."""
+        until_s = time.monotonic() + patience_s
+        while True:
+            text = await self.gateway.metrics()
+            gauges = {name: metric(text, name) for name in _GAUGES}
+            if not any(value != 0 for value in gauges.values()) or time.monotonic() > until_s:
+                return gauges
+            self.gateway.check()
+            await asyncio.sleep(1)
+
+    async def read_transcripts(self) -> None:
+        """Put what the transcripts hold into the ledger."""
+        for meeting in self.meetings:
+            said = await self.gateway.transcript(meeting)
+            if said is not None:
+                self.ledger.transcript(meeting, said)
+
+    def memory(self) -> list[Incarnation]:
+        """One entry for each process of the gateway."""
+        return [_incarnation(number, samples) for number, samples in self._loaded.items()]
+
+
+def _incarnation(number: int, samples: Sequence[Sample]) -> Incarnation:
+    ready = [sample for sample in samples if sample.engine_mib] or samples
+    warm_s = ready[0].at_s + _WARM_S
+    settled = next((sample for sample in ready if sample.at_s >= warm_s), ready[-1])
+    return Incarnation(
+        number=number,
+        gateway_settled=settled.gateway_mib,
+        gateway_peak=max(sample.gateway_mib for sample in samples),
+        gateway_final=samples[-1].gateway_mib,
+        engine_settled=settled.engine_mib,
+        engine_peak=max(sample.engine_mib for sample in samples),
+        engine_final=samples[-1].engine_mib,
+    )

@@ -1,4 +1,4 @@
-"""Makes the planned faults, one after the other or at the same time, and notes how long each took to mend.
+"""Makes the planned faults, one after the other or at the same time, and notes how long the repair took.
 
 Knows: processes to signal and clients to break. Must not know: when what is planned (`faults`), what is lost.
 """
@@ -8,15 +8,16 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from loadtest.results import LoadtestError
-from loadtest.soak.clients import Break
 from loadtest.soak.crowd import CrowdProcess
-from loadtest.soak.faults import FaultKind, Planned, Suffered
+from loadtest.soak.faults import Fault, FaultKind
 from loadtest.soak.gateway import ServedGateway
 from loadtest.soak.records import Record, Stopped
-from loadtest.soak.watch import Watch
 
 __all__ = ["Injection"]
 
@@ -24,7 +25,7 @@ _LOOK_S = 0.25
 
 # An engine that dies is noticed at once; one that is stopped after `engine.stall_s`, once something is to be done.
 _NOTICED_S = {FaultKind.ENGINE_KILL: 15.0, FaultKind.ENGINE_STOP: 60.0}
-_MENDED_S = 240.0
+_REPAIRED_S = 240.0
 
 # A client that reads nothing overflows its outbox, or answers no ping.
 _CLOSED_S = 130.0
@@ -35,129 +36,117 @@ _FIND_OUT_S = 5.0
 _BUSY, _BUSY_S = 3, 10.0
 
 
+@dataclass(eq=False)
 class Injection:
-    """made: every fault so far. say: takes the records of those that no client can tell of."""
+    """The faults of one soak, from the plan to the repair."""
 
-    def __init__(
-        self,
-        gateway: ServedGateway,
-        crowds: Sequence[CrowdProcess],
-        watch: Watch,
-        began_s: float,
-        say: Callable[[Record], None],
-    ) -> None:
-        self._say = say
-        self.made: list[Suffered] = []
-        self._gateway = gateway
-        self._crowds = {crowd.number: crowd for crowd in crowds}
-        self._watch = watch
-        self._began_s = began_s
-        # What happens to everybody happens one at a time.
-        self._everybody = asyncio.Lock()
+    gateway: ServedGateway
+    crowds: Sequence[CrowdProcess]
+    began_s: float
+    # Takes the records of those that no client can tell of.
+    say: Callable[[Record], None]
+    # Every fault so far.
+    made: list[Fault] = field(default_factory=list)
+    # What happens to everybody happens one at a time.
+    _everybody: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def carry_out(self, planned: Sequence[Planned]) -> None:
-        """Until all are made and mended. Raises `LoadtestError` when something cannot be mended."""
+    async def carry_out(self, planned: Sequence[Fault]) -> None:
+        """Until all are made and repaired. Raises `LoadtestError` when something cannot be repaired."""
         async with asyncio.TaskGroup() as tasks:
             for fault in planned:
-                await asyncio.sleep(max(fault.at_s - self._now_s(), 0.0))
+                await asyncio.sleep(max(fault.began_s - self._now_s(), 0.0))
                 match fault.kind:
                     case FaultKind.ENGINE_KILL | FaultKind.ENGINE_STOP:
-                        tasks.create_task(self._break_engine(fault.kind))
+                        tasks.create_task(self._break_engine(fault))
                     case FaultKind.RESTART:
-                        tasks.create_task(self._restart())
+                        tasks.create_task(self._restart(fault))
                     case FaultKind.CLIENT_STOP:
                         tasks.create_task(self._stop_clients(fault))
                     case _:
                         # Who suffers is in process 0, which is never stopped.
-                        self._crowds[0].tell(Break(fault.target, fault.kind, fault.pause_s))
-                        self.made.append(Suffered(fault.kind, self._now_s(), fault.target, fault.pause_s))
+                        self.crowds[0].tell(fault)
+                        self.made.append(replace(fault, began_s=self._now_s()))
 
     def _now_s(self) -> float:
-        return round(time.monotonic() - self._began_s, 2)
+        return round(time.monotonic() - self.began_s, 2)
 
-    async def _break_engine(self, kind: FaultKind) -> None:
+    async def _break_engine(self, fault: Fault) -> None:
         async with self._everybody:
-            under_way = await self._busy()
-            began_s = self._now_s()
-            number = signal.SIGKILL if kind is FaultKind.ENGINE_KILL else signal.SIGSTOP
-            if not self._gateway.signal_engine(number):
+            await self._until(self._busy, _BUSY_S)
+            note = f"{await self.gateway.work() or 0:.0f} translations under way"
+            began_s, recovered_s = self._now_s(), None
+            number = signal.SIGKILL if fault.kind is FaultKind.ENGINE_KILL else signal.SIGSTOP
+            if not self.gateway.signal_engine(number):
                 raise LoadtestError("There is no engine process below the gateway.")
-            noticed_s = await self._readiness(False, _NOTICED_S[kind])
-            mended_s = await self._readiness(True, _MENDED_S) if noticed_s is not None else None
-            note = f"{under_way:.0f} translations under way"
-            if noticed_s is None:
+            if not await self._until(self._engine_gone, _NOTICED_S[fault.kind]):
                 note += "; the gateway did not notice"
-            elif mended_s is None:
-                raise LoadtestError(f"The engine was not ready within {_MENDED_S:g} s after it was lost.")
-            self.made.append(Suffered(kind, began_s, 0, 0.0, self._since(began_s, mended_s), note))
+            elif await self._until(self._engine_ready, _REPAIRED_S):
+                recovered_s = round(self._now_s() - began_s, 2)
+            else:
+                raise LoadtestError(f"The engine was not ready within {_REPAIRED_S:g} s after it was lost.")
+            self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
 
-    async def _restart(self) -> None:
+    async def _restart(self, fault: Fault) -> None:
         async with self._everybody:
             began_s = self._now_s()
-            await self._watch.before_restart()
-            status = await self._gateway.stop()
+            status = await self.gateway.stop()
             left_s = self._now_s()
-            await self._gateway.start()
-            ready_s = await self._gateway.ready(_MENDED_S)
-            mended_s = await self._until_settled(list(self._crowds.values()))
-            note = f"left after {left_s - began_s:.1f} s with status {status}, ready {ready_s:.1f} s later"
-            self.made.append(Suffered(FaultKind.RESTART, began_s, 0, 0.0, self._since(began_s, mended_s), note))
+            await self.gateway.start(_REPAIRED_S)
+            ready_s = self._now_s()
+            back = await self._until(self._connected, _REPAIRED_S)
+            recovered_s = round(self._now_s() - began_s, 2) if back else None
+            left = f"left after {left_s - began_s:.1f} s with status {status}"
+            note = f"{left}, ready {ready_s - left_s:.1f} s later"
+            self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
 
-    async def _stop_clients(self, fault: Planned) -> None:
+    async def _stop_clients(self, fault: Fault) -> None:
         async with self._everybody:
-            crowd = self._crowds[fault.target]
+            [crowd] = [each for each in self.crowds if each.number == fault.target]
             clients = crowd.status.clients if crowd.status is not None else 0
-            closed_before = await self._watch.slow_readers()
+            closed_before = await self._slow_readers()
             began_s = self._now_s()
-            self._say(Stopped(time.monotonic(), f"process {crowd.number}", crowd.seats))
+            self.say(Stopped(time.monotonic(), f"process {crowd.number}", crowd.seats))
             crowd.stop()
             # Slow readers are closed one after the other as their outboxes overflow; whose pipe is wider is found
             # dead by a ping.
             closed, grew_s = 0.0, began_s
             while self._now_s() < began_s + _CLOSED_S and (not closed or self._now_s() < grew_s + _MORE_S):
                 await asyncio.sleep(_LOOK_S)
-                more = await self._watch.slow_readers() - closed_before
+                more = await self._slow_readers() - closed_before
                 if more > closed:
                     closed, grew_s = more, self._now_s()
             await asyncio.sleep(fault.pause_s)
-            stopped_s = self._now_s() - began_s
+            stopped_s = round(self._now_s() - began_s, 2)
             crowd.go_on()
             # They find out one after the other that their connections are gone.
             await asyncio.sleep(_FIND_OUT_S)
-            await self._until_settled([crowd])
             note = f"{closed:.0f} of {clients} closed as slow readers"
-            self.made.append(Suffered(fault.kind, began_s, fault.target, round(stopped_s, 2), None, note))
+            self.made.append(replace(fault, began_s=began_s, pause_s=stopped_s, note=note))
 
-    async def _busy(self) -> float:
-        """Wait for work, but not for long; how much there is."""
-        until_s = self._now_s() + _BUSY_S
-        while True:
-            work = await self._watch.work() or 0.0
-            if work >= _BUSY or self._now_s() > until_s:
-                return work
-            await asyncio.sleep(_LOOK_S / 5)
+    async def _slow_readers(self) -> float:
+        return await self.gateway.metric("gateway_errors_total", code="slow_reader") or 0.0
 
-    async def _readiness(self, ready: bool, patience_s: float) -> float | None:
+    async def _until(self, so: Callable[[], Awaitable[bool]], patience_s: float) -> bool:
+        """Wait until something is so; false when that is not seen."""
         until_s = self._now_s() + patience_s
         while self._now_s() < until_s:
-            self._gateway.check()
-            if await self._watch.engine_ready() is ready:
-                return self._now_s()
+            self.gateway.check()
+            if await so():
+                return True
             await asyncio.sleep(_LOOK_S)
-        return None
+        return False
 
-    async def _until_settled(self, crowds: Sequence[CrowdProcess]) -> float | None:
-        """When nearly all clients are connected again: some are away for reasons of their own."""
-        until_s = self._now_s() + _MENDED_S
-        while self._now_s() < until_s:
-            statuses = [crowd.status for crowd in crowds if crowd.status is not None]
-            clients = sum(status.clients for status in statuses)
-            connected = sum(status.connected for status in statuses)
-            if len(statuses) == len(crowds) and connected >= clients * 0.95:
-                return self._now_s()
-            await asyncio.sleep(_LOOK_S)
-        return None
+    async def _busy(self) -> bool:
+        return (await self.gateway.work() or 0) >= _BUSY
 
-    @staticmethod
-    def _since(began_s: float, mended_s: float | None) -> float | None:
-        return None if mended_s is None else round(mended_s - began_s, 2)
+    async def _engine_gone(self) -> bool:
+        return await self.gateway.metric("gateway_engine_ready") == 0
+
+    async def _engine_ready(self) -> bool:
+        return await self.gateway.metric("gateway_engine_ready") == 1
+
+    async def _connected(self) -> bool:
+        """Whether nearly all clients are connected; some are away for reasons of their own."""
+        statuses = [crowd.status for crowd in self.crowds if crowd.status is not None]
+        connected, clients = sum(each.connected for each in statuses), sum(each.clients for each in statuses)
+        return len(statuses) == len(self.crowds) and connected >= clients * 0.95

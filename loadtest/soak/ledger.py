@@ -23,29 +23,37 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+import msgspec
 from msgspec import Struct
 
+from gateway.protocol.messages import (
+    Caption,
+    Error,
+    SessionDraining,
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceAccepted,
+)
 from loadtest.soak.records import (
-    Accepted,
+    Again,
     Cancelled,
     Flushed,
-    Got,
+    Heard,
     Joined,
-    Kind,
     Left,
+    Message,
+    Publication,
     Record,
-    Refused,
     Said,
     Stopped,
-    Told,
     seat_of,
 )
-from loadtest.soak.verdict import Rules, Verdict
+from loadtest.soak.result import Verdict
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "Rules"]
 
-# So many examples of what went wrong are kept.
-_EXAMPLES = 100
+# So many examples of what went wrong are kept, in all and of each kind.
+_EXAMPLES, _EACH = 100, 10
 
 # The outcome of a translation that its speaker took back.
 _CANCELLED = "cancelled"
@@ -58,70 +66,64 @@ _EXPIRY_S = 10.0
 _Utterance = tuple[str, str, str]
 # The same with a language, and whether it is the caption.
 _Item = tuple[str, str, str, str, bool]
+# (meeting, epoch)
+_Log = tuple[str, str]
 
 
-class _Entry(Struct, frozen=True):
-    """What the log has at one offset. seen_at: when the first client received it."""
+class Rules(Struct, frozen=True):
+    """What the gateway was configured for, and so what it owes."""
 
-    kind: Kind
-    participant: str
-    utterance: str
-    lang: str
-    rev: int
-    code: str
-    seen_at: float
-
-    def is_same(self, got: Got) -> bool:
-        mine = (self.kind, self.participant, self.utterance, self.lang, self.rev, self.code)
-        return mine == (got.kind, got.participant, got.utterance, got.lang, got.rev, got.code)
+    # How long a session without connection can be resumed.
+    keep_s: float
+    # Utterances shown to a new session.
+    snapshot: int
+    # How long a publication can be read again.
+    log_keep_s: float
 
 
-@dataclass
 class _Session:
-    """One session of a client. position: the highest offset received. flushed_at: of the newest answered ping."""
+    """One session of a client."""
 
-    joined: Joined
-    position: int
-    flushed_at: float = 0.0
-    last: bool = False
+    def __init__(self, joined: Joined) -> None:
+        self.began_at = joined.at
+        self.started = joined.started
+        self.reads = joined.reads
+        self.log = (joined.started.meeting, joined.started.epoch)
+        # The highest offset received.
+        self.position = joined.started.offset
+        # When the newest ping was sent that was answered.
+        self.flushed_at = 0.0
+        # It was there when all was quiet.
+        self.last = False
 
-    @property
-    def log(self) -> tuple[str, str]:
-        return (self.joined.meeting, self.joined.epoch)
-
-    def wants(self, entry: _Entry) -> bool:
+    def wants(self, message: Publication) -> bool:
         """Captions go to readers of their language and to their speaker, outcomes to readers of theirs."""
-        own = entry.kind is Kind.CAPTION and entry.participant == self.joined.participant
-        return own or entry.lang in self.joined.reads
+        own = isinstance(message, Caption) and message.participant == self.started.participant
+        return own or message.lang in self.reads
 
 
 @dataclass
 class _Client:
-    """arrived: how often, for each session of a client that records the wire, else over all of them.
-
-    said: language of each final, by its id. open: ids without `accepted` or an error. heard_at: of the newest
-    record from the gateway; moved_at: of the newest that changed its position; stopped_at: when its process was
-    stopped, until it has a session again. previous: the newest offset of this session.
-    """
-
     sessions: list[_Session] = field(default_factory=list)
-    arrived: Counter[tuple[int, _Item]] = field(default_factory=Counter)
     has: set[_Item] = field(default_factory=set)
+    # The language of each final, by its id.
     said: dict[str, str] = field(default_factory=dict)
+    # Ids without `accepted` or an error.
     open: set[str] = field(default_factory=set)
-    cancelled: set[str] = field(default_factory=set)
+    # When the newest record came that the gateway caused, and the newest that changed the position.
     heard_at: float = 0.0
     moved_at: float = 0.0
+    # When its process was stopped, until it has a session again.
     stopped_at: float = math.inf
+    # The newest offset of this session.
     previous: int = 0
 
 
 class _Acceptance(Struct, frozen=True):
-    """lang: that it was said in."""
-
     at: float
     epoch: str
     offset: int
+    # That it was said in.
     lang: str
 
 
@@ -131,16 +133,20 @@ class Ledger:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._clients: defaultdict[str, _Client] = defaultdict(_Client)
-        self._log: defaultdict[tuple[str, str], dict[int, _Entry]] = defaultdict(dict)
+        # By offset, what any client received first, and when.
+        self._log: defaultdict[_Log, dict[int, tuple[float, Publication]]] = defaultdict(dict)
         self._accepted: dict[_Utterance, _Acceptance] = {}
         # Offset of the caption, by (epoch, meeting, participant, utterance).
         self._said_at: dict[tuple[str, str, str, str], int] = {}
         self._transcribed: set[_Utterance] = set()
+        self._cancelled: set[_Utterance] = set()
+        # By the names of the verdict.
         self._counts: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._told: Counter[str] = Counter()
         self._problems: list[str] = []
-        self._problem_counts: Counter[str] = Counter()
+        # Publications that clients received so far.
+        self.received = 0
 
     # ------------------------------------------------------------ adding
 
@@ -148,11 +154,6 @@ class Ledger:
     def accepted(self) -> int:
         """Utterances accepted so far."""
         return len(self._accepted)
-
-    @property
-    def delivered(self) -> int:
-        """Publications that clients received so far."""
-        return self._counts["got"]
 
     def add(self, record: Record) -> None:
         """Take one record."""
@@ -165,32 +166,29 @@ class Ledger:
         match record:
             case Joined():
                 self._joined(client, record)
-            case Got():
-                self._got(client, record)
+            case Heard(message=message):
+                self._heard(client, record, message)
             case Said(utterance=utterance, lang=lang):
                 client.said[utterance] = lang
                 client.open.add(utterance)
                 self._counts["said"] += 1
-            case Accepted():
-                self._acceptance(client, record)
-            case Refused(utterance=utterance, code=code):
-                self._refused[code] += 1
-                client.open.discard(utterance)
+            case Again(offset=offset):
+                self._problem("wire_duplicates", f"offset {offset} arrived again at {record.client}")
             case Cancelled(utterance=utterance):
-                client.cancelled.add(utterance)
+                started = client.sessions[-1].started
+                self._cancelled.add((started.meeting, started.participant, utterance))
             case Flushed(sent_at=sent_at, last=last):
                 session = client.sessions[-1]
                 session.flushed_at, session.last = sent_at, session.last or last
-            case Told(code=code):
-                self._told[code] += 1
-            case Left(clean=clean, reason=reason):
-                self._left(record.client, client, clean=clean, reason=reason)
+            case Left(clean=True):
+                for utterance in sorted(client.open):
+                    self._problem("unanswered", f"{utterance} of {record.client}")
+            case Left(reason=reason):
+                self._problem("gave_up", f"{record.client}: {reason}")
             case _:
                 pass  # what it says of the gateway is in other records
-        if isinstance(record, (Joined, Got, Accepted, Flushed, Told)):
+        if isinstance(record, (Joined, Heard, Flushed)):
             client.heard_at = record.at
-        if isinstance(record, Got) or (isinstance(record, Joined) and not record.recovered):
-            client.moved_at = record.at  # a session that goes on is where it was
 
     def transcript(self, meeting: str, utterances: Iterable[tuple[str, str]]) -> None:
         """What a transcript of the meeting held when it was asked for: (participant, utterance) each."""
@@ -200,82 +198,75 @@ class Ledger:
                 self._problem("transcript_twice", f"{utterance} of {participant} {count} times in {meeting}")
 
     def _joined(self, client: _Client, joined: Joined) -> None:
-        self._noted(client, joined)
-        client.stopped_at = math.inf
-
-    def _noted(self, client: _Client, joined: Joined) -> None:
-        if joined.recovered and client.sessions:
-            before = client.sessions[-1].joined
-            if (joined.session, joined.epoch) != (before.session, before.epoch):
+        started = joined.started
+        stopped_at, client.stopped_at = client.stopped_at, math.inf
+        if started.recovered and client.sessions:
+            before = client.sessions[-1].started
+            if (started.session, started.epoch) != (before.session, before.epoch):
                 self._problem("conflicts", f"{joined.client} resumed, and got another session or epoch")
             self._counts["resumed"] += 1
             return
-        if joined.recovered is False:
+        if started.recovered is False:
             self._counts["not_resumed"] += 1
-            silent_s = joined.at - min(client.heard_at, client.stopped_at)
-            lagging_s = joined.at - min(client.moved_at, client.stopped_at)
+            silent_s = joined.at - min(client.heard_at, stopped_at)
+            lagging_s = joined.at - min(client.moved_at, stopped_at)
             # What lies behind its position may have expired though it was for others only.
             expired = lagging_s > self._rules.log_keep_s - _EXPIRY_S
             if client.sessions and silent_s < self._rules.keep_s - 1 and not expired:
                 self._problem("unrecovered", f"{joined.client}, which was silent for {silent_s:.1f} s")
-        self._counts["sessions"] += 1
-        client.sessions.append(_Session(joined, joined.offset))
+        client.sessions.append(_Session(joined))
         client.previous = 0
+        client.moved_at = joined.at
 
-    def _got(self, client: _Client, got: Got) -> None:
-        self._counts["got"] += 1
-        session = client.sessions[-1]
-        caption = got.kind is Kind.CAPTION
-        item = (session.joined.meeting, got.participant, got.utterance, got.lang, caption)
+    def _heard(self, client: _Client, heard: Heard, message: Message) -> None:
+        match message:
+            case Caption(offset=int(offset)) | TranslationFinal(offset=offset) | TranslationFailed(offset=offset):
+                self._got(client, heard, message, offset)
+            case UtteranceAccepted(id=id, offset=offset):
+                client.open.discard(id)
+                self._acceptance(client, heard.at, id, offset)
+            case Error(code=code, utterance=id, retryable=False) if id in client.open:
+                client.open.discard(id)
+                self._refused[code] += 1
+            case Error(code=code):
+                self._told[code] += 1
+            case SessionDraining():
+                self._told["session.draining"] += 1
+
+    def _got(self, client: _Client, heard: Heard, message: Publication, offset: int) -> None:
+        self.received += 1
+        client.moved_at = heard.at
+        session, name = client.sessions[-1], heard.client
+        meeting = session.started.meeting
+        item = _item(meeting, message)
+        if item in client.has:
+            self._problem("duplicates", f"{name} got {_words(item)} again at offset {offset}")
         client.has.add(item)
-        # A snapshot of another session repeats what a client that records the wire had in the one before.
-        scope = len(client.sessions) if session.joined.wire else 0
-        client.arrived[(scope, item)] += 1
-        if client.arrived[(scope, item)] > 1:
-            name = "wire_duplicates" if session.joined.wire else "duplicates"
-            self._problem(name, f"{got.client} got {_words(item)} again at offset {got.offset}")
-        if got.offset <= client.previous:
-            self._problem(
-                "out_of_order", f"{got.client} got offset {got.offset} of {item[0]} behind {client.previous}"
-            )
-        client.previous = got.offset
-        session.position = max(session.position, got.offset)
-        entries = self._log[session.log]
-        entry = entries.get(got.offset)
-        if entry is None or got.at < entry.seen_at:
-            entries[got.offset] = _Entry(
-                got.kind, got.participant, got.utterance, got.lang, got.rev, got.code, got.at
-            )
-        if entry is not None and not entry.is_same(got):
-            self._problem("conflicts", f"offset {got.offset} of {item[0]} is {_words(item)} to {got.client}")
+        if offset <= client.previous:
+            self._problem("out_of_order", f"{name} got offset {offset} of {meeting} behind {client.previous}")
+        client.previous = offset
+        session.position = max(session.position, offset)
+        first_at, first = self._log[session.log].setdefault(offset, (heard.at, message))
+        if heard.at < first_at:
+            self._log[session.log][offset] = (heard.at, message)
+        if _identity(first) != _identity(message):
+            self._problem("conflicts", f"offset {offset} of {meeting} is {_words(item)} to {name}")
 
-    def _acceptance(self, client: _Client, accepted: Accepted) -> None:
-        session = client.sessions[-1]
-        utterance = (session.joined.meeting, accepted.participant, accepted.utterance)
-        client.open.discard(accepted.utterance)
-        lang = client.said.get(accepted.utterance, "")
-        fresh = _Acceptance(accepted.at, session.joined.epoch, accepted.offset, lang)
+    def _acceptance(self, client: _Client, at: float, id: str, offset: int) -> None:
+        started = client.sessions[-1].started
+        utterance = (started.meeting, started.participant, id)
+        fresh = _Acceptance(at, started.epoch, offset, client.said.get(id, ""))
         known = self._accepted.setdefault(utterance, fresh)
         # Acknowledged again, the offset is any that the log had reached by then.
         if known.epoch == fresh.epoch and fresh.offset < known.offset:
             self._accepted[utterance] = fresh
-
-    def _left(self, name: str, client: _Client, *, clean: bool, reason: str) -> None:
-        if not clean:
-            self._problem("gave_up", f"{name}: {reason}")
-            return
-        for utterance in sorted(client.open):
-            self._problem("unanswered", f"{utterance} of {name}")
 
     # ------------------------------------------------------------ judging
 
     def judge(self) -> Verdict:
         """The verdict on all that was added; once, at the end."""
         self._check_log()
-        for utterance, accepted in self._accepted.items():
-            self._said_at.setdefault((accepted.epoch, *utterance), accepted.offset)
         behind = self._accepted_by_log()
-        owed = delivered = 0
         for name, client in self._clients.items():
             items: set[_Item] = set()
             for session in client.sessions:
@@ -284,48 +275,31 @@ class Ledger:
                     items.update(self._by_acceptance(session, behind[session.log]))
                 for utterance in self._hidden(session, behind[session.log]):
                     self._problem("not_shown", f"{name} was not shown {utterance[2]} by {utterance[1]}")
-            owed += len(items)
-            delivered += len(items & client.has)
+            self._counts["owed"] += len(items)
+            self._counts["delivered"] += len(items & client.has)
             for item in sorted(items - client.has):
                 self._problem("lost", f"{name} never got {_words(item)}")
         failed = self._failures()
         for utterance in sorted(self._accepted.keys() - self._transcribed):
             self._problem("transcript_missing", f"{utterance[2]} of {utterance[1]} in {utterance[0]}")
-        return Verdict(
-            said=self._counts["said"],
-            accepted=len(self._accepted),
-            unanswered=self._problem_counts["unanswered"],
-            refused=dict(self._refused),
-            clients=sum(1 for client in self._clients.values() if client.sessions),
-            sessions=self._counts["sessions"],
-            resumed=self._counts["resumed"],
-            not_resumed=self._counts["not_resumed"],
-            gave_up=self._problem_counts["gave_up"],
-            owed=owed,
-            delivered=delivered,
-            lost=self._problem_counts["lost"],
-            not_shown=self._problem_counts["not_shown"],
-            duplicates=self._problem_counts["duplicates"],
-            wire_duplicates=self._problem_counts["wire_duplicates"],
-            twice_in_log=self._problem_counts["twice_in_log"],
-            conflicts=self._problem_counts["conflicts"],
-            out_of_order=self._problem_counts["out_of_order"],
-            failed=failed,
-            failed_unexpectedly=self._problem_counts["failed_unexpectedly"],
-            transcript_missing=self._problem_counts["transcript_missing"],
-            transcript_twice=self._problem_counts["transcript_twice"],
-            unrecovered=self._problem_counts["unrecovered"],
-            told=dict(self._told),
-            problems=self._problems,
-        )
+        found = {
+            "accepted": len(self._accepted),
+            "clients": sum(1 for client in self._clients.values() if client.sessions),
+            "refused": self._refused,
+            "failed": failed,
+            "told": self._told,
+            "problems": self._problems,
+        }
+        return msgspec.convert({**self._counts, **found}, Verdict)
 
     def _check_log(self) -> None:
         for (meeting, epoch), entries in self._log.items():
             places: defaultdict[_Item, list[int]] = defaultdict(list)
-            for offset, entry in entries.items():
-                places[_item(meeting, entry)].append(offset)
-                if entry.kind is Kind.CAPTION:
-                    self._said_at[(epoch, meeting, entry.participant, entry.utterance)] = offset
+            for offset, (_, message) in entries.items():
+                item = _item(meeting, message)
+                places[item].append(offset)
+                if item[4]:
+                    self._said_at[(epoch, *item[:3])] = offset
             for item, offsets in places.items():
                 if len(offsets) > 1:
                     self._problem("twice_in_log", f"{_words(item)} at offsets {sorted(offsets)}")
@@ -335,74 +309,68 @@ class Ledger:
                         "conflicts", f"{_words(item)} is at {offsets}, and was accepted at {accepted.offset}"
                     )
 
-    def _accepted_by_log(self) -> defaultdict[tuple[str, str], list[tuple[int, _Acceptance, _Utterance]]]:
+    def _accepted_by_log(self) -> defaultdict[_Log, list[tuple[_Acceptance, _Utterance]]]:
         """What was accepted into each log, in the order of offsets."""
-        found: defaultdict[tuple[str, str], list[tuple[int, _Acceptance, _Utterance]]] = defaultdict(list)
+        found: defaultdict[_Log, list[tuple[_Acceptance, _Utterance]]] = defaultdict(list)
         for utterance, accepted in sorted(self._accepted.items(), key=lambda item: item[1].offset):
-            found[(utterance[0], accepted.epoch)].append((accepted.offset, accepted, utterance))
+            found[(utterance[0], accepted.epoch)].append((accepted, utterance))
         return found
 
     def _by_gap(self, session: _Session) -> Iterator[_Item]:
-        for offset, entry in self._log[session.log].items():
-            reached = offset <= session.position or entry.seen_at < session.flushed_at
-            if offset > session.joined.offset and reached and session.wants(entry):
-                item = _item(session.joined.meeting, entry)
+        started = session.started
+        for offset, (seen_at, message) in self._log[session.log].items():
+            reached = offset <= session.position or seen_at < session.flushed_at
+            if offset > started.offset and reached and session.wants(message):
+                item = _item(started.meeting, message)
                 # A newcomer is not shown how what was said before its time is translated.
-                if (
-                    item[4]
-                    or self._said_at.get((session.joined.epoch, *item[:3]), math.inf) > session.joined.offset
-                ):
+                if item[4] or self._said_at.get((started.epoch, *item[:3]), math.inf) > started.offset:
                     yield item
 
-    def _by_acceptance(
-        self, session: _Session, accepted: list[tuple[int, _Acceptance, _Utterance]]
-    ) -> Iterator[_Item]:
-        reads = session.joined.reads
-        for offset, acceptance, utterance in accepted:
-            if offset <= session.joined.offset:
+    def _by_acceptance(self, session: _Session, accepted: list[tuple[_Acceptance, _Utterance]]) -> Iterator[_Item]:
+        reads = session.reads
+        for acceptance, utterance in accepted:
+            if acceptance.offset <= session.started.offset:
                 continue
-            if acceptance.lang in reads or utterance[1] == session.joined.participant:
+            if acceptance.lang in reads or utterance[1] == session.started.participant:
                 yield (*utterance, acceptance.lang, True)
             yield from ((*utterance, lang, False) for lang in reads if lang != acceptance.lang)
 
-    def _hidden(
-        self, session: _Session, accepted: list[tuple[int, _Acceptance, _Utterance]]
-    ) -> Iterator[_Utterance]:
+    def _hidden(self, session: _Session, accepted: list[tuple[_Acceptance, _Utterance]]) -> Iterator[_Utterance]:
         """The newest utterances before it that lie before J, and so were not shown to it."""
-        joined, rules = session.joined, self._rules
+        rules, began_at = self._rules, session.began_at
         # When something was accepted is known to the second; and what expires is not shown any more.
-        before = [each for each in accepted if each[1].at <= joined.at + _SECOND_S]
-        oldest_s = joined.at - rules.log_keep_s + _EXPIRY_S
-        for offset, acceptance, utterance in before[-rules.snapshot :] if rules.snapshot else ():
-            if oldest_s <= acceptance.at <= joined.at - _SECOND_S and offset <= joined.offset:
+        before = [each for each in accepted if each[0].at <= began_at + _SECOND_S]
+        oldest_s = began_at - rules.log_keep_s + _EXPIRY_S
+        for acceptance, utterance in before[-rules.snapshot :] if rules.snapshot else ():
+            shown = acceptance.offset > session.started.offset
+            if oldest_s <= acceptance.at <= began_at - _SECOND_S and not shown:
                 yield utterance
 
-    def _failures(self) -> dict[str, int]:
-        taken_back = {
-            (session.joined.meeting, session.joined.participant, utterance)
-            for client in self._clients.values()
-            for session in client.sessions
-            for utterance in client.cancelled
-        }
+    def _failures(self) -> Counter[str]:
         codes: Counter[str] = Counter()
         for (meeting, _), entries in self._log.items():
-            for entry in entries.values():
-                if entry.kind is not Kind.FAILED:
-                    continue
-                codes[entry.code] += 1
-                item = _item(meeting, entry)
-                if entry.code != _CANCELLED or item[:3] not in taken_back:
-                    self._problem("failed_unexpectedly", f"{_words(item)}: {entry.code}")
-        return dict(codes)
+            for _, message in entries.values():
+                if isinstance(message, TranslationFailed):
+                    codes[message.code] += 1
+                    item = _item(meeting, message)
+                    if message.code != _CANCELLED or item[:3] not in self._cancelled:
+                        self._problem("failed_unexpectedly", f"{_words(item)}: {message.code}")
+        return codes
 
     def _problem(self, name: str, words: str) -> None:
-        self._problem_counts[name] += 1
-        if self._problem_counts[name] <= _EXAMPLES // 10 and len(self._problems) < _EXAMPLES:
+        self._counts[name] += 1
+        if self._counts[name] <= _EACH and len(self._problems) < _EXAMPLES:
             self._problems.append(f"{name}: {words}")
 
 
-def _item(meeting: str, entry: _Entry) -> _Item:
-    return (meeting, entry.participant, entry.utterance, entry.lang, entry.kind is Kind.CAPTION)
+def _item(meeting: str, message: Publication) -> _Item:
+    return (meeting, message.participant, message.utterance, message.lang, isinstance(message, Caption))
+
+
+def _identity(message: Publication) -> tuple[object, ...]:
+    """What has to be the same for everybody at one offset."""
+    code = message.code if isinstance(message, TranslationFailed) else ""
+    return (type(message), *_item("", message), message.rev, code)
 
 
 def _words(item: _Item) -> str:

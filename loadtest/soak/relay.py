@@ -15,6 +15,10 @@ __all__ = ["Relay", "reset"]
 # Little is kept here: whoever lags is made to wait.
 _BUFFER_BYTES = 16_384
 
+# The receive buffer and the segments of a thin line.
+_THIN_BYTES = 8_192
+_SEGMENT_BYTES = 536
+
 
 def reset(transport: asyncio.WriteTransport) -> None:
     """Break a connection as a failing network does: what is unsent is lost, and the peer is not asked."""
@@ -34,10 +38,14 @@ class _Pair:
 
 
 class Relay:
-    """Listens on a free loopback port and passes every connection on to `port`. A context manager."""
+    """Listens on a free loopback port and passes every connection on to `port`. A context manager.
 
-    def __init__(self, port: int) -> None:
+    thin: as a phone has it: a client that does not read holds the gateway up after some 100 kB, not megabytes.
+    """
+
+    def __init__(self, port: int, *, thin: bool = False) -> None:
         self._port = port
+        self._thin = thin
         self._server: asyncio.Server | None = None
         self._pairs: set[_Pair] = set()
         self._stranded: set[_Pair] = set()
@@ -85,11 +93,24 @@ class Relay:
         """Reset whoever connects from now on."""
         self._refusing = refusing
 
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            sock.setblocking(False)
+            if self._thin:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _THIN_BYTES)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, _SEGMENT_BYTES)
+            await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self._port))
+            return await asyncio.open_connection(sock=sock, limit=_BUFFER_BYTES)
+        except BaseException:
+            sock.close()
+            raise
+
     async def _serve(self, near_reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
         try:
             if self._refusing:
                 raise ConnectionRefusedError
-            far_reader, far = await asyncio.open_connection("127.0.0.1", self._port, limit=_BUFFER_BYTES)
+            far_reader, far = await self._connect()
         except OSError:
             reset(near.transport)
             return

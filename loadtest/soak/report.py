@@ -5,18 +5,14 @@ Knows: what a result means to people. Must not know: how it was found, how a tab
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 from loadtest.report.content import Chart, Mark, Series, Shown, Table
-from loadtest.soak.faults import FaultKind, Suffered
+from loadtest.soak.faults import OF_EVERYBODY, Fault, FaultKind
 from loadtest.soak.result import Sample, SoakResult
 
 __all__ = ["shown"]
-
-# These concern everybody: each has a row and a line in the charts.
-_OF_EVERYBODY = (FaultKind.ENGINE_KILL, FaultKind.ENGINE_STOP, FaultKind.RESTART, FaultKind.CLIENT_STOP)
 
 _WHAT = {
     FaultKind.ABORT: "connection reset",
@@ -49,9 +45,9 @@ def _parts(result: SoakResult) -> Iterator[str | Table]:
     else:
         yield "**Every promise was kept.**"
     yield Table("", ("", ""), list(_verdict(result)))
-    yield Table(
-        "", ("fault", "times", "what", "until repaired, s: median (longest)"), list(_fault_rows(result.faults))
-    )
+    counts = Counter(fault.kind for fault in result.faults)
+    made = [(kind.value, str(counts[kind]), what) for kind, what in _WHAT.items() if counts[kind]]
+    yield Table("", ("fault", "times", "what"), made)
     yield Table(
         "",
         ("fault of everybody", "at", "kept up, s", "until repaired, s", ""),
@@ -66,12 +62,17 @@ def _parts(result: SoakResult) -> Iterator[str | Table]:
             for fault in _of_everybody(result)
         ],
     )
-    yield Table("", ("memory, MiB", "a minute after it was ready", "peak", "final"), list(_memory(result)))
+    rows = []
+    for each in result.memory:
+        gateway = (each.gateway_settled, each.gateway_peak, each.gateway_final)
+        engine = (each.engine_settled, each.engine_peak, each.engine_final)
+        rows.append((f"gateway process {each.number}", *(f"{mib:,.0f}" for mib in gateway)))
+        rows.append(("its engine", *(f"{mib:,.0f}" for mib in engine)))
+    yield Table("", ("memory, MiB", "a minute after it was ready", "peak", "final"), rows)
     yield Table(
         "",
         ("at the end, with everybody gone", ""),
-        [(f"`{name}`", "missing" if value is None else f"{value:g}") for name, value in result.gauges.items()]
-        + [(f"`{name}`, all processes together", f"{value:,.0f}") for name, value in result.counters.items()],
+        [(f"`{name}`", "missing" if value is None else f"{value:g}") for name, value in result.gauges.items()],
     )
     yield from _notes(result)
     if result.verdict.problems:
@@ -105,41 +106,17 @@ def _verdict(result: SoakResult) -> Iterator[tuple[str, str]]:
     yield "errors that clients were told", _codes(verdict.told)
 
 
-def _memory(result: SoakResult) -> Iterator[tuple[str, ...]]:
-    for each in result.memory:
-        gateway = (each.gateway_settled, each.gateway_peak, each.gateway_final)
-        yield f"gateway process {each.number}", *(f"{mib:,.0f}" for mib in gateway)
-        engine = (each.engine_settled, each.engine_peak, each.engine_final)
-        yield "its engine", *(f"{mib:,.0f}" for mib in engine)
-
-
-def _fault_rows(faults: Sequence[Suffered]) -> Iterator[tuple[str, str, str, str]]:
-    mended: defaultdict[FaultKind, list[float]] = defaultdict(list)
-    for fault in faults:
-        if fault.recovered_s is not None:
-            mended[fault.kind].append(fault.recovered_s)
-    for kind, what in _WHAT.items():
-        count = sum(fault.kind is kind for fault in faults)
-        times = mended[kind]
-        spread = f"{statistics.median(times):.1f} ({max(times):.1f})" if times else ""
-        if count:
-            yield kind.value, str(count), what, spread
-
-
-def _of_everybody(result: SoakResult) -> list[Suffered]:
-    return sorted(
-        (fault for fault in result.faults if fault.kind in _OF_EVERYBODY), key=lambda fault: fault.began_s
-    )
+def _of_everybody(result: SoakResult) -> list[Fault]:
+    return [fault for fault in result.faults if fault.kind in OF_EVERYBODY]
 
 
 def _notes(result: SoakResult) -> Iterator[str]:
     machine, plan = result.machine, result.plan
     per_s = result.verdict.accepted / max(result.load_s, 1.0)
-    tokens = result.counters.get("gateway_tokens_total", 0.0) / max(result.load_s, 1.0)
     yield (
         f"`{result.command}`, {result.began}, revision {machine.revision or 'unknown'}, seed {plan.seed}: "
         f"{plan.sessions} sessions, {plan.utterances_per_minute:g} utterances a minute offered, "
-        f"{per_s * 60:.0f} accepted, {tokens:.0f} tokens/s; {result.load_s / 60:.1f} minutes of load."
+        f"{per_s * 60:.0f} accepted; {result.load_s / 60:.1f} minutes of load."
     )
     yield f"On {machine.in_words()}; gateway, engine and clients share its cores. Engine {plan.engine}."
     settings = ", ".join(f"`{name}={value}`" for name, value in result.settings.items())
@@ -153,40 +130,27 @@ def _codes(counts: dict[str, int]) -> str:
 # ---------------------------------------------------------------- the charts
 
 
-# In this chart the lines of the faults have words.
-_NAMING = "Translations under way"
-
-
 def _charts(result: SoakResult) -> list[Chart]:
     """The run over time; a line for each fault of everybody."""
     minutes = [sample.at_s / 60 for sample in result.samples]
     faults = [(fault.began_s / 60, fault.kind.value) for fault in _of_everybody(result)]
 
-    def chart(title: str, y_label: str, **lines: Callable[[Sample], float | None]) -> Chart:
+    def chart(title: str, y_label: str, naming: bool = False, **lines: Callable[[Sample], float | None]) -> Chart:
         return Chart(
             title=title,
             x_label="minutes",
             y_label=y_label,
             series=[
-                Series(name.replace("_", " "), minutes, list(map(value, result.samples)), markers=False)
+                Series(name, minutes, list(map(value, result.samples)), markers=False)
                 for name, value in lines.items()
             ],
-            marks=[Mark(kind if title == _NAMING else "", at, "x") for at, kind in faults],
+            marks=[Mark(kind if naming else "", at, "x") for at, kind in faults],
         )
 
     return [
-        chart(
-            "Sessions", "sessions", connected=lambda each: each.sessions, without_connection=lambda each: each.away
-        ),
-        chart(_NAMING, "translations", under_way=_under_way),
-        chart("Utterances accepted", "utterances", accepted=lambda each: each.accepted),
+        chart("Sessions", "sessions", connected=lambda each: each.sessions, kept=lambda each: each.away),
+        chart("Translations in the engine", "translations", naming=True, running=lambda each: each.running),
         chart("Delivered to readers", "captions and translations", delivered=lambda each: each.delivered),
         chart("Memory of the gateway", "MiB", gateway=lambda each: each.gateway_mib),
         chart("Memory of the engine", "MiB", engine=lambda each: each.engine_mib),
     ]
-
-
-def _under_way(sample: Sample) -> float | None:
-    if sample.waiting is None or sample.running is None:
-        return None
-    return sample.waiting + sample.running

@@ -6,15 +6,14 @@ Knows: numbers and their names. Must not know: how they were found, or how they 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
 from loadtest.machine import Machine
-from loadtest.soak.faults import Suffered
-from loadtest.soak.verdict import Verdict
+from loadtest.soak.faults import Fault
 
-__all__ = ["Incarnation", "Sample", "SoakPlan", "SoakResult"]
+__all__ = ["Incarnation", "Sample", "SoakPlan", "SoakResult", "Verdict"]
 
 
 class SoakPlan(Struct, frozen=True, kw_only=True):
@@ -26,10 +25,6 @@ class SoakPlan(Struct, frozen=True, kw_only=True):
     # Held at the same time.
     sessions: int = 200
     utterances_per_minute: float = 240.0
-    # How long a client stays on average, of those that do not stay to the end.
-    stay_minutes: float = 6.0
-    # Mean time between faults of single clients.
-    fault_every_s: float = 4.0
     # The gateway's `limits.keep_s` and `event_log.keep_s`.
     keep_s: int = 60
     log_keep_s: int = 120
@@ -47,11 +42,7 @@ class Sample(Struct, frozen=True):
     sessions: float | None
     # Kept without connection.
     away: float | None
-    waiting: float | None
     running: float | None
-    publications: float | None
-    # Utterances so far.
-    accepted: int
     # Publications that clients received so far.
     delivered: int
 
@@ -70,6 +61,66 @@ class Incarnation(Struct, frozen=True):
     engine_final: float
 
 
+class Verdict(Struct, frozen=True):
+    """What the checker counted."""
+
+    # Finals.
+    said: int = 0
+    accepted: int = 0
+    # Their client left cleanly without `accepted` or an error.
+    unanswered: int = 0
+    # By code.
+    refused: dict[str, int] = {}
+    clients: int = 0
+    # Sessions resumed.
+    resumed: int = 0
+    # Sessions begun again because the earlier one was gone.
+    not_resumed: int = 0
+    # Clients that ended in an error.
+    gave_up: int = 0
+    # Pairs of a client and a caption or an outcome in one language.
+    owed: int = 0
+    delivered: int = 0
+    lost: int = 0
+    # Newest utterances that a new session did not begin with.
+    not_shown: int = 0
+    # Publications that a client handed out twice.
+    duplicates: int = 0
+    # Publications that arrived twice in one session.
+    wire_duplicates: int = 0
+    # Captions or outcomes with two offsets.
+    twice_in_log: int = 0
+    # Offsets at which clients saw different things, acceptances with another offset than their caption, and
+    # resumed sessions that are another.
+    conflicts: int = 0
+    # Publications handed out with an offset that is not above the one before.
+    out_of_order: int = 0
+    # By code.
+    failed: dict[str, int] = {}
+    # Failures in the log that no cancellation explains.
+    failed_unexpectedly: int = 0
+    # Accepted utterances that are not, or more than once, in the meeting's transcript.
+    transcript_missing: int = 0
+    transcript_twice: int = 0
+    # Sessions not resumed though their client had been silent for less than the keep time.
+    unrecovered: int = 0
+    # Errors about the session, by code.
+    told: dict[str, int] = {}
+    # The first of each kind, in words.
+    problems: list[str] = []
+
+    # Each of these is a promise that was not kept.
+    broken_by: ClassVar[tuple[str, ...]] = (
+        *("lost", "duplicates", "wire_duplicates", "unanswered", "gave_up", "not_shown", "twice_in_log"),
+        *("conflicts", "out_of_order", "failed_unexpectedly", "transcript_missing", "transcript_twice"),
+        "unrecovered",
+    )
+
+    def broken(self) -> dict[str, int]:
+        """How often each promise was not kept that was not."""
+        return {name: count for name in self.broken_by if (count := getattr(self, name))}
+
+
 class SoakResult(Struct, frozen=True):
     """Everything that a soak has found."""
 
@@ -82,12 +133,10 @@ class SoakResult(Struct, frozen=True):
     # From the first client to the last word.
     load_s: float
     verdict: Verdict
-    faults: list[Suffered]
+    faults: list[Fault]
     memory: list[Incarnation]
     # Of the gateway, once everybody had gone and everything had expired.
     gauges: dict[str, float | None]
-    # Of all its processes together.
-    counters: dict[str, float]
     # Of the last process.
     exit_status: int
     # In the logs of all processes.
@@ -99,11 +148,9 @@ class SoakResult(Struct, frozen=True):
 
     def failures(self) -> Iterator[str]:
         """What makes the exit status 1, one sentence each."""
-        verdict = self.verdict
-        for name in Verdict.__struct_fields__:
-            if name in Verdict.broken_by and (count := getattr(verdict, name)):
-                yield f"{name.replace('_', ' ')}: {count}"
-        if not verdict.accepted:
+        for name, count in self.verdict.broken().items():
+            yield f"{name.replace('_', ' ')}: {count}"
+        if not self.verdict.accepted:
             yield "nothing was accepted"
         for name, value in self.gauges.items():
             if value != 0:

@@ -24,8 +24,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from loadtest.commands import Say
 from loadtest.options import shown
+from loadtest.report.commands import Say
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import get
 from loadtest.systems.processes import BESIDE_ITS_ENGINE
@@ -51,7 +51,8 @@ def gateway_process(
     """
     port = free_port() if port is None else port
     config = folder / "gateway.toml"
-    config.write_text(as_toml(settings))
+    # All clients of a load test have one address.
+    config.write_text(as_toml({"max_connections_per_address": 1_000_000, **settings}))
     module = ["gateway"] if engine is None else [__name__, str(engine.fileno())]
     serve = ["serve", "--host", "127.0.0.1", "--port", str(port), "--config", str(config)]
     return Server(
@@ -127,7 +128,7 @@ def _key(name: str) -> str:
 def _serve_beside(engine: socket.socket, parent: int, arguments: list[str]) -> int:
     from setproctitle import setproctitle
 
-    from gateway import app
+    from gateway import serving
     from gateway.cli.flags import parser
     from gateway.engines.host.proxy import Host, HostedEngine
 
@@ -139,7 +140,7 @@ def _serve_beside(engine: socket.socket, parent: int, arguments: list[str]) -> i
     setproctitle(BESIDE_ITS_ENGINE)
     options = parser().parse_args(arguments)
     listens = {"host": options.host, "port": options.port}
-    return app.serve(options.config, listens, build=lambda: HostedEngine(lambda: Host(engine, None)))
+    return serving.serve(options.config, listens, build=lambda: HostedEngine(lambda: Host(engine, None)))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,23 @@
-"""A system that takes requests.
+"""Systems that take requests, and several of them at once.
 
-Knows: where it is and what it runs with. Must not know: how it was started, or what is measured.
+Knows: where a system is and what it runs with, context managers. Must not know: how one is started, or what is
+measured.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from loadtest.results import LoadtestError, first_error
 from loadtest.trial.values import Address
 
-__all__ = ["Running"]
+__all__ = ["Running", "attempted", "together"]
+
+_Started = TypeVar("_Started")
 
 
 @dataclass(frozen=True)
@@ -28,3 +35,46 @@ class Running:
     metrics_url: str | None = None
     # The process in which a gateway's engine runs, where that is not below the gateway's.
     host: int | None = None
+
+
+@asynccontextmanager
+async def together(
+    *systems: AbstractAsyncContextManager[_Started],
+) -> AsyncIterator[list[_Started]]:
+    """All of them, ready, in the order given; gone when the block ends, or when one of them cannot start.
+
+    They start at the same time; on a GPU their memory has to be shared out (`share`).
+    """
+    loop = asyncio.get_running_loop()
+    ready: list[asyncio.Future[_Started]] = [loop.create_future() for _ in systems]
+    leave = asyncio.Event()
+
+    async def hold(system: AbstractAsyncContextManager[_Started], known: asyncio.Future[_Started]) -> None:
+        # Entered and left in one task, as task groups and time limits inside ask for.
+        async with system as started:
+            known.set_result(started)
+            await leave.wait()
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for system, known in zip(systems, ready, strict=True):
+                tasks.create_task(hold(system, known))
+            yield [await known for known in ready]
+            leave.set()
+    except BaseExceptionGroup as errors:
+        # The group wraps what its block raises too.
+        raise first_error(errors) from None
+
+
+@asynccontextmanager
+async def attempted(
+    system: AbstractAsyncContextManager[_Started],
+) -> AsyncIterator[_Started | LoadtestError]:
+    """The system, or why it could not start."""
+    async with AsyncExitStack() as stack:
+        outcome: _Started | LoadtestError
+        try:
+            outcome = await stack.enter_async_context(system)
+        except LoadtestError as error:
+            outcome = error
+        yield outcome

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from demo_model import LANGUAGES
 from loadtest.results import LoadtestError
 from loadtest.talk import streams
-from loadtest.talk.turns import MEAN_WORDS, PER_MINUTE, Length, Pauses, Turns, length
-from loadtest.talk.words import Text, Words
+from loadtest.talk.turns import MEAN_WORDS, PER_MINUTE, Turns, length, pause_s
+from loadtest.talk.words import Words
 from loadtest.trial.values import Line, Partial
 from loadtest.workload import Workload, utterances
 
@@ -81,9 +81,9 @@ def request_lines(scenario: Scenario, count: int) -> list[Line]:
     words = Words(f"talk/{scenario.seed}/requests", scenario.source)
     lines: list[Line] = []
     for number in range(count):
-        wanted = length(rng) if scenario.shape == "natural" else Length(MEAN_WORDS)
+        wanted = length(rng) if scenario.shape == "natural" else MEAN_WORDS
         target = scenario.targets[number % len(scenario.targets)]
-        lines.append(Line(str(number), words.draw(wanted.words).text, scenario.source, (target,)))
+        lines.append(Line(str(number), words.draw(wanted), scenario.source, (target,)))
     return lines
 
 
@@ -161,12 +161,12 @@ class _Voice:
         self._rng = rng
         self._misheard = _vocabulary(scenario.seed, scenario.source)
 
-    def say(self, speaker: int, text: Text, begins_s: float) -> tuple[_Said, float]:
+    def say(self, speaker: int, text: str, begins_s: float) -> tuple[_Said, float]:
         """What is said, and how long it takes to say, seconds."""
-        revisions, end_ms = streams.heard(text.text, self._lang, self._misheard, self._rng)
+        revisions, end_ms = streams.heard(text, self._lang, self._misheard, self._rng)
         due_s = begins_s + end_ms / 1000 + self._rng.uniform(*_DECIDES_S)
         partials = tuple(Partial(begins_s + each.at_ms / 1000, each.text) for each in revisions)
-        said = _Said(speaker, text.text, begins_s, due_s, self._thinned(partials))
+        said = _Said(speaker, text, begins_s, due_s, self._thinned(partials))
         return said, max(end_ms / 1000 - _REVISION_S / 2, 0.1)
 
     def _thinned(self, partials: tuple[Partial, ...]) -> tuple[Partial, ...]:
@@ -220,14 +220,14 @@ def _natural(scenario: Scenario, rng: random.Random, number: int) -> Iterator[_S
     now_s = -_BEFORE_S - rng.uniform(0, 10)
     while True:
         speaker, wanted = turns.turn()
-        said, takes_s = voice.say(speaker, words.draw(wanted.words), now_s)
+        said, takes_s = voice.say(speaker, words.draw(wanted), now_s)
         meanwhile = [
-            voice.say(other, words.draw(short.words), now_s + rng.uniform(0.2, 0.9) * takes_s)[0]
-            for other, short in turns.backchannels(wanted.words)
+            voice.say(other, words.draw(short), now_s + rng.uniform(0.2, 0.9) * takes_s)[0]
+            for other, short in turns.backchannels(wanted)
         ]
         yield said
         yield from sorted(meanwhile, key=lambda each: each.begins_s)
-        now_s += takes_s + Pauses.draw(rng)
+        now_s += takes_s + pause_s(rng)
 
 
 def _uniform(scenario: Scenario, rng: random.Random, number: int) -> Iterator[_Said]:

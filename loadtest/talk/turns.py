@@ -12,9 +12,16 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from msgspec import Struct
-
-__all__ = ["BACKCHANNELS", "LONGEST_WORDS", "MEAN_WORDS", "PER_MINUTE", "Length", "Pauses", "Turns", "length"]
+__all__ = [
+    "BACKCHANNELS",
+    "BACKCHANNEL_WORDS",
+    "LONGEST_WORDS",
+    "MEAN_WORDS",
+    "PER_MINUTE",
+    "Turns",
+    "length",
+    "pause_s",
+]
 
 PER_MINUTE = 25.0
 BACKCHANNELS = 0.14
@@ -24,7 +31,7 @@ LONGEST_WORDS = 85
 # at 150 words a minute and with the pauses below, say 86 % of 25 utterances a minute.
 _MU = 1.35
 _SIGMA = 0.95
-_BACKCHANNEL_WORDS = (1, 1, 1, 2, 2, 3)
+BACKCHANNEL_WORDS = (1, 1, 1, 2, 2, 3)
 
 # Measured on what is drawn: words of an utterance, backchannels included, and of one that is none.
 MEAN_WORDS = 5
@@ -38,36 +45,21 @@ _GOES_ON = 0.55
 _TALKATIVE = 0.8
 
 
-class Length(Struct, frozen=True):
-    """How long one utterance is to be."""
-
-    words: int
-    backchannel: bool = False
+def length(rng: random.Random) -> int:
+    """Words of one utterance of a meeting, picked by chance."""
+    return rng.choice(BACKCHANNEL_WORDS) if rng.random() < BACKCHANNELS else _turn(rng)
 
 
-def length(rng: random.Random) -> Length:
-    """One utterance of a meeting, picked by chance."""
-    return _backchannel(rng) if rng.random() < BACKCHANNELS else _turn(rng)
-
-
-def _turn(rng: random.Random) -> Length:
+def _turn(rng: random.Random) -> int:
     while (words := round(rng.lognormvariate(_MU, _SIGMA))) > LONGEST_WORDS:
         pass
-    return Length(max(words, 1))
+    return max(words, 1)
 
 
-def _backchannel(rng: random.Random) -> Length:
-    return Length(rng.choice(_BACKCHANNEL_WORDS), backchannel=True)
-
-
-class Pauses:
+def pause_s(rng: random.Random) -> float:
     """What lies between two turns."""
-
-    @staticmethod
-    def draw(rng: random.Random) -> float:
-        """Seconds."""
-        _, low, high, skew = rng.choices(_PAUSES, [each[0] for each in _PAUSES])[0]
-        return low + (high - low) * float(rng.random() ** skew)
+    _, low, high, skew = rng.choices(_PAUSES, [each[0] for each in _PAUSES])[0]
+    return low + (high - low) * float(rng.random() ** skew)
 
 
 class Turns:
@@ -80,20 +72,20 @@ class Turns:
         self._weights = [_TALKATIVE**rank for rank in range(people)]
         self._holder = self._next()
 
-    def turn(self) -> tuple[int, Length]:
-        """The next who has the floor, and for how long."""
+    def turn(self) -> tuple[int, int]:
+        """The next who has the floor, and for how many words."""
         if self._rng.random() >= _GOES_ON:
             self._holder = self._next()
         return self._holder, _turn(self._rng)
 
-    def backchannels(self, words: int) -> Sequence[tuple[int, Length]]:
+    def backchannels(self, words: int) -> Sequence[tuple[int, int]]:
         """What the others say while somebody says so many words; long turns draw more of them."""
         others = [person for person in self._people if person != self._holder]
         if not others:
             return ()
         mean = BACKCHANNELS / (1 - BACKCHANNELS) * words / _MEAN_TURN_WORDS
         many = int(mean) + (self._rng.random() < mean - int(mean))
-        return [(self._rng.choice(others), _backchannel(self._rng)) for _ in range(many)]
+        return [(self._rng.choice(others), self._rng.choice(BACKCHANNEL_WORDS)) for _ in range(many)]
 
     def _next(self) -> int:
         return self._rng.choices(self._people, self._weights)[0]

@@ -10,23 +10,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 
-from msgspec import Struct
-
 from demo_model.generate import Kind, Pair, PairSource
 from demo_model.patterns import Pattern, held_out_patterns, load_patterns
 from demo_model.sampling import Split
 
-__all__ = ["Text", "Words"]
+__all__ = ["Words"]
 
 # Of a text that no single sentence fills, one sentence has so many words.
 _SENTENCES = (6, 7, 8, 7, 9, 7)
-
-
-class Text(Struct, frozen=True):
-    """words: of its English counterpart."""
-
-    text: str
-    words: int
 
 
 class Words:
@@ -39,34 +30,35 @@ class Words:
         self._seed = seed
         self._sources: dict[int, PairSource] = {}
 
-    def draw(self, words: int) -> Text:
+    def draw(self, words: int) -> str:
         """A text of about so many words, at least one, and never more than `words`."""
         parts: list[str] = []
         left = words
         while left:
-            sentence = self._sentence(left, len(parts))
-            parts.append(sentence.text)
-            left -= sentence.words
-        return Text(self._gap.join(parts), words)
+            sentence, length = self._sentence(left, len(parts))
+            parts.append(sentence)
+            left -= length
+        return self._gap.join(parts)
 
-    def _sentence(self, most: int, number: int) -> Text:
-        """One sentence of the corpus that is no longer than `most`, and nearly as long where there is one."""
+    def _sentence(self, most: int, number: int) -> tuple[str, int]:
+        """One sentence of the corpus that is no longer than `most`, and nearly as long where there is one; and its
+        length."""
         longest = max(_patterns())
         wanted = most if most <= longest else min(_SENTENCES[number % len(_SENTENCES)], most)
         for length in range(wanted, 0, -1):
             # What stands in a slot may have several words.
-            if (drawn := self._of(length)).words <= most:
+            if (drawn := self._of(length))[1] <= most:
                 return drawn
         raise AssertionError("the corpus has sentences of a single word")
 
-    def _of(self, length: int) -> Text:
-        """A sentence whose pattern has so many words."""
+    def _of(self, length: int) -> tuple[str, int]:
+        """A sentence whose pattern has so many words, and how many it has itself."""
         if length not in self._sources:
             patterns = _patterns().get(length) or _patterns()[max(n for n in _patterns() if n <= length)]
             self._sources[length] = PairSource(f"{self._seed}/{length}", Split.ANY, patterns)
         pair: Pair = self._sources[length].draw([(self._source, self._other)], Kind.FULL)[0]
         english = pair.source if self._source == "en" else pair.target
-        return Text(pair.source, len(english.split()))
+        return pair.source, len(english.split())
 
 
 @cache

@@ -6,11 +6,14 @@ import argparse
 import gzip
 from pathlib import Path
 
-from loadtest.commands import Command
+from loadtest.report.commands import Command
 from loadtest.report.content import Shown
 from loadtest.report.folder import RESULT
+from loadtest.report.markdown import markdown
+from loadtest.trial import report
+from loadtest.trial.values import Report
 
-__all__ = ["made_again", "result_in"]
+__all__ = ["made_again", "result_in", "table_of"]
 
 
 async def made_again(command: Command[Shown], folder: Path) -> str:
@@ -18,9 +21,13 @@ async def made_again(command: Command[Shown], folder: Path) -> str:
     parser = argparse.ArgumentParser()
     command.add(parser)
     result = await command.run(parser.parse_args([str(folder)]), "", lambda _line: None)
-    command.write(result, folder)
     assert command.passed(result)
-    return command.table(result)
+    return command.write(result, folder)
+
+
+def table_of(made: Report) -> str:
+    """The table of a report, without what is said of its charts."""
+    return markdown(report._shown(report._written(made), report._nothing).parts)
 
 
 def result_in(folder: Path) -> str:

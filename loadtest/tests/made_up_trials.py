@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from loadtest.machine import Machine
 from loadtest.trial.values import (
@@ -13,17 +16,29 @@ from loadtest.trial.values import (
     Delivered,
     Finding,
     InMeetings,
+    Line,
     Load,
     Objective,
     Open,
     ProcessUse,
     Record,
     Report,
+    Results,
     Sample,
     Trial,
 )
 
-__all__ = ["MACHINE", "closed_trial", "comparison", "journey", "made_up", "open_trial", "sweep"]
+__all__ = [
+    "MACHINE",
+    "as_report",
+    "closed_trial",
+    "comparison",
+    "journey",
+    "made_up",
+    "open_trial",
+    "sweep",
+    "write_talk",
+]
 
 MACHINE = Machine(
     cpu="A CPU",
@@ -142,7 +157,7 @@ def _trial(
 
 def _unfinished(record: Record, limit_s: float) -> Record:
     first = record.first_s if record.first_s is not None and record.first_s <= limit_s else None
-    return Record(record.line, record.target, record.due_s, record.sent_s, first, None)
+    return Record(record.line, record.target, record.due_s, record.sent_s, first, None, failed="time limit")
 
 
 def open_trial(
@@ -215,6 +230,29 @@ FINDINGS = [
     ),
     Finding("recommended max_num_seqs", "32", note="Above it the first token waits for nothing that is gained."),
 ]
+
+
+def write_talk(file: Path, lines: Iterable[Line]) -> None:
+    """Talk as it can be replayed; of a line, all but its id."""
+    said = [
+        {
+            "at_s": line.due_s,
+            "meeting": line.meeting,
+            "speaker": line.speaker,
+            "text": line.text,
+            "source": line.source,
+            "targets": line.targets,
+            "partials": [{"at_s": each.due_s, "text": each.text} for each in line.partials],
+        }
+        for line in lines
+    ]
+    file.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in said))
+
+
+def as_report(results: Results, kind: str) -> Report:
+    """The report of a command that found this."""
+    own = {name: getattr(results, name) for name in Results.__struct_fields__}
+    return Report(kind=kind, command="", began="2026-01-01T00:00:00Z", machine=MACHINE, **own)
 
 
 def made_up(kind: str, trials: list[Trial], **more: Any) -> Report:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from loadtest.capacity.curve import CurvePlan, findings
+from loadtest.capacity.curve import Plan, findings
 from loadtest.capacity.offer import Offer, Unit, described
 from loadtest.capacity.points import Point, driver_limit, judge, limit, points_table, too_few
 from loadtest.capacity.search import Ended, Found, Run
@@ -125,7 +125,7 @@ def test_a_step_in_which_nothing_is_said_is_refused() -> None:
 
 
 def test_a_report_does_not_hold_the_lines_of_a_file() -> None:
-    plan = CurvePlan(
+    plan = Plan(
         offer=Offer(scenario=Scenario(), unit=Unit.REQUESTS, replayed=(Line("a", "b", "en", ("de",)),)), model="m"
     )
     assert described(plan)["offer"]["replayed"] == 1
@@ -186,19 +186,6 @@ def test_an_objective_is_kept_by_all_but_one_in_a_hundred() -> None:
     assert point([100.0] * 99 + [400.0]).kept
     assert not point([100.0] * 98 + [400.0] * 2).kept
     assert not point([100.0] * 98 + [None] * 2).kept
-
-
-def test_the_whole_translation_counts_only_where_that_is_asked_for() -> None:
-    slow = Offer(scenario=Scenario(), unit=Unit.REQUESTS, total_ms=150)
-    assert point([100.0] * 10).kept
-    assert not point([100.0] * 10, offer=slow).kept
-    assert point([40.0] * 10, offer=slow).kept
-
-
-def test_behind_is_more_than_bad_luck() -> None:
-    assert not point([100.0] * 95 + [400.0] * 5).behind
-    assert point([100.0] * 85 + [400.0] * 15).behind
-    assert point([100.0] * 97 + [1_000.0] * 3).behind
 
 
 def test_tokens_of_everything_are_those_that_the_engine_counted() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -12,22 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from loadtest.capacity.candidates import Candidate, Tried, candidates_search, choose
-from loadtest.capacity.search import (
-    Bounds,
-    Ended,
-    Found,
-    Run,
-    Seen,
-    Stop,
-    capacity_search,
-    given_loads,
-)
+from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search, given_loads
 
-System = Callable[[Run], Seen | Stop]
+System = Callable[[Run], bool | Ended]
 
 
-def play(search: Generator[Run, Seen | Stop, Any], system: System) -> tuple[Any, list[Run]]:
+def play(search: Generator[Run, bool | Ended, Any], system: System) -> tuple[Any, list[Run]]:
     """The answer of a search, and all runs that it asked for."""
     runs: list[Run] = []
     run = next(search)
@@ -40,14 +29,14 @@ def play(search: Generator[Run, Seen | Stop, Any], system: System) -> tuple[Any,
 
 
 def monotone(limit: float) -> System:
-    """Keeps the objective up to a load, and is plainly overloaded at half as much again."""
-    return lambda run: Seen(kept=run.load <= limit, behind=run.load > 1.5 * limit)
+    """Keeps the objective up to a load."""
+    return lambda run: run.load <= limit
 
 
 def noisy(limit: float, seed: int) -> System:
     """Says anything within a factor of two of its limit."""
     rng = random.Random(seed)
-    return lambda run: Seen(kept=run.load <= limit * rng.uniform(0.5, 2), behind=rng.random() < 0.5)
+    return lambda run: run.load <= limit * rng.uniform(0.5, 2)
 
 
 # ---------------------------------------------------------------- capacity
@@ -86,13 +75,13 @@ def test_the_largest_load_that_is_allowed_is_confirmed_too() -> None:
 
 
 def test_a_confirmation_that_fails_lowers_the_answer() -> None:
-    found, _ = play(capacity_search(8, Bounds(whole=True)), lambda run: Seen(run.load <= (7 if run.long else 11)))
+    found, _ = play(capacity_search(8, Bounds(whole=True)), lambda run: run.load <= (7 if run.long else 11))
     assert (found.capacity, found.at_most, found.ended) == (7, 8, Ended.CONFIRMED)
 
 
 def test_one_unlucky_run_does_not_make_the_answer_too_small() -> None:
-    def unlucky(run: Run) -> Seen:
-        return Seen(run.load <= 12 and (run.long or run.load != 9))
+    def unlucky(run: Run) -> bool:
+        return run.load <= 12 and (run.long or run.load != 9)
 
     bounds = Bounds(whole=True, runs=24)
     assert play(capacity_search(9, bounds), unlucky)[0].capacity == 8
@@ -112,22 +101,20 @@ def test_what_is_nearly_as_good_is_looked_at_closely() -> None:
 
 
 def test_without_time_the_best_so_far_is_the_answer() -> None:
-    told: Iterator[Seen | Stop] = iter([Seen(True), Seen(True), Stop.TIME])
+    told: Iterator[bool | Ended] = iter([True, True, Ended.TIME])
     found, _ = play(capacity_search(2, Bounds(whole=True)), lambda _run: next(told))
     assert found == Found(4, None, Ended.TIME, 2)
 
 
-@pytest.mark.parametrize("stop", list(Stop))
-def test_a_search_that_cannot_go_on_tells_why_and_what_it_has(stop: Stop) -> None:
-    told: Iterator[Seen | Stop] = iter([Seen(True), stop])
+@pytest.mark.parametrize("stop", [Ended.TIME, Ended.DRIVER, Ended.FAILED, Ended.INTERRUPTED])
+def test_a_search_that_cannot_go_on_tells_why_and_what_it_has(stop: Ended) -> None:
+    told: Iterator[bool | Ended] = iter([True, stop])
     found, _ = play(capacity_search(2, Bounds(whole=True)), lambda _run: next(told))
-    assert found == Found(2, None, Ended[stop.name], 1)
+    assert found == Found(2, None, stop, 1)
     assert (found.ended.cut_short, found.ended.confirmed) == (True, False)
     # What was confirmed stays so when the time is up before the load above it gets its second run.
     bounds = Bounds(whole=True, both_sides=True)
-    found, runs = play(
-        capacity_search(2, bounds), lambda run: stop if run == Run(3, True) else Seen(run.load <= 2)
-    )
+    found, runs = play(capacity_search(2, bounds), lambda run: stop if run == Run(3, True) else run.load <= 2)
     assert (found.capacity, found.ended) == (2, Ended.CONFIRMED)
     assert runs[-1] == Run(3, long=True)
 
@@ -174,7 +161,7 @@ def test_a_noisy_system_gets_no_more_runs_than_granted(
 def test_any_answers_at_all_end_the_search(answers: list[bool], both: bool) -> None:
     told = iter(answers)
     bounds = Bounds(whole=True, runs=25, both_sides=both)
-    _, asked = play(capacity_search(5, bounds), lambda _run: Seen(next(told)))
+    _, asked = play(capacity_search(5, bounds), lambda _run: next(told))
     assert len(asked) <= 25
 
 
@@ -195,17 +182,17 @@ def test_a_sweep_looks_around_the_knee_and_beyond_it() -> None:
 def test_a_sweep_tells_whether_its_runs_or_its_time_were_used_up() -> None:
     few = replace(SWEEP, runs=3)
     assert play(capacity_search(1, few), monotone(22))[0].ended is Ended.RUNS
-    found, _ = play(capacity_search(1, few), lambda run: Seen(True) if run.load < 4 else Stop.TIME)
+    found, _ = play(capacity_search(1, few), lambda run: True if run.load < 4 else Ended.TIME)
     assert (found.capacity, found.ended) == (2, Ended.TIME)
 
 
 @pytest.mark.parametrize("kept", [{2, 8}, {2}])
 def test_the_knee_of_given_loads_is_below_the_first_that_was_lost(kept: set[float]) -> None:
     # By good luck 8 is kept, or because of bad luck at 4 it is not.
-    found, runs = play(given_loads([2, 4, 8]), lambda run: Seen(run.load in kept))
+    found, runs = play(given_loads([2, 4, 8]), lambda run: run.load in kept)
     assert [run.load for run in runs] == [2, 4, 8]
     assert (found.capacity, found.at_most, found.ended) == (2, 4, Ended.COMPLETE)
-    found, _ = play(given_loads([1, 2, 4]), lambda run: Seen(True) if run.load < 4 else Stop.TIME)
+    found, _ = play(given_loads([1, 2, 4]), lambda run: True if run.load < 4 else Ended.TIME)
     assert (found.capacity, found.ended) == (2, Ended.TIME)
 
 
@@ -225,73 +212,3 @@ def test_a_noisy_sweep_ends(limit: float, seed: int, runs: int, whole: bool) -> 
     bounds = replace(SWEEP, high=1_000, whole=whole, runs=runs)
     _, asked = play(capacity_search(10, bounds), noisy(limit, seed))
     assert len(asked) <= runs
-
-
-# ---------------------------------------------------------------- candidates
-
-
-def trying(
-    carries: Callable[[Candidate], float], seqs: list[int], budgets: list[int], group: int = 1
-) -> list[Tried]:
-    search = candidates_search(seqs, budgets, group)
-    asked = next(search)
-    while True:
-        assert 1 <= len(asked) <= group
-        answer = [Tried(each, Found(carries(each), None, Ended.CONFIRMED, 1)) for each in asked]
-        try:
-            asked = search.send(answer)
-        except StopIteration as stop:
-            tried: list[Tried] = stop.value
-            return tried
-
-
-def test_the_smallest_of_those_that_carry_the_same_is_recommended() -> None:
-    carried = {8: 20.0, 16: 39.0, 32: 40.0, 64: 31.0}
-    tried = trying(lambda each: carried[each.max_num_seqs], [8, 16, 32, 64], [])
-    choice = choose(tried)
-    assert choice is not None
-    assert choice.tried.candidate == Candidate(16)
-    assert "sooner" in choice.why
-    assert len(tried) == 4
-
-
-def test_token_budgets_are_tried_with_the_best_batch_only() -> None:
-    def carries(each: Candidate) -> float:
-        return each.max_num_seqs * (1.2 if each.max_num_batched_tokens == 1_024 else 1.0)
-
-    tried = trying(carries, [8, 16], [4, 512, 1_024], group=2)
-    assert [str(each.candidate) for each in tried] == [
-        *("8 sequences", "16 sequences", "16 sequences, 512 tokens a step", "16 sequences, 1024 tokens a step")
-    ]
-    choice = choose(tried)
-    assert choice is not None
-    assert choice.tried.candidate == Candidate(16, 1_024)
-
-
-def test_a_budget_that_gives_nothing_is_left_to_the_gateway() -> None:
-    choice = choose(trying(lambda each: 10 + (each.max_num_batched_tokens or 0) / 1e4, [8], [512, 1_024]))
-    assert choice is not None
-    assert choice.tried.candidate == Candidate(8)
-
-
-def test_what_failed_or_was_not_tried_is_not_recommended() -> None:
-    assert choose([Tried(Candidate(8), None, failed="out of memory")]) is None
-    search = candidates_search([8, 16], [512], 1)
-    next(search)
-    with pytest.raises(StopIteration) as stop:
-        search.send(None)
-    assert stop.value.value == []
-
-
-@given(st.dictionaries(st.sampled_from([4, 8, 16, 32, 64, 128]), st.floats(0, 100), min_size=1))
-def test_a_choice_is_within_three_per_cent_of_the_best(carried: dict[int, float]) -> None:
-    choice = choose(trying(lambda each: carried[each.max_num_seqs], sorted(carried), []))
-    best = max(carried.values())
-    if choice is None:
-        assert best == 0
-    else:
-        own = choice.tried.capacity
-        assert own >= best * 0.97 or math.isclose(own, best * 0.97)
-        assert not any(
-            carried[size] >= best * 0.97 for size in carried if size < choice.tried.candidate.max_num_seqs
-        )

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import loadtest.__main__ as entry
-from loadtest.commands import Command, Say, add_out
 from loadtest.machine import command_line
+from loadtest.report.commands import Command, Say, add_out
+from loadtest.report.content import Shown
 
 
 @pytest.mark.parametrize(
@@ -36,16 +37,21 @@ async def _measure(_options: argparse.Namespace, command: str, _say: Say) -> str
     return command
 
 
-def _write(command: str, folder: Path) -> None:
+def _write(command: str, folder: Path) -> str:
     folder.mkdir()
     for name in ("table.md", "result.json.gz", "plot.png"):
         (folder / name).write_text(command)
+    return "a table\n"
+
+
+def _again(_folder: Path) -> Shown:
+    raise NotImplementedError
 
 
 def test_the_files_that_are_there_are_named_at_the_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made_up = Command("nothing", "", "", add_out, _measure, _write, lambda _: "a table\n", lambda _: True)
+    made_up = Command("nothing", "", "", add_out, _measure, _write, lambda _: True, _again)
     monkeypatch.setattr(entry, "_COMMANDS", (made_up,))
     out = tmp_path / "results"
     assert entry.main(["nothing", "--out", str(out)]) == 0

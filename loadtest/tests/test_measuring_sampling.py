@@ -144,17 +144,16 @@ def test_what_hosts_a_gateways_engine_serves_and_is_told_apart() -> None:
     with named("gateway", "gateway engine host", "VLLM::EngineCore") as gateway:
         accounts = Accounts({"serving": [gateway], "clients": []})
         # It has its name a moment after it began.
-        while (reading := accounts.read()).host_s is None or not all(
+        while HOST not in (reading := accounts.read()).cpu_s or not all(
             reading.cpu_s[part] > 0.1 for part in ("serving", "engine")
         ):
             time.sleep(0.02)
         before = accounts.read()
-        while not (host_s := (now := accounts.read()).host_since(before)) or host_s < 0.1:
+        while (used := accounts.read().since(before))[HOST] < 0.1:
             time.sleep(0.02)
-        used = now.since(before)
-        assert used.keys() == {"serving", "engine", "clients", "other"}
+        assert used.keys() == {"serving", HOST, "engine", "clients", "other"}
         # The gateway's own is in it too.
-        assert used["serving"] > host_s
+        assert used["serving"] > used[HOST]
         (host,) = processes.named_below(gateway, re.compile("^gateway engine host"))
         mib = processes.resident_mib(gateway) + processes.resident_mib(host)
         assert accounts.serving_mib() == pytest.approx(mib, rel=0.05)
@@ -165,11 +164,10 @@ def test_a_gateway_beside_its_engine_is_no_part_of_the_engine() -> None:
         while not (below := processes.named_below(client, re.compile(f"^{processes.BESIDE_ITS_ENGINE}"))):
             time.sleep(0.02)
         direct, through = Accounts({"serving": [client]}), Accounts({"serving": below, HOST: [client]})
-        while not (reading := through.read()).cpu_s["serving"] - (reading.host_s or 0.0) > 0.1:
+        while not (reading := through.read()).cpu_s["serving"] - reading.cpu_s[HOST] > 0.1:
             time.sleep(0.02)
-        assert reading.host_s is not None
         assert direct.read().cpu_s["engine"] == through.read().cpu_s["engine"] == 0
-        assert direct.read().host_s is None
+        assert HOST not in direct.read().cpu_s
 
 
 def test_of_other_parts_what_is_below_belongs_to_them(busy: int) -> None:
@@ -195,6 +193,8 @@ def test_a_process_that_ended_stays_counted() -> None:
 def test_a_reading_never_goes_back() -> None:
     # The rest of the machine is a difference of clocks with different steps.
     assert Reading(2.0, {"other": 1.0}).since(Reading(1.0, {"other": 1.01})) == {"other": 0.0}
+    # What an engine's host had used when it was found was used meanwhile.
+    assert Reading(2.0, {HOST: 1.0}).since(Reading(1.0, {})) == {HOST: 1.0}
 
 
 # ---------------------------------------------------------------- sampling
@@ -247,17 +247,13 @@ async def test_a_server_that_says_nothing_leaves_nulls() -> None:
 class _Nvml:
     """Two devices, as the library tells of them; handles are 1 and 2."""
 
-    def nvmlDeviceGetCount_v2(self, count: Any) -> int:
-        count._obj.value = 2
-        return 0
-
     def nvmlDeviceGetHandleByIndex_v2(self, index: int, device: Any) -> int:
         device._obj.value = index + 1
         return 0 if index < 2 else 6
 
-    def nvmlDeviceGetUUID(self, device: ctypes.c_void_p, read: Any, _bytes: int) -> int:
-        read.value = {1: b"GPU-1aaa-b", 2: b"GPU-2aaa-b"}[device.value or 0]
-        return 0
+    def nvmlDeviceGetHandleByUUID(self, uuid: bytes, device: Any) -> int:
+        device._obj.value = {b"GPU-1aaa-b": 1, b"GPU-2aaa-b": 2}.get(uuid, 0)
+        return 0 if device._obj.value else 6
 
 
 @pytest.mark.parametrize(
@@ -266,7 +262,7 @@ class _Nvml:
         (None, 1),
         ("1,0", 2),
         ("GPU-2aaa-b,GPU-1aaa-b", 2),
-        ("GPU-1a", 1),
+        ("GPU-1a", None),
         ("GPU-3aaa-b", None),
         ("MIG-2aaa-b", None),
         ("2", None),
@@ -283,10 +279,9 @@ def test_cpu_is_counted_between_two_moments_alone() -> None:
     samples = [Sample(0.0), *(Sample(float(at), cores={"serving": 1.0, "engine": 0.5}) for at in (1, 2, 3))]
     assert measuring._used_s(samples, 0.5, 2.5) == {"serving": 2.0, "engine": 1.0}
     assert measuring._used_s(samples, 5.0, 6.0) == {}
-    assert measuring._host_used_s(samples, 0.5, 2.5) is None
     # An engine's host that was found later has used nothing before.
-    samples[2:] = [replace(sample, host_cores=0.25) for sample in samples[2:]]
-    assert measuring._host_used_s(samples, 0.5, 2.5) == 0.375
+    samples[2:] = [replace(sample, cores={HOST: 0.25}) for sample in samples[2:]]
+    assert measuring._used_s(samples, 0.5, 2.5)[HOST] == 0.375
 
 
 # ---------------------------------------------------------------- measuring

@@ -437,7 +437,9 @@ async def test_a_session_that_the_gateway_closes_is_a_failed_record(monkeypatch:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_a_roll_call_tells_of_every_session_that_is_lost_under_a_name_of_its_own(processes: int) -> None:
+async def test_a_pass_without_lines_tells_of_every_session_that_is_lost_by_its_name(
+    processes: int,
+) -> None:
     load = InMeetings(0, 0, 0.0, idle=5)
     async with running() as gateway, AsyncExitStack() as stack:
         shares = [Share(index, processes, "both") for index in range(processes)]
@@ -449,23 +451,6 @@ async def test_a_roll_call_tells_of_every_session_that_is_lost_under_a_name_of_i
         records = [record for client in clients for record in (await play(client, [])).records]
     assert sorted(record.line for record in records) == [f"session idle session {number}" for number in range(5)]
     assert all((record.failed or "").startswith("closed with 1012") for record in records)
-
-
-async def test_a_session_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meetings, "_ANSWER_S", 0.1)
-
-    async def begin_and_fall_silent(connection: ServerConnection) -> None:
-        await connection.recv()
-        await connection.send('{"type":"session.started"}')
-        async for _ in connection:
-            pass
-
-    async with (
-        server(begin_and_fall_silent) as url,
-        meetings.client(WebSocketGateway(url), InMeetings(0, 0, 0.0, idle=1), ALONE) as client,
-    ):
-        [record] = (await play(client, [])).records
-    assert (record.line, record.failed) == ("session idle session 0", "it did not answer within 10 s")
 
 
 async def test_a_translation_that_fails_ends_the_pass_too() -> None:

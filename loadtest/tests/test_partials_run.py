@@ -16,11 +16,11 @@ import msgspec
 import pytest
 
 from gateway.config import Settings
-from loadtest.__main__ import _REPORT
 from loadtest.partials.command import PARTIALS
 from loadtest.partials.result import PartialsPlan, PartialsResult
 from loadtest.partials.run import run
 from loadtest.partials.screens import Arm
+from loadtest.report.commands import report_command
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.tests.commands import made_again
@@ -84,9 +84,9 @@ def test_partials_are_translated_and_naive_revisions_cost_more(result: PartialsR
 
 
 async def test_its_report_is_made_again(result: PartialsResult, tmp_path: Path) -> None:
-    PARTIALS.write(result, tmp_path)
+    table = PARTIALS.write(result, tmp_path)
     assert (tmp_path / "plot.png").exists()
-    assert await made_again(_REPORT, tmp_path) == PARTIALS.table(result)
+    assert await made_again(report_command({"partials": PARTIALS.again}), tmp_path) == table
 
 
 async def test_a_language_that_nobody_knows_is_one_sentence() -> None:

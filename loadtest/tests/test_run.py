@@ -9,20 +9,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gateway.engines.simulated import Script
 from loadtest.results import LoadtestError
 from loadtest.run import command
 from loadtest.run.command import RUN
-from loadtest.run.findings import IDLE, Held, added_ms, findings
+from loadtest.run.findings import Held, findings
 from loadtest.run.plan import RunPlan, said, sessions
 from loadtest.run.run import run
-from loadtest.talk import replay
 from loadtest.talk.scenario import Scenario, meetings_lines
-from loadtest.tests.commands import result_in
+from loadtest.tests.commands import result_in, table_of
+from loadtest.tests.made_up_trials import as_report, write_talk
 from loadtest.trial import report
 from loadtest.trial.values import (
     Delivered,
@@ -32,7 +30,7 @@ from loadtest.trial.values import (
     Objective,
     Partial,
     Record,
-    Report,
+    Results,
     Trial,
     WebSocketGateway,
 )
@@ -86,19 +84,18 @@ def test_a_scenario_that_is_no_file_is_told() -> None:
         (["--scenario", "FILE", "--source", "de", "--targets", "en"], "--source, --targets: "),
         (["--url", "http://127.0.0.1:1", "--max-num-seqs", "64"], "--max-num-seqs: "),
         (["--url", "http://127.0.0.1:1", "--config", "no.toml", "--set", "a=1"], "--config, --set: "),
-        (["--meetings", "0", "--idle", "5", "--readers", "3", "--repetitions", "2"], "--readers, --repetitions: "),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(tmp_path: Path, given: list[str], complaint: str) -> None:
     file = tmp_path / "weekly.jsonl"
-    replay.write(file, LINES)
+    write_talk(file, LINES)
     with pytest.raises(LoadtestError, match=complaint):
         command.plan(options(*(str(file) if each == "FILE" else each for each in given)))
 
 
 def test_a_file_goes_with_what_it_does_not_say(tmp_path: Path) -> None:
     file = tmp_path / "weekly.jsonl"
-    replay.write(file, LINES)
+    write_talk(file, LINES)
     chosen = command.plan(options("--scenario", str(file), "--url", "http://127.0.0.1:1", "--readers", "3"))
     assert (chosen.file, chosen.readers) == (file, 3)
 
@@ -125,28 +122,28 @@ def test_everybody_greets_before_the_meetings_in_all_languages() -> None:
     assert what.workload == "natural, 2 meetings of 3 for 5 s, en to de, ja, seed 1, finals alone"
 
 
-def test_a_file_is_replayed_with_or_without_its_partials(tmp_path: Path) -> None:
+def test_a_file_is_replayed_with_its_partials(tmp_path: Path) -> None:
     file = tmp_path / "weekly.jsonl"
     lines = [
         Line("1", "Hallo.", "de", ("en",), 0.5, "m", "Ann", (Partial(0.0, "Hal"),)),
         Line("2", "Hello.", "en", ("de",), 1.0, "m", "Bob"),
         Line("3", "Bye.", "en", ("de",), 9.0, "m", "Cid"),
     ]
-    replay.write(file, lines)
-    whole = said(plan(file=file, scenario=Scenario(partial_every_s=0.3)))
+    write_talk(file, lines)
+    whole = said(plan(file=file))
     assert whole.lines == lines
     assert whole.load == InMeetings(meetings=1, speakers=3, per_s=0.33)
     # Nobody greets in the language that they speak themselves, and both are read nevertheless.
     spoken = [(line.source, line.targets) for line in whole.greetings]
     assert spoken == [("de", ("en",)), ("en", ("de",)), ("en", ("de",))]
     begun = said(plan(file=file, seconds=5.0))
-    assert begun.lines == [replace(lines[0], partials=()), lines[1]]
-    assert begun.workload == "weekly.jsonl, 2 lines in 1 s, finals alone"
+    assert begun.lines == lines[:2]
+    assert begun.workload == "weekly.jsonl, 2 lines in 1 s, partials and finals"
 
 
 def test_meetings_in_which_nothing_is_said_are_none(tmp_path: Path) -> None:
     file = tmp_path / "weekly.jsonl"
-    replay.write(file, [Line("1", "Hello.", "en", ("de",), 5.0, partials=(Partial(1.0, "Hel"),))])
+    write_talk(file, [Line("1", "Hello.", "en", ("de",), 5.0, partials=(Partial(1.0, "Hel"),))])
     with pytest.raises(LoadtestError, match="Nothing is said in the first 4 s"):
         said(plan(file=file, seconds=4.0))
     with pytest.raises(LoadtestError, match=r"Nothing is said in the first 0\.01 s"):
@@ -155,7 +152,7 @@ def test_meetings_in_which_nothing_is_said_are_none(tmp_path: Path) -> None:
 
 def test_talk_that_would_not_be_over_in_time_is_refused_before_anything_starts(tmp_path: Path) -> None:
     file = tmp_path / "weekly.jsonl"
-    replay.write(file, [Line("1", "Hello.", "en", ("de",), 5.0), Line("2", "Bye.", "en", ("de",), 105.5)])
+    write_talk(file, [Line("1", "Hello.", "en", ("de",), 5.0), Line("2", "Bye.", "en", ("de",), 105.5)])
     with pytest.raises(LoadtestError, match=r"takes 10\d s, and everything may take 100 s"):
         said(plan(file=file, time_limit_s=100.0))
     assert said(plan(file=file, time_limit_s=101.0)).lines
@@ -177,7 +174,6 @@ LINES = [
     Line("a", "one two three", "en", ("de",), 1.0),
     Line("b", "one", "en", ("de",), 2.0, partials=(Partial(1.5, "o"),)),
 ]
-SCRIPT = Script(first_token_s=0.1, token_s=0.01)
 
 
 def record(line: str, due_s: float, first_s: float | None, done_s: float | None, **more: Any) -> Record:
@@ -209,30 +205,11 @@ def by_name(found: list[Finding]) -> dict[str, Finding]:
     return {each.name: each for each in found}
 
 
-def test_what_is_added_is_what_the_script_does_not_take() -> None:
-    # Four words with the language before them: the first after 100 ms, three more after 10 ms each.
-    first_ms, whole_ms = added_ms([record("a", 1.0, 1.103, 1.137)], LINES, SCRIPT)
-    assert first_ms == [pytest.approx(3)]
-    assert whole_ms == [pytest.approx(7)]
-
-
-def test_what_was_translated_before_the_last_word_and_what_failed_says_nothing_of_the_script() -> None:
-    records = [record("b", 2.0, 2.01, 2.02), record("a", 1.0, None, None, failed="x"), record("c", 0, 1.0, 2.0)]
-    assert added_ms(records, LINES, SCRIPT) == ([], [])
-
-
-def test_beside_partials_nothing_is_said_of_the_script() -> None:
-    records = [record("a", 1.0, 1.103, 1.137), record("b", 2.0, 2.01, 2.02)]
-    found = by_name(findings([trial(records)], LINES, Held(sessions=8, idle=0), Objective(), {}))
-    assert not any("script" in name for name in found)
-
-
 def test_findings_of_meetings_and_idle_sessions() -> None:
     held = Held(sessions=228, idle=100, before_mib=40.0, idle_mib=44.0, greeted_mib=52.0, after_mib=53.0)
-    idle = trial([], name=IDLE, cpu_s={"serving": 0.2})
-    settings = {"engine": {"script": msgspec.to_builtins(SCRIPT)}}
+    held = replace(held, idle_s=10.0, idle_cpu_s=0.2)
     meetings = trial([record("a", 1.0, 1.103, 1.137)] * 128)
-    found = by_name(findings([idle, meetings], LINES, held, Objective(), settings))
+    found = by_name(findings([meetings], held, Objective()))
     assert {name: each.value for name, each in found.items()} == {
         "sessions held": "228",
         "translations that failed": "0 of 128",
@@ -243,8 +220,6 @@ def test_findings_of_meetings_and_idle_sessions() -> None:
         "memory that stays of a translation": "8.0 KiB",
         "frames delivered per second of one core": "2,000",
         "whole translation at all readers": "p50 20.0 ms, p99 30.0 ms",
-        "added to the script's first token": "p50 3.0 ms, p99 3.0 ms",
-        "added to the script's whole translation": "p50 7.0 ms, p99 7.0 ms",
     }
     assert found["sessions held"].passed
     assert found["frames delivered per second of one core"].note == "100 frames/s of 50 bytes with 0.05 cores"
@@ -252,21 +227,21 @@ def test_findings_of_meetings_and_idle_sessions() -> None:
 
 def test_of_a_few_the_weight_is_not_told() -> None:
     held = Held(sessions=190, idle=95, before_mib=40.0, idle_mib=44.0, greeted_mib=52.0, after_mib=53.0)
-    few = [trial([], name=IDLE), trial([record("a", 1.0, 1.1, 1.2)] * 99)]
-    assert not [name for name in by_name(findings(few, LINES, held, Objective(), None)) if "memory" in name]
+    few = [trial([record("a", 1.0, 1.1, 1.2)] * 99)]
+    assert not [name for name in by_name(findings(few, held, Objective())) if "memory" in name]
 
 
 def test_sessions_that_were_lost_miss_the_bar() -> None:
     lost = {"reader 1": "closed with 4008", "reader 2": "closed with 1012", "reader 3": "closed with 4008"}
     meetings = trial([record("a", 1.0, 1.1, 1.2)])
-    found = by_name(findings([meetings], LINES, Held(sessions=8, idle=0, lost=lost), Objective(), None))
+    found = by_name(findings([meetings], Held(sessions=8, idle=0, lost=lost), Objective()))
     assert found["sessions held"] == Finding(
         "sessions held", "5", "8", False, "0 idle, 8 in meetings; lost: 2 × closed with 4008, 1 × closed with 1012"
     )
 
 
 def test_sessions_that_nobody_came_to_open_were_not_held() -> None:
-    found = by_name(findings([trial([], name=IDLE)], LINES, Held(sessions=108, idle=100), Objective(), None))
+    found = by_name(findings([], Held(sessions=108, idle=100, idle_s=1.0), Objective()))
     assert (found["sessions held"].value, found["sessions held"].passed) == ("100", False)
 
 
@@ -275,7 +250,7 @@ def test_translations_that_failed_miss_the_bar_and_so_is_told_what_came_late() -
     good = [record(f"g{number}", 1.0, 1.1, 1.2) for number in range(1_996)]
     late = [record("l", 1.0, 1.301, 1.4), record("m", 1.0, None, None, failed="time limit")]
     first, second = trial([*refused, *good]), trial(late, repetition=2)
-    found = by_name(findings([first, second], LINES, Held(sessions=8, idle=0), Objective(), None))
+    found = by_name(findings([first, second], Held(sessions=8, idle=0), Objective()))
     assert found["translations that failed"] == Finding(
         "translations that failed", "3 of 2,000", "0", False, "2 × overloaded, 1 × time limit"
     )
@@ -287,7 +262,7 @@ def test_translations_that_failed_miss_the_bar_and_so_is_told_what_came_late() -
 
 def test_of_somebody_elses_gateway_neither_memory_nor_cpu_is_known() -> None:
     somebodys = trial([record("a", 1.0, 1.1, 1.2)], cpu_s={})
-    assert set(by_name(findings([somebodys], LINES, Held(sessions=8, idle=0), Objective(), None))) == {
+    assert set(by_name(findings([somebodys], Held(sessions=8, idle=0), Objective()))) == {
         "sessions held",
         "translations that failed",
         "first token kept the objective",
@@ -301,7 +276,7 @@ def test_of_somebody_elses_gateway_neither_memory_nor_cpu_is_known() -> None:
 
 async def test_a_run_of_nothing_is_refused() -> None:
     with pytest.raises(LoadtestError, match="neither a meeting nor an idle session"):
-        await run(plan(scenario=Scenario(meetings=0)), "command", str)
+        await run(plan(scenario=Scenario(meetings=0)), str)
 
 
 class Acted:
@@ -343,7 +318,7 @@ def held_elsewhere(**changes: Any) -> RunPlan:
 FINISHED = trial([record("a", 1.0, 1.1, 1.2)])
 
 
-def assert_cut_short(found: Report, why: str, finished: int = 1) -> None:
+def assert_cut_short(found: Results, why: str, finished: int = 1) -> None:
     assert found.findings[0] == Finding("trials finished", str(finished), "3", False, why)
     assert len(found.trials) == finished
     assert not report.passed(found)
@@ -353,21 +328,21 @@ async def test_what_cannot_go_on_leaves_what_was_finished(monkeypatch: pytest.Mo
     Acted(
         monkeypatch, FINISHED, replace(FINISHED, repetition=2), LoadtestError("meetings: no line was translated.")
     )
-    assert_cut_short(await run(held_elsewhere(), "", str), "meetings: no line was translated.", finished=2)
+    assert_cut_short(await run(held_elsewhere(), str), "meetings: no line was translated.", finished=2)
 
 
 @swiftly
 async def test_the_time_limit_leaves_what_was_finished(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     Acted(monkeypatch, FINISHED, None)
     file = tmp_path / "weekly.jsonl"
-    replay.write(file, LINES[:1])
+    write_talk(file, LINES[:1])
     chosen = held_elsewhere(file=file, time_limit_s=0.5)
-    assert_cut_short(await run(chosen, "", str), "There was no time for all of it (--time-limit-s).")
+    assert_cut_short(await run(chosen, str), "There was no time for all of it (--time-limit-s).")
 
 
 async def test_an_interruption_leaves_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
     acted = Acted(monkeypatch, FINISHED, None)
-    task = asyncio.ensure_future(run(held_elsewhere(), "", str))
+    task = asyncio.ensure_future(run(held_elsewhere(), str))
     await acted.endless.wait()
     task.cancel()
     assert_cut_short(await task, "It was interrupted.")
@@ -377,9 +352,9 @@ async def test_an_interruption_leaves_what_was_finished(monkeypatch: pytest.Monk
 async def test_without_anything_finished_there_is_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     Acted(monkeypatch, LoadtestError("It broke."))
     with pytest.raises(LoadtestError, match=r"It broke\."):
-        await run(held_elsewhere(), "", str)
+        await run(held_elsewhere(), str)
     acted = Acted(monkeypatch, None)
-    task = asyncio.ensure_future(run(held_elsewhere(), "", str))
+    task = asyncio.ensure_future(run(held_elsewhere(), str))
     await acted.endless.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -390,7 +365,7 @@ async def test_a_session_that_is_lost_is_one_however_often_it_is_told_of(monkeyp
     lost = record("session reader 1 of m", 0.0, None, None, failed="closed with 4008")
     told = [trial([lost, *FINISHED.records], repetition=repetition) for repetition in (1, 2, 3)]
     Acted(monkeypatch, *told)
-    found = await run(held_elsewhere(readers=1), "", str)
+    found = await run(held_elsewhere(readers=1), str)
     assert by_name(found.findings)["sessions held"].value == "2"
     assert by_name(found.findings)["translations that failed"].value == "0 of 3"
     assert all(each.records == FINISHED.records for each in found.trials)
@@ -413,7 +388,7 @@ async def test_idle_sessions_that_the_gateway_closes_are_lost() -> None:
                 seconds=1.0,
                 processes=2,
             )
-            found = await run(chosen, "", lambda step: tasks.create_task(lose(step)))
+            found = await run(chosen, lambda step: tasks.create_task(lose(step)))
     [held] = found.findings
     assert (held.value, held.passed) == ("0", False)
     assert "5 × closed with 1012" in held.note
@@ -433,16 +408,15 @@ async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path) -> None
             repetitions=2,
             allow_bottleneck=True,
         )
-        result = await run(chosen, "command", steps.append)
-        report.write(result, tmp_path)
+        result = await run(chosen, steps.append)
+        report.write(as_report(result, "run"), tmp_path)
     assert {each.name for each in result.findings} >= {"sessions held", "whole translation at all readers"}
     assert report.passed(result)
     assert [(each.name, each.repetition) for each in result.trials] == [
-        (IDLE, 1),
         ("meetings", 1),
         ("meetings", 2),
     ]
-    for each in result.trials[1:]:
+    for each in result.trials:
         assert not any(record.failed for record in each.records)
         assert len(each.records) == 2 * len(meetings_lines(chosen.scenario, 4.0))
         # Two speakers and a reader of each meeting read one language each.
@@ -455,12 +429,12 @@ async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path) -> None
 async def test_a_run_with_a_gateway_of_its_own_knows_memory_and_cpu(tmp_path: Path) -> None:
     engine = {"kind": "simulated", "model": "/somewhere/model-7b"}
     chosen = plan(settings={"engine": engine}, scenario=Scenario(meetings=0), idle=100, seconds=1.0)
-    result = await run(chosen, "command", str)
-    report.write(result, tmp_path)
+    result = await run(chosen, str)
+    report.write(as_report(result, "run"), tmp_path)
     # Where the model lies is nobody's business.
-    assert result.settings["engine"]["model"] == result.trials[0].settings["engine"]["model"] == "model-7b"
+    assert result.settings["engine"]["model"] == "model-7b"
     assert "/somewhere" not in result_in(tmp_path)
     assert set(by_name(result.findings)) == {"sessions held", "CPU of idle sessions", "memory of an idle session"}
     assert result.settings["engine"]["script"]["max_running"] == 100_000
     assert report.passed(result)
-    assert "sessions held" in report.table(result)
+    assert "sessions held" in table_of(as_report(result, "run"))

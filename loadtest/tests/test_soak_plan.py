@@ -8,10 +8,8 @@ from itertools import pairwise
 import pytest
 
 from demo_model import LANGUAGES
-from loadtest.soak.faults import FaultKind, schedule
-from loadtest.soak.population import Client, population
-
-EVERYBODY = {FaultKind.ENGINE_KILL, FaultKind.ENGINE_STOP, FaultKind.RESTART, FaultKind.CLIENT_STOP}
+from loadtest.soak.faults import OF_EVERYBODY, FaultKind, schedule
+from loadtest.soak.population import population
 
 
 @pytest.mark.parametrize("sessions", [12, 20, 57, 200])
@@ -30,16 +28,12 @@ def test_meetings_are_of_different_sizes() -> None:
     sizes = Counter(seat.meeting for seat in seats)
     assert {2, 6} < set(sizes.values())
     assert sizes["plenum"] > 50
-    assert {seat.client for seat in seats} == set(Client)
 
 
 def test_the_speakers_of_the_large_meeting_are_never_stopped() -> None:
     seats = population(200, 240, 1)
     assert {seat.process for seat in seats} == {0, 1, 2}
     assert all(seat.process == 0 for seat in seats if seat.meeting == "plenum" and seat.speaks)
-    for process in (1, 2):
-        kinds = {seat.client for seat in seats if seat.process == process}
-        assert kinds == {Client.RAW, Client.PRODUCT}
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
@@ -56,19 +50,19 @@ def test_half_an_hour_has_every_kind_of_fault() -> None:
     assert set(counts) == set(FaultKind)
     assert counts[FaultKind.ENGINE_KILL] >= 4
     assert (counts[FaultKind.RESTART], counts[FaultKind.ENGINE_STOP], counts[FaultKind.CLIENT_STOP]) == (2, 1, 3)
-    assert [fault.at_s for fault in faults] == sorted(fault.at_s for fault in faults)
+    assert [fault.began_s for fault in faults] == sorted(fault.began_s for fault in faults)
 
 
 def test_what_happens_to_everybody_is_far_apart_and_not_at_the_end() -> None:
     faults = schedule(population(200, 240, 1), 1_800, 1, keep_s=60, light_every_s=4)
-    times = [fault.at_s for fault in faults if fault.kind in EVERYBODY]
+    times = [fault.began_s for fault in faults if fault.kind in OF_EVERYBODY]
     assert min(after - before for before, after in pairwise(times)) > 100
     assert times[-1] < 1_800 - 90
 
 
 def test_a_short_run_has_one_of_each_that_matters() -> None:
     faults = schedule(population(20, 240, 1), 120, 1, keep_s=60, light_every_s=4)
-    times = {fault.kind: fault.at_s for fault in faults if fault.kind in EVERYBODY}
+    times = {fault.kind: fault.began_s for fault in faults if fault.kind in OF_EVERYBODY}
     assert list(times) == [FaultKind.ENGINE_KILL, FaultKind.CLIENT_STOP, FaultKind.RESTART]
     assert all(at_s < 120 for at_s in times.values())
 
@@ -77,14 +71,12 @@ def test_absences_are_clearly_shorter_or_longer_than_the_keep_time() -> None:
     seats = population(200, 240, 1)
     clients = {seat.number: seat for seat in seats}
     for fault in schedule(seats, 1_800, 1, keep_s=60, light_every_s=4):
-        if fault.kind in EVERYBODY:
+        if fault.kind in OF_EVERYBODY:
             continue
-        seat = clients[fault.target]
-        assert seat.process == 0
+        assert clients[fault.target].process == 0
         if fault.kind is FaultKind.ABORT:
             assert fault.pause_s == 0
             continue
-        assert seat.client is not Client.PRODUCT
         assert fault.pause_s > 65 if fault.kind is FaultKind.LONG_ABSENCE else 0 < fault.pause_s < 40
 
 

@@ -42,10 +42,10 @@ async def closed(writer: asyncio.StreamWriter) -> None:
 
 
 @asynccontextmanager
-async def relayed() -> AsyncIterator[tuple[Echo, Relay, int]]:
+async def relayed(*, thin: bool = False) -> AsyncIterator[tuple[Echo, Relay, int]]:
     echo = Echo()
     async with await asyncio.start_server(echo.serve, "127.0.0.1", 0) as server:
-        async with Relay(server.sockets[0].getsockname()[1]) as relay:
+        async with Relay(server.sockets[0].getsockname()[1], thin=thin) as relay:
             yield echo, relay, urlsplit(relay.url).port or 0
         await echo.gone.wait()
 
@@ -55,8 +55,9 @@ async def said(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, text:
     return await reader.readexactly(len(text))
 
 
-async def test_it_passes_on_what_comes_also_before_the_other_side_is_open() -> None:
-    async with relayed() as (echo, _, port):
+@pytest.mark.parametrize("thin", [False, True])
+async def test_it_passes_on_what_comes_also_before_the_other_side_is_open(thin: bool) -> None:
+    async with relayed(thin=thin) as (echo, _, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         assert await said(reader, writer, b"hello") == b"hello"
         assert await said(reader, writer, b"x" * 200_000) == b"x" * 200_000

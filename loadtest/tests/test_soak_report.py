@@ -1,4 +1,4 @@
-"""Times from fixed records, and a fixed result as tables, JSON and plot."""
+"""A fixed result as tables, JSON and plot."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from msgspec.structs import replace
 from loadtest.machine import Machine
 from loadtest.report.folder import read, write
 from loadtest.report.markdown import markdown
-from loadtest.soak.faults import FaultKind, Suffered
-from loadtest.soak.gateway import metric
-from loadtest.soak.ledger import Ledger
-from loadtest.soak.records import Joined, Record
+from loadtest.soak.faults import Fault, FaultKind
 from loadtest.soak.report import shown
-from loadtest.soak.result import Incarnation, Sample, SoakPlan, SoakResult
-from loadtest.soak.timeline import with_returns
-from loadtest.soak.verdict import Rules
+from loadtest.soak.result import Incarnation, Sample, SoakPlan, SoakResult, Verdict
+from loadtest.systems.metrics import metric
 
 MACHINE = Machine(
     cpu="A CPU",
@@ -31,24 +27,6 @@ MACHINE = Machine(
 )
 
 
-def joined(client: str, at: float, recovered: bool | None = None) -> Joined:
-    return Joined(at, client, "standup", f"s{client}", f"p{client}", "e", 0, recovered, ("ja",), "en")
-
-
-def test_the_return_of_a_client_counts_from_the_end_of_its_pause() -> None:
-    records: list[Record] = [joined("7.1", 100), joined("7.1", 131.5, recovered=True), joined("8.1", 100)]
-    faults = [
-        Suffered(FaultKind.ABSENCE, 10.0, 7, 20.0),
-        Suffered(FaultKind.ABORT, 10.0, 8),
-        Suffered(FaultKind.ENGINE_KILL, 10.0, 0, 0.0, 30.0),
-        # Its last client came back 5 s after it went on; another one sat down there much later.
-        Suffered(FaultKind.CLIENT_STOP, 50.0, 1, 10.0),
-    ]
-    records += [joined("9.1", 161), joined("10.1", 165), joined("11.1", 290)]
-    told = with_returns(faults, records, 100, lambda seat: int(seat >= 9))
-    assert [fault.recovered_s for fault in told] == [1.5, None, 30.0, 5.0]
-
-
 def test_a_metric_is_added_up_over_its_series() -> None:
     text = 'a_total{code="x"} 2.0\na_total{code="y"} 3.0\nab_total 9.0\nb 1.0\n'
     assert metric(text, "a_total") == 5.0
@@ -61,8 +39,7 @@ def test_a_metric_is_added_up_over_its_series() -> None:
 
 
 def result() -> SoakResult:
-    verdict = Ledger(Rules(keep_s=60, snapshot=10, log_keep_s=120)).judge()
-    verdict = replace(verdict, said=1_200, accepted=1_200, owed=5_000, delivered=5_000, failed={"cancelled": 3})
+    verdict = Verdict(said=1_200, accepted=1_200, owed=5_000, delivered=5_000, failed={"cancelled": 3})
     return SoakResult(
         command="python -m loadtest soak --out results",
         began="2026-01-01T00:00:00Z",
@@ -72,20 +49,19 @@ def result() -> SoakResult:
         load_s=120.0,
         verdict=verdict,
         faults=[
-            Suffered(FaultKind.ABORT, 5.0, 3, 0.0, 0.5),
-            Suffered(FaultKind.ABORT, 9.0, 4, 0.0, 1.5),
-            Suffered(FaultKind.ENGINE_KILL, 65.0, 0, 0.0, 31.25, "12 translations under way"),
+            Fault(FaultKind.ABORT, 5.0, 3),
+            Fault(FaultKind.ABORT, 9.0, 4),
+            Fault(FaultKind.ENGINE_KILL, 65.0, 0, 0.0, 31.25, "12 translations under way"),
         ],
         memory=[Incarnation(1, 140.0, 160.0, 141.0, 900.0, 950.0, 901.0)],
         gauges={"gateway_sessions": 0.0, "gateway_meetings": 0.0},
-        counters={"gateway_tokens_total": 24_000.0},
         exit_status=0,
         tracebacks=0,
         unquiet=None,
         samples=[
-            Sample(0.0, 140.0, 900.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0),
-            Sample(5.0, 141.0, 900.0, None, None, None, None, None, 50, 200),
-            Sample(10.0, 142.0, 900.0, 20.0, 1.0, 2.0, 3.0, 100.0, 100, 400),
+            Sample(0.0, 140.0, 900.0, 0.0, 0.0, 0.0, 0),
+            Sample(5.0, 141.0, 900.0, None, None, None, 200),
+            Sample(10.0, 142.0, 900.0, 20.0, 1.0, 3.0, 400),
         ],
     )
 
@@ -101,13 +77,14 @@ def test_a_run_that_went_well_says_so() -> None:
         "| accepted | 1,200 |",
         "| **lost** | **0** |",
         "| `translation.failed` | `cancelled` 3 |",
-        "| abort | 2 | connection reset | 1.0 (1.5) |",
+        "| abort | 2 | connection reset |",
+        "| engine killed | 1 | SIGKILL of the engine's process |",
         "| engine killed | 1:05 |  | 31.2 | 12 translations under way |",
         "| gateway process 1 | 140 | 160 | 141 |",
         "| `gateway_sessions` | 0 |",
     ):
         assert line in text
-    assert "200 tokens/s" in text
+    assert "600 accepted; 2.0 minutes of load" in text
     assert not list(result().failures())
 
 
@@ -148,8 +125,8 @@ def test_the_run_is_drawn_over_time_with_its_faults() -> None:
     charts = {chart.title: chart for chart in shown(result()).charts}
     assert list(charts["Memory of the gateway"].series[0].y) == [140.0, 141.0, 142.0]
     # While the gateway cannot be asked, there is a gap.
-    assert list(charts["Translations under way"].series[0].y) == [0.0, None, 5.0]
+    assert list(charts["Translations in the engine"].series[0].y) == [0.0, None, 3.0]
     # What concerns one client alone is left out.
-    assert [(mark.label, mark.at) for mark in charts["Translations under way"].marks] == [
+    assert [(mark.label, mark.at) for mark in charts["Translations in the engine"].marks] == [
         ("engine killed", 65 / 60)
     ]

@@ -18,13 +18,13 @@ from msgspec import structs
 from gateway.engines.vllm import hardware
 from gateway.engines.vllm.options import VllmOptions
 from loadtest import options as common
+from loadtest.options import with_share
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.gateway import as_toml, existing, gateway
 from loadtest.systems.metrics import buckets, get, metric
+from loadtest.systems.running import attempted, together
 from loadtest.systems.server import Server, free_port
-from loadtest.systems.share import with_share
-from loadtest.systems.start import attempted, together
 from loadtest.systems.vllm_serve import Serve, as_flags, server_arguments
 
 SIMULATED = {"engine": {"kind": "simulated", "script": {"first_token_s": 0.01, "token_s": 0.005}}}
@@ -98,9 +98,8 @@ def test_nor_where_anything_else_lies() -> None:
 
 def test_a_scenario_is_a_shape_or_a_file(tmp_path: Path) -> None:
     assert common.scenario(_options("--scenario", "uniform", "--target", "ja")).targets == ("ja",)
-    assert common.replayed(_options()) == ()
-    with pytest.raises(LoadtestError, match="cannot be read"):
-        common.replayed(_options("--scenario", str(tmp_path / "nowhere.jsonl")))
+    assert common.file(_options()) is None
+    assert common.file(_options("--scenario", str(tmp_path / "talk.jsonl"))) == tmp_path / "talk.jsonl"
 
 
 def test_engines_on_one_gpu_share_its_memory() -> None:

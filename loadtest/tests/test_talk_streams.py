@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -163,20 +162,11 @@ def test_the_hard_cases_are_among_them() -> None:
     assert max(gaps) > 3_000
 
 
-@pytest.mark.parametrize(
-    "mistake",
-    [
-        'revisions = []\nfinal = [500, "Yes."]',
-        'revisions = [[300, "Yes"], [300, "Yes"]]\nfinal = [500, "Yes."]',
-        'revisions = [[300, "Yes"]]\nfinal = [200, "Yes."]',
-        'revisions = [[300, "Yes"]]\nfinal = [500, "Yes."]\nmood = "good"',
-    ],
-)
-def test_a_mistake_in_the_file_is_found(mistake: str, tmp_path: Path) -> None:
-    file = tmp_path / "streams.toml"
-    file.write_text(f'[[stream]]\nid = "one"\nlang = "en"\nstyle = "written"\n{mistake}\n')
-    with pytest.raises(ValueError, match=r"one: revisions|mood"):
-        handwritten_streams("en", file)
+def test_what_was_written_by_hand_is_in_order() -> None:
+    for stream in (stream for lang in LANGUAGES for stream in handwritten_streams(lang)):
+        times = [revision.at_ms for revision in (*stream.revisions, stream.final)]
+        assert len(times) > 1, stream.id
+        assert all(later > sooner for sooner, later in itertools.pairwise([0, *times])), stream.id
 
 
 # ---------------------------------------------------------------- the plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import pytest
 from loadtest.machine import Machine
 from loadtest.report import folder as folders
 from loadtest.report import plots
-from loadtest.report.command import report_command
+from loadtest.report.commands import report_command
 from loadtest.report.content import Chart, Series, Table
-from loadtest.tests.commands import made_again
+from loadtest.tests.commands import made_again, table_of
 from loadtest.tests.made_up_trials import FINDINGS, MACHINE, comparison, made_up, open_trial
 from loadtest.trial import report
 from loadtest.trial.report import Extras
@@ -24,7 +25,7 @@ FILES = {"result.json.gz", "utterances.jsonl", "table.md", "plot.png"}
 SMALL = made_up("sweep", [open_trial(per_s, 1, 1) for per_s in (10, 120)])
 MORE = Chart(title="More", caption="It is.", x_label="x", y_label="y", series=[Series("a", [1, 2], [1, 2])])
 TABLE = Table("Beside the others", ["what", "how much"], [["a | b", "1"]], "As it was.")
-AGAIN = report_command({"sweep": report.again(lambda _report: Extras())})
+AGAIN = report_command({"sweep": report.again()})
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_everything_is_written(folder: Path) -> None:
     assert files(folder) == FILES
     assert (folder / "plot.png").read_bytes().startswith(b"\x89PNG")
     table = (folder / "table.md").read_text()
-    assert table.startswith(report.table(SMALL))
+    assert table.startswith(table_of(SMALL).rstrip())
     assert "- First token against offered rate: " in table
 
 
@@ -83,7 +84,7 @@ def test_the_result_has_summaries_and_samples_and_no_records(folder: Path) -> No
 
 
 async def test_a_report_is_made_again_as_it_was(folder: Path, copy: Path) -> None:
-    assert await made_again(AGAIN, copy) == report.table(SMALL)
+    assert await made_again(AGAIN, copy) == (folder / "table.md").read_text()
     assert files(copy) == FILES
     for name in FILES:
         assert (copy / name).read_bytes() == (folder / name).read_bytes()
@@ -116,7 +117,7 @@ def test_bars_decide_whether_a_load_test_passed() -> None:
 
 
 def test_the_table_has_a_row_for_each_trial_and_says_what_it_was_measured_on() -> None:
-    text = report.table(made_up("peers", comparison(levels=(5,))))
+    text = table_of(made_up("peers", comparison(levels=(5,))))
     assert "| first token p99 that the gateway adds, 25 in flight | 4.1 ms | ≤ 3 ms | FAILED | Two" in text
     assert sum(line.startswith("| gateway, 5 in flight | 5 in flight | ") for line in text.splitlines()) == 1
     for part in (
@@ -133,18 +134,18 @@ def test_the_table_has_a_row_for_each_trial_and_says_what_it_was_measured_on() -
 
 def test_columns_of_which_nothing_is_known_are_left_out() -> None:
     machine: Machine = msgspec.structs.replace(MACHINE, gpus=[])
-    text = report.table(made_up("run", [open_trial(10, 1, 1, gpu=False)], machine=machine, findings=[]))
+    text = table_of(made_up("run", [open_trial(10, 1, 1, gpu=False)], machine=machine, findings=[]))
     assert "GPU busy" not in text
     assert "at readers" not in text
     assert "engine CPU s per 1,000 tokens" in text
     # A zero is known.
-    assert "| failed |" in text.replace("| failed | unfinished |", "| failed |")
+    assert "| failed |" in text
 
 
 def test_failures_are_told_with_their_reasons() -> None:
     refused = [Record(f"l{n}", "en", 0.0, 0.0, None, None, failed="overloaded") for n in range(3)]
     trial = msgspec.structs.replace(open_trial(10, 1, 1), records=refused)
-    text = report.table(made_up("run", [trial], objective=Objective(), findings=[]))
+    text = table_of(made_up("run", [trial], objective=Objective(), findings=[]))
     assert "3: 3 × overloaded" in text
     assert "0.0%" in text
 
@@ -153,10 +154,29 @@ def test_a_driver_that_was_the_limit_is_told_beside_the_numbers() -> None:
     limited = msgspec.structs.replace(
         SMALL.trials[0], settings={"driver_was_the_limit": "A client process was late by 40 ms."}
     )
-    text = report.table(made_up("sweep", [limited, SMALL.trials[1]]))
+    text = table_of(made_up("sweep", [limited, SMALL.trials[1]]))
     assert "| gateway at 10/s * |" in text
     assert "| gateway at 120/s |" in text
     assert "* A client process was late by 40 ms." in text
+
+
+def test_a_line_of_the_records_is_one_with_the_name_of_its_trial(tmp_path: Path) -> None:
+    failed = Record("l\n1", "en", 0.123, 0.1, None, None, failed="overloaded")
+    trial = msgspec.structs.replace(open_trial(5, 2, 1), records=[failed], samples=[])
+    report.write(made_up("run", [trial]), tmp_path)
+    assert [json.loads(line) for line in (tmp_path / "utterances.jsonl").read_text().splitlines()] == [
+        {
+            "trial": "gateway at 5/s",
+            "repetition": 2,
+            "line": "l\n1",
+            "target": "en",
+            "due_s": 0.123,
+            "sent_s": 0.1,
+            "first_s": None,
+            "done_s": None,
+            "failed": "overloaded",
+        }
+    ]
 
 
 @pytest.mark.slow

@@ -3,27 +3,29 @@
 Knows: what a report of trials consists of. Must not know: how anything in it was measured or is drawn.
 
 `result.json.gz` holds everything but the records, with the summaries of the trials; `table.md` and `plot.png` are
-made from it. `utterances.jsonl` holds the records.
+made from it. `utterances.jsonl` holds the records, one a line, with the name and the repetition of their trial.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import argparse
+import time
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
+from loadtest.machine import describe
 from loadtest.report import folder as files
+from loadtest.report.commands import Command, Say
 from loadtest.report.content import Chart, Shown, Table
-from loadtest.report.markdown import markdown
-from loadtest.trial import records_file
 from loadtest.trial.charts import charts
 from loadtest.trial.summary import Summary, summaries
 from loadtest.trial.table import parts
-from loadtest.trial.values import Report
+from loadtest.trial.values import Report, Results, Trial
 
-__all__ = ["Extras", "Written", "again", "passed", "table", "write"]
+__all__ = ["Extras", "Written", "again", "passed", "trial_command", "write"]
 
 _UTTERANCES = "utterances.jsonl"
 # Of the charts that there are, so many are in the picture: those of the command itself come first.
@@ -31,10 +33,11 @@ _MOST_CHARTS = 4
 
 
 class Extras(Struct, frozen=True):
-    """What a command shows besides, from the `details` of its report."""
+    """What a command shows besides."""
 
     charts: Sequence[Chart] = ()
-    tables: Sequence[Table] = ()
+    # Behind the findings.
+    parts: Sequence[str | Table] = ()
 
 
 class Written(Report, frozen=True, kw_only=True):
@@ -43,34 +46,61 @@ class Written(Report, frozen=True, kw_only=True):
     summaries: list[Summary]
 
 
-def write(
-    report: Report, folder: Path, extra_charts: Sequence[Chart] = (), *, extra_tables: Sequence[Table] = ()
-) -> None:
-    """All files, into `folder`, which is made when it is missing. extra_…: what a command shows besides."""
+_MakeExtras = Callable[[Written], Extras]
+"""A command's own, from the result."""
+
+
+def _nothing(_report: Written) -> Extras:
+    return Extras()
+
+
+# ---------------------------------------------------------------- a command
+
+
+def trial_command(
+    name: str,
+    help_: str,
+    description: str,
+    add: Callable[[argparse.ArgumentParser], None],
+    run: Callable[[argparse.Namespace, Say], Coroutine[None, None, Results]],
+    extras: _MakeExtras = _nothing,
+) -> Command[Report]:
+    """add, run: as in `Command`. extras: what the command shows besides."""
+
+    async def report(options: argparse.Namespace, command: str, say: Say) -> Report:
+        began, machine = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), describe()
+        results = await run(options, say)
+        own = {each: getattr(results, each) for each in Results.__struct_fields__}
+        return Report(kind=name, command=command, began=began, machine=machine, **own)
+
+    return Command(
+        name=name,
+        help=help_,
+        description=description,
+        add=add,
+        run=report,
+        write=lambda made, folder: write(made, folder, extras),
+        passed=passed,
+        again=again(extras),
+    )
+
+
+def write(report: Report, folder: Path, extras: _MakeExtras = _nothing) -> str:
+    """All files, into `folder`, which is made when it is missing. Returns the table."""
     folder.mkdir(parents=True, exist_ok=True)
-    records_file.write(folder / _UTTERANCES, report.trials)
+    _write_records(folder / _UTTERANCES, report.trials)
     written = _written(report)
-    files.write(folder, written, _shown(written, Extras(extra_charts, extra_tables)))
+    return files.write(folder, written, _shown(written, extras))
 
 
-def table(report: Report, extra_tables: Sequence[Table] = ()) -> str:
-    """`table.md`, as a command prints it."""
-    return markdown(parts(report, summaries(report.trials, report.objective), extra_tables))
-
-
-def passed(report: Report) -> bool:
+def passed(report: Results) -> bool:
     """Whether no bar was missed."""
     return all(finding.passed is not False for finding in report.findings)
 
 
-def again(extras: Callable[[Report], Extras]) -> Callable[[Path], Shown]:
+def again(extras: _MakeExtras = _nothing) -> Callable[[Path], Shown]:
     """What reads a report from its folder and says what is shown of it. extras: of the command that wrote it."""
-
-    def shown(folder: Path) -> Shown:
-        written = files.read(folder, Written)
-        return _shown(written, extras(written))
-
-    return shown
+    return lambda folder: _shown(files.read(folder, Written), extras)
 
 
 def _written(report: Report) -> Written:
@@ -79,9 +109,28 @@ def _written(report: Report) -> Written:
     return Written(**own, summaries=summaries(report.trials, report.objective))
 
 
-def _shown(written: Written, extras: Extras) -> Shown:
+def _shown(written: Written, extras: _MakeExtras) -> Shown:
     machine = written.machine
     on = machine.gpus[0] if machine.gpus else f"{machine.cpu}, {machine.cores} cores"
-    told = list(parts(written, written.summaries, extras.tables))
-    drawn = [*extras.charts, *charts(written, written.summaries)]
-    return Shown(told, f"{written.kind}: {written.model} on {on}", drawn[:_MOST_CHARTS])
+    more = extras(written)
+    drawn = [*more.charts, *charts(written, written.summaries)][:_MOST_CHARTS]
+    title = f"{written.kind}: {written.model} on {on}"
+    return Shown(list(parts(written, written.summaries, more.parts)), title, drawn)
+
+
+# ---------------------------------------------------------------- the file of the records
+
+
+class _Of(Struct, frozen=True):
+    trial: str
+    repetition: int
+
+
+def _write_records(path: Path, trials: Iterable[Trial]) -> None:
+    """All records of all trials."""
+    encode = msgspec.json.Encoder().encode
+    with path.open("wb") as file:
+        for trial in trials:
+            of = encode(_Of(trial.name, trial.repetition))[:-1] + b","
+            for record in trial.records:
+                file.write(of + encode(record)[1:] + b"\n")

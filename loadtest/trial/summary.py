@@ -13,14 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from loadtest.results import Spread, nearest_rank
+from loadtest.results import Spread, nearest_rank, spread
 from loadtest.trial.values import Closed, Load, Objective, Record, Trial
 
 __all__ = [
     "Level",
     "Percentiles",
     "Summary",
-    "by_name",
     "requests_per_s",
     "summaries",
     "summarise",
@@ -36,10 +35,9 @@ class Percentiles(Struct, frozen=True):
     p50_ms: float | None
     p90_ms: float | None
     p99_ms: float | None
-    worst_ms: float | None
 
 
-_NOTHING = Percentiles(0, None, None, None, None)
+_NOTHING = Percentiles(0, None, None, None)
 
 
 class Level(Struct, frozen=True):
@@ -57,24 +55,20 @@ class Summary(Struct, frozen=True, kw_only=True):
     workload: str
     load: Load
     repetitions: int
-    # Of all repetitions together.
-    elapsed_s: float
-    # Translations that were asked for: finished, failed and unfinished ones.
+    # Translations that were asked for.
     records: int
-    finished: int
     failed: int
-    unfinished: int
     # The most frequent reasons.
     failures: dict[str, int]
     # None in a closed loop.
     offered_per_s: float | None
     # What was finished a second, whenever it was asked for (see `Trial`).
     requests_per_s: Spread
-    # Also those of translations that were never finished.
+    # Also those of translations that failed.
     tokens_per_s: Spread
     # Translations that were due, were finished and kept the objective, a second.
     goodput_per_s: Spread
-    # Which part of all that were asked for kept the objective; failed and unfinished ones did not.
+    # Which part of all that were asked for kept the objective; failed ones did not.
     within: float
     # Whether that suffices.
     met: bool
@@ -93,14 +87,11 @@ class Summary(Struct, frozen=True, kw_only=True):
     memory_mib: float | None
     # The mean of what NVML says.
     gpu_percent: float | None
-    # The share of samples in which it was not 0.
-    gpu_busy: float | None
     gpu_memory_mib: float | None
     # Of the repetitions in which the server's counters moved; None where it was asked too seldom.
     running: Level | None
     waiting: Level | None
     # Of the client processes, the worst one.
-    lag_p50_ms: float | None
     lag_p99_ms: float | None
     lag_max_ms: float | None
     # Outputs of the engine, as it counts them itself.
@@ -123,17 +114,12 @@ _SHOWN_FAILURES = 5
 _LEAST_READINGS = 5
 
 
-def by_name(trials: Iterable[Trial]) -> dict[str, list[Trial]]:
-    """Trials by their name, both in order of appearance."""
+def summaries(trials: Iterable[Trial], objective: Objective) -> list[Summary]:
+    """One for each name, in order of appearance."""
     named: dict[str, list[Trial]] = {}
     for trial in trials:
         named.setdefault(trial.name, []).append(trial)
-    return named
-
-
-def summaries(trials: Iterable[Trial], objective: Objective) -> list[Summary]:
-    """One for each name, in order of appearance."""
-    return [summarise(own, objective) for own in by_name(trials).values()]
+    return [summarise(own, objective) for own in named.values()]
 
 
 def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
@@ -155,17 +141,14 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         workload=first.workload,
         load=first.load,
         repetitions=len(trials),
-        elapsed_s=round(sum(trial.elapsed_s for trial in trials), 3),
         records=len(records),
-        finished=len(finished),
         failed=failures.total(),
-        unfinished=len(records) - len(finished) - failures.total(),
         # In a fixed order, whatever that of the records.
         failures=dict(sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN_FAILURES]),
         offered_per_s=None if isinstance(first.load, Closed) else first.load.per_s,
-        requests_per_s=_spread(map(requests_per_s, trials)),
-        tokens_per_s=_spread(map(tokens_per_s, trials)),
-        goodput_per_s=_spread(_per_s(trial, count) for trial, count in zip(trials, kept, strict=True)),
+        requests_per_s=spread(map(requests_per_s, trials)),
+        tokens_per_s=spread(map(tokens_per_s, trials)),
+        goodput_per_s=spread(_per_s(trial, count) for trial, count in zip(trials, kept, strict=True)),
         within=within,
         met=bool(records) and within >= objective.quantile,
         first_token=_percentiles(_first_ms(records, closed)),
@@ -177,13 +160,11 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         cores=_cores(trials),
         memory_mib=max(memory, default=None),
         gpu_percent=round(statistics.fmean(gpu), 2) if gpu else None,
-        gpu_busy=round(sum(busy > 0 for busy in gpu) / len(gpu), 4) if gpu else None,
         gpu_memory_mib=max(
             (each.gpu_memory_mib for each in samples if each.gpu_memory_mib is not None), default=None
         ),
         running=_level(trials, "running"),
         waiting=_level(trials, "waiting"),
-        lag_p50_ms=max((client.lag_p50_ms for client in clients), default=None),
         lag_p99_ms=max((client.lag_p99_ms for client in clients), default=None),
         lag_max_ms=max((client.lag_max_ms for client in clients), default=None),
         steps=_noted(trials, "engine_steps") or None,
@@ -263,12 +244,7 @@ def _percentiles(values: Sequence[float]) -> Percentiles:
         return _NOTHING
     ordered = sorted(values)
     p50, p90, p99 = (nearest_rank(ordered, quantile) for quantile in (0.5, 0.9, 0.99))
-    return Percentiles(len(ordered), p50, p90, p99, ordered[-1])
-
-
-def _spread(values: Iterable[float]) -> Spread:
-    every = list(values)
-    return Spread(round(statistics.median(every), 4), round(min(every), 4), round(max(every), 4))
+    return Percentiles(len(ordered), p50, p90, p99)
 
 
 def _per_s(trial: Trial, count: float) -> float:
@@ -286,7 +262,7 @@ def _parts(trials: Iterable[Trial]) -> Iterator[str]:
 def _cpu(trials: Sequence[Trial]) -> dict[str, Spread]:
     counted = [(trial, tokens) for trial in trials if (tokens := _tokens(trial))]
     return {
-        part: _spread(trial.cpu_s.get(part, 0.0) / tokens * 1000 for trial, tokens in counted)
+        part: spread(trial.cpu_s.get(part, 0.0) / tokens * 1000 for trial, tokens in counted)
         for part in _parts(trial for trial, _ in counted)
     }
 

@@ -8,20 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from loadtest.report.content import Table
+from loadtest.report.markdown import NONE, number
 from loadtest.results import Spread
 from loadtest.trial.summary import Level, Percentiles, Summary
 from loadtest.trial.values import Closed, Finding, InMeetings, Load, Objective, Report
 
 __all__ = ["parts", "summary_tables"]
 
-_NONE = "–"
 
-
-def parts(report: Report, summaries: Sequence[Summary], tables: Sequence[Table] = ()) -> Iterator[str | Table]:
+def parts(
+    report: Report, summaries: Sequence[Summary], extras: Sequence[str | Table] = ()
+) -> Iterator[str | Table]:
     """Findings, what a command has besides, one row for each trial, and on what it was measured."""
     if report.findings:
         yield _findings_table(report.findings)
-    yield from tables
+    yield from extras
     yield from summary_tables(summaries, report.objective)
     yield from _notes(report, summaries)
 
@@ -58,8 +59,8 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         ("load", lambda each: _load_words(each.load)),
         ("requests/s", lambda each: _spread(each.requests_per_s, again)),
         ("tokens/s", lambda each: _spread(each.tokens_per_s, again)),
-        ("goodput/s", lambda each: _number(each.goodput_per_s.median)),
-        ("kept the objective", lambda each: f"{each.within:.1%}" if each.records else _NONE),
+        ("goodput/s", lambda each: number(each.goodput_per_s.median)),
+        ("kept the objective", lambda each: f"{each.within:.1%}" if each.records else NONE),
         ("first token p50 / p90 / p99, ms", lambda each: _latency(each.first_token)),
         (_FIRST_WORDS, lambda each: _latency(each.first_words)),
         ("per token p50 / p90 / p99, ms", lambda each: _latency(each.per_token)),
@@ -67,7 +68,6 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         ("at readers p50 / p90 / p99, ms", lambda each: _latency(each.delivered)),
         ("translations", lambda each: f"{each.records:,}"),
         ("failed", lambda each: _failed(each)),
-        ("unfinished", lambda each: f"{each.unfinished:,}"),
     ]
     parts = list(dict.fromkeys(part for each in summaries for part in each.cpu_s_per_1000_tokens))
     cost: list[tuple[str, _Cell]] = [
@@ -76,13 +76,12 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         *((f"{part} cores", _cores(part)) for part in dict.fromkeys(p for each in summaries for p in each.cores)),
         ("of serving: gateway's process cores", _gateway_cores),
         ("of serving: engine's host process cores", _host_cores),
-        ("GPU busy, mean %", lambda each: _number(each.gpu_percent)),
-        ("GPU samples above 0 %", lambda each: _NONE if each.gpu_busy is None else f"{each.gpu_busy:.1%}"),
-        ("GPU memory, MiB", lambda each: _number(each.gpu_memory_mib)),
+        ("GPU busy, mean %", lambda each: number(each.gpu_percent)),
+        ("GPU memory, MiB", lambda each: number(each.gpu_memory_mib)),
         ("engine steps after over 100 ms", _steps),
         ("running mean (max)", lambda each: _level(each.running)),
         ("waiting mean (max)", lambda each: _level(each.waiting)),
-        ("serving memory, MiB", lambda each: _number(each.memory_mib)),
+        ("serving memory, MiB", lambda each: number(each.memory_mib)),
         ("driver lag p99 (max), ms", lambda each: _lag(each)),
     ]
     return [
@@ -99,8 +98,8 @@ def _speed_caption(objective: Objective, again: bool, summaries: Sequence[Summar
         f"{spread}Requests and tokens a second: what was finished while lines were due (in a closed loop: until a "
         "client sent its last), whenever it was asked for. Latency counts from when a line was due (in a closed "
         "loop: sent), over all repetitions. Goodput: finished translations whose first token kept "
-        f"{objective.first_token_ms:g} ms, of the lines that were due a second; failed and unfinished ones did "
-        f"not keep it.{_with_drain(summaries)}{_limited(summaries)}"
+        f"{objective.first_token_ms:g} ms, of the lines that were due a second; failed ones did not "
+        f"keep it.{_with_drain(summaries)}{_limited(summaries)}"
     )
 
 
@@ -137,7 +136,7 @@ def _without_empty(table: Table) -> Table:
     kept = [
         column
         for column in range(len(table.head))
-        if column == 0 or any(row[column] not in ("", _NONE) for row in table.rows)
+        if column == 0 or any(row[column] not in ("", NONE) for row in table.rows)
     ]
     head = [table.head[column] for column in kept]
     return Table(table.title, head, [[row[column] for column in kept] for row in table.rows], table.caption)
@@ -152,9 +151,9 @@ def _load_words(load: Load) -> str:
             more = [f"{load.readers} readers each"] * (load.readers > 0) + [f"{load.idle:,} idle"] * (
                 load.idle > 0
             )
-            return ", ".join([f"{_number(load.per_s)}/s in {load.meetings:,} meetings", *more])
+            return ", ".join([f"{number(load.per_s)}/s in {load.meetings:,} meetings", *more])
         case _:
-            return f"{_number(load.per_s)}/s offered"
+            return f"{number(load.per_s)}/s offered"
 
 
 def _name(summary: Summary) -> str:
@@ -170,55 +169,46 @@ def _failed(summary: Summary) -> str:
 def _cpu(part: str) -> _Cell:
     def cell(summary: Summary) -> str:
         spread = summary.cpu_s_per_1000_tokens.get(part)
-        return _NONE if spread is None else f"{spread.median:.3f}"
+        return NONE if spread is None else f"{spread.median:.3f}"
 
     return cell
 
 
 def _cores(part: str) -> _Cell:
-    return lambda summary: f"{summary.cores[part]:.2f}" if part in summary.cores else _NONE
+    return lambda summary: f"{summary.cores[part]:.2f}" if part in summary.cores else NONE
 
 
 def _gateway_cores(summary: Summary) -> str:
     host, serving = summary.host_cores, summary.cores.get("serving")
-    return _NONE if host is None or serving is None else f"{serving - host:.2f}"
+    return NONE if host is None or serving is None else f"{serving - host:.2f}"
 
 
 def _host_cores(summary: Summary) -> str:
-    return _NONE if summary.host_cores is None else f"{summary.host_cores:.2f}"
+    return NONE if summary.host_cores is None else f"{summary.host_cores:.2f}"
 
 
 def _latency(latency: Percentiles) -> str:
     if not latency.count:
-        return _NONE
-    return " / ".join(_number(ms) for ms in (latency.p50_ms, latency.p90_ms, latency.p99_ms))
+        return NONE
+    return " / ".join(number(ms) for ms in (latency.p50_ms, latency.p90_ms, latency.p99_ms))
 
 
 def _steps(summary: Summary) -> str:
-    return _NONE if summary.steps is None else f"{summary.long_steps or 0:,} of {summary.steps:,}"
+    return NONE if summary.steps is None else f"{summary.long_steps or 0:,} of {summary.steps:,}"
 
 
 def _level(level: Level | None) -> str:
-    return _NONE if level is None else f"{_number(level.mean)} ({level.max:,.0f})"
+    return NONE if level is None else f"{number(level.mean)} ({level.max:,.0f})"
 
 
 def _lag(summary: Summary) -> str:
-    return (
-        _NONE if summary.lag_p99_ms is None else f"{_number(summary.lag_p99_ms)} ({_number(summary.lag_max_ms)})"
-    )
+    return NONE if summary.lag_p99_ms is None else f"{number(summary.lag_p99_ms)} ({number(summary.lag_max_ms)})"
 
 
 def _spread(spread: Spread, ranged: bool) -> str:
     if not ranged:
-        return _number(spread.median)
-    return f"{_number(spread.median)} ({_number(spread.low)}–{_number(spread.high)})"
-
-
-def _number(value: float | None) -> str:
-    """Three digits that count, more of large numbers."""
-    if value is None:
-        return _NONE
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+        return number(spread.median)
+    return f"{number(spread.median)} ({number(spread.low)}–{number(spread.high)})"
 
 
 # ---------------------------------------------------------------- sentences

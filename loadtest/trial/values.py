@@ -31,6 +31,7 @@ __all__ = [
     "ProcessUse",
     "Record",
     "Report",
+    "Results",
     "Sample",
     "Trial",
     "WebSocketGateway",
@@ -122,8 +123,8 @@ class OpenAiServer(_Address, frozen=True):
 
 
 class Http(_Address, frozen=True):
-    """A baseline: `POST {url}/translate` with `{"text", "source", "target"}`, one JSON answer
-    `{"text", "tokens", "first_token_s", "queue_s", "total_s"}` once it is done."""
+    """A baseline: `POST {url}/translate` with `{"text", "source", "target"}`, one JSON answer `{"text", "tokens"}`
+    once it is done."""
 
     url: str
 
@@ -201,15 +202,14 @@ class Sample(Struct, frozen=True, omit_defaults=True):
     # Busy, percent.
     gpu: float | None = None
     gpu_memory_mib: float | None = None
-    # CPU cores in use since the sample before, by part.
+    # CPU cores in use since the sample before, by part as in `Trial.cpu_s`; `host`, of those of `serving`, is what
+    # the process that hosts a gateway's engine uses.
     cores: dict[str, float] = {}
     # Sequences, as the engine counts them.
     running: float | None = None
     waiting: float | None = None
     # Generated so far.
     tokens: float | None = None
-    # Of the cores of `serving`, those of the process that hosts a gateway's engine.
-    host_cores: float | None = None
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -278,15 +278,10 @@ class Finding(Struct, frozen=True):
     note: str = ""
 
 
-class Report(Struct, frozen=True, kw_only=True):
-    """Everything that a load test of trials has found."""
+class Results(Struct, frozen=True, kw_only=True):
+    """What a load test of trials has found."""
 
-    # The subcommand.
-    kind: str
-    command: str
-    began: str
     model: str
-    machine: Machine
     # Of the load test itself.
     settings: dict[str, Any]
     objective: Objective
@@ -294,3 +289,13 @@ class Report(Struct, frozen=True, kw_only=True):
     trials: list[Trial]
     # What one kind has besides, as plain JSON: curves, tables.
     details: dict[str, Any] = {}
+
+
+class Report(Results, frozen=True, kw_only=True):
+    """The same, with what was called when, and on which machine."""
+
+    # The subcommand.
+    kind: str
+    command: str
+    began: str
+    machine: Machine
