@@ -328,8 +328,13 @@ def make_venv() -> None:
 
 
 def pip_install_lock(lock: Path, what: str) -> None:
+    """Install what a lock pins, each file checked against its hashes."""
+    # The CPU build of torch, which has none, is there already.
+    lines = [line for line in requirements(lock) if not (line.startswith("torch==") and " --hash=" not in line)]
+    hashed = VENV / lock.name
+    hashed.write_text("\n".join(lines) + "\n")
     run_logged(
-        [*PIP_INSTALL, "--only-binary", ":all:", "-r", str(lock)],
+        [*PIP_INSTALL, "--only-binary", ":all:", "--require-hashes", "-r", str(hashed)],
         what=what,
         of=count(lock),
     )
@@ -488,6 +493,11 @@ def advise(output: str) -> str:
             "This machine does not trust the npm registry's certificate. If a proxy here has its own:\n"
             "    NODE_EXTRA_CA_CERTS=/that/file make install-dev"
         )
+    if re.search(r"THESE PACKAGES DO NOT MATCH THE HASHES", output):
+        return (
+            "The package index in use has another file than the one that was locked. If it is a mirror that\n"
+            "builds packages itself, use the default index. Otherwise somebody may have replaced the file."
+        )
     if re.search(r"No matching distribution|Could not find a version", output):
         return (
             "The package index in use does not have a pinned package.\n"
@@ -538,7 +548,7 @@ def pin_of(package: str, lock: Path) -> str:
     """The requirement (`torch==X.Y.Z`) of a package in a lock, without its marker."""
     for line in requirements(lock):
         if line.startswith(f"{package}=="):
-            return line.split(";")[0].strip()
+            return line.split(" --hash=")[0].split(";")[0].strip()
     raise SetupError(f"{lock.relative_to(ROOT)} does not pin {package}. Write it again: make lock")
 
 

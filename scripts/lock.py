@@ -25,32 +25,41 @@ LOCKS = ROOT / "locks"
 # The supported Python versions and machines; [tool.uv] in pyproject.toml sets the same limits for the resolver.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MACHINES = ("x86_64", "aarch64")
+# Its CPU build is another file on every index; see locks/README.md.
+NOT_HASHED = "torch"
 HEADER = "# Written by `make lock` from {sources}. Do not edit; see locks/README.md.\n"
 
 
 def compile_lock(name: str, *sources: str, extra: list[str], upgrade: bool) -> list[str]:
-    """Resolve `sources` for every supported machine and Python; return the requirement lines."""
+    """Resolve `sources` for every supported machine and Python; return the requirement lines, each with hashes."""
     output = LOCKS / f"{name}.txt"
     command = [
         *("uv", "pip", "compile", *sources, *extra),
         *("--universal", "--python-version", PYTHONS[0]),
-        *("--no-annotate", "--no-header", "--quiet", "--output-file", str(output)),
+        *("--no-annotate", "--no-header", "--quiet", "--generate-hashes", "--output-file", str(output)),
         *(["--upgrade"] if upgrade else []),
     ]
     print(f"  {name}: resolving", flush=True)
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    lines = [line for line in output.read_text().splitlines() if line and not line.startswith("#")]
-    return [plain for line in lines if (plain := with_plain_marker(line))]
+    # One line for each requirement: the resolver puts each hash on a line of its own.
+    text = output.read_text().replace(" \\\n    --hash=", " --hash=")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    plain = [short for line in lines if (short := with_plain_marker(line))]
+    return [
+        line.partition(" --hash=")[0] if name == "cpu" and project(line) == NOT_HASHED else line for line in plain
+    ]
 
 
 def with_plain_marker(line: str) -> str | None:
-    """The requirement with the shortest equivalent marker; None if it applies to no supported platform.
+    """The requirement with its shortest marker and its hashes; None if it applies to no supported platform.
 
     The resolver repeats all supported platforms in every marker, which is hard to read.
     """
-    pin, _, marker = (part.strip() for part in line.partition(";"))
+    requirement, _, hashes = (part.strip() for part in line.partition(" --hash="))
+    pin, _, marker = (part.strip() for part in requirement.partition(";"))
+    hashes = f" --hash={hashes}" if hashes else ""
     if not marker:
-        return pin
+        return pin + hashes
     applies = {
         (python, machine)
         for python, machine in product(PYTHONS, MACHINES)
@@ -72,7 +81,7 @@ def with_plain_marker(line: str) -> str | None:
     machines = [machine for machine in MACHINES if any(machine == m for _, m in applies)]
     first, last = PYTHONS.index(pythons[0]), PYTHONS.index(pythons[-1])
     if applies != set(product(PYTHONS[first : last + 1], machines)):
-        return line
+        return requirement + hashes
     terms = []
     if first > 0:
         terms.append(f"python_version >= '{pythons[0]}'")
@@ -80,7 +89,7 @@ def with_plain_marker(line: str) -> str | None:
         terms.append(f"python_version < '{PYTHONS[last + 1]}'")
     if len(machines) < len(MACHINES):
         terms.append(f"platform_machine == '{machines[0]}'")
-    return f"{pin} ; {' and '.join(terms)}" if terms else pin
+    return (f"{pin} ; {' and '.join(terms)}" if terms else pin) + hashes
 
 
 def project(line: str) -> str:
@@ -92,10 +101,10 @@ def project(line: str) -> str:
 
 
 def pins(lines: list[str]) -> dict[str, set[str]]:
-    """Project → its pinned lines without markers (a project may be pinned twice, by Python version)."""
+    """Project → its pins without markers and hashes (a project may be pinned twice, by Python version)."""
     found: dict[str, set[str]] = {}
     for line in lines:
-        found.setdefault(project(line), set()).add(line.split(";")[0].strip())
+        found.setdefault(project(line), set()).add(line.split(" --hash=")[0].split(";")[0].strip())
     return found
 
 
