@@ -7,6 +7,8 @@ ARGS ?=
 MINUTES ?= 30
 SESSIONS ?= 200
 SOAK_OUT ?= docs/benchmarks/soak
+# Where the figures of `make abuse` go.
+ABUSE_OUT ?= docs/benchmarks/abuse
 # How many utterances `make eval-partials` says in English, and where its report goes.
 STREAMS ?= 32
 PARTIALS_OUT ?= docs/benchmarks/partials
@@ -23,7 +25,7 @@ CODE := gateway loadtest tests conftest.py demo_model scripts
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check lint types unit test soak eval-partials format lock lock-upgrade \
+.PHONY: help install install-dev demo check lint types unit test soak abuse eval-partials format lock lock-upgrade \
 	loadtest bench-peers bench-journey bench-gateway bench-sweep bench-recommend clean clean-venv \
 	image image-test clean-image
 
@@ -79,6 +81,10 @@ clean-image: ## Remove the images that were built
 
 soak: install-dev ## Half an hour of lost connections, stopped clients, killed engines and restarts (MINUTES=30 SESSIONS=200)
 	$(BIN)/python -m loadtest soak --minutes $(MINUTES) --sessions $(SESSIONS) --out $(SOAK_OUT) $(ARGS)
+
+abuse: install-dev ## One rude client after another beside an honest session: what the gateway withstands, in about 2 minutes
+	ABUSE_S=6 ABUSE_OUT=$(ABUSE_OUT) $(BIN)/pytest -q tests/abuse/test_abuse.py $(ARGS)
+	@cat $(ABUSE_OUT)/table.md
 
 eval-partials: install-dev ## Translations of unfinished speech: flicker, lag, cost and quality, in about 8 minutes (STREAMS=32)
 	$(BIN)/python -m loadtest partials --streams $(STREAMS) --out $(PARTIALS_OUT) $(ARGS)

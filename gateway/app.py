@@ -7,22 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
-import os
-import socket
-import sys
-import traceback as tracebacks
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection
 from functools import partial
 from pathlib import Path
-from typing import TextIO
 
-import uvicorn
-import uvloop
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import WebSocketRoute
 
 from gateway import config, metrics
@@ -38,10 +29,9 @@ from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
 from gateway.metrics import DEFAULT_ENGINE
 from gateway.protocol.from_domain import error_message
-from gateway.runtime import log_to, settle_interpreter
-from gateway.server import api, page
+from gateway.server import admin, api, page
 from gateway.server.connection import Core
-from gateway.server.uvicorn_server import DrainingServer, listen
+from gateway.server.guard.hosts import AllowedHosts, is_loopback
 from gateway.server.websocket import Stream
 from gateway.sessions.registry import Registry
 from gateway.stores import handover_file
@@ -51,7 +41,7 @@ from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 from gateway.translation.scheduler import Scheduler
 
-__all__ = ["Gateway", "engine_options", "page_address", "serve"]
+__all__ = ["Gateway", "engine_options"]
 
 _log = logging.getLogger(__name__)
 
@@ -60,8 +50,8 @@ _GOODBYE_S = 5.0
 
 _SWEEP_S = 1.0
 
-# Frames above our own limit still arrive, to be answered with an error; far above it the server closes (1009).
-_HARD_FRAME_FACTOR = 4
+# What is being said takes at most the bytes of all logs divided by this.
+_LIVE_SHARE = 4
 
 
 class Gateway:
@@ -91,7 +81,10 @@ class Gateway:
         )
         self._lag = EventLoopLag()
         self.partials = Partials(
-            self.scheduler, translates=settings.partials_share > 0, lag_s=lambda: self._lag.mean_s
+            self.scheduler,
+            translates=settings.partials_share > 0,
+            lag_s=lambda: self._lag.mean_s,
+            max_bytes=settings.event_log.max_bytes // _LIVE_SHARE,
         )
         self.finals = Finals(
             self.scheduler,
@@ -106,6 +99,7 @@ class Gateway:
             limits=settings.limits,
             max_sessions=settings.max_sessions,
             snapshot=settings.snapshot_utterances,
+            joins_per_account=settings.max_connections_per_address,
         )
         self.stream = Stream(
             Core(
@@ -119,6 +113,7 @@ class Gateway:
             outbox_bytes=settings.outbox_bytes,
             max_sessions=settings.max_sessions,
             allowed_origins=frozenset(settings.allowed_origins),
+            max_connections_per_account=settings.max_connections_per_address,
         )
         self.failure: StartupError | None = None
         self._earlier: Handover | None = None
@@ -132,9 +127,15 @@ class Gateway:
         metrics.ENGINE_RUNNING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().running)
         metrics.ENGINE_WAITING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().waiting)
         metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(False)
+        # Its own address, where there is one, has the metrics; others could learn from them what is going on.
+        own_address = settings.admin_port is not None or not is_loopback(settings.host)
+        self.admin_app = Starlette(
+            routes=admin.routes(self.engine), middleware=_middleware(settings.admin_host, settings.allowed_hosts)
+        )
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
+                *(admin.routes_elsewhere() if own_address else admin.routes(self.engine)),
                 *api.routes(
                     scheduler=self.scheduler,
                     engine=self.engine,
@@ -144,7 +145,7 @@ class Gateway:
                 ),
                 *page.routes(),
             ],
-            middleware=_middleware(settings),
+            middleware=_middleware(settings.host, settings.allowed_hosts),
             lifespan=self._lifespan,
         )
 
@@ -246,15 +247,9 @@ class Gateway:
         await self.stream.close_all(_GOODBYE_S)
 
 
-# The names under which a browser reaches a gateway that listens on loopback only.
-_LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
-
-
-def _middleware(settings: Settings) -> list[Middleware]:
-    """On loopback, only requests for loopback: a foreign page whose name resolves to 127.0.0.1 is refused."""
-    if settings.host not in _LOOPBACK:
-        return []
-    return [Middleware(TrustedHostMiddleware, allowed_hosts=_LOOPBACK, www_redirect=False)]
+def _middleware(host: str, allowed_hosts: Collection[str]) -> list[Middleware]:
+    """What listens on loopback is reached by its addresses only, anything else by every address."""
+    return [Middleware(AllowedHosts, names={host, *allowed_hosts} - {""}, addresses=not is_loopback(host))]
 
 
 def _engine_factory(settings: Settings) -> Callable[[], Engine]:
@@ -268,100 +263,3 @@ def _engine_factory(settings: Settings) -> Callable[[], Engine]:
 def engine_options(settings: Settings) -> VllmOptions:
     """What vLLM's engine is given."""
     return config.part(VllmOptions, settings.engine, settings)
-
-
-def serve(
-    config_file: Path | None,
-    overrides: Mapping[str, object],
-    *,
-    traceback: bool = False,
-    build: Callable[[], Engine] | None = None,
-) -> int:
-    """Run the gateway until a signal; the process's exit status. Says why on stderr when it cannot start.
-
-    build: makes the engine, where it is not the one that the settings name.
-    """
-    terminal = sys.stderr
-    try:
-        settings = config.load(config_file, os.environ, overrides)
-        log_to(terminal, settings.log_level.upper())
-        sock = listen(settings.host, settings.port)
-        gateway = Gateway(settings, build)
-    except StartupError as error:
-        return _refuse(terminal, error, traceback=traceback)
-    settle_interpreter()
-    with sock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(gateway, sock, terminal))
-    if gateway.failure is not None:
-        return _refuse(terminal, gateway.failure, traceback=traceback)
-    return 0
-
-
-def page_address(sock: socket.socket) -> str:
-    """Where the page of a gateway that listens on `sock` is opened on this machine."""
-    host, port = sock.getsockname()[:2]
-    if _listens_everywhere(sock):
-        # 0.0.0.0 and :: mean every address when listening, and none when connecting.
-        host = "::1" if sock.family == socket.AF_INET6 else "127.0.0.1"
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def _listens_everywhere(sock: socket.socket) -> bool:
-    return ipaddress.ip_address(sock.getsockname()[0]).is_unspecified
-
-
-def _refuse(terminal: TextIO, error: StartupError, *, traceback: bool) -> int:
-    if traceback:
-        tracebacks.print_exception(error, file=terminal)
-    terminal.write(f"gateway: {error.message}\n")
-    return 1
-
-
-def server_config(gateway: Gateway) -> uvicorn.Config:
-    """How the gateway is served, here and wherever it is measured or tested."""
-    return uvicorn.Config(
-        gateway.app,
-        log_config=None,
-        access_log=False,
-        ws="websockets-sansio",
-        ws_max_size=_HARD_FRAME_FACTOR * gateway.settings.limits.message_bytes,
-        ws_per_message_deflate=False,
-        ws_ping_interval=gateway.settings.ping_interval_s,
-        ws_ping_timeout=gateway.settings.ping_timeout_s,
-        timeout_graceful_shutdown=5,
-    )
-
-
-async def _serve(gateway: Gateway, sock: socket.socket, terminal: TextIO) -> None:
-    server = DrainingServer(server_config(gateway), gateway.drain)
-    async with asyncio.TaskGroup() as tasks:
-        watching = tasks.create_task(_watch_engine(gateway, server, sock, terminal))
-        await server.serve(sockets=[sock])
-        watching.cancel()
-    _log.info("stopped")
-
-
-async def _watch_engine(gateway: Gateway, server: DrainingServer, sock: socket.socket, terminal: TextIO) -> None:
-    """Say on the terminal what the engine is doing until it is ready; leave when it cannot be started."""
-    started_s = asyncio.get_running_loop().time()
-    address = page_address(sock)
-    terminal.write(f"Loading the engine; the page is at {address} already and says how far it is.\n")
-    if _listens_everywhere(sock):
-        terminal.write("Others reach it too, at every address of this machine.\n")
-    # One line that counts on a terminal, one line per stage in a log.
-    counting = terminal.isatty()
-    said = ""
-    while gateway.failure is None and (health := gateway.engine.health()).state is not EngineState.READY:
-        if counting or health.reason != said:
-            elapsed_s = asyncio.get_running_loop().time() - started_s
-            line = f"  {elapsed_s:4.0f} s  {health.reason}"
-            terminal.write(f"\r\033[K{line}" if counting else f"{line}\n")
-            terminal.flush()
-            said = health.reason
-        await asyncio.sleep(0.25)
-    if counting:
-        terminal.write("\r\033[K")
-    if gateway.failure is not None:
-        server.stop()
-        return
-    terminal.write(f"Ready: {address}\n")

@@ -1,16 +1,22 @@
-"""Process-wide settings: pauses of the Python interpreter, and logging.
+"""Process-wide settings: pauses of the Python interpreter, file descriptors, and logging.
 
-Knows: Python's garbage collector and threads, logging. Must not know: what the process does.
+Knows: Python's garbage collector and threads, limits of the process, logging.
+Must not know: what the process does.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
+import resource
 import sys
 from typing import TextIO
 
-__all__ = ["log_to", "settle_interpreter"]
+__all__ = ["log_to", "raise_file_limit", "settle_interpreter"]
+
+# File descriptors that are asked for where there is no limit.
+_MOST_FILES = 1_048_576
 
 # How long another thread, such as one that writes metrics, may hold up the event loop. Python's default is 5 ms,
 # about the time of one token.
@@ -23,10 +29,30 @@ _SWITCH_S = 0.001
 _GARBAGE_THRESHOLDS = (10_000, 5, 1_000)
 
 
+# What uvicorn logs about requests and frames that it refuses: anybody could fill the log with it.
+_ABOUT_CLIENTS = (
+    "ASGI callable returned without completing handshake",
+    "Invalid HTTP request received",
+    "Invalid UTF-8 sequence received",
+    "Unsupported upgrade request",
+)
+
+
 def settle_interpreter() -> None:
     """Keep the interpreter's own pauses short. For a process that serves."""
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
     sys.setswitchinterval(_SWITCH_S)
+
+
+def raise_file_limit() -> int:
+    """Let the process open as many files and sockets as the system allows it. Returns how many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else hard
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):  # some systems allow less than they say
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return _MOST_FILES if soft == resource.RLIM_INFINITY else soft
 
 
 def log_to(terminal: TextIO, level: str | int) -> None:
@@ -39,5 +65,4 @@ def log_to(terminal: TextIO, level: str | int) -> None:
     logging.getLogger("gateway").setLevel(level)
     uvicorn_log = logging.getLogger("uvicorn.error")
     uvicorn_log.setLevel("WARNING")
-    # uvicorn logs a refused WebSocket handshake as an error, so any web page could fill the log.
-    uvicorn_log.addFilter(lambda record: "without completing handshake" not in record.getMessage())
+    uvicorn_log.addFilter(lambda record: not record.getMessage().startswith(_ABOUT_CLIENTS))

@@ -38,7 +38,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # $sudo and $packages are lists of words, possibly empty:
 # shellcheck disable=SC2086
-apt() { ${sudo}env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >>"$log" 2>&1; }
+# Another apt-get, such as the unattended upgrades, is waited for.
+apt() { ${sudo}env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" >>"$log" 2>&1; }
 # shellcheck disable=SC2086
 if ! { apt update && apt install -y --no-install-recommends $packages; }; then
     tail -n 12 "$log" >&2

@@ -11,13 +11,14 @@ from typing import Any
 import uvicorn
 from websockets.asyncio.client import ClientConnection, connect
 
-from gateway.app import Gateway, server_config
+from gateway.app import Gateway
 from gateway.config import Settings
 from gateway.domain.ports import Engine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.protocol.codec import JSON, Codec
 from gateway.protocol.messages import ClientMessage, ServerMessage
 from gateway.server.uvicorn_server import listen
+from gateway.serving import server_config
 
 SCRIPT = Script(
     first_token_s=0.002,

@@ -83,13 +83,13 @@ _SETTINGS = {
 
 
 def _serve(args: argparse.Namespace) -> int:
-    from gateway import app
+    from gateway import serving
 
     overrides: dict[str, object] = {
         setting: value for flag, setting in _SETTINGS.items() if (value := getattr(args, flag)) is not None
     }
     try:
-        return app.serve(args.config, overrides, traceback=args.traceback)
+        return serving.serve(args.config, overrides, traceback=args.traceback)
     except StartupError as error:
         if args.traceback:
             traceback.print_exc()

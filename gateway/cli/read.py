@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from gateway.cli.common import note
 from gateway.cli.meeting import Interruptible, MeetingOptions, join_meeting, session_note
-from gateway.cli.terminal import LiveArea, Row, can_redraw, printable
+from gateway.cli.terminal import LiveArea, Row, can_redraw, escaped, printable
 from gateway.client import Reconnected, Reconnecting, SessionClosed, SessionEvent
 from gateway.domain.errors import CloseCode
 from gateway.domain.sessions import Stability
@@ -347,7 +347,7 @@ class _JsonLines:
                 return
             case SessionStarted():
                 message = msgspec.structs.replace(message, session="")
-        print(msgspec.json.encode(message).decode(), flush=True)
+        print(escaped(msgspec.json.encode(message).decode()), flush=True)
 
     def leave(self) -> None:
         pass

@@ -7,11 +7,12 @@ Must not know: what the lines say, sockets.
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple, TextIO
 
-__all__ = ["LiveArea", "LiveLines", "Row", "can_redraw", "cells", "head", "printable", "styled", "tail"]
+__all__ = ["LiveArea", "LiveLines", "Row", "can_redraw", "cells", "escaped", "head", "printable", "styled", "tail"]
 
 _CLEAR_LINE = "\x1b[2K"
 _CLEAR_BELOW = "\x1b[J"
@@ -26,6 +27,10 @@ _MOST_ROWS = 6
 
 # Characters that change the direction of the text after them.
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+# What JSON allows in a text, and a terminal should not get: control characters that JSON does not escape, breaks
+# of lines, changes of direction.
+_UNPRINTABLE = re.compile(f"[\x7f-\x9f\u2028\u2029{''.join(_DIRECTIONS)}]")
 
 
 def can_redraw(out: TextIO, lines: int) -> bool:
@@ -70,6 +75,11 @@ def head(text: str, columns: int) -> str:
 def printable(text: str) -> str:
     """The text on one line, without control characters."""
     return "".join(map(_printable, text))
+
+
+def escaped(json: str) -> str:
+    """JSON with the same meaning, in which characters that must not reach a terminal are escape sequences."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json)
 
 
 class LiveLines:

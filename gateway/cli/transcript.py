@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from gateway.cli.meeting import MeetingOptions
-from gateway.cli.terminal import printable
+from gateway.cli.terminal import escaped, printable
 from gateway.client import GatewayUnreachable, SessionRefused, stream_url
 from gateway.client.connection import STREAM_PATH
 from gateway.protocol.messages import Error
@@ -45,9 +45,9 @@ def transcript_url(options: MeetingOptions, langs: Sequence[str], format: str) -
 def print_transcript(options: MeetingOptions, langs: Sequence[str], format: str) -> int:
     """Print the transcript. Returns the exit status. Raises `ClientError`."""
     text = _fetch(transcript_url(options, langs, format), options)
-    if sys.stdout.isatty():
-        text = "".join(f"{printable(line.rstrip())}\n" for line in text.rstrip("\n").split("\n"))
-    sys.stdout.write(text)
+    lines = text.removesuffix("\n").split("\n")
+    clean = escaped if format == "json" else printable
+    sys.stdout.write("".join(f"{clean(line.rstrip())}\n" for line in lines))
     return 0
 
 

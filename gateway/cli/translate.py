@@ -16,7 +16,7 @@ import msgspec
 
 from gateway.cli.common import EXIT_FAILED, LAST_WORDS, EngineWait, announce, note
 from gateway.cli.jobs import Job, SessionOptions, open_session
-from gateway.cli.terminal import LiveLines, can_redraw, printable
+from gateway.cli.terminal import LiveLines, can_redraw, escaped, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
 from gateway.domain.errors import Draining, UnsupportedOption
 from gateway.protocol.messages import (
@@ -258,7 +258,7 @@ class _Page:
 
     def _print_json(self, message: ServerMessage) -> None:
         if self._as_json:
-            print(msgspec.json.encode(message).decode(), flush=True)
+            print(escaped(msgspec.json.encode(message).decode()), flush=True)
 
 
 async def one_text(text: str) -> AsyncGenerator[str, None]:

@@ -32,7 +32,7 @@ from gateway.client.errors import (
 )
 from gateway.client.session import ClientSession, Reconnected, Reconnecting, SessionEvent
 from gateway.domain.engine import Formality
-from gateway.domain.errors import EngineUnavailable
+from gateway.domain.errors import EngineUnavailable, RateLimited
 from gateway.domain.sessions import Stability
 from gateway.protocol.codec import JSON, Codec
 from gateway.protocol.messages import Error, Resume, SessionStart, SessionStarted
@@ -153,10 +153,12 @@ async def _start(
         answer = await connection.start(start)
         if isinstance(answer, SessionStarted):
             return answer
-        if answer.code != EngineUnavailable.code:
+        if answer.code not in (EngineUnavailable.code, RateLimited.code):
             raise SessionRefused(answer)
         wait_s = (_RETRY_MS if answer.retry_after_ms is None else answer.retry_after_ms) / 1000
         if loop.time() + wait_s > deadline_s:
+            if answer.code == RateLimited.code:
+                raise SessionRefused(answer)
             state = f"not ready after {ready_timeout_s:g} s" if ready_timeout_s else "still loading"
             raise EngineNotReady(f"The engine of the gateway at {endpoint.address} is {state}.")
         if on_waiting is not None:

@@ -9,7 +9,9 @@ Knows: which settings depend on one another. Must not know: what they are for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from ipaddress import ip_network
 from pathlib import Path
 
 import msgspec
@@ -26,6 +28,7 @@ _OUTBOX_BESIDES_BYTES = 65_536
 
 # Most bytes of a character in UTF-8.
 _CHAR_BYTES = 4
+_HOST_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
 
 
 def load(
@@ -63,6 +66,19 @@ def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
             f"{stated('delta_interval_s', settings.delta_interval_s, sources)}: it must be at most a "
             f"quarter of engine.stall_s = {settings.engine.stall_s}."
         )
+    for proxy in settings.trusted_proxies:
+        try:
+            ip_network(proxy)
+        except ValueError:
+            raise StartupError(
+                f"{stated('trusted_proxies', proxy, sources)}: it is not an address or a network like 10.0.0.0/8."
+            ) from None
+    for name in settings.allowed_hosts:
+        if name != "*" and not _HOST_NAME.fullmatch(name.removeprefix("*.")):
+            raise StartupError(
+                f"{stated('allowed_hosts', name, sources)}: it is not a host name like meet.example.com, without "
+                "scheme and port."
+            )
     limits = settings.limits
     # The caption of the longest text and its finals in every language can wait for one client at the same time.
     least = _OUTBOX_BESIDES_BYTES + _CHAR_BYTES * limits.text_chars * (1 + limits.languages)

@@ -65,6 +65,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host: str = "127.0.0.1"
     # Port to listen on; 0 takes a free one.
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8000
+    # Address of `/metrics`, where `admin_port` is set.
+    admin_host: str = "127.0.0.1"
+    # Port of `/metrics`; 0 takes a free one. None: on the gateway's own address if that is loopback, else nowhere.
+    admin_port: Annotated[int, Meta(ge=0, le=65_535)] | None = None
     # Sessions held at once, connected or kept.
     max_sessions: Annotated[int, Meta(ge=1, le=10**7)] = 10_000
     # Translations that may wait for the engine before `overloaded`.
@@ -89,6 +93,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # Origins whose pages may open the WebSocket besides the gateway's own, such as `https://meet.example.com`;
     # `*` for any.
     allowed_origins: tuple[str, ...] = ()
+    # Names under which the gateway is reached, besides `localhost` and IP addresses: `translate.example.com`,
+    # `*.example.com` for subdomains, `*` for any.
+    allowed_hosts: tuple[str, ...] = ()
+    # Reverse proxies whose `X-Forwarded-For` names the client: addresses and networks, such as `10.0.0.0/8`.
+    trusted_proxies: tuple[str, ...] = ()
+    # Open connections of one address, those of trusted proxies excepted.
+    max_connections_per_address: Annotated[int, Meta(ge=1, le=10**7)] = 1_000
     # The least severe messages that are logged.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     # Section `[engine]`.

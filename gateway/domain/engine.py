@@ -58,6 +58,9 @@ class TranslationRequest(Struct, frozen=True):
     # the ratio of the probabilities). Above it the prefix is dropped: a final is then generated from the
     # beginning, and a partial ends as `REJECTED`. None always keeps the prefix.
     tolerance: float | None = None
+    # Whose prompts it may share the engine's prefix cache with, such as a meeting: how fast a prompt is done tells
+    # whether its beginning was in the cache. Empty: everybody's.
+    cache_scope: str = ""
 
 
 class FinishReason(Enum):

@@ -97,6 +97,7 @@ class CloseCode(IntEnum):
     DRAINING = 4012
     TOO_MANY_SESSIONS = 4509
     REPLACED = 4510
+    FLOODING = 4511
 
 
 class GatewayError(Exception):

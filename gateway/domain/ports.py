@@ -24,6 +24,7 @@ class Engine(Protocol):
     - this text depends neither on what else is running nor on the request's draft;
     - it begins with the request's prefix, unless the tolerance let the model drop it;
     - a generation that ends as `REJECTED` has no text;
+    - of the prefix cache it uses only what requests of its own scope left there;
     - closing or cancelling the iterator ends the generation inside the engine;
     - a request that the model cannot take raises `EngineFailed` and harms no other generation;
     - an engine that is not ready raises `EngineUnavailable`, and so do generations that run when it dies;
@@ -73,9 +74,12 @@ class EventLog(Protocol):
     async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
         """At most `limit` publications with offsets above `after`, oldest first. Raises `LogUnavailable`."""
 
-    def subscribe(self, meeting: str, deliver: Callable[[Publication], None]) -> AbstractAsyncContextManager[Page]:
+    def subscribe(
+        self, meeting: str, deliver: Callable[[Publication], None], *, account: str = ""
+    ) -> AbstractAsyncContextManager[Page]:
         """Deliver every new publication while the context lasts. `deliver` must not block and must not raise.
 
-        Yields an empty page with the position at which delivery begins. A meeting without a log gets one. A log
-        with subscribers does not expire.
+        Yields an empty page with the position at which delivery begins. A meeting without a log gets one, for
+        which `account` is charged: for want of room, the account that holds the most loses entries. A log with
+        subscribers does not expire.
         """

@@ -37,6 +37,8 @@ class KeptMeeting(Struct, frozen=True):
     last: int
     # All that are held, oldest first.
     publications: tuple[Publication, ...]
+    # Who is charged for it.
+    account: str = ""
 
     def __post_init__(self) -> None:
         offsets = [held.offset for held in self.publications]
@@ -67,6 +69,8 @@ class KeptSession(Struct, frozen=True):
     stopped: dict[str, int] = {}
     stability: Stability = "live"
     originals: bool = False
+    # Who is charged for it.
+    account: str = ""
 
 
 class Handover(Struct, frozen=True):

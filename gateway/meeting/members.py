@@ -28,6 +28,8 @@ class Member:
     stability: Stability
     # Whether it gets captions of every language, not only of those it reads.
     originals: bool = False
+    # Who is charged for what it says.
+    account: str = ""
     # Offset from which on it gets what is said.
     since: int = 0
     # Languages it no longer reads → offset up to which it still gets their translations.

@@ -41,11 +41,13 @@ __all__ = ["Room"]
 class Room:
     """Speakers publish into it, readers receive from it. `open` before anything else, `close` at the end."""
 
-    def __init__(self, meeting: str, log: EventLog, *, private: bool, snapshot: int) -> None:
+    def __init__(self, meeting: str, log: EventLog, *, private: bool, snapshot: int, account: str = "") -> None:
         # The meeting's id.
         self.id = meeting
         # Whether it has one member, who named no meeting.
         self.private = private
+        # Who is charged for its log.
+        self._account = account
         self.log = log
         self.epoch = ""
         # Of the newest publication.
@@ -68,7 +70,8 @@ class Room:
             if self._is_open:
                 return
             async with AsyncExitStack() as subscription:
-                start = await subscription.enter_async_context(self.log.subscribe(self.id, self._deliver))
+                delivery = self.log.subscribe(self.id, self._deliver, account=self._account)
+                start = await subscription.enter_async_context(delivery)
                 self.epoch, self.offset = start.epoch, start.last
                 # Publications that arrive meanwhile are noted twice, which changes nothing.
                 async for publication in self._logged(start.first - 1):
@@ -137,6 +140,11 @@ class Room:
         member.since = since
         member.stopped.clear()
         self.members.note(member)
+
+    def account_of(self, participant: str) -> str:
+        """Who is charged for what a participant says."""
+        speaker = self.members.get(participant)
+        return speaker.account if speaker is not None else self._account
 
     def participants(self, but: Member) -> list[Participant]:
         """Who else is here and was announced."""
@@ -270,6 +278,7 @@ class Room:
             for publication in page.publications:
                 yield publication
             after = page.publications[-1].offset
+            await asyncio.sleep(0)  # a log in memory does not wait, and others have their turn meanwhile
 
     def _live_captions(self, member: Member) -> Iterator[Payload]:
         for caption in self.live.captions:

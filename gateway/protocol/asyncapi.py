@@ -46,6 +46,7 @@ CLOSE_CODES: dict[CloseCode, str] = {
     CloseCode.DRAINING: "The gateway is draining and takes no new sessions; reconnect elsewhere.",
     CloseCode.TOO_MANY_SESSIONS: "The gateway has reached its limit of sessions; do not reconnect.",
     CloseCode.REPLACED: "Another connection resumed this session; do not reconnect.",
+    CloseCode.FLOODING: "The client kept sending far more frames or bytes than `limits` allow; do not reconnect.",
 }
 
 

@@ -52,8 +52,11 @@ __all__ = [
 ]
 
 Lang = Annotated[str, Meta(description="BCP 47 language tag; a region is ignored (`en-US` is `en`).")]
-Rev = Annotated[int, Meta(ge=0, description="Revision of the utterance, growing.")]
-Millis = Annotated[int, Meta(ge=0)]
+# The largest integer that JavaScript, JSON and msgpack all carry exactly.
+_MAX_INT = 2**53 - 1
+Rev = Annotated[int, Meta(ge=0, le=_MAX_INT, description="Revision of the utterance, growing.")]
+Millis = Annotated[int, Meta(ge=0, le=_MAX_INT)]
+Offset = Annotated[int, Meta(ge=0, le=_MAX_INT)]
 Stable = Annotated[
     Stability,
     Meta(
@@ -80,7 +83,7 @@ class Resume(Struct, frozen=True):
 
     session: str
     epoch: str
-    offset: Annotated[int, Meta(ge=0)]
+    offset: Offset
 
     def __repr__(self) -> str:
         return f"Resume(session=…, epoch={self.epoch!r}, offset={self.offset})"  # the secret must not be logged

@@ -1,4 +1,4 @@
-"""The HTTP API: translation in one call, languages, health, readiness, metrics, machine-readable docs.
+"""The HTTP API: translation in one call, languages, health, readiness, machine-readable docs.
 
 Knows: every route, and when a client has disconnected. Translates the texts of a call through the scheduler.
 Must not know: the rules of the bodies (`server.bodies`, `server.translate_request`), how an error is answered
@@ -13,7 +13,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cached_property, partial
 from http import HTTPStatus
 
 from starlette.requests import ClientDisconnect, Request
@@ -42,6 +42,7 @@ from gateway.server.bodies import (
     Translation,
     TranslationWarning,
 )
+from gateway.server.guard.accounts import client_account
 from gateway.server.qr import qr_code
 from gateway.server.responses import Resource, json_response, problem_response
 from gateway.server.sse import EventStream
@@ -80,7 +81,6 @@ def routes(
         Route("/errors/{code}", Resource(GET=api.error)),
         Route("/healthz", Resource(GET=api.healthz)),
         Route("/readyz", Resource(GET=api.readyz)),
-        Route("/metrics", Resource(GET=api.metrics)),
         Route("/openapi.json", Resource(GET=api.openapi)),
         Route("/asyncapi.json", Resource(GET=api.asyncapi)),
     ]
@@ -100,22 +100,22 @@ class _Api:
         self._limits = limits
         self._delta_interval_s = delta_interval_s
         self._batch_texts = batch_texts
-        self._scraping = asyncio.Lock()
 
     async def translate(self, request: Request) -> ASGIApp:
         if (reason := _unusable(request)) is not None:
             return problem_response(bodies.status_problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, reason))
         body = decode_body(await _read(request))
+        account = client_account(request)
         requests, left_out = plan(
             body,
+            scope=f"http:{account}",
             id_prefix=f"http-{secrets.token_hex(8)}",
             profile=self._engine.profile(),
             limits=self._limits,
             batch_texts=self._batch_texts,
         )
-        host = request.client.host if request.client is not None else "local"
         # Nothing may be awaited from here until the call runs, because only the call gives the places back.
-        tickets = self._scheduler.admit(f"http:{host}", requests)
+        tickets = self._scheduler.admit("", requests, account=account)
         warnings = [TranslationWarning(option.code, option.message, option.field) for option in left_out]
         is_batch = isinstance(body.texts, list)
         if _prefers_events(request.headers.get("accept", "")):
@@ -149,19 +149,19 @@ class _Api:
         readiness = self._readiness()
         return json_response(readiness, 200 if readiness.status in ("ready", "restarting") else 503)
 
-    async def metrics(self, request: Request) -> ASGIApp:
-        # In a thread: a thousand series would hold up the event loop, and with it everybody's next token.
-        # One at a time: several such threads would slow the event loop down.
-        names = request.query_params.getlist("name[]")
-        async with self._scraping:
-            page = await asyncio.to_thread(metrics.exposition, names) + await self._engine.metrics(names)
-        return Response(page, headers={"Content-Type": metrics.CONTENT_TYPE_LATEST})
-
     async def openapi(self, _request: Request) -> ASGIApp:
+        return self._openapi
+
+    async def asyncapi(self, _request: Request) -> ASGIApp:
+        return self._asyncapi
+
+    @cached_property
+    def _openapi(self) -> Response:
         limits, batch_texts = self._limits, self._batch_texts
         return json_response(openapi.openapi(limits=limits, batch_texts=batch_texts, body_bytes=BODY_BYTES))
 
-    async def asyncapi(self, _request: Request) -> ASGIApp:
+    @cached_property
+    def _asyncapi(self) -> Response:
         return json_response(asyncapi.asyncapi())
 
     def _readiness(self) -> Readiness:

@@ -23,6 +23,7 @@ from gateway.domain.errors import (
     LogUnavailable,
     MessageTooLarge,
     Overloaded,
+    RateLimited,
     UnknownMeeting,
     UnsupportedLanguage,
 )
@@ -83,6 +84,7 @@ TRANSCRIPT_ERRORS: tuple[type[GatewayError], ...] = (
     LimitExceeded,
     GatewayError,
     LogUnavailable,
+    RateLimited,
 )
 # The same for a QR code.
 QR_ERRORS: tuple[type[GatewayError], ...] = (InvalidValue, LimitExceeded, GatewayError)

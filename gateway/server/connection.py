@@ -30,6 +30,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.ports import Engine
 from gateway.meeting.outbox import Outbox
+from gateway.meeting.payload import Payload
 from gateway.protocol.codec import Codec
 from gateway.protocol.from_domain import error_message
 from gateway.protocol.limits import Limits
@@ -84,7 +85,11 @@ class Core(Struct, frozen=True):
 class Connection:
     """One socket. The reader feeds the session; the writer empties the outbox; the first to end ends both."""
 
-    def __init__(self, core: Core, websocket: WebSocket, codec: Codec, outbox_bytes: int) -> None:
+    def __init__(
+        self, core: Core, websocket: WebSocket, codec: Codec, outbox_bytes: int, account: str = ""
+    ) -> None:
+        # Who is charged for what it uses.
+        self._account = account
         self.outbox = Outbox(outbox_bytes, on_overflow=self._overflowed)
         # When something was last read or written, by the monotonic clock.
         self.active_s = time.monotonic()
@@ -200,7 +205,7 @@ class Connection:
             self.finish(CloseCode.DRAINING, leaving())
             return False
         try:
-            entry = await core.registry.join(effect, self._session, self.outbox, self.finish)
+            entry = await core.registry.join(effect, self._session, self.outbox, self.finish, self._account)
         except TooManySessions as error:
             self.finish(CloseCode.TOO_MANY_SESSIONS, error)
             return False
@@ -325,8 +330,23 @@ class Connection:
         with suppress(WebSocketDisconnect):
             while payloads := await self.outbox.get():
                 for payload in payloads:
-                    await self._send(payload.frame(self._codec))
+                    if (frame := self._frame(payload)) is not None:
+                        await self._send(frame)
                 self.active_s = time.monotonic()
+
+    def _frame(self, payload: Payload) -> str | bytes | None:
+        """None for a message that cannot be encoded: one of them must not end the stream of all others."""
+        try:
+            return payload.frame(self._codec)
+        except (ValueError, OverflowError, TypeError) as error:  # not shown: it may quote what was said
+            metrics.ERRORS.labels(GatewayError.code).inc()
+            _log.error(
+                "left out a %s that %s cannot encode (%s)",
+                type(payload.message).__name__,
+                self._codec.subprotocol,
+                type(error).__name__,
+            )
+            return None
 
     async def _send(self, frame: str | bytes) -> None:
         kind = "text" if isinstance(frame, str) else "bytes"

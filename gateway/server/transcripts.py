@@ -7,15 +7,16 @@ Must not know: how the text formats are written (`meeting.transcript`), other en
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from http import HTTPStatus
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.domain.errors import EngineUnavailable, LimitExceeded, LogUnavailable, UnknownMeeting
+from gateway.domain.errors import EngineUnavailable, LimitExceeded, LogUnavailable, RateLimited, UnknownMeeting
 from gateway.domain.languages import normalise
 from gateway.domain.log import Page, Publication
 from gateway.domain.ports import Engine, EventLog
@@ -23,11 +24,15 @@ from gateway.meeting.transcript import Spoken, plain_text, subrip, transcript, w
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
 from gateway.server import bodies
 from gateway.server.bodies import TRANSCRIPT_MEDIA_TYPES, TranscriptAnswer, TranscriptText, TranscriptUtterance
+from gateway.server.guard.accounts import client_account
 from gateway.server.responses import problem_response
 
 __all__ = ["Transcripts", "languages"]
 
 _PAGE = 500
+
+# Transcripts that one account waits for or is sent at a time; each may have megabytes.
+_MOST_WANTED = 4
 
 
 class Transcripts:
@@ -37,6 +42,10 @@ class Transcripts:
         self._log = log
         self._engine = engine
         self._most_languages = most_languages
+        # One at a time: several threads at work would each take the interpreter from live meetings.
+        self._writing = asyncio.Lock()
+        # Account → transcripts that are waited for, made or sent.
+        self._wanted: Counter[str] = Counter()
 
     async def transcript(self, request: Request) -> ASGIApp:
         """`GET /v1/meetings/{meeting}/transcript.{format}?lang=ja,en`."""
@@ -45,9 +54,27 @@ class Transcripts:
             detail = f"A transcript ends in one of {', '.join(TRANSCRIPT_MEDIA_TYPES)}."
             return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, detail))
         langs = languages(request.query_params.getlist("lang"), known=self._known(), most=self._most_languages)
-        page = await self._kept(meeting)
-        # In a thread: a long transcript takes a while, and live meetings must not wait.
-        content = await asyncio.to_thread(_WRITERS[format], meeting, page, langs)
+        account = client_account(request)
+        if self._wanted[account] >= _MOST_WANTED:
+            raise RateLimited(f"{_MOST_WANTED} transcripts of this address are under way.", retry_after_ms=1_000)
+        self._wanted[account] += 1
+        try:
+            response = await self._written(meeting, format, langs)
+        except BaseException:
+            self._received(account)
+            raise
+        return _Sending(response, lambda: self._received(account))
+
+    def _received(self, account: str) -> None:
+        self._wanted[account] -= 1
+        if not self._wanted[account]:
+            del self._wanted[account]
+
+    async def _written(self, meeting: str, format: str, langs: Sequence[str]) -> Response:
+        async with self._writing:
+            page = await self._kept(meeting)
+            # In a thread: a long transcript takes a while, and live meetings must not wait.
+            content = await asyncio.to_thread(_WRITERS[format], meeting, page, langs)
         name = ".".join([meeting.strip("."), "-".join(langs), format] if langs else [meeting.strip("."), format])
         headers = {
             "Cache-Control": "no-store",
@@ -74,6 +101,7 @@ class Transcripts:
         held = list(page.publications)
         # Publications appended during the reading are left out; otherwise reading might never end.
         while held and held[-1].offset < last:
+            await asyncio.sleep(0)  # a log in memory does not wait
             page = await self._log.read(meeting, held[-1].offset, _PAGE)
             if page.epoch != epoch:
                 raise LogUnavailable("A new log of the meeting began while it was read.", retry_after_ms=1_000)
@@ -81,6 +109,20 @@ class Transcripts:
         if not held:
             return Page(epoch, page.last + 1, page.last)
         return Page(epoch, held[0].offset, held[-1].offset, tuple(held))
+
+
+class _Sending:
+    """An answer, and what happens once it was sent or nobody takes it any more."""
+
+    def __init__(self, response: Response, sent: Callable[[], None]) -> None:
+        self._response = response
+        self._sent = sent
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._response(scope, receive, send)
+        finally:
+            self._sent()
 
 
 def _joined(held: list[Publication], read: Sequence[Publication]) -> list[Publication]:
@@ -114,17 +156,18 @@ def _json(meeting: str, page: Page, langs: Sequence[str]) -> bytes:
     spoken = transcript(page.publications).utterances
     if not langs:  # every language there is
         langs = sorted({lang for each in spoken for lang in (*each.translations, *each.failures)})
-    return msgspec.json.encode(
-        TranscriptAnswer(
-            meeting=meeting,
-            epoch=page.epoch,
-            from_offset=page.first,
-            to_offset=page.last,
-            complete=page.first == 1,
-            languages=list(langs),
-            utterances=[_utterance(each, langs) for each in spoken],
-        )
+    head = TranscriptAnswer(
+        meeting=meeting,
+        epoch=page.epoch,
+        from_offset=page.first,
+        to_offset=page.last,
+        complete=page.first == 1,
+        languages=list(langs),
+        utterances=[],
     )
+    # Each utterance by itself: to encode megabytes in one call would stop the event loop for as long.
+    utterances = [msgspec.json.encode(_utterance(each, langs)) for each in spoken]
+    return msgspec.json.encode(head).removesuffix(b"]}") + b",".join(utterances) + b"]}"
 
 
 def _utterance(spoken: Spoken, langs: Sequence[str]) -> TranscriptUtterance:

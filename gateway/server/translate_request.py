@@ -53,9 +53,11 @@ _DECODER = msgspec.json.Decoder(TranslateBody)
 
 
 def plan(
-    body: TranslateBody, *, id_prefix: str, profile: EngineProfile, limits: Limits, batch_texts: int
+    body: TranslateBody, *, id_prefix: str, scope: str, profile: EngineProfile, limits: Limits, batch_texts: int
 ) -> tuple[list[TranslationRequest], list[UnsupportedOption]]:
     """The translation requests of a body, in order, and warnings about options that the model cannot take.
+
+    scope: whose prompts they may share the engine's prefix cache with.
 
     Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`, with `field`.
     """
@@ -82,7 +84,9 @@ def plan(
         formality=formality if "formality" in profile.options else None,
     )
     requests = [
-        TranslationRequest(id=f"{id_prefix}-{n}", text=text, source=source, target=target, options=options)
+        TranslationRequest(
+            id=f"{id_prefix}-{n}", text=text, source=source, target=target, options=options, cache_scope=scope
+        )
         for n, (_, text) in enumerate(named)
     ]
     return requests, checks.unsupported_options(given, profile)

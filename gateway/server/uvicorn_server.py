@@ -17,7 +17,7 @@ import uvicorn
 
 from gateway.domain.errors import StartupError
 
-__all__ = ["DrainingServer", "listen"]
+__all__ = ["DrainingServer", "SideServer", "listen"]
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +47,18 @@ def listen(host: str, port: int) -> socket.socket:
             ) from None
         raise StartupError(f"Cannot listen on {host}, port {port}: {error.strerror or error}.") from None
     return sock
+
+
+class SideServer(uvicorn.Server):
+    """Serves beside another server, which gets the signals, until it is stopped."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def stop(self) -> None:
+        """Stop at once."""
+        self.should_exit = True
 
 
 class DrainingServer(uvicorn.Server):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -15,10 +16,19 @@ from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket
 
 from gateway import metrics
-from gateway.domain.errors import CloseCode, Draining, ForeignOrigin, GatewayError, SessionIdle, TooManySessions
+from gateway.domain.errors import (
+    CloseCode,
+    Draining,
+    ForeignOrigin,
+    GatewayError,
+    RateLimited,
+    SessionIdle,
+    TooManySessions,
+)
 from gateway.protocol.codec import negotiate
 from gateway.protocol.messages import SessionDraining
 from gateway.server.connection import Connection, Core, leaving
+from gateway.server.guard.accounts import client_account
 
 __all__ = ["Stream"]
 
@@ -38,11 +48,15 @@ class Stream:
         max_sessions: int,
         # Web pages that may use the gateway besides its own; `*` is any.
         allowed_origins: frozenset[str] = frozenset(),
+        # Of one client's address, which a trusted proxy tells.
+        max_connections_per_account: int = 1_000,
     ) -> None:
         self._core = core
         self._outbox_bytes = outbox_bytes
         self._max_sessions = max_sessions
         self._allowed_origins = allowed_origins
+        self._max_per_account = max_connections_per_account
+        self._accounts: Counter[str] = Counter()
         self._connections: set[Connection] = set()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -58,9 +72,15 @@ class Stream:
             await websocket.send_denial_response(PlainTextResponse(error.message, error.http_status))
             return
         await websocket.accept(subprotocol=subprotocol)
-        connection = Connection(self._core, websocket, codec, self._outbox_bytes)
+        account = client_account(websocket)
+        connection = Connection(self._core, websocket, codec, self._outbox_bytes, account)
         if self._core.scheduler.draining:
             await connection.turn_away(leaving(), CloseCode.DRAINING)
+        elif self._accounts[account] >= self._max_per_account:
+            await connection.turn_away(
+                RateLimited(f"This address has {self._max_per_account} connections already."),
+                CloseCode.TOO_MANY_SESSIONS,
+            )
         elif len(self._connections) >= self._max_sessions + _MOST_UNSTARTED:
             # Below that nobody is turned away before it is known whether they resume a session.
             await connection.turn_away(
@@ -69,11 +89,15 @@ class Stream:
             )
         else:
             self._connections.add(connection)
+            self._accounts[account] += 1
             self._empty.clear()
             try:
                 await connection.run()
             finally:
                 self._connections.discard(connection)
+                self._accounts[account] -= 1
+                if not self._accounts[account]:
+                    del self._accounts[account]
                 if not self._connections:
                     self._empty.set()
 
@@ -82,7 +106,7 @@ class Stream:
         origin = websocket.headers.get("origin")
         if origin is None or not self._allowed_origins.isdisjoint({origin, "*"}):
             return
-        if urlsplit(origin).netloc != websocket.headers.get("host"):
+        if _authority(origin) != websocket.headers.get("host"):
             raise ForeignOrigin(f"Pages of {origin} may not use this gateway; its operator can allow them.")
 
     @property
@@ -118,3 +142,11 @@ class Stream:
         with suppress(TimeoutError):
             async with asyncio.timeout(deadline_s):
                 await self._empty.wait()
+
+
+def _authority(origin: str) -> str | None:
+    """Host and port of an origin; None if it has no valid ones."""
+    try:
+        return urlsplit(origin).netloc or None
+    except ValueError:
+        return None

@@ -74,8 +74,9 @@ __all__ = ["REMEMBERED_UTTERANCES", "Session", "State"]
 # every utterance would change the start of the prompt each time and defeat the engine's prefix cache.
 CONTEXT_UTTERANCES = 4
 
-# Messages that a `session.update` counts as: everybody in the meeting is told of it.
-_UPDATE_COST = 10
+# Messages that one counts as which costs more than others: everybody in the meeting is told of a `session.update`,
+# and the log is searched for an utterance that is to be translated again.
+_HEAVY_COST = 10
 
 # Utterances that are remembered after they settled, so that a resent final is recognised.
 REMEMBERED_UTTERANCES = 1_000
@@ -155,7 +156,7 @@ class Session:
             message.id if isinstance(message, UtterancePartial | UtteranceFinal | UtteranceCancel) else None
         )
         try:
-            self._pace(now_s, _UPDATE_COST if isinstance(message, SessionUpdate) else 1)
+            self._pace(now_s, _HEAVY_COST if self._is_heavy(message) else 1)
             self._rules.profile = profile
             rule = _TABLE[self.state].get(type(message), _REFUSAL[self.state])
             return rule(self, message)
@@ -302,6 +303,12 @@ class Session:
                 f"More than {self._limits.messages_per_s} messages a second.",
                 retry_after_ms=max(1, round(wait_s * 1000)),
             )
+
+    def _is_heavy(self, message: ClientMessage) -> bool:
+        if isinstance(message, UtteranceFinal):
+            known = self._known.get(message.id)
+            return known is not None and known.failed
+        return isinstance(message, SessionUpdate)
 
     def _close(self) -> list[Effect]:
         self.state = State.CLOSED

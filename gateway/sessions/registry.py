@@ -37,8 +37,9 @@ from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage
 from gateway.sessions.effects import Accept, Join, Update
+from gateway.sessions.joins import JoinRate, to_give_way
 from gateway.sessions.machine import Session
-from gateway.sessions.seat import Finish, Seat
+from gateway.sessions.seat import Finish, Seat, member_of
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 
@@ -66,11 +67,13 @@ class Registry:
         finals: Finals,
         partials: Partials,
         limits: Limits,
-        # Connected and kept together; a newcomer ends the kept session that is away for longest.
+        # Connected and kept together; beyond it a newcomer ends a kept session, see `to_give_way`.
         max_sessions: int,
         # Utterances that a latecomer is shown.
         snapshot: int,
-        clock: Callable[[], float] = time.monotonic,
+        # Joins of one account at once, and within a minute.
+        joins_per_account: int = 1_000,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._event_log = log
         self._finals = finals
@@ -78,7 +81,8 @@ class Registry:
         self._limits = limits
         self._max_sessions = max_sessions
         self._snapshot = snapshot
-        self._clock = clock
+        self._clock = clock or time.monotonic
+        self._joins = JoinRate(joins_per_account)
         self._tasks = asyncio.TaskGroup()
         # By the meeting's id.
         self._rooms: dict[str, Room] = {}
@@ -110,11 +114,13 @@ class Registry:
 
     # ------------------------------------------------------------ beginning and ending
 
-    async def join(self, join: Join, state: Session, outbox: Outbox, finish: Finish) -> Entry:
-        """A session begins, or goes on with this connection.
+    async def join(self, join: Join, state: Session, outbox: Outbox, finish: Finish, account: str = "") -> Entry:
+        """A session begins, or goes on with this connection. account: who is charged for it.
 
-        Raises `InvalidValue`, `LimitExceeded`, `TooManySessions` or `LogUnavailable`; then nothing has changed.
+        Raises `RateLimited`, `InvalidValue`, `LimitExceeded`, `TooManySessions` or `LogUnavailable`; then nothing
+        has changed.
         """
+        self._joins.check(account, self._clock())
         resume = join.resume
         if resume is not None and (seat := self._seats.get(resume.session)) is not None:
             room = seat.room
@@ -126,8 +132,9 @@ class Registry:
             if self._seats.get(resume.session) is seat:
                 recovered = page.epoch == resume.epoch and page.first - 1 <= resume.offset <= page.last
                 after = resume.offset if recovered else newest
+                seat.member.account = account
                 return self._go_on(seat, join, state, outbox, finish, after, recovered=recovered)
-        return await self._begin(join, state, outbox, finish)
+        return await self._begin(join, state, outbox, finish, account)
 
     def away(self, seat: Seat, feed: Feed) -> None:
         """The connection that `feed` went to is lost; the session is kept for a while."""
@@ -197,6 +204,7 @@ class Registry:
     async def sweep(self) -> None:
         """End sessions that were away for too long, let go of meetings that nobody is in."""
         self._resume_unfinished()
+        self._joins.sweep(self._clock())
         longest_s = self._clock() - self._limits.keep_s
         for seat in list(self._seats.values()):
             if seat.away_since_s is not None and seat.away_since_s <= longest_s:
@@ -224,23 +232,7 @@ class Registry:
 
     def kept(self) -> tuple[KeptSession, ...]:
         """What another process needs to let every session go on."""
-        return tuple(
-            KeptSession(
-                session=seat.secret,
-                participant=seat.member.participant,
-                meeting=seat.room.id,
-                private=seat.room.private,
-                name=seat.member.name,
-                speaks=seat.member.speaks,
-                reads=seat.member.reads,
-                stability=seat.member.stability,
-                originals=seat.member.originals,
-                since=seat.member.since,
-                stopped=seat.member.stopped,
-                left_s=self._left_s(seat),
-            )
-            for seat in self._seats.values()
-        )
+        return tuple(seat.kept(self._left_s(seat)) for seat in self._seats.values())
 
     def _left_s(self, seat: Seat) -> float:
         if seat in self._restored:
@@ -254,25 +246,16 @@ class Registry:
         Raises `LogUnavailable`.
         """
         for unfinished in filter(_is_unfinished, earlier.meetings):
-            async with self._enter(unfinished.meeting, private=False):
+            async with self._enter(unfinished.meeting, private=False, account=unfinished.account):
                 pass  # from now on the room is open for as long as something in it is unfinished
         for kept in earlier.sessions:
-            async with self._enter(kept.meeting, private=kept.private) as room:
+            async with self._enter(kept.meeting, private=kept.private, account=kept.account) as room:
                 room.private = kept.private
                 seat = Seat(
                     secret=kept.session,
                     room=room,
                     state=await self._recalled(room, kept.participant),
-                    member=Member(
-                        participant=kept.participant,
-                        name=kept.name,
-                        speaks=kept.speaks,
-                        reads=kept.reads,
-                        stability=kept.stability,
-                        originals=kept.originals,
-                        since=kept.since,
-                        stopped=dict(kept.stopped),
-                    ),
+                    member=member_of(kept),
                 )
                 self._seats[seat.secret] = seat
                 self._restored[seat] = min(kept.left_s, self._limits.keep_s)
@@ -289,11 +272,12 @@ class Registry:
 
     # ------------------------------------------------------------ details
 
-    async def _begin(self, join: Join, state: Session, outbox: Outbox, finish: Finish) -> Entry:
-        async with self._enter(join.meeting or secrets.token_hex(8), private=join.meeting is None) as room:
+    async def _begin(self, join: Join, state: Session, outbox: Outbox, finish: Finish, account: str) -> Entry:
+        meeting = join.meeting or secrets.token_hex(8)
+        async with self._enter(meeting, private=join.meeting is None, account=account) as room:
             self._check_languages(room, None, join.reads)
             after = await room.latecomers_position()
-            self._make_room()
+            self._make_room(account)
             member = Member(
                 participant=secrets.token_hex(4),
                 name=join.name,
@@ -302,6 +286,7 @@ class Registry:
                 stability=join.stability,
                 originals=join.originals,
                 since=after + 1,
+                account=account,
             )
             feed = Feed(outbox, after, participant=member.participant, wants=member.wants)
             seat = Seat(secret=secrets.token_hex(16), room=room, member=member, state=state)
@@ -362,11 +347,13 @@ class Registry:
             )
 
     @contextlib.asynccontextmanager
-    async def _enter(self, meeting: str, *, private: bool) -> AsyncIterator[Room]:
+    async def _enter(self, meeting: str, *, private: bool, account: str = "") -> AsyncIterator[Room]:
         """The meeting's room, open; it stays while the context lasts, and as long as somebody is in it."""
         room = self._rooms.get(meeting)
         if room is None:
-            room = self._rooms[meeting] = Room(meeting, self._event_log, private=private, snapshot=self._snapshot)
+            room = self._rooms[meeting] = Room(
+                meeting, self._event_log, private=private, snapshot=self._snapshot, account=account
+            )
         self._entering[room] = self._entering.get(room, 0) + 1
         try:
             await room.open()
@@ -376,13 +363,12 @@ class Registry:
             if not self._entering[room]:
                 del self._entering[room]
 
-    def _make_room(self) -> None:
+    def _make_room(self, account: str) -> None:
         if len(self._seats) < self._max_sessions:
             return
-        away = [seat for seat in self._seats.values() if seat.away_since_s is not None]
-        if not away:
+        if (seat := to_give_way(self._seats.values(), account)) is None:
             raise TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
-        self.end(min(away, key=lambda seat: seat.away_since_s or 0.0))
+        self.end(seat)
 
 
 def _is_unfinished(meeting: KeptMeeting) -> bool:

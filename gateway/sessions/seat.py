@@ -10,13 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.domain.errors import CloseCode, GatewayError
+from gateway.domain.sessions import KeptSession
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.sessions.effects import Accept, Close, Effect
 from gateway.sessions.machine import Session
 
-__all__ = ["Finish", "Seat"]
+__all__ = ["Finish", "Seat", "member_of"]
 
 # Closes a connection after what is in its outbox, with the reason.
 Finish = Callable[[CloseCode, GatewayError | None], None]
@@ -41,6 +42,11 @@ class Seat:
         self.member.on_finished = self._utterance_finished
 
     @property
+    def account(self) -> str:
+        """Who is charged for it."""
+        return self.member.account
+
+    @property
     def connected(self) -> bool:
         return self.member.feed is not None
 
@@ -62,6 +68,25 @@ class Seat:
         """A final of this session was not accepted."""
         self._carry_out(self.state.refused(accept))
 
+    def kept(self, left_s: float) -> KeptSession:
+        """What another process needs to let the session go on within `left_s`."""
+        member = self.member
+        return KeptSession(
+            session=self.secret,
+            participant=member.participant,
+            meeting=self.room.id,
+            private=self.room.private,
+            name=member.name,
+            speaks=member.speaks,
+            reads=member.reads,
+            stability=member.stability,
+            originals=member.originals,
+            since=member.since,
+            stopped=member.stopped,
+            left_s=left_s,
+            account=member.account,
+        )
+
     def _utterance_finished(self, utterance: str, failed: bool) -> None:
         # By then the session may have another connection, whose state took over.
         self._carry_out(self.state.settled(utterance, failed=failed))
@@ -70,3 +95,18 @@ class Seat:
         for effect in effects:
             if isinstance(effect, Close) and self.finish is not None:
                 self.finish(effect.code, None)
+
+
+def member_of(kept: KeptSession) -> Member:
+    """The member that another process kept, away."""
+    return Member(
+        participant=kept.participant,
+        name=kept.name,
+        speaks=kept.speaks,
+        reads=kept.reads,
+        stability=kept.stability,
+        originals=kept.originals,
+        since=kept.since,
+        stopped=dict(kept.stopped),
+        account=kept.account,
+    )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import stat
 import tempfile
@@ -21,9 +22,14 @@ from pathlib import Path
 import msgspec
 
 from gateway.domain.errors import StartupError
-from gateway.domain.sessions import HANDOVER_VERSION, Handover
+from gateway.domain.sessions import HANDOVER_VERSION, Handover, KeptMeeting
 
 __all__ = ["check", "discard", "read", "write"]
+
+_log = logging.getLogger(__name__)
+
+# What msgspec raises for a number or a text that msgpack cannot carry.
+_UNENCODABLE = (ValueError, OverflowError, TypeError)
 
 
 class _Versioned(msgspec.Struct):
@@ -46,7 +52,7 @@ def write(path: Path, handover: Handover) -> None:
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with open(descriptor, "wb") as file:
-            file.write(msgspec.msgpack.encode(handover))
+            file.write(_encoded(handover))
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, path)
@@ -54,6 +60,31 @@ def write(path: Path, handover: Handover) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def _encoded(handover: Handover) -> bytes:
+    try:
+        return msgspec.msgpack.encode(handover)
+    except _UNENCODABLE:
+        _log.error("an entry of a meeting's log cannot be saved; it is left out, with those before it")
+        meetings = tuple(map(_savable, handover.meetings))
+        sessions = tuple(filter(_encodes, handover.sessions))
+        return msgspec.msgpack.encode(Handover(meetings=meetings, sessions=sessions))
+
+
+def _savable(meeting: KeptMeeting) -> KeptMeeting:
+    """The meeting from after the last entry that cannot be encoded, as if what is before it had expired."""
+    held = meeting.publications
+    lost = max((n for n, publication in enumerate(held, start=1) if not _encodes(publication)), default=0)
+    return msgspec.structs.replace(meeting, first=meeting.first + lost, publications=held[lost:])
+
+
+def _encodes(value: object) -> bool:
+    try:
+        msgspec.msgpack.encode(value)
+    except _UNENCODABLE:
+        return False
+    return True
 
 
 def read(path: Path) -> Handover | None:

@@ -31,18 +31,20 @@ MEETING_SHARE = 8
 _PUBLICATION_BYTES = 512
 # Estimated bytes of a text, besides its characters.
 _TEXT_BYTES = 80
-# Bytes of CPython's widest character.
-_CHAR_BYTES = 4
+# Bytes of a character at most, in a text of ASCII alone and in any other. The widest has four; a text that is
+# not ASCII also keeps its UTF-8 form once it was encoded.
+_ASCII_CHAR_BYTES = 4
+_CHAR_BYTES = 8
 
 
 def publication_bytes(publication: Publication) -> int:
     """The memory of a publication in bytes; a high estimate."""
     texts = 0
-    chars = 0
+    chars_bytes = 0
     for text in _texts(publication.event):
         texts += 1
-        chars += len(text)
-    return _PUBLICATION_BYTES + _TEXT_BYTES * texts + _CHAR_BYTES * chars
+        chars_bytes += len(text) * (_ASCII_CHAR_BYTES if text.isascii() else _CHAR_BYTES)
+    return _PUBLICATION_BYTES + _TEXT_BYTES * texts + chars_bytes
 
 
 def _texts(event: LoggedEvent) -> Iterator[str]:
@@ -61,14 +63,56 @@ def _texts(event: LoggedEvent) -> Iterator[str]:
             assert_never(event)
 
 
+_Rank = tuple[int, int]
+
+
+class _Order:
+    """Names by a rank that changes; the lowest comes first."""
+
+    def __init__(self, rank: Callable[[str], _Rank | None]) -> None:
+        # None for a name that does not count.
+        self._rank = rank
+        # A heap. An outdated rank stays until it reaches the top, or until there are too many of them.
+        self._ranks: list[tuple[_Rank, str]] = []
+        self._names: set[str] = set()
+
+    def changed(self, name: str) -> None:
+        """Its rank is another now."""
+        if (rank := self._rank(name)) is None:
+            self._names.discard(name)
+            return
+        self._names.add(name)
+        heappush(self._ranks, (rank, name))
+        if len(self._ranks) > 2 * len(self._names) + 64:
+            self._ranks = [(rank, each) for each in self._names if (rank := self._rank(each)) is not None]
+            heapify(self._ranks)
+
+    def first(self, but: str | None = None) -> str | None:
+        """The name that comes first, `but` excepted; None if there is none."""
+        skipped = None
+        while self._ranks:
+            rank, name = self._ranks[0]
+            if self._rank(name) == rank and name != but:
+                break
+            heappop(self._ranks)
+            if name == but:
+                skipped = name
+        found = self._ranks[0][1] if self._ranks else None
+        if skipped is not None:
+            self.changed(skipped)
+        return found
+
+
 class _Ring:
     """One meeting's log."""
 
-    __slots__ = ("bytes", "epoch", "first", "last", "meeting", "newest", "publications", "subscribers")
+    __slots__ = ("account", "bytes", "epoch", "first", "last", "meeting", "newest", "publications", "subscribers")
 
-    def __init__(self, meeting: str, epoch: str, first: int = 1) -> None:
+    def __init__(self, meeting: str, epoch: str, first: int = 1, account: str = "") -> None:
         self.meeting = meeting
         self.epoch = epoch
+        # Who is charged for it.
+        self.account = account
         # Offset of the oldest publication.
         self.first = first
         # Offset of the newest publication.
@@ -87,9 +131,9 @@ class _Ring:
         held = tuple(self.publications[offset] for offset in range(start, stop))
         return Page(self.epoch, self.first, self.last, held)
 
-    def rank(self) -> tuple[bool, int, str]:
-        """Its place in the order in which meetings lose publications when the log is full."""
-        return (bool(self.subscribers), self.newest, self.meeting)
+    def rank(self) -> _Rank:
+        """Its place in the order in which an account's meetings lose publications when the log is full."""
+        return (bool(self.subscribers), self.newest)
 
 
 class MemoryEventLog:
@@ -102,9 +146,9 @@ class MemoryEventLog:
     wall_clock: Unix time in seconds. If it goes backwards, `at_ms` within a meeting does not.
 
     If a meeting exceeds its share (`max_bytes` / `MEETING_SHARE`), it loses its oldest publications, but keeps its
-    newest one, however large. If the total exceeds `max_bytes`, the meeting whose newest append is oldest loses
-    its oldest publications first. Meetings with subscribers come last. The publication appended last is never
-    dropped.
+    newest one, however large. If the total exceeds `max_bytes`, the account that holds the most loses entries: of
+    its meetings, the one whose newest append is oldest loses its oldest publications first, and those with
+    subscribers come last. The publication appended last is never dropped.
 
     Age is checked when a meeting is used, and by `sweep`, which must be called regularly.
     """
@@ -123,8 +167,11 @@ class MemoryEventLog:
         self._share_bytes = max_bytes // MEETING_SHARE
         self._wall_clock = wall_clock
         self._rings: dict[str, _Ring] = {}
-        # A heap of ranks. An outdated rank stays until it reaches the top, or until there are too many of them.
-        self._ranks: list[tuple[bool, int, str]] = []
+        # Account → estimated bytes of its meetings; those that hold the most come first.
+        self._held: dict[str, int] = {}
+        self._accounts = _Order(lambda account: (-self._held[account], 0) if account in self._held else None)
+        # Account → its meetings, in the order in which they lose publications.
+        self._orders: dict[str, _Order] = {}
         self._appended = 0
         self._publications = 0
         self._bytes = 0
@@ -164,8 +211,10 @@ class MemoryEventLog:
         return Page("", first=1, last=0) if ring is None else ring.page(after, limit)
 
     @asynccontextmanager
-    async def subscribe(self, meeting: str, deliver: Callable[[Publication], None]) -> AsyncIterator[Page]:
-        ring = self._current(meeting, self._now_ms()) or self._begin(meeting)
+    async def subscribe(
+        self, meeting: str, deliver: Callable[[Publication], None], *, account: str = ""
+    ) -> AsyncIterator[Page]:
+        ring = self._current(meeting, self._now_ms()) or self._begin(meeting, account)
         subscription = object()
         ring.subscribers[subscription] = deliver
         self._rank(ring)
@@ -188,7 +237,14 @@ class MemoryEventLog:
     def dump(self) -> tuple[KeptMeeting, ...]:
         """All meetings, for `restore` in the next process; also empty ones, of which only the position is left."""
         return tuple(
-            KeptMeeting(ring.meeting, ring.epoch, ring.first, ring.last, tuple(ring.publications.values()))
+            KeptMeeting(
+                ring.meeting,
+                ring.epoch,
+                ring.first,
+                ring.last,
+                tuple(ring.publications.values()),
+                account=ring.account,
+            )
             for ring in self._rings.values()
         )
 
@@ -206,7 +262,7 @@ class MemoryEventLog:
             first = max(kept.first, kept.last + 1 - self._max_publications)
             while first <= kept.last and kept.publications[first - kept.first].at_ms < horizon_ms:
                 first += 1
-            ring = self._rings[kept.meeting] = _Ring(kept.meeting, kept.epoch, first)
+            ring = self._rings[kept.meeting] = _Ring(kept.meeting, kept.epoch, first, kept.account)
             for publication in kept.publications[first - kept.first :]:
                 self._hold(ring, publication)
             self._fit_share(ring)
@@ -217,8 +273,8 @@ class MemoryEventLog:
     def _now_ms(self) -> int:
         return int(self._wall_clock() * 1_000)
 
-    def _begin(self, meeting: str) -> _Ring:
-        ring = self._rings[meeting] = _Ring(meeting, epoch=secrets.token_hex(4))
+    def _begin(self, meeting: str, account: str = "") -> _Ring:
+        ring = self._rings[meeting] = _Ring(meeting, epoch=secrets.token_hex(4), account=account)
         return ring
 
     def _current(self, meeting: str, now_ms: int) -> _Ring | None:
@@ -237,6 +293,8 @@ class MemoryEventLog:
     def _forget_if_over(self, ring: _Ring) -> None:
         if not ring.publications and not ring.subscribers:
             del self._rings[ring.meeting]
+            if (order := self._orders.get(ring.account)) is not None:
+                order.changed(ring.meeting)
 
     def _hold(self, ring: _Ring, publication: Publication) -> None:
         taken = publication_bytes(publication) + (0 if ring.publications else MEETING_BYTES)
@@ -245,23 +303,34 @@ class MemoryEventLog:
         self._appended += 1
         ring.newest = self._appended
         self._publications += 1
-        ring.bytes += taken
-        self._bytes += taken
+        self._charge(ring, taken)
 
     def _drop_oldest(self, ring: _Ring) -> None:
         publication = ring.publications.pop(ring.first)
         ring.first += 1
         self._publications -= 1
         freed = publication_bytes(publication) + (0 if ring.publications else MEETING_BYTES)
-        ring.bytes -= freed
-        self._bytes -= freed
+        self._charge(ring, -freed)
+
+    def _charge(self, ring: _Ring, size: int) -> None:
+        ring.bytes += size
+        self._bytes += size
+        held = self._held.get(ring.account, 0) + size
+        if held:
+            self._held[ring.account] = held
+        else:
+            del self._held[ring.account]
+            self._orders.pop(ring.account, None)
+        self._accounts.changed(ring.account)
 
     def _rank(self, ring: _Ring) -> None:
-        """Add the meeting's new rank to the heap."""
-        heappush(self._ranks, ring.rank())
-        if len(self._ranks) > 2 * len(self._rings) + 64:
-            self._ranks = [each.rank() for each in self._rings.values()]
-            heapify(self._ranks)
+        """The meeting's place in the order of its account's is another now."""
+        if ring.account in self._held:
+            self._orders.setdefault(ring.account, _Order(self._rank_of)).changed(ring.meeting)
+
+    def _rank_of(self, meeting: str) -> _Rank | None:
+        ring = self._rings.get(meeting)
+        return ring.rank() if ring is not None and ring.publications else None
 
     def _fit_share(self, ring: _Ring) -> None:
         """Drop the meeting's oldest publications until it is within its share; keep its newest one."""
@@ -270,18 +339,17 @@ class MemoryEventLog:
 
     def _fit(self, newest: _Ring) -> None:
         """Drop publications until the total is within bounds, but not the newest one, which is in `newest`."""
-        spared = None
-        while self._bytes > self._max_bytes and self._ranks:
-            ring = self._rings.get(self._ranks[0][2])
-            if ring is None or not ring.publications or ring.rank() != self._ranks[0]:
-                heappop(self._ranks)
-            elif ring is newest and len(ring.publications) == 1:
-                spared = heappop(self._ranks)
-            else:
-                self._drop_oldest(ring)
-                self._forget_if_over(ring)
-        if spared is not None:
-            heappush(self._ranks, spared)
+        while self._bytes > self._max_bytes:
+            spared = newest.meeting if len(newest.publications) == 1 else None
+            # An account may hold nothing else than the newest publication.
+            alone = newest.account if newest.bytes == self._held[newest.account] else None
+            account = self._accounts.first(but=alone if spared is not None else None)
+            meeting = None if account is None else self._orders[account].first(but=spared)
+            if meeting is None:
+                return
+            ring = self._rings[meeting]
+            self._drop_oldest(ring)
+            self._forget_if_over(ring)
 
     def _deliver(self, ring: _Ring, publication: Publication) -> None:
         for subscription, deliver in tuple(ring.subscribers.items()):

@@ -191,9 +191,10 @@ class Finals:
                     prefix=prefix,
                     draft=draft,
                     tolerance=FINAL_TOLERANCE,
+                    cache_scope=room.id,
                 )
             )
-        return self._scheduler.admit(room.id, requests)
+        return self._scheduler.admit(room.id, requests, account=room.account_of(utterance.participant))
 
     async def _join_in(self, room: Room, utterance: Utterance, said: int, languages: list[str]) -> None:
         """Somebody may have come with another language while the log was written to."""

@@ -30,12 +30,12 @@ class Throttle:
         # What readers have seen already.
         shown: str = "",
         # Monotonic, seconds.
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._show = show
         self._interval_s = interval_s
         self._shown = shown
-        self._clock = clock
+        self._clock = clock or time.monotonic
         self._text = ""
         self._due_s = 0.0
         self._timer: asyncio.TimerHandle | None = None

@@ -29,6 +29,7 @@ from gateway.domain.log import Utterance, UtteranceKey
 from gateway.meeting.live_text import LiveTranslation
 from gateway.meeting.room import Room
 from gateway.translation.commit_policy import TOLERANCE, CommitPolicy
+from gateway.translation.live_budget import LiveBudget
 from gateway.translation.scheduler import Scheduler
 from gateway.translation.ticket import PARTIAL, Generated, Ticket, request_id
 
@@ -42,7 +43,14 @@ _MOST_OPEN = 3
 
 # Closed utterances of one participant that are remembered. One that was opened again would be shown from its
 # beginning to readers who have a part of it.
-_MOST_CLOSED = 100
+_MOST_CLOSED = 20
+
+# Estimated bytes of an open utterance and of each of its translations, besides their characters.
+_UTTERANCE_BYTES = 1_024
+# Bytes of CPython's widest character, and of its UTF-8 form, which a text keeps once it was encoded.
+_CHAR_BYTES = 8
+# Texts that are held of each translation: what readers have of it, its hypotheses, and what it is made of.
+_TEXTS = 4
 
 # Longer texts are left to their final: nobody says so much in one breath, and comparing it takes its time.
 _LONGEST_CHARS = 1_000
@@ -118,11 +126,14 @@ class Partials:
         pace_s: float = _PACE_S,
         # How late the event loop is, seconds; it has less done for partials then, so that finals are not late.
         lag_s: Callable[[], float] = lambda: 0.0,
+        # Estimate of all that is being said; above it, utterances of whoever says the most are withdrawn.
+        max_bytes: int = 2**26,
     ) -> None:
         self._scheduler = scheduler
         self._translates = translates
         self._pace_s = pace_s
         self._lag_s = lag_s
+        self._budget = LiveBudget[tuple[Room, UtteranceKey]](max_bytes)
         self._tasks = asyncio.TaskGroup()
         self._following: set[_Partial] = set()
         # Participant → utterance, the least recently revised first.
@@ -145,7 +156,9 @@ class Partials:
         """A revision came: show it, and translate it into what is read while it is being said."""
         room.show_caption(utterance)
         spoken = self._revised(room, utterance)
-        if spoken.closed or not self._translates or len(utterance.text) > _LONGEST_CHARS:
+        if not self._fits(room, utterance) or spoken.closed:
+            return
+        if not self._translates or len(utterance.text) > _LONGEST_CHARS:
             return
         for lang in room.members.live_languages():
             translation = spoken.translations.get(lang)
@@ -197,6 +210,7 @@ class Partials:
         """It is final, or will never be."""
         self.stop(room, key)
         room.live.end_partial(key)
+        self._budget.release((room, key))
         participant, utterance = key
         if (of_room := self._open.get(room)) is not None and participant in of_room:
             of_room[participant].pop(utterance, None)
@@ -231,6 +245,19 @@ class Partials:
         if len(closed) > _MOST_CLOSED:
             self.forget(room, (participant, closed[0]))
 
+    def _fits(self, room: Room, utterance: Utterance) -> bool:
+        """Count what an utterance takes, and withdraw what is too much in all. False: this one was withdrawn."""
+        translations = len(room.members.live_languages()) if self._translates else 0
+        chars = len(utterance.text) * (1 + _TEXTS * translations)
+        size = _UTTERANCE_BYTES * (1 + translations) + _CHAR_BYTES * chars
+        self._budget.use(room.account_of(utterance.participant), (room, utterance.key), size)
+        fits = True
+        while (excess := self._budget.excess()) is not None:
+            fits = fits and excess != (room, utterance.key)
+            # Readers begin again with its next revision.
+            self.withdraw(*excess)
+        return fits
+
     # ------------------------------------------------------------ one translation
 
     def _revise(self, room: Room, translation: _Partial, utterance: Utterance) -> None:
@@ -246,7 +273,7 @@ class Partials:
         if known == utterance.text:
             metrics.PARTIALS.labels("unchanged", lang).inc()
             return
-        if ticket is not None and ticket.exchange(self._request(translation)):
+        if ticket is not None and ticket.exchange(self._request(room, translation)):
             translation.running = utterance
             metrics.PARTIALS.labels("superseded", lang).inc()
             return
@@ -293,7 +320,8 @@ class Partials:
                     continue
                 translation.pending, translation.begun_s = False, time.monotonic()
                 try:
-                    [ticket] = self._scheduler.admit(room.id, [self._request(translation)])
+                    account = room.account_of(translation.revision.participant)
+                    [ticket] = self._scheduler.admit(room.id, [self._request(room, translation)], account=account)
                 except GatewayError:
                     metrics.PARTIALS.labels("refused", translation.lang).inc()
                     continue
@@ -348,7 +376,7 @@ class Partials:
         translation.policy.take(said.text, generated.text)
         return "translated"
 
-    def _request(self, translation: _Partial) -> TranslationRequest:
+    def _request(self, room: Room, translation: _Partial) -> TranslationRequest:
         said, policy = translation.revision, translation.policy
         return TranslationRequest(
             id=request_id("partial"),
@@ -361,4 +389,5 @@ class Partials:
             prefix=policy.committed,
             draft=policy.draft,
             tolerance=TOLERANCE,
+            cache_scope=room.id,
         )

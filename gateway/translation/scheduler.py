@@ -1,12 +1,12 @@
-"""Bounded, fair admission in front of the engine, and another turn after the engine died.
+"""Hands waiting translations to the engine as it has room, and once more after the engine died.
 
 Knows: which translations wait and which run, per meeting; the engine's capacity and health.
 Must not know: the wire, meetings' members, what is done with the text, how an engine is built again.
 
 The engine batches by itself, so nothing is batched or timed here. This queue exists for four reasons only:
-to say `overloaded` at once instead of late, to let meetings take turns, to let a waiting request be withdrawn
-for nothing, and to hold work while the engine is built again. It hands the engine a little more than it runs
-together, so that a sequence that ends is replaced at the very next step.
+to say `overloaded` at once instead of late, to let addresses and meetings take turns, to let a waiting request be
+withdrawn for nothing, and to hold work while the engine is built again. It hands the engine a little more than it
+runs together, so that a sequence that ends is replaced at the very next step.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from gateway.domain.errors import (
     EngineFailed,
     EngineUnavailable,
     GatewayError,
-    Overloaded,
 )
 from gateway.domain.ports import Engine
-from gateway.translation.queue import TurnQueue
-from gateway.translation.ticket import FINAL, SUSPECT_CRASHES, Generated, Stage, Ticket
+from gateway.translation.admission import Admission
+from gateway.translation.ticket import SUSPECT_CRASHES, Generated, Stage, Ticket
+from gateway.translation.turn_order import TurnQueue
 
 __all__ = ["Scheduler"]
 
@@ -57,14 +57,14 @@ class Scheduler:
         best_effort_share: float = 0.5,
         # How long after its admission a translation is given up, crashes of the engine included.
         deadline_s: float = 300.0,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._engine = engine
-        self._max_waiting = max_waiting
+        self._admission = Admission(max_waiting)
         self._lookahead = lookahead
         self._best_effort_share = best_effort_share
         self._deadline_s = deadline_s
-        self._clock = clock
+        self._clock = clock or time.monotonic
         self._serials = itertools.count(1)
         self._queue = TurnQueue()
         self._running: set[Ticket] = set()
@@ -87,12 +87,13 @@ class Scheduler:
     def draining(self) -> bool:
         return self._draining
 
-    def admit(self, queue: str, requests: Sequence[TranslationRequest]) -> list[Ticket]:
-        """Take on all of `requests` or none; requests of one `queue` (a meeting) take turns with other queues.
+    def admit(self, meeting: str, requests: Sequence[TranslationRequest], *, account: str = "") -> list[Ticket]:
+        """Take on all of `requests` or none. Accounts take turns, and so do the meetings of each.
 
-        All have one priority: `FINAL` is promised and comes before everything; the others are best effort, and
-        partials give up their place to finals. While the engine is being built again, translations are admitted
-        and wait. Raises `Draining`, `EngineUnavailable` or `Overloaded`; all retryable, none admitted.
+        account: who is charged for the places. All requests have one priority: `FINAL` is promised and comes
+        first; the others are best effort, and partials give up their place to finals. While the engine is being
+        built again, translations are admitted and wait. Raises `Draining`, `EngineUnavailable` or `Overloaded`:
+        all retryable, none admitted.
         """
         if self._draining:
             raise Draining("The gateway is shutting down; reconnect and send this again.", retry_after_ms=1_000)
@@ -101,10 +102,11 @@ class Scheduler:
             raise EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=2_000)
         if not requests:
             return []
-        self._check_room(queue, requests[0].priority, len(requests))
+        free = max(0, self._free())
+        self._admission.check(self._queue, account, meeting, requests[0].priority, len(requests), free)
         now_s = self._clock()
         loop = asyncio.get_running_loop()
-        tickets = [Ticket(next(self._serials), queue, request, now_s) for request in requests]
+        tickets = [Ticket(next(self._serials), meeting, request, now_s, account) for request in requests]
         for ticket in tickets:
             ticket.expiry = loop.call_later(self._deadline_s, self._expire, ticket)
         self._queue.append(tickets)
@@ -252,26 +254,6 @@ class Scheduler:
         self.give_up(ticket, late)
 
     # ------------------------------------------------------------ turns
-
-    def _check_room(self, queue: str, priority: int, count: int) -> None:
-        """Raises `Overloaded`."""
-        # Best effort takes half of the room, in all and of each meeting; finals do not see it.
-        part = 1 if priority == FINAL else 2
-        free = max(0, self._free())
-        limit = self._max_waiting // part
-        waiting = self._queue.ahead(priority)
-        if waiting + count > limit + free:
-            raise Overloaded(
-                f"{waiting} translations are waiting already; the limit is {limit}.", retry_after_ms=1_000
-            )
-        # Half at most, so that nobody's backlog can shut the others out.
-        share = (self._max_waiting + 1) // 2 // part
-        own = self._queue.ahead(priority, queue)
-        if own + count > share + free:
-            raise Overloaded(
-                f"{own} translations of this meeting are waiting already; its share is {share}.",
-                retry_after_ms=1_000,
-            )
 
     def _free(self) -> int:
         """How many turns may be given now."""

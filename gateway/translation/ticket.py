@@ -58,11 +58,15 @@ class Stage(Enum):
 class Ticket:
     """One admitted translation. Whoever holds it has it collected at most once, and withdrawn in the end."""
 
-    def __init__(self, serial: int, queue: str, request: TranslationRequest, admitted_s: float) -> None:
+    def __init__(
+        self, serial: int, meeting: str, request: TranslationRequest, admitted_s: float, account: str = ""
+    ) -> None:
         # Order of admission.
         self.serial = serial
-        # Whom it takes turns for: a meeting, or an address.
-        self.queue = queue
+        # What it takes turns for; empty for a request over HTTP.
+        self.meeting = meeting
+        # Who is charged for its place.
+        self.account = account
         self.request = request
         # Readings of the scheduler's clock; None until then. After a crash of the engine `started_s` and
         # `first_token_s` stay those of the first attempt, which readers saw.

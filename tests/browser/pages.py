@@ -138,16 +138,21 @@ async def pick_sentence(watch: Watch, index: int, lang: str, words: str) -> None
         await watch.page.clock.run_for(300)
 
 
-async def partials_done(url: str, lang: str) -> float:
-    """Of how many partials a gateway knows what became of their translation into a language."""
-    return await asyncio.to_thread(_partials_done, urlsplit(url).netloc, lang)
+async def partials_done(url: str, lang: str, outcome: str = "") -> float:
+    """How many partials have an outcome of their translation into a language, or this outcome."""
+    return await asyncio.to_thread(_partials_done, urlsplit(url).netloc, lang, outcome)
 
 
-def _partials_done(address: str, lang: str) -> float:
+def _partials_done(address: str, lang: str, outcome: str) -> float:
     with urlopen(f"http://{address}/metrics") as response:
         lines = response.read().decode().splitlines()
-    outcomes = [line for line in lines if line.startswith("gateway_partials_total{") and f'lang="{lang}"' in line]
-    return sum(float(line.rsplit(" ", 1)[1]) for line in outcomes)
+    labels = (f'lang="{lang}"', f'outcome="{outcome}')
+    found = [
+        line
+        for line in lines
+        if line.startswith("gateway_partials_total{") and all(map(line.__contains__, labels))
+    ]
+    return sum(float(line.rsplit(" ", 1)[1]) for line in found)
 
 
 async def seen_by(page: Page, testid: str) -> list[str]:

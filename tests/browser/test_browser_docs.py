@@ -68,7 +68,7 @@ async def test_the_page_works_from_another_origin(
             field = page.get_by_label("Say something")
             # Of a text of two words, one is shown once the second was translated, too.
             await field.press_sequentially("Good")
-            while not await partials_done(gateway.url, "ja"):
+            while not await partials_done(gateway.url, "ja", "translated"):
                 await asyncio.sleep(0.02)
             await field.press_sequentially(" morn")
             await expect(page.get_by_role("listitem")).to_contain_text("[ja]")

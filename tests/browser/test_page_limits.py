@@ -94,7 +94,7 @@ async def test_nothing_is_joined_or_lost_before_the_question_is_answered(
         await expect(page.get_by_role("dialog")).to_be_visible()
         await page.evaluate("dispatchEvent(new Event('online'))")
         async with page.expect_response("**/readyz"):
-            await page.evaluate("dispatchEvent(new Event('pageshow'))")
+            await page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
         await expect(page.get_by_test_id("status")).to_have_text("Not joined yet")
         assert sent(watch, "session.start") == []
         await join(page, "Bo", reads="de")

@@ -64,22 +64,22 @@ Served = tuple[Path | None, Mapping[str, object], bool]
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Served]:
-    """Calls of `app.serve`, which here serves nothing and says it went well."""
+    """Calls of `serving.serve`, which here serves nothing and says it went well."""
     calls: list[Served] = []
 
     def serve(config_file: Path | None, overrides: dict[str, object], *, traceback: bool) -> int:
         calls.append((config_file, overrides, traceback))
         return 0
 
-    _replace_app(monkeypatch, serve)
+    _replace_serving(monkeypatch, serve)
     return calls
 
 
-def _replace_app(monkeypatch: pytest.MonkeyPatch, serve: Callable[..., int]) -> None:
-    app: Any = types.ModuleType("gateway.app")
-    app.serve = serve
-    monkeypatch.setitem(sys.modules, "gateway.app", app)
-    monkeypatch.setattr("gateway.app", app, raising=False)
+def _replace_serving(monkeypatch: pytest.MonkeyPatch, serve: Callable[..., int]) -> None:
+    serving: Any = types.ModuleType("gateway.serving")
+    serving.serve = serve
+    monkeypatch.setitem(sys.modules, "gateway.serving", serving)
+    monkeypatch.setattr("gateway.serving", serving, raising=False)
 
 
 def test_serve_overrides_what_was_given_and_nothing_else(served: list[Served]) -> None:
@@ -141,7 +141,7 @@ def test_a_gateway_that_cannot_start_says_why(
     def serve(*_args: object, **_more: object) -> int:
         raise StartupError("Port 8000 is taken.")
 
-    _replace_app(monkeypatch, serve)
+    _replace_serving(monkeypatch, serve)
     assert main(["serve", *(["--traceback"] if traceback else [])]) == 1
     err = capsys.readouterr().err
     assert err.endswith("gateway: Port 8000 is taken.\n")
@@ -155,7 +155,7 @@ def test_a_bug_is_one_sentence(
     def serve(*_args: object, **_more: object) -> int:
         raise KeyError("oops")
 
-    _replace_app(monkeypatch, serve)
+    _replace_serving(monkeypatch, serve)
     assert main(["serve", *(["--traceback"] if traceback else [])]) == 1
     err = capsys.readouterr().err
     assert err.endswith("gateway: This is a bug (KeyError: 'oops'); --traceback shows where.\n")
@@ -168,7 +168,7 @@ def test_an_interrupted_command_is_quiet(
     def serve(*_args: object, **_more: object) -> int:
         raise KeyboardInterrupt
 
-    _replace_app(monkeypatch, serve)
+    _replace_serving(monkeypatch, serve)
     assert main(["serve"]) == 130
     assert capsys.readouterr() == ("", "")
 

@@ -5,10 +5,24 @@ from __future__ import annotations
 import io
 import os
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.cli import terminal
-from gateway.cli.terminal import LiveArea, LiveLines, Row, can_redraw, cells, head, printable, styled, tail
+from gateway.cli.terminal import (
+    LiveArea,
+    LiveLines,
+    Row,
+    can_redraw,
+    cells,
+    escaped,
+    head,
+    printable,
+    styled,
+    tail,
+)
 
 
 class Screen(io.StringIO):
@@ -101,6 +115,13 @@ def test_the_beginning_of_a_text_that_is_too_long(text: str, columns: int, shown
 )
 def test_a_translation_cannot_drive_the_terminal(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+@given(st.text())
+def test_json_keeps_its_meaning_and_cannot_drive_the_terminal(text: str) -> None:
+    line = escaped(msgspec.json.encode([text]).decode())
+    assert msgspec.json.decode(line) == [text]
+    assert printable(line) == line
 
 
 def test_lines_grow_in_place_and_stay() -> None:

@@ -64,15 +64,20 @@ def test_a_transcript_is_printed_as_it_is(transcripts: Transcripts, capsys: pyte
     assert asked == ["/v1/meetings/standup/transcript.srt?lang=ja,en"]
 
 
+@pytest.mark.parametrize("terminal", [True, False])
 def test_a_transcript_cannot_drive_the_terminal(
-    transcripts: Transcripts, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    terminal: bool, transcripts: Transcripts, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, asked, answers = transcripts
     answers.append((200, "text/plain", b"Ana: a\x1b[2J\r\nBen: b\n"))
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    # It may be a pager that reads.
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     assert transcript(url, "--transcript", "txt") == 0
     assert capsys.readouterr().out == "Ana: a [2J\nBen: b\n"
     assert asked == ["/v1/meetings/standup/transcript.txt"]
+    answers.append((200, "application/json", '{"text":"a\x7fb\x9bc\u202ed"}'.encode()))
+    assert transcript(url, "--transcript", "json") == 0
+    assert capsys.readouterr().out == r'{"text":"a\u007fb\u009bc\u202ed"}' + "\n"
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,27 @@ async def test_a_loading_engine_is_waited_for() -> None:
     assert [wait.code for wait in waits] == ["engine_unavailable", "engine_unavailable"]
 
 
+async def test_an_address_that_joins_too_often_waits_and_is_told_where_it_cannot() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.expect(SessionStart)
+        await peer.say(refused("rate_limited", "Too often.", retry_after_ms=1))
+        await peer.start()
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        assert session.started.session == "s1"
+
+    async def full(peer: Peer) -> None:
+        await peer.expect(SessionStart)
+        await peer.say(refused("rate_limited", "Too often.", retry_after_ms=60_000))
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(full) as url:
+        with pytest.raises(SessionRefused, match="Too often"):
+            async with connect(url, reads=["ja"], ready_timeout_s=0.5):
+                pass
+
+
 @swiftly
 async def test_the_wait_for_an_engine_ends() -> None:
     async def script(peer: Peer) -> None:

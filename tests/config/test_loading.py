@@ -153,6 +153,13 @@ def test_settings_that_cannot_work_are_refused_by_their_source(variable: str, va
     assert variable in caught.value.message
 
 
+def test_a_host_is_named_without_scheme_and_port(tmp_path: Path) -> None:
+    for wrong in ("https://meet.example.com", "meet.example.com:8443", "übung.example", "*.", ""):
+        with pytest.raises(StartupError, match="is not a host name like meet"):
+            load(overrides={"allowed_hosts": [wrong]})
+    load(overrides={"allowed_hosts": ["meet.example.com", "*.example.org", "*", "gateway_1"]})
+
+
 def test_an_engine_that_gathers_text_is_not_taken_for_one_that_hangs() -> None:
     with pytest.raises(StartupError, match=r"at most a quarter of engine\.stall_s = 1\.0\.") as caught:
         load(environment={"GATEWAY__DELTA_INTERVAL_S": "0.5", "GATEWAY__ENGINE__STALL_S": "1"})

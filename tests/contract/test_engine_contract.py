@@ -106,6 +106,20 @@ async def test_exactly_the_last_event_finishes(engine: Engine) -> None:
     assert events[-1].prompt_tokens > 0
 
 
+async def test_the_prefix_cache_tells_nothing_of_other_scopes(engine: Engine) -> None:
+    """How many tokens were cached shows in the time to the first token, so it would tell what others said."""
+    text = "The plant in Bristol will be closed in March, and nobody outside this room may know about it. " * 3
+
+    async def cached(scope: str, name: str) -> int:
+        return (await generate(engine, request(f"scope-{name}", text, cache_scope=scope)))[-1].cached_tokens
+
+    await cached("board", "first")
+    own = await cached("board", "again")
+    assert await cached("", "shared") == 0
+    assert await cached("guesser", "guess") == 0
+    assert own > 0 or engine.profile().family == "simulated"
+
+
 async def test_text_does_not_depend_on_company(engine: Engine) -> None:
     texts = [f"The meeting starts at {hour} o'clock in room {hour}0." for hour in range(2, 12)]
     alone = [joined(await generate(engine, request(f"alone-{n}", text))) for n, text in enumerate(texts)]

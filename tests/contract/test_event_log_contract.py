@@ -50,9 +50,11 @@ class Delayed:
         return page
 
     @asynccontextmanager
-    async def subscribe(self, meeting: str, deliver: Callable[[Publication], None]) -> AsyncIterator[Page]:
+    async def subscribe(
+        self, meeting: str, deliver: Callable[[Publication], None], *, account: str = ""
+    ) -> AsyncIterator[Page]:
         await asyncio.sleep(0)
-        async with self._log.subscribe(meeting, deliver) as page:
+        async with self._log.subscribe(meeting, deliver, account=account) as page:
             await asyncio.sleep(0)
             yield page
             await asyncio.sleep(0)

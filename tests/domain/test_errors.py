@@ -75,4 +75,5 @@ def test_the_range_of_a_close_code_tells_whether_to_come_back() -> None:
         "DRAINING": True,
         "TOO_MANY_SESSIONS": False,
         "REPLACED": False,
+        "FLOODING": False,
     }

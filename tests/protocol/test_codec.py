@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.domain.errors import GatewayError, InvalidMessage, MessageTooLarge, UnknownType
@@ -162,3 +162,35 @@ class TestNegotiation:
     def test_only_unknown_offers_are_refused_with_the_known_ones(self) -> None:
         with pytest.raises(InvalidMessage, match=r"translation\.v1\.json"):
             negotiate(["chat"])
+
+
+# What a JSON object of a client may have in any field: among it, numbers and texts that msgpack cannot carry.
+_NUMBERS = st.integers() | st.integers(2**53 - 2, 2**53 + 1) | st.integers(2**63 - 1, 2**65) | st.floats()
+_VALUES = _NUMBERS | st.text() | st.none() | st.booleans() | st.lists(st.text(), max_size=3)
+
+
+@settings(max_examples=500)
+@given(st.data())
+def test_whatever_json_accepts_msgpack_can_carry(data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(client_messages()))
+    # Valid, but for at most two fields: otherwise nearly everything would be refused.
+    valid = {"reads": ["ja"], "id": "1", "rev": 1, "text": "x"}
+    names = [field.encode_name for field in msgspec.structs.fields(kind)]
+    message = {name: valid[name] for name in names if name in valid}
+    for name in data.draw(st.lists(st.sampled_from(names), max_size=2)) if names else ():
+        message[name] = data.draw(_NUMBERS if name in ("rev", "start_ms", "end_ms") else _VALUES)
+    try:
+        decoded = JSON.decode(raw(JSON, {"type": kind.__struct_config__.tag, **message}), max_bytes=2**20)
+    except GatewayError:
+        return
+    assert MSGPACK.decode(MSGPACK.encode(decoded), max_bytes=2**20) == decoded
+
+
+@pytest.mark.parametrize("field", ["rev", "start_ms", "end_ms"])
+@BOTH
+def test_a_number_that_not_every_client_can_hold_is_refused(codec: Codec, field: str) -> None:
+    message = {"type": "utterance.final", "id": "1", "rev": 1, "text": "x"}
+    codec.decode(raw(codec, {**message, field: 2**53 - 1}), max_bytes=MAX)
+    assert refusal(codec, raw(codec, {**message, field: 2**53})).field == field
+    if not codec.binary:
+        assert refusal(codec, raw(codec, {**message, field: 2**64})).field == field

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
 
@@ -14,7 +13,6 @@ import msgspec
 import pytest
 from prometheus_client import REGISTRY
 
-from gateway import metrics
 from gateway.config import EngineSettings, Settings
 from gateway.domain.engine import EngineProfile, EngineState, TokenEvent, TranslationRequest
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
@@ -127,14 +125,14 @@ async def test_a_call_takes_turns_as_its_address_with_unique_ids() -> None:
     async with serving() as (gateway, client):
         admit = gateway.gateway.scheduler.admit
 
-        def recorded(queue: str, requests: Sequence[TranslationRequest]) -> list[Ticket]:
-            admitted.append((queue, requests))
-            return admit(queue, requests)
+        def recorded(meeting: str, requests: Sequence[TranslationRequest], *, account: str) -> list[Ticket]:
+            admitted.append((account, requests))
+            return admit(meeting, requests, account=account)
 
-        gateway.gateway.scheduler.admit = recorded  # type: ignore[method-assign]
+        gateway.gateway.scheduler.admit = recorded  # type: ignore[method-assign, assignment]
         await translate(client, {**FROM_TO, "texts": ["a", "b"]})
         await translate(client, {**FROM_TO, "text": "a"})
-    assert [queue for queue, _ in admitted] == ["http:127.0.0.1"] * 2
+    assert [account for account, _ in admitted] == ["127.0.0.1"] * 2
     ids = [request.id for _, requests in admitted for request in requests]
     assert len(set(ids)) == 3
     assert all(name.startswith("http-") for name in ids)
@@ -249,11 +247,13 @@ async def test_a_call_cancelled_before_its_first_step_leaves_nothing_behind(acce
         scheduler = gateway.gateway.scheduler
         admit = scheduler.admit
 
-        def admit_and_cancel(queue: str, requests: Sequence[TranslationRequest]) -> list[Ticket]:
+        def admit_and_cancel(
+            meeting: str, requests: Sequence[TranslationRequest], *, account: str
+        ) -> list[Ticket]:
             calling.cancel()  # arrives at the call's next suspension
-            return admit(queue, requests)
+            return admit(meeting, requests, account=account)
 
-        scheduler.admit = admit_and_cancel  # type: ignore[method-assign]
+        scheduler.admit = admit_and_cancel  # type: ignore[method-assign, assignment]
         body = json.dumps({**FROM_TO, "texts": ["STALL for ever"] * 40}).encode()
         scope = {
             "type": "http",
@@ -440,33 +440,6 @@ async def test_errors_and_outcomes_are_counted() -> None:
     now = [outcomes(outcome) for outcome in ("final", "engine_failed", "cancelled")]
     assert [new - old for new, old in zip(now, ended, strict=True)] == [1, 2, 1]
     assert 'gateway_errors_total{code="not_found"}' in page
-
-
-async def test_some_metrics_can_be_asked_for_by_name() -> None:
-    async with serving() as (_, client):
-        response = await client.get("/metrics?name[]=gateway_sessions&name[]=gateway_tokens_total&name[]=nothing")
-    samples = {line.split()[0] for line in response.text.splitlines() if not line.startswith("#")}
-    assert samples == {"gateway_sessions", "gateway_tokens_total"}
-
-
-async def test_pages_of_metrics_are_written_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, go_on, together = threading.Event(), threading.Event(), []
-
-    def slow(names: list[str]) -> bytes:
-        together.append(names)
-        begun.set()
-        assert go_on.wait(10)
-        return b""
-
-    async with serving() as (_, client):
-        monkeypatch.setattr(metrics, "exposition", slow)
-        asked = [asyncio.create_task(client.get(f"/metrics?name[]={number}")) for number in range(3)]
-        await asyncio.to_thread(begun.wait, 10)
-        # Answered behind all three on the one event loop: by then each of them has been taken up.
-        await client.get("/healthz")
-        assert len(together) == 1
-        go_on.set()
-        assert [response.status_code for response in await asyncio.gather(*asked)] == [200] * 3
 
 
 # ---------------------------------------------------------------- health, readiness, languages

@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed
 
 from gateway import metrics
 from gateway.config import EngineSettings, EventLogSettings, Settings
+from gateway.domain.log import Said, Utterance
 from gateway.engines.simulated import Rule, Script
 from gateway.protocol.codec import JSON, MSGPACK, Codec
 from gateway.protocol.limits import Limits
@@ -58,6 +59,22 @@ async def test_deltas_add_up_to_the_final_in_both_encodings(codec: Codec) -> Non
     assert received[-1].text == "[ja] good morning"
     assert received[-1].text.startswith("".join(deltas))
     assert len(deltas) > 1, "tokens arrive as they are generated"
+
+
+@pytest.mark.parametrize("when", ["live", "replayed"])
+@swiftly
+async def test_an_entry_that_one_encoding_cannot_carry_is_left_out_and_nothing_else(when: str) -> None:
+    async with running() as gateway, gateway.peer(MSGPACK) as reader:
+        said = Utterance("0", 2**70, "broken", "en", "p", "Ana", final=True)
+        if when == "replayed":
+            await gateway.gateway.log.append("m", Said(said))
+        await reader.send(SessionStart(reads=["ja", "en"], speaks="en", meeting="m"))
+        await reader.until(SessionStarted)
+        if when == "live":
+            await gateway.gateway.log.append("m", Said(said))
+        await reader.send(say("u1", "whole"))
+        received = await reader.until(TranslationFinal)
+    assert [m.text for m in received if isinstance(m, Caption)] == ["whole"]
 
 
 async def test_sessions_get_their_own_translations_only() -> None:

@@ -20,7 +20,7 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceFinal,
 )
-from gateway.server import api
+from gateway.server import admin, api
 from gateway.server.bodies import (
     HTTP_ERRORS,
     HTTP_STATUSES,
@@ -68,6 +68,7 @@ def test_every_route_is_documented_and_no_other() -> None:
     engine = SimulatedEngine()
     scheduler = Scheduler(engine, max_waiting=1)
     routes = api.routes(scheduler=scheduler, engine=engine, limits=Limits(), log=MemoryEventLog())
+    routes += admin.routes(engine)
     served = {route.path for route in routes if isinstance(route, Route)}
     assert served - {"/v1/stream", "/v1/{rest:path}"} == set(OPENAPI["paths"])
 
@@ -110,7 +111,9 @@ def test_the_examples_can_be_sent() -> None:
     for item in content["examples"].values():
         check.validate(item["value"])
         body = decode_body(json.dumps(item["value"]).encode())
-        requests, _ = plan(body, id_prefix="x", profile=profile, limits=Limits(), batch_texts=64)
+        requests, _ = plan(
+            body, id_prefix="x", scope="http:1.1.1.1", profile=profile, limits=Limits(), batch_texts=64
+        )
         assert requests
 
 

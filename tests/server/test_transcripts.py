@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
@@ -356,3 +357,27 @@ async def test_a_log_that_does_not_answer() -> None:
         response = await client.get("/standup/transcript.json")
     check_problem(response, 503, "log_unavailable")
     assert response.headers["retry-after"] == "3"
+
+
+# ---------------------------------------------------------------- how many at a time
+
+
+async def test_one_address_gets_a_few_at_a_time_and_again_once_they_were_sent() -> None:
+    waiting = asyncio.Event()
+
+    class Slow(MemoryEventLog):
+        async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
+            await waiting.wait()
+            return await super().read(meeting, after, limit)
+
+    log = Slow()
+    await log.append("standup", STANDUP[0])
+    async with serving(log) as client:
+        asked = [asyncio.create_task(client.get("/standup/transcript.json")) for _ in range(4)]
+        await asyncio.sleep(0.01)
+        while (refusal := await client.get("/nobody/transcript.txt")).status_code != 429:
+            asked.append(asyncio.create_task(client.get("/standup/transcript.json")))
+        check_problem(refusal, 429, "rate_limited")
+        waiting.set()
+        assert {(await answer).status_code for answer in asked} == {200}
+        check_problem(await client.get("/nobody/transcript.txt"), 404, "unknown_meeting")

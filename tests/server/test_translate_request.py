@@ -11,6 +11,8 @@ BODY = b"""{
     "glossary": {"morning": "\xe6\x97\xa9"}, "context": "we met", "formality": "formal"
 }"""
 
+SCOPE = "http:1.1.1.1"
+
 
 def profile(*options: str) -> EngineProfile:
     return EngineProfile("m", "f", languages=("en", "zh-hant"), options=frozenset(options))
@@ -20,21 +22,31 @@ def test_every_option_the_model_takes_goes_with_every_text() -> None:
     requests, warnings = plan(
         decode_body(BODY),
         id_prefix="http-1",
+        scope=SCOPE,
         profile=profile("glossary", "context", "formality"),
         limits=Limits(),
         batch_texts=2,
     )
     options = TranslationOptions(glossary=(("morning", "早"),), context=("we met",), formality="formal")
     assert requests == [
-        TranslationRequest(id="http-1-0", text="good morning", source="en", target="zh-hant", options=options),
-        TranslationRequest(id="http-1-1", text=" two ", source="en", target="zh-hant", options=options),
+        TranslationRequest(
+            id="http-1-0", text="good morning", source="en", target="zh-hant", options=options, cache_scope=SCOPE
+        ),
+        TranslationRequest(
+            id="http-1-1", text=" two ", source="en", target="zh-hant", options=options, cache_scope=SCOPE
+        ),
     ]
     assert warnings == []
 
 
 def test_what_the_model_does_not_take_is_left_out_with_a_warning() -> None:
     requests, warnings = plan(
-        decode_body(BODY), id_prefix="x", profile=profile("formality"), limits=Limits(), batch_texts=2
+        decode_body(BODY),
+        id_prefix="x",
+        scope=SCOPE,
+        profile=profile("formality"),
+        limits=Limits(),
+        batch_texts=2,
     )
     assert {request.options for request in requests} == {TranslationOptions(formality="formal")}
     assert [(warning.code, warning.field) for warning in warnings] == [
@@ -46,7 +58,12 @@ def test_what_the_model_does_not_take_is_left_out_with_a_warning() -> None:
 def test_an_empty_option_is_no_option() -> None:
     body = b'{"text": "a", "source_lang": "en", "target_lang": "zh-hant", "glossary": {}, "context": ""}'
     requests, warnings = plan(
-        decode_body(body), id_prefix="x", profile=profile("context"), limits=Limits(), batch_texts=1
+        decode_body(body),
+        id_prefix="x",
+        scope=SCOPE,
+        profile=profile("context"),
+        limits=Limits(),
+        batch_texts=1,
     )
     assert requests[0].options == TranslationOptions()
     assert warnings == []

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 
 import pytest
 from prometheus_client import REGISTRY
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.typing import Origin
 
 from gateway.config import Settings
 from gateway.engines.simulated import Script
@@ -42,6 +45,7 @@ async def test_a_foreign_web_page_is_refused_unless_allowed() -> None:
             "https://evil.example.com": False,
             f"http://localhost:{gateway.port}": False,
             "null": False,
+            "http://[": False,
             f"http://127.0.0.1:{gateway.port}": True,
             "https://meet.example.com": True,
         }.items():
@@ -62,17 +66,25 @@ async def test_a_foreign_web_page_is_refused_unless_allowed() -> None:
         await peer.until(SessionStarted)
 
 
-async def test_a_name_that_only_resolves_to_loopback_is_refused() -> None:
+async def test_a_name_that_only_resolves_to_this_machine_is_refused() -> None:
     # DNS rebinding: the page's own origin and the host it asks for are the same foreign name.
-    headers = {"Host": "evil.example.com"}
-    async with running() as gateway:
-        with pytest.raises(InvalidStatus) as caught:
-            async with gateway.peer(origin="http://evil.example.com", additional_headers=headers):
-                pass
-        assert caught.value.response.status_code in {400, 403}
-    async with running(Settings(host="0.0.0.0")) as gateway, gateway.peer(additional_headers=headers) as peer:
-        await peer.send(START)
-        await peer.until(SessionStarted)
+    for settings, host, status in [
+        (Settings(), "evil.example.com", 421),
+        (Settings(), "192.168.1.5", 421),
+        (Settings(), "localhost", 101),
+        (Settings(host="0.0.0.0"), "evil.example.com", 421),
+        (Settings(host="0.0.0.0"), "192.168.1.5", 101),
+        (Settings(host="0.0.0.0", allowed_hosts=("meet.example.com",)), "meet.example.com", 101),
+    ]:
+        async with running(settings) as gateway:
+            page = Origin(f"http://{host}:{gateway.port}")
+            opening = connect(f"ws://{host}:{gateway.port}/v1/stream", host="127.0.0.1", origin=page)
+            if status == 101:
+                async with opening:
+                    continue
+            with pytest.raises(InvalidStatus) as caught:
+                await opening
+            assert caught.value.response.status_code == status
 
 
 @swiftly
@@ -163,3 +175,19 @@ async def test_a_connection_on_which_nothing_is_said_is_closed_and_its_session_k
         assert bo.received[-1].code == "session_idle"
         async with joined(gateway, reads=["ja"], resume=bo.resume()) as again:
             assert again.started.recovered is True
+
+
+async def test_one_address_behind_a_proxy_has_its_share_of_connections() -> None:
+    settings = Settings(trusted_proxies=("127.0.0.1",), max_connections_per_address=2)
+    one, another = {"X-Forwarded-For": "192.0.2.1"}, {"X-Forwarded-For": "192.0.2.2"}
+    async with running(settings) as gateway, contextlib.AsyncExitStack() as open_ones:
+        for _ in range(2):
+            await open_ones.enter_async_context(connect(gateway.url, additional_headers=one))
+        async with connect(gateway.url, additional_headers=one) as third:
+            refusal = json.loads(await third.recv())
+            assert (refusal["type"], refusal["code"]) == ("error", "rate_limited")
+            await third.wait_closed()
+            assert third.close_code == 4509
+        async with connect(gateway.url, additional_headers=another) as other:
+            await other.send(json.dumps({"type": "session.start", "reads": []}))
+            assert json.loads(await other.recv())["type"] == "session.started"

@@ -41,7 +41,7 @@ class Connection:
 class Desk:
     """A registry; `now_s` is its clock."""
 
-    def __init__(self, core: Stage, limits: Limits, max_sessions: int) -> None:
+    def __init__(self, core: Stage, limits: Limits, max_sessions: int, joins: int) -> None:
         self.core = core
         self.limits = limits
         self.now_s = 0.0
@@ -52,23 +52,24 @@ class Desk:
             limits=limits,
             max_sessions=max_sessions,
             snapshot=10,
+            joins_per_account=joins,
             clock=lambda: self.now_s,
         )
 
-    async def join(self, **fields: Any) -> tuple[Entry, Connection]:
+    async def join(self, account: str = "", **fields: Any) -> tuple[Entry, Connection]:
         """Raises what `Registry.join` raises."""
         connection = Connection(self.limits)
         [join] = connection.send(SessionStart(**{"reads": [], "meeting": "m", **fields}))
         assert isinstance(join, Join)
-        entry = await self.registry.join(join, connection.state, connection.outbox, connection.finish)
+        entry = await self.registry.join(join, connection.state, connection.outbox, connection.finish, account)
         return entry, connection
 
 
 @contextlib.asynccontextmanager
 async def desk(
-    limits: Limits | None = None, max_sessions: int = 100, log: Log | None = None
+    limits: Limits | None = None, max_sessions: int = 100, log: Log | None = None, joins: int = 1_000
 ) -> AsyncIterator[Desk]:
     async with stage(log=log, leaves_unfinished=True) as core:
-        made = Desk(core, limits or Limits(keep_s=60), max_sessions)
+        made = Desk(core, limits or Limits(keep_s=60), max_sessions, joins)
         async with made.registry:
             yield made

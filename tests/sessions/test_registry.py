@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.config import EventLogSettings, Settings
-from gateway.domain.errors import CloseCode, GatewayError, LogUnavailable, TooManySessions
+from gateway.domain.errors import CloseCode, GatewayError, LogUnavailable, RateLimited, TooManySessions
 from gateway.domain.log import Page, Said, Translated, Untranslated
 from gateway.domain.sessions import Handover, KeptMeeting
 from gateway.engines.simulated import Script
@@ -83,6 +83,46 @@ async def test_a_newcomer_ends_the_session_that_is_away_for_longest() -> None:
         with pytest.raises(TooManySessions):
             await d.join(name="Fi")
         assert {seat.name for seat in d.registry.kept()} == {"Ana", "Di", "Ed"}
+
+
+async def test_who_comes_and_goes_in_a_crowd_pushes_out_their_own_kept_sessions() -> None:
+    async with desk(max_sessions=10) as d:
+        kept, _ = await d.join("small", name="kept")
+        d.registry.away(kept.seat, kept.feed)
+        for _ in range(50):
+            d.now_s += 1
+            entry, _ = await d.join("crowd")
+            d.registry.away(entry.seat, entry.feed)
+        await d.join("another", name="newcomer")
+        names = {seat.name for seat in d.registry.kept()}
+        assert {"kept", "newcomer"} <= names
+        again, _ = await d.join("small", name="kept", resume=resume_of(kept))
+        assert again.recovered
+
+
+async def test_one_account_joins_so_often_at_once_and_goes_on_later() -> None:
+    async with desk(joins=3) as d:
+        entries = [await d.join("crowd") for _ in range(3)]
+        with pytest.raises(RateLimited) as limited:
+            await d.join("crowd")
+        with pytest.raises(RateLimited):
+            await d.join("crowd", resume=resume_of(entries[0][0]))
+        await d.join("somebody")
+        assert limited.value.retry_after_ms == 20_000
+        d.now_s += 20
+        await d.join("crowd")
+
+
+async def test_a_handover_tells_who_is_charged() -> None:
+    async with desk() as d, desk() as successor:
+        entry, _ = await d.join("crowd")
+        d.registry.away(entry.seat, entry.feed)
+        await successor.registry.restore(Handover(sessions=d.registry.kept()))
+        [kept] = successor.registry.kept()
+        assert kept.account == "crowd"
+        await successor.join("elsewhere", resume=resume_of(entry))
+        [kept] = successor.registry.kept()
+        assert kept.account == "elsewhere"
 
 
 async def test_the_loss_of_an_earlier_connection_does_not_touch_the_newer_one() -> None:

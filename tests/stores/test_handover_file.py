@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from gateway.domain.errors import StartupError
 from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
@@ -91,6 +92,26 @@ def test_a_session_needs_not_say_what_it_has_nothing_of(path: Path) -> None:
     assert read == Handover(sessions=(BEN,))
     assert read is not None
     assert (read.sessions[0].since, read.sessions[0].stopped) == (0, {})
+
+
+def test_an_entry_that_cannot_be_encoded_takes_nothing_else_with_it(path: Path) -> None:
+    meeting = FULL.meetings[0]
+    broken = structs.replace(meeting.publications[1], event=structs.replace(EVENTS[1], rev=2**70))
+    publications = (meeting.publications[0], broken, meeting.publications[2])
+    other = KeptMeeting("other", "0f0f0f0f", 1, 1, (Publication(1, 17, EVENTS[0]),))
+    nameless = structs.replace(ANA, name="\ud800")
+    handover_file.write(
+        path,
+        Handover(meetings=(structs.replace(meeting, publications=publications), other), sessions=(nameless, BEN)),
+    )
+    left = handover_file.read(path)
+    assert left is not None
+    # Of its meeting what came before is gone too, as if it had expired: offsets have no gaps.
+    assert left.meetings == (
+        structs.replace(meeting, first=5, publications=meeting.publications[2:]),
+        other,
+    )
+    assert left.sessions == (BEN,)
 
 
 def test_where_there_is_none_nothing_is_read(path: Path) -> None:

@@ -196,6 +196,9 @@ async def test_what_was_just_appended_is_there_even_if_it_is_too_much_alone() ->
 
 def test_the_widest_characters_are_counted_in_full() -> None:
     text = "🎤" * 10_000
+    # From then on, the text holds what it was encoded to.
+    msgspec.json.encode(text)
+    assert sys.getsizeof(text) > 8 * 10_000
     assert publication_bytes(Publication(1, 0, said(text))) > sys.getsizeof(text)
     assert publication_bytes(Publication(1, 0, said("x", context=[text]))) > sys.getsizeof(text)
     assert publication_bytes(Publication(1, 0, said("x", glossary=[["ja", [["x", text]]]]))) > sys.getsizeof(text)
@@ -450,6 +453,7 @@ async def test_a_log_in_use_cannot_be_restored() -> None:
 class Model:
     """One meeting as it must be."""
 
+    account: str = ""
     first: int = 1
     last: int = 0
     newest: int = 0
@@ -487,8 +491,13 @@ class Models:
             droppable = [each for each in self.meetings.values() if len(each.times) > (each is model)]
             if not droppable:
                 break
-            self._trim(min(droppable, key=lambda each: (each.subscribers > 0, each.newest)))
+            account = min({each.account for each in droppable}, key=lambda name: (-self.held(name), name))
+            theirs = [each for each in droppable if each.account == account]
+            self._trim(min(theirs, key=lambda each: (each.subscribers > 0, each.newest)))
         self.forget()
+
+    def held(self, account: str) -> int:
+        return sum(each.bytes() for each in self.meetings.values() if each.account == account)
 
     def expire(self, name: str, now_ms: int) -> None:
         model = self.meetings.get(name, Model())
@@ -532,9 +541,12 @@ def test_it_holds_what_the_bounds_say_whatever_happened(steps: list[tuple[str, s
                         assert publication.offset == models.meetings[name].last
                     case "subscribe":
                         models.expire(name, int(clock.now * 1_000))
-                        models.meetings.setdefault(name, Model()).subscribers += 1
+                        account = "x" if name in "ab" else "y"
+                        models.meetings.setdefault(name, Model(account)).subscribers += 1
                         subscribed[name].append(await stack.enter_async_context(AsyncExitStack()))
-                        page = await subscribed[name][-1].enter_async_context(log.subscribe(name, nothing))
+                        page = await subscribed[name][-1].enter_async_context(
+                            log.subscribe(name, nothing, account=account)
+                        )
                         assert page.last == models.meetings[name].last
                     case "leave" if subscribed[name]:
                         models.meetings[name].subscribers -= 1
@@ -566,13 +578,45 @@ def test_it_holds_what_the_bounds_say_whatever_happened(steps: list[tuple[str, s
 
 
 async def test_meetings_that_come_and_go_leave_nothing_behind() -> None:
-    log = MemoryEventLog(max_publications=2)
+    clock = Clock()
+    log = MemoryEventLog(max_publications=2, keep_s=60, wall_clock=clock)
     for n in range(1_000):
         async with log.subscribe(f"private {n}", nothing):
             pass
+        async with log.subscribe(f"short {n}", nothing, account=f"account {n % 300}"):
+            await log.append(f"short {n}", said("1"))
+        clock.now += 1
         await log.append("standup", said("1"))
-    tracked = sum(len(value) for value in vars(log).values() if isinstance(value, list | dict | set))
-    assert tracked < 200
+        log.sweep()
+    assert log.meetings == 61
+    assert _tracked(vars(log)) < 1_000
+
+
+def _tracked(value: object) -> int:
+    """How many things are held, down to the last."""
+    if isinstance(value, memory_log._Order):
+        value = vars(value)
+    if isinstance(value, dict):
+        return sum(1 + _tracked(each) for each in value.values())
+    return len(value) if isinstance(value, list | set) else 0
+
+
+@pytest.mark.usefixtures("without_shares")
+async def test_an_account_that_fills_the_log_loses_its_own_meetings() -> None:
+    """However many meetings it has, and though others' were used longer ago and nobody is in them any more."""
+    log = MemoryEventLog(max_bytes=room_for(20, meetings=20))
+    async with log.subscribe("ended", nothing, account="small"):
+        await log.append("ended", said("1"))
+        await log.append("ended", said("2"))
+    async with AsyncExitStack() as flood:
+        for n in range(100):
+            await flood.enter_async_context(log.subscribe(f"flood {n}", nothing, account="large"))
+            await log.append(f"flood {n}", said("x"))
+    assert texts(await log.read("ended", after=0)) == ["1", "2"]
+    earlier = log
+    log = MemoryEventLog(max_bytes=room_for(10, meetings=10))
+    log.restore(earlier.dump())
+    assert texts(await log.read("ended", after=0)) == ["1", "2"], "also in the next process"
 
 
 def test_a_kept_meeting_whose_offsets_do_not_fit_is_refused() -> None:

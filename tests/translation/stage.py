@@ -94,10 +94,10 @@ class Screen:
 class Stage:
     """A meeting with a speaker, the core around it, and an engine in the test's hand."""
 
-    def __init__(self, engine: AnsweredEngine, log: Log, **options: Any) -> None:
+    def __init__(self, engine: AnsweredEngine, log: Log, live_bytes: int, **options: Any) -> None:
         self.engine = engine
         self.scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
-        self.partials = Partials(self.scheduler, pace_s=0.0)
+        self.partials = Partials(self.scheduler, pace_s=0.0, max_bytes=live_bytes)
         self.finals = Finals(self.scheduler, self.partials, **options)
         self.log = log
         self.room = Room("m", log, private=False, snapshot=10)
@@ -135,9 +135,11 @@ def said(text: str, rev: int, utterance: str, participant: str, *, final: bool) 
 
 
 @contextlib.asynccontextmanager
-async def stage(max_running: int = 4, log: Log | None = None, **options: Any) -> AsyncIterator[Stage]:
+async def stage(
+    max_running: int = 4, log: Log | None = None, live_bytes: int = 10**7, **options: Any
+) -> AsyncIterator[Stage]:
     """options: those of `Finals`."""
-    made = Stage(AnsweredEngine(max_running), log or Log(), **options)
+    made = Stage(AnsweredEngine(max_running), log or Log(), live_bytes, **options)
     await made.room.open()
     async with made.finals, made.partials:
         yield made

@@ -17,10 +17,12 @@ from gateway.domain.engine import (
 )
 from gateway.domain.log import LoggedEvent, Publication, Utterance
 from gateway.domain.sessions import Stability
+from gateway.meeting.members import Member
 from gateway.protocol.messages import (
     Caption,
     TranslationDelta,
     TranslationFinal,
+    UtteranceCancelled,
     UtterancePartial,
 )
 from gateway.translation.partials import Partials
@@ -503,7 +505,7 @@ async def test_utterances_that_are_never_finished_are_forgotten_in_time() -> Non
         for number in range(300):
             r.hear("we", utterance=str(number))
             r.partials.speaker_away(r.room, "ana")
-        assert len(list(r.room.live.partials("de"))) == 100
+        assert len(list(r.room.live.partials("de"))) == 20
         r.partials.speaker_left(r.room, "ana")
         assert nothing_is_live(r)
 
@@ -679,3 +681,35 @@ async def test_while_the_event_loop_is_late_only_finals_are_translated() -> None
         await ana.peer.send(UtterancePartial("1", 1, "I was going to"), say("2", "SLOW going"))
         await bo.until(TranslationFinal)
         assert {m.utterance for m in await bo.everything() if isinstance(m, TranslationDelta)} == {"2"}
+
+
+# ---------------------------------------------------------------- memory
+
+
+async def test_where_too_much_is_being_said_the_account_with_the_most_gives_way() -> None:
+    async with stage(live_bytes=190_000) as r:
+        screen = await r.reader("live")
+        for name, account in (("ana", "a"), ("bo", "a"), ("cy", "c")):
+            member = Member(participant=name, name=name, speaks="en", reads=(), stability="final", account=account)
+            r.room.join(member, 100)
+            r.hear("x" * 1_000, participant=name)
+        r.hear("y" * 1_000, 2, participant="ana")
+        r.hear("x" * 1_000, utterance="v", participant="cy")
+        assert not [m for m in screen.look() if isinstance(m, UtteranceCancelled)]
+        r.hear("x" * 1_000, utterance="v", participant="bo")
+        assert [m for m in screen.look() if isinstance(m, UtteranceCancelled)] == [UtteranceCancelled("bo", "u")]
+        for name in ("ana", "bo", "cy"):
+            r.partials.speaker_left(r.room, name)
+        assert nothing_is_live(r)
+
+
+async def test_what_is_too_long_for_all_of_the_memory_is_shown_and_not_kept() -> None:
+    async with stage(live_bytes=1_000) as r:
+        screen = await r.reader("live")
+        for rev, text in enumerate(("we", "we will"), 1):
+            r.hear(text, rev)
+            assert nothing_is_live(r)
+        await r.final("We will meet.")
+        await until(lambda: r.engine.running)
+        r.engine.says("Wir treffen uns.")
+        await until(lambda: [m for m in screen.look() if isinstance(m, TranslationFinal)])

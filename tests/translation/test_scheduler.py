@@ -103,16 +103,6 @@ async def test_full_is_said_at_once_and_nothing_of_the_call_is_admitted() -> Non
     scheduler.admit("m", [request("c")])
 
 
-async def test_one_meeting_may_not_fill_the_queue() -> None:
-    scheduler = Scheduler(SteppedEngine(max_running=1), max_waiting=4, lookahead=0)
-    scheduler.admit("greedy", [request(f"g{n}") for n in range(3)])  # one runs, two wait: half of the queue
-    with pytest.raises(Overloaded, match="share is 2"):
-        scheduler.admit("greedy", [request("g3")])
-    scheduler.admit("other", [request("o1"), request("o2")])
-    with pytest.raises(Overloaded, match="limit is 4"):
-        scheduler.admit("third", [request("t1")])
-
-
 async def test_a_waiting_ticket_can_be_withdrawn() -> None:
     engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
@@ -264,25 +254,6 @@ async def test_finals_come_before_best_effort_and_meetings_take_turns_in_each() 
     engine.let(*(ticket.request.id for ticket in order))
     await asyncio.gather(*collect(scheduler, *order))
     assert engine.begun == ["first", "m1", "n1", "m2", "late m1", "late n1", "late m2"]
-
-
-async def test_best_effort_never_shuts_out_finals() -> None:
-    scheduler = Scheduler(SteppedEngine(max_running=1), max_waiting=8, lookahead=0)
-    scheduler.admit("m", requests("running"))
-    scheduler.admit("m", requests("l1", "l2", priority=1))
-    with pytest.raises(Overloaded, match="share is 2"):
-        scheduler.admit("m", requests("l3", priority=1))
-    scheduler.admit("n", requests("l3", "l4", priority=1))
-    with pytest.raises(Overloaded, match="limit is 4"):
-        scheduler.admit("o", requests("l5", priority=1))
-    # Finals have all of their room, whatever best effort waits.
-    scheduler.admit("m", requests("f1", "f2", "f3", "f4"))
-    with pytest.raises(Overloaded, match="4 translations of this meeting are waiting already; its share is 4"):
-        scheduler.admit("m", requests("f5"))
-    scheduler.admit("o", requests("f5", "f6", "f7", "f8"))
-    with pytest.raises(Overloaded, match="8 translations are waiting already; the limit is 8"):
-        scheduler.admit("p", requests("f9"))
-    assert scheduler.waiting == 12
 
 
 # ---------------------------------------------------------------- giving up

@@ -80,10 +80,11 @@ class PromptEncoder:
         self._window = window
         self._output_base = output_base
         self._output_per_source_token = output_per_source_token
-        self._special_tokens = frozenset(map(str, tokenizer.all_special_tokens))
+        added = getattr(tokenizer, "added_tokens_decoder", {})
+        acting = [token.content for token in added.values() if token.special or _is_markup(token.content)]
+        self._special_tokens = frozenset([*map(str, tokenizer.all_special_tokens), *acting])
         self._control = self._special_tokens | family.markers
         self.stop_token_ids: list[int] = tokenizer.convert_tokens_to_ids(list(family.stop))
-        added = getattr(tokenizer, "added_tokens_decoder", {})
         control_ids = [number for number, token in added.items() if token.special]
         self._control_ids = frozenset([*tokenizer.all_special_ids, *self.stop_token_ids, *control_ids])
         # (source, target, final) → number of tokens of the prompt without its text.
@@ -231,3 +232,11 @@ def _own_backend(tokenizer: Any) -> Any | None:
 def common_length(one: Sequence[object], other: Sequence[object]) -> int:
     """The length of the common prefix of two sequences."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _is_markup(added: str) -> bool:
+    """Whether a token that was added to a tokenizer, though not as a special one, may act on the model.
+
+    `[TOOL_CALLS]` and `<unused7>` may; runs of spaces and line breaks, which several models have, are text.
+    """
+    return len(added) > 1 and bool(added.replace("▁", " ").strip())

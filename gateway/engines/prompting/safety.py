@@ -6,6 +6,8 @@ Must not know: prompt families, the wording of prompts, tokenizers. The tokens t
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -27,6 +29,11 @@ COMMON_TOKENS = frozenset(
 _BREAKS = ("\u2060", "\u200b", "\u200c")
 
 
+# Longer compatibility forms of one character are words of some script, which no token has in it. They would
+# make a text many times as long.
+_LONGEST_FORM = 8
+
+
 class _Breaker:
     """The tokens of one tokenizer by first character, so that ordinary text costs one lookup per character."""
 
@@ -37,6 +44,8 @@ class _Breaker:
             if len(token) > 1:
                 by_head.setdefault(token[0], []).append(token)
         self.by_head = {head: tuple(found) for head, found in by_head.items()}
+        several = "|".join(re.escape(token) for token in tokens if len(token) > 1)
+        self._pattern = re.compile(several) if several else None
         unused = [c for c in _BREAKS if not any(c in token for token in tokens)]
         if not unused:
             raise InvalidValue("the special tokens use every zero-width character that could break them")
@@ -45,15 +54,26 @@ class _Breaker:
     def __call__(self, text: str) -> str:
         # A token of one character cannot be broken, only removed. This comes first: it may join
         # others.
-        text = text.translate(self.removed)
+        text = self._folded(text.translate(self.removed)).translate(self.removed)
         if self.by_head.keys().isdisjoint(text):
             return text
         # No token contains the joint, and there is a joint after the first character of every token in the text.
         # So no token is left.
-        return "".join(
-            char + self.joint if char in self.by_head and text.startswith(self.by_head[char], i) else char
-            for i, char in enumerate(text)
-        )
+        return "".join(char + self.joint if self._begins(text, i) else char for i, char in enumerate(text))
+
+    def _begins(self, text: str, place: int) -> bool:
+        """Whether a token begins at this place."""
+        heads = self.by_head.get(text[place])
+        return heads is not None and text.startswith(heads, place)
+
+    def _folded(self, text: str) -> str:
+        """The text as tokenizers that normalise see it, if they would find a token there; otherwise unchanged."""
+        if text.isascii():
+            return text
+        if self._pattern is None or not self._pattern.search(unicodedata.normalize("NFKC", text)):
+            return text
+        forms = ((char, unicodedata.normalize("NFKC", char)) for char in text)
+        return "".join(form if len(form) <= _LONGEST_FORM else char for char, form in forms)
 
 
 @lru_cache(maxsize=64)

@@ -10,9 +10,10 @@ import copy
 import itertools
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
+from hashlib import blake2b
 from typing import Any
 
-from gateway.domain.engine import FinishReason
+from gateway.domain.engine import FinishReason, TranslationRequest
 from gateway.domain.errors import EngineFailed
 from gateway.engines.in_flight import Generation
 from gateway.engines.prompting.completions import Completion
@@ -80,10 +81,11 @@ class VllmRequests:
         )
 
     async def outputs(
-        self, generation: Generation, ids: list[int], sampling: Any, request_id: str, priority: int
+        self, generation: Generation, ids: list[int], sampling: Any, request_id: str, request: TranslationRequest
     ) -> AsyncGenerator[Any, None]:
         """vLLM's outputs of one request. Raises `EngineFailed` if it ends early for vLLM's own reason."""
-        outputs = self._llm.generate(self._api.tokens_input(ids), sampling, request_id, priority=priority)
+        prompt = self._api.tokens_input(ids, cache_salt=_cache_salt(request.cache_scope))
+        outputs = self._llm.generate(prompt, sampling, request_id, priority=request.priority)
         async with aclosing(outputs):
             while True:
                 with generation:
@@ -100,15 +102,14 @@ class VllmRequests:
 class TranslationCompletions:
     """The `Completions` of one translation.
 
-    request_id: the translation's id; probes use it with a suffix.
+    request: the translation; probes use its id with a suffix.
     generation: ends every wait when the engine dies.
     """
 
-    def __init__(self, requests: VllmRequests, generation: Generation, request_id: str, priority: int) -> None:
+    def __init__(self, requests: VllmRequests, generation: Generation, request: TranslationRequest) -> None:
         self._requests = requests
         self._generation = generation
-        self._request_id = request_id
-        self._priority = priority
+        self._request = request
         self._probes = itertools.count(1)
 
     @property
@@ -117,7 +118,7 @@ class TranslationCompletions:
 
     async def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
         sampling = self._requests.translation_sampling(max_tokens)
-        async with aclosing(self._outputs(ids, sampling, self._request_id)) as outputs:
+        async with aclosing(self._outputs(ids, sampling, self._request.id)) as outputs:
             async for output in outputs:
                 new = output.outputs[0]
                 finish = _FINISH[new.finish_reason]
@@ -130,7 +131,7 @@ class TranslationCompletions:
         # Some configurations of vLLM refuse prompt_logprobs. Any other problem shows again without them.
         with suppress(ValueError):
             async with aclosing(
-                self._outputs(ids, sampling, f"{self._request_id}-probe-{next(self._probes)}")
+                self._outputs(ids, sampling, f"{self._request.id}-probe-{next(self._probes)}")
             ) as outputs:
                 async for output in outputs:
                     rows = output.prompt_logprobs
@@ -143,4 +144,9 @@ class TranslationCompletions:
         return found
 
     def _outputs(self, ids: list[int], sampling: Any, request_id: str) -> AsyncGenerator[Any, None]:
-        return self._requests.outputs(self._generation, ids, sampling, request_id, self._priority)
+        return self._requests.outputs(self._generation, ids, sampling, request_id, self._request)
+
+
+def _cache_salt(scope: str) -> str | None:
+    """Letters and digits only: others have ended engines. It does not tell what the scope is."""
+    return blake2b(scope.encode(), digest_size=16).hexdigest() if scope else None

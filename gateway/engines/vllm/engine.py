@@ -258,7 +258,7 @@ class VllmEngine:
         try:
             if self._requests is None:
                 raise EngineUnavailable("The engine was stopped.", retry_after_ms=2_000)
-            completions = TranslationCompletions(self._requests, generation, request.id, request.priority)
+            completions = TranslationCompletions(self._requests, generation, request)
             async with contextlib.aclosing(translated(request, self._encoder, completions)) as events:
                 async for event in events:
                     yield event

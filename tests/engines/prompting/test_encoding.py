@@ -57,6 +57,29 @@ def test_special_tokens_in_speech_are_text(tokenizer: Any, text: str) -> None:
     assert ids[-1] in special
 
 
+@pytest.mark.parametrize("token", ["[TOOL_CALLS]", "<unused7>", "<tool_call>", "＜unused7＞", "＜tool_call>"])
+@pytest.mark.parametrize("special", [True, False])
+def test_every_token_that_was_added_to_a_tokenizer_is_text_in_speech(
+    tokenizer: Any, token: str, special: bool
+) -> None:
+    own = copy.deepcopy(tokenizer)
+    own.backend_tokenizer.normalizer = NFKC()
+    added = ["[TOOL_CALLS]", "<unused7>", "<tool_call>"]
+    # Those that are not special are found after the tokenizer's own normalisation.
+    own.add_tokens([AddedToken(each, special=special, normalized=not special) for each in added])
+    own.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    ids = encoder(own, "chat").encode(request(f"before {token} after")).ids
+    assert not set(own.convert_tokens_to_ids(added)) & set(ids)
+
+
+def test_spaces_that_were_added_to_a_tokenizer_stay_spaces(tokenizer: Any) -> None:
+    own = copy.deepcopy(tokenizer)
+    own.add_tokens([AddedToken(each) for each in ("\n", "  ", "▁▁▁", "\t\t")])
+    own.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    text = "a  b\n\t\tc"
+    assert f"\n{text}\n" in own.decode(encoder(own, "chat").encode(request(text)).ids)
+
+
 def test_the_answer_gets_what_is_left_of_the_window(tokenizer: Any) -> None:
     text = "Good morning, everyone. " * 30
     window = 2 * len(encoder(tokenizer, window=4_000).encode(request(text)).ids) + 40

@@ -116,3 +116,10 @@ def test_every_string_a_user_supplies_is_neutralised() -> None:
         glossary=((f"{broken}2", f"{broken}3"),),
         context=(f"{broken}4", f"{broken}5"),
     )
+
+
+def test_a_text_does_not_become_many_times_as_long() -> None:
+    long = "\ufdfa" * 1_990  # eighteen characters each, in their compatibility form
+    safe = neutralise("＜|im_end|＞" + long, frozenset({"<|im_end|>"}))
+    assert "<|im_end|>" not in safe
+    assert len(safe) < 2 * len(long)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from gateway.domain.engine import FinishReason
+from gateway.domain.engine import FinishReason, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable
 from gateway.engines.in_flight import Generations
 from gateway.engines.prompting.completions import Completion
@@ -18,6 +20,7 @@ from gateway.engines.vllm.completions import TranslationCompletions, VllmRequest
 from gateway.engines.vllm.load import EngineLoad
 
 GREEDY = Sampling()
+REQUEST = TranslationRequest(id="r", text="Good morning.", source="en", target="de", priority=3)
 ROWS: Any = SimpleNamespace(start_indices=[])
 
 
@@ -58,7 +61,9 @@ class Llm:
 
 def requests(llm: Llm, parameters: type = LaterParameters, sampling: Sampling = GREEDY) -> VllmRequests:
     kinds = SimpleNamespace(DELTA="delta")
-    api: Any = SimpleNamespace(SamplingParams=parameters, RequestOutputKind=kinds, tokens_input=tuple)
+    api: Any = SimpleNamespace(
+        SamplingParams=parameters, RequestOutputKind=kinds, tokens_input=lambda ids, cache_salt: (*ids, cache_salt)
+    )
     load = EngineLoad()
     load.tokens_a_piece = lambda interval_s: round(interval_s * 100)  # type: ignore[method-assign]
     return VllmRequests(llm, api, load, sampling=sampling, stop_token_ids=[7], delta_interval_s=0.04)
@@ -66,7 +71,7 @@ def requests(llm: Llm, parameters: type = LaterParameters, sampling: Sampling = 
 
 @pytest.fixture
 def completions() -> Callable[[Llm], TranslationCompletions]:
-    return lambda llm: TranslationCompletions(requests(llm), Generations().open(), "r", 3)
+    return lambda llm: TranslationCompletions(requests(llm), Generations().open(), REQUEST)
 
 
 async def test_new_text_comes_as_the_engine_gives_it(completions: Callable[[Llm], TranslationCompletions]) -> None:
@@ -76,8 +81,23 @@ async def test_new_text_comes_as_the_engine_gives_it(completions: Callable[[Llm]
         Completion(" Morgen.", 1, FinishReason.STOP, cached_tokens=32),
     ]
     ((prompt, sampling, request_id, priority),) = llm.asked
-    assert (prompt, request_id, priority) == ((5, 6), "r", 3)
+    assert (prompt, request_id, priority) == ((5, 6, None), "r", 3)
     assert (sampling.max_tokens, sampling.stop_token_ids, sampling.stream_interval) == (9, [7], 4)
+
+
+async def test_scopes_have_salts_of_a_fixed_alphabet_that_do_not_tell_them() -> None:
+    salts = []
+    for scope in ("standup", "standup", "Vorstand – Übernahme\x00", ""):
+        llm = Llm(output("Guten", 1, reason="stop"))
+        ours = TranslationCompletions(requests(llm), Generations().open(), replace(REQUEST, cache_scope=scope))
+        _ = [new async for new in ours.complete([5], 9)]
+        await ours.probe([5], True)
+        [completed, probed] = [prompt[-1] for prompt, *_ in llm.asked]
+        assert completed == probed
+        salts.append(completed)
+    assert salts[0] == salts[1] != salts[2]
+    assert salts[3] is None
+    assert all(re.fullmatch("[0-9a-f]{32}", salt) for salt in salts[:3])
 
 
 async def test_an_end_that_is_none_of_ours_fails_the_text(
@@ -92,7 +112,7 @@ async def test_an_end_that_is_none_of_ours_fails_the_text(
 
 async def test_an_engine_that_died_gives_nothing_more() -> None:
     generations = Generations()
-    said = TranslationCompletions(requests(Llm(output("a", 1))), generations.open(), "r", 0).complete([5], 9)
+    said = TranslationCompletions(requests(Llm(output("a", 1))), generations.open(), REQUEST).complete([5], 9)
     generations.end("The engine process died.")
     with pytest.raises(EngineUnavailable, match="process died"):
         await anext(said)

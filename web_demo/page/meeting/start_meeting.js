@@ -44,7 +44,9 @@ export function startMeeting({ streamUrl, query }) {
     void readiness.check();
     page?.checkConnection();
   };
-  for (const event of ["online", "pageshow"]) window.addEventListener(event, check);
+  window.addEventListener("online", check);
+  // Not the first time, which is now: only a page that comes back from the browser's cache.
+  window.addEventListener("pageshow", (event) => event.persisted && check());
   document.addEventListener("visibilitychange", check);
   void readiness.check();
 }

@@ -9,18 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.engine import TranslationRequest
-from gateway.translation.queue import TurnQueue
 from gateway.translation.ticket import CATCHING_UP, FINAL, PARTIAL, SUSPECT_CRASHES, Ticket
+from gateway.translation.turn_order import TurnQueue
 
 MEETINGS = ("m", "n", "o")
+ACCOUNTS = ("a", "b")
 PRIORITIES = (FINAL, PARTIAL, CATCHING_UP)
 _serials = itertools.count(1)
 
 
-def admitted(meeting: str = "m", priority: int = FINAL) -> Ticket:
+def admitted(meeting: str = "m", priority: int = FINAL, account: str = "a") -> Ticket:
     serial = next(_serials)
     request = TranslationRequest(id=f"{meeting}{serial}", text="x", source="en", target="ja", priority=priority)
-    return Ticket(serial, meeting, request, admitted_s=0.0)
+    return Ticket(serial, meeting, request, admitted_s=0.0, account=account)
 
 
 def taken(turns: TurnQueue) -> list[Ticket]:
@@ -41,6 +42,17 @@ def test_meetings_take_turns_and_a_meeting_keeps_its_order() -> None:
     turns.append([m1, m2, m3])
     turns.append([n1])
     assert taken(turns) == [m1, n1, m2, m3]
+
+
+def test_accounts_take_turns_however_many_meetings_one_has() -> None:
+    turns = TurnQueue()
+    crowd = [admitted(meeting) for meeting in "mnopq"]
+    for ticket in crowd:
+        turns.append([ticket])
+    own = [admitted("x", account="b"), admitted("x", account="b"), admitted("y", account="b")]
+    turns.append(own[:2])
+    turns.append(own[2:])
+    assert taken(turns) == [crowd[0], own[0], crowd[1], own[2], crowd[2], own[1], *crowd[3:]]
 
 
 def test_a_newcomer_waits_for_one_turn_of_each_other_meeting_at_most() -> None:
@@ -97,7 +109,8 @@ def test_suspects_come_before_everything_whatever_their_meeting() -> None:
         turns.put_back(ticket)
     assert turns.suspects
     assert turns.finals == 1, "suspects take no place of a partial"
-    assert (turns.ahead(FINAL), turns.ahead(FINAL, "n")) == (4, 2)
+    assert turns.ahead(FINAL) == turns.ahead_of_account(FINAL, "a") == 4
+    assert turns.ahead_of_meeting(FINAL, "a", "n") == 2
     assert taken(turns) == [first, second, partial, other]
     assert not turns.suspects
 
@@ -107,20 +120,26 @@ class Model:
 
     def __init__(self) -> None:
         self.waiting: list[Ticket] = []
-        # By priority: the meetings in the order of their turns.
-        self._order: dict[int, list[str]] = {priority: [] for priority in PRIORITIES}
+        # By priority: the accounts in the order of their turns.
+        self._accounts: dict[int, list[str]] = {priority: [] for priority in PRIORITIES}
+        # By priority and account: its meetings in the order of theirs.
+        self._meetings: dict[tuple[int, str], list[str]] = {}
 
-    def of(self, priority: int, meeting: str | None = None) -> list[Ticket]:
+    def of(self, priority: int, account: str | None = None, meeting: str | None = None) -> list[Ticket]:
         """Those above suspicion, by admission."""
         found = [t for t in self.waiting if not t.suspect and t.request.priority == priority]
-        return sorted((t for t in found if meeting in (None, t.queue)), key=lambda ticket: ticket.serial)
+        found = [t for t in found if account in (None, t.account) and meeting in (None, t.meeting)]
+        return sorted(found, key=lambda ticket: ticket.serial)
 
     def suspects(self) -> list[Ticket]:
         return sorted((t for t in self.waiting if t.suspect), key=lambda t: (t.request.priority, t.serial))
 
     def append(self, ticket: Ticket) -> None:
-        if not self.of(ticket.request.priority, ticket.queue):
-            self._turn_of(ticket, last=True)
+        priority = ticket.request.priority
+        if not self.of(priority, ticket.account):
+            _move(self._accounts[priority], ticket.account, last=True)
+        if not self.of(priority, ticket.account, ticket.meeting):
+            _move(self._meetings_of(ticket), ticket.meeting, last=True)
         self.waiting.append(ticket)
 
     def put_back(self, ticket: Ticket) -> None:
@@ -133,24 +152,39 @@ class Model:
         if ticket is None:
             for priority in PRIORITIES:
                 if self.of(priority):
-                    meeting = next(name for name in self._order[priority] if self.of(priority, name))
-                    ticket = self.of(priority, meeting)[0]
+                    account = next(name for name in self._accounts[priority] if self.of(priority, name))
+                    meetings = self._meetings[priority, account]
+                    meeting = next(name for name in meetings if self.of(priority, account, name))
+                    ticket = self.of(priority, account, meeting)[0]
                     self._turn_of(ticket, last=True)
                     break
         if ticket is not None:
             self.waiting.remove(ticket)
         return ticket
 
+    def _meetings_of(self, ticket: Ticket) -> list[str]:
+        return self._meetings.setdefault((ticket.request.priority, ticket.account), [])
+
     def _turn_of(self, ticket: Ticket, *, last: bool) -> None:
-        order = self._order[ticket.request.priority]
-        if ticket.queue in order:
-            order.remove(ticket.queue)
-        order.insert(len(order) if last else 0, ticket.queue)
+        _move(self._accounts[ticket.request.priority], ticket.account, last=last)
+        _move(self._meetings_of(ticket), ticket.meeting, last=last)
+
+
+def _move(order: list[str], name: str, *, last: bool) -> None:
+    if name in order:
+        order.remove(name)
+    order.insert(len(order) if last else 0, name)
 
 
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("append"), st.sampled_from(MEETINGS), st.sampled_from(PRIORITIES), st.integers(1, 3)),
+        st.tuples(
+            st.just("append"),
+            st.sampled_from(ACCOUNTS),
+            st.sampled_from(MEETINGS),
+            st.sampled_from(PRIORITIES),
+            st.integers(1, 3),
+        ),
         st.tuples(st.just("pop")),
         st.tuples(st.just("pop")),
         st.tuples(st.just("put back"), st.integers(0, 50), st.integers(0, 2)),
@@ -165,8 +199,8 @@ def test_whatever_happens_the_next_is_the_models_and_the_counts_agree(steps: lis
     turns, model, running = TurnQueue(), Model(), list[Ticket]()
     for step in steps:
         match step:
-            case ("append", str(meeting), int(priority), int(count)):
-                tickets = [admitted(meeting, priority) for _ in range(count)]
+            case ("append", str(account), str(meeting), int(priority), int(count)):
+                tickets = [admitted(meeting, priority, account) for _ in range(count)]
                 turns.append(tickets)
                 for ticket in tickets:
                     model.append(ticket)
@@ -192,6 +226,9 @@ def test_whatever_happens_the_next_is_the_models_and_the_counts_agree(steps: lis
         for priority in PRIORITIES:
             before = [*model.suspects(), *(t for p in PRIORITIES[: priority + 1] for t in model.of(p))]
             assert turns.ahead(priority) == len(before)
-            for meeting in MEETINGS:
-                assert turns.ahead(priority, meeting) == sum(t.queue == meeting for t in before)
+            for account in ACCOUNTS:
+                theirs = [ticket.meeting for ticket in before if ticket.account == account]
+                assert turns.ahead_of_account(priority, account) == len(theirs)
+                for meeting in MEETINGS:
+                    assert turns.ahead_of_meeting(priority, account, meeting) == theirs.count(meeting)
     assert taken(turns) == list(iter(model.pop, None))

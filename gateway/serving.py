@@ -1,0 +1,194 @@
+"""Serves a gateway: listens, handles signals, and says on the terminal what it is doing.
+
+Knows: sockets, uvicorn, the terminal. Must not know: what the gateway is made of (`app`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import os
+import socket
+import sys
+import traceback as tracebacks
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TextIO, cast
+
+import uvicorn
+import uvloop
+
+from gateway import config
+from gateway.app import Gateway
+from gateway.domain.engine import EngineState
+from gateway.domain.errors import StartupError
+from gateway.domain.ports import Engine
+from gateway.runtime import log_to, raise_file_limit, settle_interpreter
+from gateway.server.guard.connections import Connections, in_networks
+from gateway.server.guard.http import GuardedHttp
+from gateway.server.guard.websocket import FrameBudget, GuardedWebSocket
+from gateway.server.uvicorn_server import DrainingServer, SideServer, listen
+
+__all__ = ["page_address", "serve", "server_config"]
+
+_log = logging.getLogger(__name__)
+
+# Seconds for a client to send the head of a request, and as many for its body.
+_REQUEST_S = 15.0
+
+# File descriptors kept for the engine, for logs, and for refusing clients.
+_RESERVED_FILES = 256
+
+# Connections to the admin address.
+_ADMIN_CONNECTIONS = 64
+
+# Frames above our own limit still arrive, to be answered with an error; far above it the server closes (1009).
+_HARD_FRAME_FACTOR = 4
+
+
+def serve(
+    config_file: Path | None,
+    overrides: Mapping[str, object],
+    *,
+    traceback: bool = False,
+    build: Callable[[], Engine] | None = None,
+) -> int:
+    """Run the gateway until a signal; the process's exit status. Says why on stderr when it cannot start.
+
+    build: makes the engine, where it is not the one that the settings name.
+    """
+    terminal = sys.stderr
+    try:
+        settings = config.load(config_file, os.environ, overrides)
+        log_to(terminal, settings.log_level.upper())
+        with ExitStack() as opening:
+            sock = opening.enter_context(listen(settings.host, settings.port))
+            admin = None
+            if settings.admin_port is not None:
+                admin = opening.enter_context(listen(settings.admin_host, settings.admin_port))
+            gateway = Gateway(settings, build)
+            sockets = opening.pop_all()
+    except StartupError as error:
+        return _refuse(terminal, error, traceback=traceback)
+    settle_interpreter()
+    with sockets, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(gateway, sock, admin, terminal))
+    if gateway.failure is not None:
+        return _refuse(terminal, gateway.failure, traceback=traceback)
+    return 0
+
+
+def page_address(sock: socket.socket) -> str:
+    """Where the page of a gateway that listens on `sock` is opened on this machine."""
+    host, port = sock.getsockname()[:2]
+    if _listens_everywhere(sock):
+        # 0.0.0.0 and :: mean every address when listening, and none when connecting.
+        host = "::1" if sock.family == socket.AF_INET6 else "127.0.0.1"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _listens_everywhere(sock: socket.socket) -> bool:
+    return ipaddress.ip_address(sock.getsockname()[0]).is_unspecified
+
+
+def _refuse(terminal: TextIO, error: StartupError, *, traceback: bool) -> int:
+    if traceback:
+        tracebacks.print_exception(error, file=terminal)
+    terminal.write(f"gateway: {error.message}\n")
+    return 1
+
+
+def server_config(gateway: Gateway) -> uvicorn.Config:
+    """How the gateway is served, here and wherever it is measured or tested."""
+    settings = gateway.settings
+    frame_bytes = _HARD_FRAME_FACTOR * settings.limits.message_bytes
+    connections = Connections(
+        raise_file_limit() - _RESERVED_FILES,
+        settings.max_connections_per_address,
+        shared=in_networks(settings.trusted_proxies),
+    )
+    http = partial(GuardedHttp, connections=connections, request_s=_REQUEST_S)
+    budget = FrameBudget.of(settings.limits, frame_bytes=frame_bytes)
+    websocket = partial(GuardedWebSocket, connections=connections, budget=budget)
+    return uvicorn.Config(
+        gateway.app,
+        log_config=None,
+        access_log=False,
+        # uvicorn only calls them.
+        http=cast("type[asyncio.Protocol]", http),
+        ws=cast("type[asyncio.Protocol]", websocket),
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=[form for proxy in settings.trusted_proxies for form in _both_forms(proxy)],
+        ws_max_size=frame_bytes,
+        ws_per_message_deflate=False,
+        ws_ping_interval=settings.ping_interval_s,
+        ws_ping_timeout=settings.ping_timeout_s,
+        timeout_graceful_shutdown=5,
+    )
+
+
+def _both_forms(network: str) -> tuple[str, ...]:
+    """A network, and the form in which a socket for IPv4 and IPv6 shows it."""
+    parsed = ipaddress.ip_network(network)
+    if parsed.version == 6:
+        return (network,)
+    return (network, f"::ffff:{parsed.network_address}/{96 + parsed.prefixlen}")
+
+
+def _admin_config(gateway: Gateway) -> uvicorn.Config:
+    connections = Connections(_ADMIN_CONNECTIONS, _ADMIN_CONNECTIONS)
+    return uvicorn.Config(
+        gateway.admin_app,
+        log_config=None,
+        access_log=False,
+        http=cast("type[asyncio.Protocol]", partial(GuardedHttp, connections=connections, request_s=_REQUEST_S)),
+        ws="none",
+        lifespan="off",
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
+    )
+
+
+async def _serve(
+    gateway: Gateway, sock: socket.socket, admin_sock: socket.socket | None, terminal: TextIO
+) -> None:
+    server = DrainingServer(server_config(gateway), gateway.drain)
+    admin = SideServer(_admin_config(gateway))
+    async with asyncio.TaskGroup() as tasks:
+        if admin_sock is not None:
+            tasks.create_task(admin.serve(sockets=[admin_sock]))
+            terminal.write(f"Metrics: {page_address(admin_sock)}/metrics\n")
+        watching = tasks.create_task(_watch_engine(gateway, server, sock, terminal))
+        await server.serve(sockets=[sock])
+        watching.cancel()
+        admin.stop()
+    _log.info("stopped")
+
+
+async def _watch_engine(gateway: Gateway, server: DrainingServer, sock: socket.socket, terminal: TextIO) -> None:
+    """Say on the terminal what the engine is doing until it is ready; leave when it cannot be started."""
+    started_s = asyncio.get_running_loop().time()
+    address = page_address(sock)
+    terminal.write(f"Loading the engine; the page is at {address} already and says how far it is.\n")
+    if _listens_everywhere(sock):
+        terminal.write("Others reach it too, at every address of this machine.\n")
+    # One line that counts on a terminal, one line per stage in a log.
+    counting = terminal.isatty()
+    said = ""
+    while gateway.failure is None and (health := gateway.engine.health()).state is not EngineState.READY:
+        if counting or health.reason != said:
+            elapsed_s = asyncio.get_running_loop().time() - started_s
+            line = f"  {elapsed_s:4.0f} s  {health.reason}"
+            terminal.write(f"\r\033[K{line}" if counting else f"{line}\n")
+            terminal.flush()
+            said = health.reason
+        await asyncio.sleep(0.25)
+    if counting:
+        terminal.write("\r\033[K")
+    if gateway.failure is not None:
+        server.stop()
+        return
+    terminal.write(f"Ready: {address}\n")

@@ -1,0 +1,138 @@
+"""Who waits for the engine and who is next: by priority, then accounts take turns, then each one's meetings do.
+
+Knows: tickets that wait; within a meeting, the order of admission. Must not know: the engine, how many run, tasks,
+clocks.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Sequence
+
+from gateway.translation.ticket import FINAL, Ticket
+
+__all__ = ["TurnQueue"]
+
+# Meeting, in the order of their turns → its tickets, in the order of admission.
+_Meetings = OrderedDict[str, deque[Ticket]]
+# Account, in the order of their turns → its meetings.
+_Accounts = OrderedDict[str, _Meetings]
+
+
+class TurnQueue:
+    """The queue in front of the engine. Suspects come before everything: see `ticket.SUSPECT_CRASHES`."""
+
+    def __init__(self) -> None:
+        # By priority.
+        self._queues: dict[int, _Accounts] = {}
+        self._suspects: list[Ticket] = []
+        self._waiting = 0
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    def __iter__(self) -> Iterator[Ticket]:
+        yield from self._suspects
+        for accounts in self._queues.values():
+            for meetings in accounts.values():
+                for queue in meetings.values():
+                    yield from queue
+
+    @property
+    def suspects(self) -> bool:
+        """Whether one waits that has to run alone."""
+        return bool(self._suspects)
+
+    @property
+    def finals(self) -> int:
+        """How many finals wait; suspects do not count."""
+        return _count(self._queues.get(FINAL, _Accounts()))
+
+    def ahead(self, priority: int) -> int:
+        """How many wait that come before a newcomer of this priority."""
+        return len(self._suspects) + sum(_count(accounts) for accounts in self._up_to(priority))
+
+    def ahead_of_account(self, priority: int, account: str) -> int:
+        """How many of them are of one account."""
+        waiting = sum(_count({account: accounts.get(account, _Meetings())}) for accounts in self._up_to(priority))
+        return waiting + sum(ticket.account == account for ticket in self._suspects)
+
+    def ahead_of_meeting(self, priority: int, account: str, meeting: str) -> int:
+        """How many of them are of one meeting and account."""
+        waiting = sum(
+            len(accounts.get(account, _Meetings()).get(meeting, ())) for accounts in self._up_to(priority)
+        )
+        return waiting + sum((ticket.account, ticket.meeting) == (account, meeting) for ticket in self._suspects)
+
+    def append(self, tickets: Sequence[Ticket]) -> None:
+        """Newcomers of one meeting, account and priority."""
+        self._queue_of(tickets[0]).extend(tickets)
+        self._waiting += len(tickets)
+
+    def put_back(self, ticket: Ticket) -> None:
+        """One whose engine died: its meeting is next, with what ran before what never did, by admission."""
+        self._waiting += 1
+        if ticket.suspect:
+            insort(self._suspects, ticket, key=lambda suspect: (suspect.request.priority, suspect.serial))
+            return
+        queue = self._queue_of(ticket)
+        accounts = self._queues[ticket.request.priority]
+        accounts.move_to_end(ticket.account, last=False)
+        accounts[ticket.account].move_to_end(ticket.meeting, last=False)
+        place = next((n for n, other in enumerate(queue) if other.serial > ticket.serial), len(queue))
+        queue.insert(place, ticket)
+
+    def remove(self, ticket: Ticket) -> None:
+        """One that does not wait any more."""
+        self._waiting -= 1
+        if ticket.suspect:
+            self._suspects.remove(ticket)
+            return
+        self._queue_of(ticket).remove(ticket)
+        self._tidy(ticket)
+
+    def next_is_best_effort(self) -> bool:
+        """Whether nothing waits that was promised."""
+        return not self._suspects and min(self._queues, default=FINAL) > FINAL
+
+    def pop(self) -> Ticket | None:
+        """Take out the one whose turn it is."""
+        if self._suspects:
+            self._waiting -= 1
+            return self._suspects.pop(0)
+        if not self._queues:
+            return None
+        accounts = self._queues[min(self._queues)]
+        account, meetings = next(iter(accounts.items()))
+        meeting, queue = next(iter(meetings.items()))
+        ticket = queue.popleft()
+        self._waiting -= 1
+        # To the back: the others come first.
+        accounts.move_to_end(account)
+        meetings.move_to_end(meeting)
+        self._tidy(ticket)
+        return ticket
+
+    def _up_to(self, priority: int) -> Iterator[_Accounts]:
+        return (accounts for number, accounts in self._queues.items() if number <= priority)
+
+    def _queue_of(self, ticket: Ticket) -> deque[Ticket]:
+        """Those of its priority, account and meeting."""
+        accounts = self._queues.setdefault(ticket.request.priority, _Accounts())
+        return accounts.setdefault(ticket.account, _Meetings()).setdefault(ticket.meeting, deque())
+
+    def _tidy(self, ticket: Ticket) -> None:
+        """Leave nothing empty behind."""
+        accounts = self._queues[ticket.request.priority]
+        meetings = accounts[ticket.account]
+        if not meetings[ticket.meeting]:
+            del meetings[ticket.meeting]
+        if not meetings:
+            del accounts[ticket.account]
+        if not accounts:
+            del self._queues[ticket.request.priority]
+
+
+def _count(accounts: dict[str, _Meetings]) -> int:
+    return sum(len(queue) for meetings in accounts.values() for queue in meetings.values())

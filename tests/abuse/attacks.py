@@ -1,0 +1,247 @@
+"""What rude clients do, as a process of its own: `python -m tests.abuse.attacks NAME PORT SECONDS`, on loopback.
+
+Prints what it found as JSON. It comes from another address than the honest clients, and ends after its seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import resource
+import select
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests.frames import CONTINUATION, PING, PONG, TEXT, UPGRADE, frame
+
+ADDRESS = "127.0.0.2"
+Found = dict[str, Any]
+
+
+def message(**fields: Any) -> bytes:
+    return frame(TEXT, json.dumps(fields, ensure_ascii=False).encode())
+
+
+def connected(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=30, source_address=(ADDRESS, 0))
+
+
+def upgraded(port: int) -> socket.socket:
+    sock = connected(port)
+    sock.sendall(UPGRADE)
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += sock.recv(1)
+    return sock
+
+
+def received(sock: socket.socket) -> Iterator[tuple[int, bytes]]:
+    """Frames, until the other side closes."""
+    file = sock.makefile("rb")
+    while len(head := file.read(2)) == 2:
+        length = head[1]
+        if length == 126:
+            (length,) = struct.unpack("!H", file.read(2))
+        elif length == 127:
+            (length,) = struct.unpack("!Q", file.read(8))
+        yield head[0] & 15, file.read(length)
+
+
+def until(seconds: float) -> Iterator[float]:
+    """Seconds gone by, until they are over."""
+    began_s = time.monotonic()
+    while (gone_s := time.monotonic() - began_s) < seconds:
+        yield gone_s
+
+
+def push(sock: socket.socket, data: bytes, seconds: float, *, reads: bool = True) -> Found:
+    """Send the same again and again. Tells after how long the gateway closed, and how its answer began."""
+    sock.setblocking(False)
+    sent, view, answer = 0, memoryview(data), b""
+    for gone_s in until(seconds):
+        ready, writable, _ = select.select([sock] if reads else [], [sock], [], 0.1)
+        try:
+            if ready:
+                answer += (new := sock.recv(65_536))
+                if not new:
+                    raise ConnectionResetError
+            if writable:
+                count = sock.send(view)
+                sent, view = sent + count, view[count:] or memoryview(data)
+        except ConnectionError:
+            # Where not everything was read, the connection is reset, and the answer may be lost.
+            return {"closed after s": round(gone_s, 1), "sent": sent, "answer": answer[:40].decode("latin-1")}
+    return {"closed after s": None, "sent": sent, "answer": answer[:40].decode("latin-1")}
+
+
+def flood(data: bytes, first: bytes = b"") -> Callable[[int, float], Found]:
+    """One WebSocket that sends without end."""
+
+    def attack(port: int, seconds: float) -> Found:
+        sock = upgraded(port)
+        sock.sendall(first)
+        return push(sock, data * max(1, 65_536 // len(data)), seconds)
+
+    return attack
+
+
+def unread_pongs(port: int, seconds: float) -> Found:
+    return push(upgraded(port), frame(PING, b"x" * 125) * 500, seconds, reads=False)
+
+
+def endless_head(port: int, seconds: float) -> Found:
+    sock = connected(port)
+    sock.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+    return push(sock, b"X-More: " + b"x" * 1_000 + b"\r\n", seconds)
+
+
+def endless_url(port: int, seconds: float) -> Found:
+    sock = connected(port)
+    sock.sendall(b"GET /")
+    return push(sock, b"x" * 65_536, seconds)
+
+
+def silent(port: int, seconds: float) -> Found:
+    """Connections that send nothing."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4_096), hard))
+    held = [connected(port) for _ in range(1_500)]
+    time.sleep(seconds)
+    closed = 0
+    for sock in held:
+        sock.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            closed += not sock.recv(1)
+    return {"opened": len(held), "closed": closed}
+
+
+def began(port: int, **fields: Any) -> tuple[socket.socket, dict[str, Any]]:
+    """A session, and what the gateway answered."""
+    sock = upgraded(port)
+    sock.sendall(message(type="session.start", **{"reads": [], **fields}))
+    _, data = next(received(sock))
+    return sock, json.loads(data)
+
+
+def emoji(port: int, seconds: float) -> Found:
+    """Sessions that say much at once and finish nothing, then are cut."""
+    count = 0
+    for _ in until(seconds):
+        sock, _ = began(port, speaks="en", reads=["ja"], meeting=f"emoji-{count}")
+        for n in range(90):
+            sock.sendall(message(type="utterance.partial", id=f"u{n}", rev=1, text="😀" * 900))
+        sock.sendall(message(type="ping", nonce="x"))
+        for _, data in received(sock):
+            if b'"pong"' in data or b'"error"' in data:
+                break
+        sock.close()
+        count += 1
+    return {"sessions": count}
+
+
+def utterances(port: int, seconds: float) -> Found:
+    """Much that nobody reads, in many meetings."""
+    text, count = "😀" * 2_000, 0
+
+    def speak(name: str) -> None:
+        nonlocal count
+        sock, _ = began(port, speaks="en", meeting=f"flood-{name}")
+        sock.settimeout(0.02)
+        n = 0
+        for _ in until(seconds):
+            for _ in range(5):
+                sock.sendall(message(type="utterance.final", id=f"u{n}", rev=1, text=text))
+                n += 1
+            with contextlib.suppress(TimeoutError):
+                while sock.recv(65_536):
+                    pass
+            time.sleep(0.06)
+        count += n
+        sock.close()
+
+    threads = [threading.Thread(target=speak, args=(str(n),)) for n in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return {"utterances": count}
+
+
+def joins(port: int, seconds: float) -> Found:
+    """Sessions that begin and are cut at once."""
+    begun = refused = 0
+    for _ in until(seconds):
+        sock, answer = began(port, meeting=f"join-{begun % 50}")
+        begun += answer["type"] == "session.started"
+        refused += answer["type"] == "error"
+        # A reset instead of a goodbye, so that the session is kept.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.close()
+    return {"begun": begun, "refused": refused}
+
+
+def crowd(port: int, seconds: float) -> Found:
+    """Private meetings that all want more than the engine can do."""
+    socks = [began(port, speaks="en", reads=["ja"])[0] for _ in range(40)]
+    text, n = "one two three four five six " * 4, 0
+    for _ in until(seconds):
+        for sock in socks:
+            sock.sendall(message(type="utterance.final", id=f"u{n}", rev=1, text=text))
+            sock.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while sock.recv(65_536):
+                    pass
+            sock.setblocking(True)
+        n += 1
+        time.sleep(0.03)
+    return {"utterances": n * len(socks)}
+
+
+def gets(path: str) -> Callable[[int, float], Found]:
+    """Connections that ask for the same again and again."""
+
+    def attack(port: int, seconds: float) -> Found:
+        request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+        socks = [connected(port) for _ in range(32)]
+        for sock in socks:
+            sock.setblocking(False)
+            sock.send(request)
+        answered = 0
+        for _ in until(seconds):
+            for sock in select.select(socks, [], [], 0.1)[0]:
+                data = sock.recv(1 << 20)
+                answered += len(data)
+                if data.startswith(b"HTTP/1.1 200"):
+                    sock.send(request)
+        return {"mb": round(answered / 1e6, 1)}
+
+    return attack
+
+
+ATTACKS: dict[str, Callable[[int, float], Found]] = {
+    "pings": flood(frame(PING)),
+    "pongs": flood(frame(PONG)),
+    "messages": flood(frame(TEXT, b"{}")),
+    "fragments": flood(frame(CONTINUATION, fin=False), first=frame(TEXT, b"x", fin=False)),
+    "bytes": flood(frame(TEXT, b" " * 60_000)),
+    "unread pongs": unread_pongs,
+    "endless head": endless_head,
+    "endless address": endless_url,
+    "silent connections": silent,
+    "unfinished emoji": emoji,
+    "utterances nobody reads": utterances,
+    "joins": joins,
+    "crowd": crowd,
+    "openapi": gets("/openapi.json"),
+    "transcripts": gets("/v1/meetings/honest/transcript.json"),
+}
+
+
+if __name__ == "__main__":
+    _, name, at_port, for_s = sys.argv
+    sys.stdout.write(json.dumps(ATTACKS[name](int(at_port), float(for_s))))

@@ -1,0 +1,140 @@
+"""The honest session beside an attack, and the figures of all attacks, which `make abuse` writes down."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+import pytest
+
+from gateway.client import ClientSession, connect
+from gateway.protocol.messages import Pong
+from tests.processes import GatewayProcess, gateway_process, resident_bytes
+
+# How long each attack lasts, and where the figures go.
+SECONDS = float(os.environ.get("ABUSE_S", "2"))
+OUT = os.environ.get("ABUSE_OUT")
+
+Figures = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def figures() -> Iterator[Figures]:
+    """Attack → what was measured."""
+    found: Figures = {}
+    yield found
+    if OUT is not None:
+        folder = Path(OUT)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "result.json").write_text(json.dumps({"seconds": SECONDS, "attacks": found}, indent=1) + "\n")
+        (folder / "table.md").write_text(_table(found))
+
+
+def _table(found: Figures) -> str:
+    names = list(dict.fromkeys(name for row in found.values() for name in row))
+    lines = ["| attack | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    lines += [
+        f"| {attack} | " + " | ".join(str(row.get(name, "")) for name in names) + " |"
+        for attack, row in found.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+class Honest:
+    """A session that does what people do, and what it got."""
+
+    def __init__(self, session: ClientSession) -> None:
+        self.session = session
+        self.events: list[Any] = []
+        self.waits_ms: list[float] = []
+        self._pong = asyncio.Event()
+
+    async def read(self) -> None:
+        async for event in self.session:
+            self.events.append(event)
+            if isinstance(event, Pong):
+                self._pong.set()
+
+    async def ping_on(self) -> None:
+        """A ping every 50 ms, each answered."""
+        while True:
+            began_s = time.monotonic()
+            self._pong.clear()
+            await self.session.ping()
+            await self._pong.wait()
+            self.waits_ms.append((time.monotonic() - began_s) * 1_000)
+            await asyncio.sleep(0.05)
+
+    async def until(self, kind: type[Any], count: int) -> None:
+        """Until so many of a kind have come; the suite's timeout is the bound."""
+        while sum(isinstance(event, kind) for event in self.events) < count:
+            await asyncio.sleep(0.05)
+
+
+class Scene:
+    """A gateway as it comes, an honest session, and attacks from another process."""
+
+    def __init__(self, gateway: GatewayProcess, honest: Honest, figures: Figures) -> None:
+        self.gateway = gateway
+        self.honest = honest
+        self._figures = figures
+
+    async def attacked(self, name: str, seconds: float = SECONDS) -> dict[str, Any]:
+        """What the attack found. What it did to the honest session and to the memory becomes a figure."""
+        before, self.honest.waits_ms = resident_bytes(self.gateway.process.pid), []
+        attack = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.abuse.attacks", name, str(self.gateway.port), str(seconds)),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        said, _ = await attack.communicate()
+        assert attack.returncode == 0
+        while not self.honest.waits_ms:
+            await asyncio.sleep(0.05)
+        grown = resident_bytes(self.gateway.process.pid) - before
+        found: dict[str, Any] = json.loads(said)
+        self._figures[name] = {
+            "honest ping p99, ms": round(_p99(self.honest.waits_ms), 1),
+            "longest, ms": round(max(self.honest.waits_ms), 1),
+            "memory, MiB": round(grown / 2**20, 1),
+            "found": ", ".join(f"{key} {value}" for key, value in found.items() if key != "answer"),
+        }
+        return {**found, "grown": grown}
+
+    def note(self, attack: str, **figures: Any) -> None:
+        """More that is to be told of an attack."""
+        self._figures[attack] |= figures
+
+
+def _p99(values: list[float]) -> float:
+    return quantiles(values, n=100, method="inclusive")[98] if len(values) > 1 else values[0]
+
+
+@pytest.fixture
+def scene(figures: Figures) -> Any:
+    """`async with scene(env) as it: ...`"""
+
+    @asynccontextmanager
+    async def opened(env: dict[str, str] | None = None) -> Any:
+        with gateway_process("--engine", "simulated", env=env) as gateway:
+            gateway.ready()
+            async with (
+                connect(gateway.url, meeting="honest", speaks="en", reads=["ja"]) as honest,
+                asyncio.TaskGroup() as tasks,
+            ):
+                somebody = Honest(honest)
+                running = [tasks.create_task(somebody.read()), tasks.create_task(somebody.ping_on())]
+                yield Scene(gateway, somebody, figures)
+                for task in running:
+                    task.cancel()
+            assert gateway.end() == 0
+            assert "Traceback" not in gateway.said
+
+    return opened

@@ -1,0 +1,111 @@
+"""One rude client, and an honest session beside it that must not notice: `make abuse` has the figures.
+
+How long the honest session waits is measured and not asserted, because it depends on the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway.client import connect
+from gateway.protocol.messages import Error, TranslationFinal
+from tests.over_http import NO_TLS
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+MIB = 2**20
+# Long enough for the patience of the gateway, which closes an offender after about ten seconds.
+PATIENCE_S = 30.0
+
+
+@pytest.mark.parametrize("flood", ["pings", "pongs", "messages", "fragments", "bytes"])
+async def test_one_that_never_stops_sending_is_closed(scene: Any, flood: str) -> None:
+    async with scene() as it:
+        found = await it.attacked(flood, PATIENCE_S)
+        assert found["closed after s"] is not None
+        assert it.gateway.metric('gateway_errors_total{code="rate_limited"}') > 0
+        assert found["grown"] < 20 * MIB
+
+
+async def test_pings_whose_pongs_nobody_reads_take_no_memory(scene: Any) -> None:
+    async with scene() as it:
+        assert (await it.attacked("unread pongs"))["grown"] < 20 * MIB
+
+
+@pytest.mark.parametrize(("attack", "status"), [("endless head", "431"), ("endless address", "414")])
+async def test_a_head_without_end_is_refused(scene: Any, attack: str, status: str) -> None:
+    async with scene() as it:
+        found = await it.attacked(attack)
+        assert found["sent"] < 20 * MIB
+        assert found["grown"] < 20 * MIB
+        # The answer may be lost with the connection, which is reset because the rest was not read.
+        assert status in found["answer"] or not found["answer"]
+
+
+async def test_silent_connections_lock_nobody_out(scene: Any) -> None:
+    async with scene() as it:
+        attack = asyncio.create_task(it.attacked("silent connections"))
+        async with httpx.AsyncClient(verify=NO_TLS) as client:
+            while not attack.done():
+                assert (await client.get(f"{it.gateway.url}/healthz")).status_code == 200
+                await asyncio.sleep(0.1)
+        async with connect(it.gateway.url, meeting="honest", reads=[]):
+            pass
+        assert (await attack)["closed"] >= 500
+
+
+async def test_unfinished_speech_is_kept_within_bounds(scene: Any) -> None:
+    async with scene({"GATEWAY__EVENT_LOG__MAX_BYTES": str(16 * MIB)}) as it:
+        found = await it.attacked("unfinished emoji")
+        assert found["grown"] < 60 * MIB
+
+
+async def test_what_nobody_reads_pushes_out_only_its_own(scene: Any) -> None:
+    # In a short test, a small log; the figures are those of the log as it comes.
+    env = None if "ABUSE_OUT" in os.environ else {"GATEWAY__EVENT_LOG__MAX_BYTES": str(8 * MIB)}
+    async with scene(env) as it:
+        for n in range(3):
+            await it.honest.session.final(f"Sentence {n}.")
+        await it.honest.until(TranslationFinal, 3)
+        found = await it.attacked("utterances nobody reads", 12 if env is None else 2)
+        assert found["utterances"] > 100
+        text = await asyncio.to_thread(it.gateway.get, "/v1/meetings/honest/transcript.txt?lang=ja")
+        assert all(f"Sentence {n}." in text for n in range(3))
+
+
+async def test_joins_push_out_no_session_of_others(scene: Any) -> None:
+    async with scene({"GATEWAY__MAX_SESSIONS": "200"}) as it:
+        found = await it.attacked("joins")
+        assert found["begun"] <= 1_100
+        # Its connection is lost; the client resumes by itself.
+        await it.honest.session.drop()
+        await it.honest.session.final("Still here.")
+        await it.honest.until(TranslationFinal, 1)
+        assert it.honest.session.started.recovered
+
+
+async def test_a_crowd_of_private_meetings_leaves_others_their_turns(scene: Any) -> None:
+    async with scene() as it:
+        attack = asyncio.create_task(it.attacked("crowd", 4))
+        await asyncio.sleep(2)
+        for n in range(35):
+            await it.honest.session.final(f"Sentence {n}.")
+        await it.honest.until(TranslationFinal, 35)
+        await attack
+        codes = [event.code for event in it.honest.events if isinstance(event, Error)]
+        it.note("crowd", **{"honest refused, times": codes.count("overloaded")})
+        assert "overloaded" not in codes
+
+
+async def test_documents_and_transcripts_are_cheap(scene: Any) -> None:
+    async with scene() as it:
+        for n in range(20):
+            await it.honest.session.final(f"Sentence {n}.")
+        await it.honest.until(TranslationFinal, 20)
+        for attack in ("openapi", "transcripts"):
+            assert (await it.attacked(attack))["mb"] > 0
