@@ -150,19 +150,19 @@ async def test_64_utterances_over_16_sessions_each_arrive_where_they_belong(real
 
 async def test_deltas_add_up_to_the_final(real_gateway: GatewayProcess) -> None:
     async with connect(real_gateway.url, reads=["ja"], speaks="en") as session:
-        await session.final("Let's move the launch to Friday.")
         shown = ""
-        async for message in session:
-            if isinstance(message, TranslationDelta):
-                shown += message.committed
-            elif isinstance(message, TranslationFinal):
-                # The final replaces a delta that was not sent yet, as the last one mostly is.
-                assert shown
-                assert message.text.startswith(shown.rstrip())
-                assert message.timings.queue_ms <= message.timings.first_token_ms <= message.timings.total_ms
-                assert message.tokens > 1
-                break
-        assert not any("�" in part for part in shown)
+        # A final replaces the deltas that were not sent yet: on a busy machine, all of a short one.
+        while not shown:
+            await session.final("Let's move the launch to Friday.")
+            async for message in session:
+                if isinstance(message, TranslationDelta):
+                    shown += message.committed
+                elif isinstance(message, TranslationFinal):
+                    assert message.text.startswith(shown.rstrip())
+                    assert message.timings.queue_ms <= message.timings.first_token_ms <= message.timings.total_ms
+                    assert message.tokens > 1
+                    break
+        assert "�" not in shown
 
 
 @pytest.mark.parametrize(
