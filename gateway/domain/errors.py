@@ -13,6 +13,10 @@ Must not know: sockets, frames, engines. An error outside this tree reaches a cl
     │   ├── UnsupportedOption           unsupported_option
     │   ├── LimitExceeded               limit_exceeded
     │   ├── ForeignOrigin               foreign_origin
+    │   ├── Unauthenticated             unauthenticated
+    │   ├── Forbidden                   forbidden
+    │   ├── TokenExpired                token_expired
+    │   ├── TokenRevoked                token_revoked
     │   └── UnknownMeeting              unknown_meeting
     ├── StateError                      (when the client sent it)
     │   ├── SessionNotStarted           session_not_started
@@ -28,6 +32,7 @@ Must not know: sockets, frames, engines. An error outside this tree reaches a cl
     │   ├── RateLimited                 rate_limited
     │   ├── TooManyInFlight             too_many_in_flight
     │   ├── TooManySessions             too_many_sessions
+    │   ├── QuotaExceeded               quota_exceeded
     │   ├── Overloaded                  overloaded
     │   ├── Draining                    draining
     │   ├── EngineUnavailable           engine_unavailable
@@ -53,6 +58,7 @@ __all__ = [
     "EngineFailed",
     "EngineRestarting",
     "EngineUnavailable",
+    "Forbidden",
     "ForeignOrigin",
     "GatewayError",
     "InvalidMessage",
@@ -62,6 +68,7 @@ __all__ = [
     "MessageTooLarge",
     "Overloaded",
     "ProtocolError",
+    "QuotaExceeded",
     "RateLimited",
     "SessionAlreadyStarted",
     "SessionEnding",
@@ -73,8 +80,11 @@ __all__ = [
     "StartTimeout",
     "StartupError",
     "StateError",
+    "TokenExpired",
+    "TokenRevoked",
     "TooManyInFlight",
     "TooManySessions",
+    "Unauthenticated",
     "Unavailable",
     "UnknownMeeting",
     "UnknownType",
@@ -95,6 +105,9 @@ class CloseCode(IntEnum):
     SLOW_READER = 4008
     IDLE = 4010
     DRAINING = 4012
+    TOKEN_EXPIRED = 4401
+    UNAUTHENTICATED = 4501
+    TOKEN_REVOKED = 4503
     TOO_MANY_SESSIONS = 4509
     REPLACED = 4510
     FLOODING = 4511
@@ -188,6 +201,38 @@ class ForeignOrigin(ProtocolError):
 
     code = "foreign_origin"
     http_status = 403
+
+
+class Unauthenticated(ProtocolError):
+    """No valid token came, and this gateway serves nobody without one; the connection is closed."""
+
+    code = "unauthenticated"
+    http_status = 401
+
+    def __init__(self) -> None:
+        # The same for every reason: whoever tries tokens learns nothing from the answers.
+        super().__init__("This gateway needs a valid token.")
+
+
+class Forbidden(ProtocolError):
+    """The token does not allow this."""
+
+    code = "forbidden"
+    http_status = 403
+
+
+class TokenExpired(ProtocolError):
+    """The session's time is over and no new token came; the connection is closed."""
+
+    code = "token_expired"
+    http_status = 401
+
+
+class TokenRevoked(ProtocolError):
+    """The session's token was revoked; the connection is closed, and the session cannot be resumed."""
+
+    code = "token_revoked"
+    http_status = 401
 
 
 class UnknownMeeting(ProtocolError):
@@ -284,6 +329,13 @@ class TooManySessions(Unavailable):
 
     code = "too_many_sessions"
     retryable = False
+
+
+class QuotaExceeded(Unavailable):
+    """The tenant has used what its quota allows; `message` names the quota."""
+
+    code = "quota_exceeded"
+    http_status = 429
 
 
 class Overloaded(Unavailable):

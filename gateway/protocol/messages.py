@@ -34,11 +34,14 @@ __all__ = [
     "ServerMessage",
     "SessionDraining",
     "SessionEnd",
+    "SessionRefresh",
+    "SessionRefreshed",
     "SessionStart",
     "SessionStarted",
     "SessionUpdate",
     "SessionUpdated",
     "Timings",
+    "TokenExpiring",
     "TranslationDelta",
     "TranslationFailed",
     "TranslationFinal",
@@ -64,6 +67,10 @@ Stable = Annotated[
         "earliest words; the last of them may change. `stable`: only text that is never taken back. "
         "`final`: nothing."
     ),
+]
+Token = Annotated[
+    str,
+    Meta(description="What the gateway's operator or your backend issued. Programs may send it as a header instead."),
 ]
 Glossary = Annotated[
     dict[str, dict[str, str]],
@@ -102,6 +109,20 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     formality: Formality | None = None
     resume: Resume | None = None
     originals: Annotated[bool, Meta(description="Captions in every language, not only those in `reads`.")] = False
+    token: Token | None = None
+
+    def __repr__(self) -> str:
+        # The token must not be logged, nor what the meeting is about.
+        return f"SessionStart(meeting={self.meeting!r}, reads={self.reads!r}, speaks={self.speaks!r}, …)"
+
+
+class SessionRefresh(ClientStruct, frozen=True, tag="session.refresh"):
+    """Goes on beyond the first token's time, with a new one for the same person and meeting."""
+
+    token: Token
+
+    def __repr__(self) -> str:
+        return "SessionRefresh(token=…)"  # it must not be logged
 
 
 class SessionUpdate(ClientStruct, frozen=True, tag="session.update"):
@@ -161,7 +182,14 @@ class SessionEnd(ClientStruct, frozen=True, tag="session.end"):
 
 
 ClientMessage = (
-    SessionStart | SessionUpdate | UtterancePartial | UtteranceFinal | UtteranceCancel | Ping | SessionEnd
+    SessionStart
+    | SessionRefresh
+    | SessionUpdate
+    | UtterancePartial
+    | UtteranceFinal
+    | UtteranceCancel
+    | Ping
+    | SessionEnd
 )
 
 
@@ -311,6 +339,18 @@ class ParticipantLeft(ServerStruct, frozen=True, tag="participant.left"):
     reads: list[str]
 
 
+class TokenExpiring(ServerStruct, frozen=True, tag="token.expiring"):
+    """The session ends in `expires_in_ms`, unless a new token comes with `session.refresh`."""
+
+    expires_in_ms: int
+
+
+class SessionRefreshed(ServerStruct, frozen=True, tag="session.refreshed"):
+    """The new token was accepted; the session may last for `expires_in_ms` more, null: without an end."""
+
+    expires_in_ms: int | None
+
+
 class SessionDraining(ServerStruct, frozen=True, tag="session.draining"):
     """The gateway is shutting down and finishes accepted work for at most `deadline_ms`; then reconnect."""
 
@@ -346,6 +386,8 @@ ServerMessage = (
     | ParticipantJoined
     | ParticipantUpdated
     | ParticipantLeft
+    | TokenExpiring
+    | SessionRefreshed
     | SessionDraining
     | Error
     | Pong
