@@ -27,11 +27,15 @@ from gateway.engines.simulated import simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
+from gateway.identity.authenticator import Keys
+from gateway.identity.jwks import PublicKeys, fetch
 from gateway.metrics import DEFAULT_ENGINE
 from gateway.protocol.from_domain import error_message
-from gateway.server import admin, api, page
-from gateway.server.connection import Core
+from gateway.server import page
+from gateway.server.core import Core
 from gateway.server.guard.hosts import AllowedHosts, is_loopback
+from gateway.server.guard.identity import Identity
+from gateway.server.http import admin, api, tokens
 from gateway.server.websocket import Stream
 from gateway.sessions.registry import Registry
 from gateway.stores import handover_file
@@ -58,11 +62,13 @@ class Gateway:
     """Everything that lives as long as the process.
 
     `build`, which makes an engine, may be given by tests; otherwise the settings say which one it is. Raises
-    `StartupError` when the handover file of an earlier process cannot be used.
+    `StartupError` when the handover file of an earlier process or the keys cannot be used, or when everybody on
+    other machines would be let in unasked.
     """
 
     def __init__(self, settings: Settings, build: Callable[[], Engine] | None = None) -> None:
         self.settings = settings
+        self._keys = _keys(settings)
         self.engine = Supervisor(
             build or _engine_factory(settings),
             config.part(RestartPolicy, settings.engine),
@@ -100,7 +106,9 @@ class Gateway:
             max_sessions=settings.max_sessions,
             snapshot=settings.snapshot_utterances,
             joins_per_account=settings.max_connections_per_address,
+            stands=lambda grant: self._keys is None or self._keys.stands(grant),
         )
+        identity = Identity(self._keys, self.registry.lifetimes.spent.check)
         self.stream = Stream(
             Core(
                 engine=self.engine,
@@ -109,6 +117,7 @@ class Gateway:
                 partials=self.partials,
                 registry=self.registry,
                 limits=settings.limits,
+                identity=identity,
             ),
             outbox_bytes=settings.outbox_bytes,
             max_sessions=settings.max_sessions,
@@ -136,11 +145,18 @@ class Gateway:
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
                 *(admin.routes_elsewhere() if own_address else admin.routes(self.engine)),
+                *tokens.routes(self.registry, identity, self._keys),
                 *api.routes(
                     scheduler=self.scheduler,
                     engine=self.engine,
                     limits=settings.limits,
                     log=self.log,
+                    identity=identity,
+                    auth="token"
+                    if identity.required
+                    else "insecure_open"
+                    if settings.auth.insecure_open
+                    else "none",
                     delta_interval_s=settings.delta_interval_s,
                 ),
                 *page.routes(),
@@ -179,6 +195,8 @@ class Gateway:
             await asyncio.sleep(_SWEEP_S)
             self.log.sweep()
             self.stream.close_idle()
+            if self._keys is not None:
+                await self._keys.reload()
             await self.registry.sweep()
             metrics.LOG_PUBLICATIONS.set(self.log.publications)
             metrics.LOG_BYTES.set(self.log.bytes)
@@ -206,7 +224,13 @@ class Gateway:
     def _hand_over(self) -> None:
         if (file := self.settings.event_log.handover_file) is None:
             return
-        left = Handover(meetings=self.log.dump(), sessions=self.registry.kept())
+        revocations, used_tokens = self.registry.lifetimes.spent.kept()
+        left = Handover(
+            meetings=self.log.dump(),
+            sessions=self.registry.kept(),
+            revocations=revocations,
+            used_tokens=used_tokens,
+        )
         try:
             handover_file.write(Path(file), left)
         except OSError as error:
@@ -245,6 +269,23 @@ class Gateway:
             async with asyncio.timeout(_GOODBYE_S):
                 await self.finals.quiet()
         await self.stream.close_all(_GOODBYE_S)
+
+
+def _keys(settings: Settings) -> Keys | None:
+    """What tokens are verified with; None where nobody needs one. Raises `StartupError`."""
+    auth = settings.auth
+    if auth.keys_file is None and auth.jwks_url is None:
+        if not is_loopback(settings.host) and not auth.insecure_open:
+            raise StartupError(
+                f"Everybody who reaches {settings.host} could read and write every meeting: make a key with "
+                "`gateway key new --keys keys.json` and start with --keys keys.json, or serve everybody with "
+                "--insecure-open."
+            )
+        return None
+    public = None
+    if auth.jwks_url is not None and auth.jwks_issuer is not None:
+        public = PublicKeys(auth.jwks_issuer, partial(fetch, auth.jwks_url))
+    return Keys(None if auth.keys_file is None else Path(auth.keys_file), public, audience=auth.audience)
 
 
 def _middleware(host: str, allowed_hosts: Collection[str]) -> list[Middleware]:

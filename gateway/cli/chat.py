@@ -18,7 +18,7 @@ from gateway.cli.common import LAST_WORDS, EngineWait, announce, note
 from gateway.cli.jobs import Job, SessionOptions, open_session
 from gateway.cli.terminal import LiveLines, can_redraw, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
-from gateway.domain.errors import CloseCode
+from gateway.domain.close_codes import CloseCode
 from gateway.domain.languages import language_name, normalise
 from gateway.protocol.messages import Error, SessionUpdated, TranslationFailed, TranslationFinal
 

@@ -7,12 +7,13 @@ Must not know: what the commands do. This module imports nothing heavy, so that 
 from __future__ import annotations
 
 import argparse
-import shutil
 from contextlib import suppress
 from math import inf
 from pathlib import Path
 
 from gateway import __version__
+from gateway.cli.key_flags import add_key, add_token
+from gateway.cli.parsers import Commands, Help, add_command
 from gateway.domain.languages import NAMES, normalise
 
 __all__ = ["DEFAULT_URL", "parser"]
@@ -21,14 +22,6 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 
 # Speaking rate of people in meetings, in words a minute.
 _USUAL_PACE = 150.0
-
-
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """Keeps the line breaks of examples, and makes room for the names of commands."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=min(100, shutil.get_terminal_size().columns))
-        self._action_max_length = 14
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
 
 `gateway COMMAND --help` explains a command. Exit statuses: 0 done, 1 no gateway answers or it went away,
 2 wrong usage, 3 something was not translated, 130 interrupted.""",
-        formatter_class=_Help,
+        formatter_class=Help,
     )
     gateway.add_argument("--version", action="version", version=f"translation-gateway {__version__}")
     gateway.set_defaults(command=None)
@@ -55,32 +48,21 @@ def parser() -> argparse.ArgumentParser:
     _add_chat(commands)
     _add_speak(commands)
     _add_read(commands)
-    _add_command(commands, "version", help="print the version", description="Prints the version.")
+    add_key(commands)
+    add_token(commands)
+    add_command(commands, "version", help="print the version", description="Prints the version.")
     return gateway
 
 
-def _add_command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    *,
-    help: str,
-    description: str,
-    epilog: str | None = None,
-) -> argparse.ArgumentParser:
-    command = commands.add_parser(name, help=help, description=description, epilog=epilog, formatter_class=_Help)
-    command.set_defaults(command=name, parser=command)
-    return command
-
-
-def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    serve = _add_command(
+def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
+    serve = add_command(
         commands,
         "serve",
         help="start a gateway",
         description="Starts a gateway and serves until it is interrupted; accepted work is finished first.",
         epilog="""examples:
   gateway serve                              the bundled model, for this machine only
-  gateway serve --host 0.0.0.0 --port 9000   for others on the network
+  gateway key new; gateway serve --host 0.0.0.0 --keys keys.json     for others on the network
   gateway serve --model tencent/Hunyuan-MT-7B --max-num-seqs 16
   gateway serve --config gateway.toml        settings from a file; flags win over it
   gateway serve --engine simulated           no model: repeats the words, to try out clients""",
@@ -88,6 +70,16 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     listen = serve.add_argument_group("where to listen")
     listen.add_argument("--host", help="address to listen on (default: 127.0.0.1; 0.0.0.0 for all)")
     listen.add_argument("--port", type=_port, help="port to listen on (default: 8000; 0 takes a free one)")
+    door = serve.add_argument_group("who is let in")
+    door.add_argument(
+        "--keys", metavar="FILE", help="keys that tokens are verified with, made by `gateway key` (default: none)"
+    )
+    door.add_argument(
+        "--insecure-open",
+        action="store_true",
+        default=None,
+        help="without keys, let in whoever reaches the gateway",
+    )
     engine = serve.add_argument_group("engine")
     engine.add_argument("--model", help="folder, or name on the Hugging Face hub (default: the bundled model)")
     engine.add_argument("--family", help="prompt family (default: recognised from the model)")
@@ -129,8 +121,8 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
 
 
-def _add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    translate = _add_command(
+def _add_translate(commands: Commands[argparse.ArgumentParser]) -> None:
+    translate = add_command(
         commands,
         "translate",
         help="translate a text, or lines from a pipe",
@@ -157,8 +149,8 @@ or not translated.""",
     output.add_argument("--timings", action="store_true", help="show on stderr how long each translation took")
 
 
-def _add_chat(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    chat = _add_command(
+def _add_chat(commands: Commands[argparse.ArgumentParser]) -> None:
+    chat = add_command(
         commands,
         "chat",
         help="type sentences and watch them being translated",
@@ -175,8 +167,8 @@ commands in the chat:
     _add_session_flags(chat)
 
 
-def _add_speak(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    speak = _add_command(
+def _add_speak(commands: Commands[argparse.ArgumentParser]) -> None:
+    speak = add_command(
         commands,
         "speak",
         help="speak in a meeting: each line is an utterance",
@@ -206,8 +198,8 @@ Exit statuses: 0 every line was accepted, 1 no gateway answers, it went away, or
     _add_where_flags(speak.add_argument_group("where"))
 
 
-def _add_read(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    read = _add_command(
+def _add_read(commands: Commands[argparse.ArgumentParser]) -> None:
+    read = add_command(
         commands,
         "read",
         help="read a meeting in your languages, as it is spoken",

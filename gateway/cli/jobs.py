@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from gateway.cli.common import EngineWait, announce, note
 from gateway.client import ClientError, ClientSession, SessionClosed, SessionEvent, SessionRefused, connect
+from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import Formality
 from gateway.domain.errors import (
-    CloseCode,
     Draining,
     EngineRestarting,
     EngineUnavailable,

@@ -70,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 _SETTINGS = {
     "host": "host",
     "port": "port",
+    "keys": "auth.keys_file",
+    "insecure_open": "auth.insecure_open",
     "model": "engine.model",
     "family": "engine.family",
     "engine": "engine.kind",
@@ -88,10 +90,15 @@ def _serve(args: argparse.Namespace) -> int:
     overrides: dict[str, object] = {
         setting: value for flag, setting in _SETTINGS.items() if (value := getattr(args, flag)) is not None
     }
+    return _starting(args, lambda: serving.serve(args.config, overrides, traceback=args.traceback))
+
+
+def _starting(args: argparse.Namespace, work: Callable[[], int]) -> int:
+    """Run `work`. Returns its exit status, and prints one sentence for a `StartupError`."""
     try:
-        return serving.serve(args.config, overrides, traceback=args.traceback)
+        return work()
     except StartupError as error:
-        if args.traceback:
+        if getattr(args, "traceback", False):
             traceback.print_exc()
         print(f"gateway: {error.message}", file=sys.stderr)
         return 1
@@ -161,6 +168,48 @@ def _read(args: argparse.Namespace) -> int:
     return _explaining(args, lambda: asyncio.run(reading))
 
 
+def _key(args: argparse.Namespace) -> int:
+    if (args.action == "remove") != (args.id is not None):
+        _misused(args, "give the ID of the key to remove" if args.id is None else f"{args.action} takes no ID")
+
+    from gateway.cli import keys
+
+    actions: dict[str, Callable[[], int]] = {
+        "new": lambda: keys.new_signing_key(args.keys, args.tenant),
+        "api": lambda: keys.new_api_key(args.keys, args.tenant),
+        "list": lambda: keys.list_keys(args.keys),
+        "remove": lambda: keys.remove_key(args.keys, args.id),
+    }
+    return _starting(args, actions[args.action])
+
+
+def _token(args: argparse.Namespace) -> int:
+    if args.url is not None and not args.invite:
+        _misused(args, "--url goes with --invite: a token is never part of a link")
+
+    from gateway.cli.keys import print_token
+    from gateway.domain.grants import Grant
+
+    grant = Grant(
+        tenant=args.tenant,
+        subject=args.sub or args.name or "operator",
+        roles=frozenset(args.role or ("speak", "read")),
+        meeting=args.meeting,
+        langs=None if args.langs is None else frozenset(args.langs),
+        speaks=None if args.speaks is None else frozenset(args.speaks),
+        name=args.name,
+        max_s=args.max_s,
+        once=args.once,
+    )
+    for_s = args.expires or (86_400 if args.invite else 600)
+    return _starting(
+        args,
+        lambda: print_token(
+            args.keys, grant, for_s=for_s, invite=args.invite, url=args.url, audience=args.audience
+        ),
+    )
+
+
 def _version(_args: argparse.Namespace) -> int:
     print(f"translation-gateway {__version__}")
     return 0
@@ -226,5 +275,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "chat": _chat,
     "speak": _speak,
     "read": _read,
+    "key": _key,
+    "token": _token,
     "version": _version,
 }

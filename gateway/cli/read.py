@@ -20,7 +20,7 @@ from gateway.cli.common import note
 from gateway.cli.meeting import Interruptible, MeetingOptions, join_meeting, session_note
 from gateway.cli.terminal import LiveArea, Row, can_redraw, escaped, printable
 from gateway.client import Reconnected, Reconnecting, SessionClosed, SessionEvent
-from gateway.domain.errors import CloseCode
+from gateway.domain.close_codes import CloseCode
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import (
     Caption,

@@ -17,7 +17,7 @@ from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, lines_of, note
 from gateway.cli.meeting import Interruptible, MeetingOptions, join_meeting, session_note
 from gateway.cli.terminal import cells, head, printable
 from gateway.client import ClientSession, SessionClosed, SessionEvent
-from gateway.domain.errors import CloseCode
+from gateway.domain.close_codes import CloseCode
 from gateway.protocol.messages import Error, UtteranceAccepted
 
 __all__ = ["growing", "speak"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway.client.errors import SessionClosed
-from gateway.domain.errors import CloseCode, Draining
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import Draining
 from gateway.protocol.messages import Error
 
 __all__ = ["BASE_S", "CAP_S", "RESTART_CAP_S", "Outage", "may_reconnect"]

@@ -27,8 +27,8 @@ from gateway.client.outgoing import Outgoing
 from gateway.client.received import Received
 from gateway.client.reconnecting import CAP_S, Outage, may_reconnect
 from gateway.client.sender import Sender
+from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import Formality
-from gateway.domain.errors import CloseCode
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import (
     ClientMessage,

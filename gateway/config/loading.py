@@ -13,10 +13,11 @@ import re
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_network
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
-from gateway.config.settings import Settings
+from gateway.config.settings import AuthSettings, Settings
 from gateway.config.sources import Source, environment_source, file_source, flag_source, merged, stated
 from gateway.config.validation import check_types, check_values
 from gateway.domain.errors import StartupError
@@ -28,6 +29,7 @@ _OUTBOX_BESIDES_BYTES = 65_536
 
 # Most bytes of a character in UTF-8.
 _CHAR_BYTES = 4
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _HOST_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
 
 
@@ -49,6 +51,23 @@ def load(
     return settings
 
 
+def _check_auth(auth: AuthSettings, sources: Sequence[Source]) -> None:
+    if auth.jwks_url is not None:
+        address = urlsplit(auth.jwks_url)
+        if address.scheme != "https" and not (address.scheme == "http" and address.hostname in _LOOPBACK):
+            raise StartupError(
+                f"{stated('auth.jwks_url', auth.jwks_url, sources)}: it is not an https address; "
+                "whoever can change the keys on their way could make tokens."
+            )
+    if (auth.jwks_url is None) != (auth.jwks_issuer is None):
+        given = "auth.jwks_url" if auth.jwks_issuer is None else "auth.jwks_issuer"
+        raise StartupError(f"{stated(given, 'given', sources)}: auth.jwks_url and auth.jwks_issuer go together.")
+    if auth.insecure_open and (auth.keys_file is not None or auth.jwks_url is not None):
+        raise StartupError(
+            f"{stated('auth.insecure_open', True, sources)}: with keys, nobody is let in without a token."
+        )
+
+
 def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
     """Check bounds that depend on other settings, and rules that are not ranges."""
     if settings.event_log.handover_file == "":
@@ -66,6 +85,7 @@ def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
             f"{stated('delta_interval_s', settings.delta_interval_s, sources)}: it must be at most a "
             f"quarter of engine.stall_s = {settings.engine.stall_s}."
         )
+    _check_auth(settings.auth, sources)
     for proxy in settings.trusted_proxies:
         try:
             ip_network(proxy)

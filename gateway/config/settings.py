@@ -15,7 +15,7 @@ from gateway.engines.simulated import Script
 from gateway.engines.vllm.options import VllmSettings
 from gateway.protocol.limits import Limits
 
-__all__ = ["BUNDLED_MODEL", "EngineSettings", "EventLogSettings", "Settings", "part"]
+__all__ = ["BUNDLED_MODEL", "AuthSettings", "EngineSettings", "EventLogSettings", "Settings", "part"]
 
 BUNDLED_MODEL = Path(__file__).parents[1] / "bundled_model"
 
@@ -56,6 +56,21 @@ class EventLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_bytes: Annotated[int, Meta(ge=2**20, le=2**40)] = 268_435_456
     # File where a stopped gateway saves sessions and logs for the next one, which deletes it. None: not saved.
     handover_file: str | None = None
+
+
+class AuthSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section `[auth]`: who is let in, see `docs/security.md`. Without keys, whoever reaches the gateway."""
+
+    # File with signing keys and API keys, made by `gateway key`.
+    keys_file: str | None = None
+    # Address of the public keys (JWKS) of an identity provider whose tokens are accepted; https.
+    jwks_url: str | None = None
+    # The `iss` of that provider's tokens.
+    jwks_issuer: str | None = None
+    # The `aud` of all tokens.
+    audience: str = "translation-gateway"
+    # Whether to serve everybody without keys on an address that other machines reach.
+    insecure_open: bool = False
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,6 +117,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_connections_per_address: Annotated[int, Meta(ge=1, le=10**7)] = 1_000
     # The least severe messages that are logged.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    # Section `[auth]`.
+    auth: AuthSettings = AuthSettings()
     # Section `[engine]`.
     engine: EngineSettings = EngineSettings()
     # Section `[event_log]`.

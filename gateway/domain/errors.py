@@ -47,12 +47,10 @@ Must not know: sockets, frames, engines. An error outside this tree reaches a cl
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import ClassVar
 
 __all__ = [
     "Cancelled",
-    "CloseCode",
     "DeadlineExceeded",
     "Draining",
     "EngineFailed",
@@ -94,23 +92,6 @@ __all__ = [
     "UtteranceFinished",
     "error_classes",
 ]
-
-
-class CloseCode(IntEnum):
-    """WebSocket close codes the gateway sends. 4000–4499: reconnect and resume; 4500–4999: do not."""
-
-    NORMAL = 1000
-    INTERNAL = 1011
-    RESTART = 1012
-    SLOW_READER = 4008
-    IDLE = 4010
-    DRAINING = 4012
-    TOKEN_EXPIRED = 4401
-    UNAUTHENTICATED = 4501
-    TOKEN_REVOKED = 4503
-    TOO_MANY_SESSIONS = 4509
-    REPLACED = 4510
-    FLOODING = 4511
 
 
 class GatewayError(Exception):

@@ -10,9 +10,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from gateway.domain.engine import EngineCapacity, EngineHealth, EngineProfile, TokenEvent, TranslationRequest
+from gateway.domain.grants import Grant, Issued
 from gateway.domain.log import LoggedEvent, Page, Publication
 
-__all__ = ["Engine", "EventLog"]
+__all__ = ["Authenticator", "Engine", "EventLog", "Issuer"]
 
 
 class Engine(Protocol):
@@ -83,3 +84,29 @@ class EventLog(Protocol):
         which `account` is charged: for want of room, the account that holds the most loses entries. A log with
         subscribers does not expire.
         """
+
+
+class Authenticator(Protocol):
+    """Tells who somebody is by what they present."""
+
+    async def verify(self, presented: str) -> Grant:
+        """What somebody may who presents this token or API key. Raises `Unauthenticated`."""
+
+    def stands(self, grant: Grant) -> bool:
+        """False once an API key was taken away; a token stands until its end."""
+
+    async def reload(self) -> None:
+        """Take notice of changed keys; called every second. Never raises."""
+
+
+class Issuer(Protocol):
+    """Signs tokens and invites with the gateway's own keys."""
+
+    def issue(self, grant: Grant, *, for_s: float, invite: bool = False) -> Issued:
+        """Sign what `grant` says, for `for_s` seconds from now. Raises `InvalidValue` or `Forbidden`."""
+
+    async def invited(self, invite: str) -> Grant:
+        """What an invite allows. Raises `Unauthenticated`."""
+
+    def admit(self, invited: Grant, guest: str) -> Issued:
+        """A token for somebody with an invite. guest: a secret of theirs; whoever has it is the same person."""

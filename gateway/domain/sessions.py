@@ -11,9 +11,10 @@ from typing import Literal
 
 from msgspec import Struct
 
+from gateway.domain.grants import OPEN, Grant, Revocation
 from gateway.domain.log import Publication
 
-__all__ = ["HANDOVER_VERSION", "Handover", "KeptMeeting", "KeptSession", "Stability"]
+__all__ = ["HANDOVER_VERSION", "Handover", "KeptMeeting", "KeptSession", "Stability", "UsedToken"]
 
 # What a reader sees of an utterance that is still being said.
 # live: the earliest words; the last of them may change. stable: only words that stay. final: nothing.
@@ -55,6 +56,7 @@ class KeptSession(Struct, frozen=True):
     session: str
     # Its public id in the meeting.
     participant: str
+    # The meeting's key.
     meeting: str
     # Whether the session has this meeting to itself.
     private: bool
@@ -71,6 +73,19 @@ class KeptSession(Struct, frozen=True):
     originals: bool = False
     # Who is charged for it.
     account: str = ""
+    # What its newest token allows.
+    grant: Grant = OPEN
+
+
+class UsedToken(Struct, frozen=True):
+    """A token that opens one session, and has."""
+
+    tenant: str
+    token_id: str
+    # Who may use it again: the session's public id, or the guest of an invite.
+    user: str
+    # Until when, in seconds since 1970.
+    until_s: float
 
 
 class Handover(Struct, frozen=True):
@@ -83,3 +98,5 @@ class Handover(Struct, frozen=True):
     version: int = HANDOVER_VERSION
     meetings: tuple[KeptMeeting, ...] = ()
     sessions: tuple[KeptSession, ...] = ()
+    revocations: tuple[Revocation, ...] = ()
+    used_tokens: tuple[UsedToken, ...] = ()

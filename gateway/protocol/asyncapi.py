@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from gateway import __version__
-from gateway.domain.errors import CloseCode, GatewayError, error_classes
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import GatewayError, error_classes
 from gateway.protocol.codec import CODECS
 from gateway.protocol.messages import client_messages, server_messages
 

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 from gateway.domain.engine import Formality
 from gateway.domain.log import Timings
-from gateway.domain.sessions import Stability
+from gateway.protocol.fields import Glossary, Lang, Millis, Offset, Rev, Stable, Token
 from gateway.protocol.limits import Limits
 
 __all__ = [
@@ -53,30 +53,6 @@ __all__ = [
     "client_messages",
     "server_messages",
 ]
-
-Lang = Annotated[str, Meta(description="BCP 47 language tag; a region is ignored (`en-US` is `en`).")]
-# The largest integer that JavaScript, JSON and msgpack all carry exactly.
-_MAX_INT = 2**53 - 1
-Rev = Annotated[int, Meta(ge=0, le=_MAX_INT, description="Revision of the utterance, growing.")]
-Millis = Annotated[int, Meta(ge=0, le=_MAX_INT)]
-Offset = Annotated[int, Meta(ge=0, le=_MAX_INT)]
-Stable = Annotated[
-    Stability,
-    Meta(
-        description="How much of a translation is shown while its utterance is still being said. `live`: the "
-        "earliest words; the last of them may change. `stable`: only text that is never taken back. "
-        "`final`: nothing."
-    ),
-]
-Token = Annotated[
-    str,
-    Meta(description="What the gateway's operator or your backend issued. Programs may send it as a header instead."),
-]
-Glossary = Annotated[
-    dict[str, dict[str, str]],
-    Meta(description="Target language → source term → target term."),
-]
-
 
 # ---------------------------------------------------------------- client → gateway
 

@@ -13,34 +13,34 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from msgspec import Struct
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from gateway import metrics
-from gateway.domain.engine import EngineProfile, EngineState
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.engine import EngineState
 from gateway.domain.errors import (
-    CloseCode,
     Draining,
     EngineRestarting,
-    EngineUnavailable,
     GatewayError,
     SlowReader,
     StartTimeout,
     TooManySessions,
+    Unauthenticated,
 )
-from gateway.domain.ports import Engine
+from gateway.domain.grants import Grant
 from gateway.meeting.outbox import Outbox
 from gateway.meeting.payload import Payload
 from gateway.protocol.codec import Codec
 from gateway.protocol.from_domain import error_message
-from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     ClientMessage,
     Error,
     Pong,
-    SessionStarted,
+    SessionRefreshed,
+    SessionStart,
     UtteranceAccepted,
 )
+from gateway.server.core import Core
 from gateway.sessions.effects import (
     Accept,
     Acknowledge,
@@ -48,19 +48,17 @@ from gateway.sessions.effects import (
     Close,
     Effect,
     Join,
+    Refresh,
     Reply,
     Show,
     Update,
     Withdraw,
 )
 from gateway.sessions.machine import Session, State
-from gateway.sessions.registry import Entry, Registry
+from gateway.sessions.registry import Entry
 from gateway.sessions.seat import Seat
-from gateway.translation.finals import Finals
-from gateway.translation.partials import Partials
-from gateway.translation.scheduler import Scheduler
 
-__all__ = ["Connection", "Core", "leaving"]
+__all__ = ["Connection", "leaving"]
 
 _log = logging.getLogger(__name__)
 
@@ -70,26 +68,29 @@ _FAREWELL_S = 2.0
 # Pings that are answered once a client has what it missed; of more, the newest.
 _MOST_PONGS = 16
 
-
-class Core(Struct, frozen=True):
-    """What a connection carries effects out with."""
-
-    engine: Engine
-    scheduler: Scheduler
-    finals: Finals
-    partials: Partials
-    registry: Registry
-    limits: Limits
+# For a client without a token to say who it is, and the bytes of the frame that does.
+_ANONYMOUS_S = 5.0
+_ANONYMOUS_BYTES = 4_096
 
 
 class Connection:
     """One socket. The reader feeds the session; the writer empties the outbox; the first to end ends both."""
 
     def __init__(
-        self, core: Core, websocket: WebSocket, codec: Codec, outbox_bytes: int, account: str = ""
+        self,
+        core: Core,
+        websocket: WebSocket,
+        codec: Codec,
+        outbox_bytes: int,
+        # The account of the client's address.
+        address: str = "",
+        # What it may, where it presented a token with the handshake.
+        grant: Grant | None = None,
     ) -> None:
-        # Who is charged for what it uses.
-        self._account = account
+        self._address = address
+        self._grant = grant
+        # Whether it is known who the client is, where that is asked.
+        self.admitted = grant is not None or not core.identity.required
         self.outbox = Outbox(outbox_bytes, on_overflow=self._overflowed)
         # When something was last read or written, by the monotonic clock.
         self.active_s = time.monotonic()
@@ -137,18 +138,20 @@ class Connection:
     # ------------------------------------------------------------ reading
 
     async def _read(self) -> None:
-        start_timeout_s = self._core.limits.start_timeout_s
+        start_timeout_s: float = self._core.limits.start_timeout_s
+        if not self.admitted:
+            start_timeout_s = min(start_timeout_s, _ANONYMOUS_S)
         try:
             async with asyncio.timeout(start_timeout_s) as until_start:
                 while True:
                     await self._take(await self._receive())
                     if self._session.state is not State.AWAITING_START:
                         until_start.reschedule(None)
-                    elif self._profile() is None:
+                    elif self.admitted and self._core.profile() is None:
                         # Told to wait for the engine, it is not late.
                         until_start.reschedule(asyncio.get_running_loop().time() + start_timeout_s)
         except TimeoutError:
-            self.finish(CloseCode.IDLE, StartTimeout(f"No session.start within {start_timeout_s} s."))
+            self.finish(CloseCode.IDLE, StartTimeout(f"No session.start within {start_timeout_s:g} s."))
         except WebSocketDisconnect as gone:
             # Any other code, or none, is a connection that was lost: its session is kept.
             self._left_for_good = gone.code == CloseCode.NORMAL
@@ -168,18 +171,29 @@ class Connection:
 
     async def _take(self, frame: str | bytes) -> None:
         now_s = time.monotonic()
+        limits = self._core.limits
+        max_bytes = limits.message_bytes if self.admitted else min(limits.message_bytes, _ANONYMOUS_BYTES)
         try:
-            message: ClientMessage = self._codec.decode(frame, max_bytes=self._core.limits.message_bytes)
+            message: ClientMessage = self._codec.decode(frame, max_bytes=max_bytes)
         except GatewayError as error:
             await self._carry_out(self._session.unreadable(error, now_s))
-        else:
-            await self._carry_out(self._session.receive(message, now_s, self._profile()))
+            return
+        if isinstance(message, SessionStart) and not await self._identify(message.token):
+            return
+        await self._carry_out(self._session.receive(message, now_s, self._core.profile()))
 
-    def _profile(self) -> EngineProfile | None:
-        try:
-            return self._core.engine.profile()
-        except EngineUnavailable:
-            return None
+    async def _identify(self, token: str | None) -> bool:
+        """Find out who starts the session. False: nobody who may."""
+        if self._session.state is not State.AWAITING_START:
+            return True
+        if token is not None or self._grant is None:
+            try:
+                self._grant = await self._core.identity.grant(token)
+            except Unauthenticated as error:
+                self.finish(CloseCode.UNAUTHENTICATED, error)
+                return False
+        self._session.grant, self.admitted = self._grant, True
+        return True
 
     # ------------------------------------------------------------ effects
 
@@ -205,35 +219,33 @@ class Connection:
             self.finish(CloseCode.DRAINING, leaving())
             return False
         try:
-            entry = await core.registry.join(effect, self._session, self.outbox, self.finish, self._account)
+            entry = await core.registry.join(effect, self._session, self.outbox, self.finish, self._address)
         except TooManySessions as error:
             self.finish(CloseCode.TOO_MANY_SESSIONS, error)
+            return False
+        except Unauthenticated as error:
+            self.finish(CloseCode.UNAUTHENTICATED, error)
             return False
         except GatewayError as error:
             self._session.not_joined()
             self.outbox.put(_counted(error))
             return False
         self._entry = entry
-        self.outbox.put(self._started(entry))
+        self.outbox.put(core.started(entry))
         if (health := core.engine.health()).state is EngineState.RESTARTING:
             self.outbox.put(_counted(EngineRestarting(health.reason)))
         self._tasks.create_task(self._stream_to(entry))
         return True
 
-    def _started(self, entry: Entry) -> SessionStarted:
-        seat, profile = entry.seat, self._core.engine.profile()
-        return SessionStarted(
-            session=seat.secret,
-            participant=seat.member.participant,
-            meeting=seat.room.id,
-            epoch=seat.room.epoch,
-            offset=entry.feed.position,
-            recovered=entry.recovered,
-            languages=list(profile.languages),
-            participants=seat.room.participants(but=seat.member),
-            options=sorted(profile.options),
-            limits=self._core.limits,
-        )
+    async def _refresh(self, effect: Refresh) -> bool:
+        core = self._core
+        try:
+            left_s = core.registry.lifetimes.refresh(self._seat(), await core.identity.grant(effect.token))
+        except GatewayError as error:
+            self.outbox.put(_counted(error))
+            return False
+        self.outbox.put(SessionRefreshed(None if left_s is None else round(left_s * 1_000)))
+        return True
 
     async def _update(self, effect: Update) -> bool:
         seat = self._seat()
@@ -280,13 +292,14 @@ class Connection:
         return True
 
     async def _close(self, effect: Close) -> bool:
-        self.finish(effect.code)
+        self.finish(effect.code, effect.reason)
         return True
 
     # Effect → what carries it out; False: what follows it in the list is not to be done.
     _EFFECTS: ClassVar[dict[type, Callable[[Connection, Any], Awaitable[bool]]]] = {
         Reply: _reply,
         Join: _join,
+        Refresh: _refresh,
         Update: _update,
         Show: _show,
         Accept: _accept,

@@ -26,7 +26,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from gateway.domain.errors import StartupError
-from gateway.server import bodies
+from gateway.server.http import bodies
 
 __all__ = ["routes"]
 

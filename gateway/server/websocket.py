@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -16,8 +15,8 @@ from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket
 
 from gateway import metrics
+from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import (
-    CloseCode,
     Draining,
     ForeignOrigin,
     GatewayError,
@@ -27,13 +26,18 @@ from gateway.domain.errors import (
 )
 from gateway.protocol.codec import negotiate
 from gateway.protocol.messages import SessionDraining
-from gateway.server.connection import Connection, Core, leaving
+from gateway.server.connection import Connection, leaving
+from gateway.server.core import Core
 from gateway.server.guard.accounts import client_account
+from gateway.server.guard.identity import bearer, challenge
 
 __all__ = ["Stream"]
 
 # Connections that have not started a session yet.
 _MOST_UNSTARTED = 1_000
+
+# Connections of one address of which it is not known yet who they are.
+_MOST_ANONYMOUS = 64
 
 
 class Stream:
@@ -56,7 +60,7 @@ class Stream:
         self._max_sessions = max_sessions
         self._allowed_origins = allowed_origins
         self._max_per_account = max_connections_per_account
-        self._accounts: Counter[str] = Counter()
+        self._accounts: dict[str, set[Connection]] = {}
         self._connections: set[Connection] = set()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -66,19 +70,26 @@ class Stream:
         try:
             self._check_origin(websocket)
             codec, subprotocol = negotiate(websocket.scope.get("subprotocols", []))
+            presented = bearer(websocket)
+            grant = None if presented is None else await self._core.identity.grant(presented)
         except GatewayError as error:
             # Before the handshake there is no frame to send: the HTTP refusal carries the reason.
             metrics.ERRORS.labels(error.code).inc()
-            await websocket.send_denial_response(PlainTextResponse(error.message, error.http_status))
+            await websocket.send_denial_response(
+                PlainTextResponse(error.message, error.http_status, challenge(error.http_status))
+            )
             return
         await websocket.accept(subprotocol=subprotocol)
         account = client_account(websocket)
-        connection = Connection(self._core, websocket, codec, self._outbox_bytes, account)
+        connection = Connection(self._core, websocket, codec, self._outbox_bytes, account, grant)
+        others = self._accounts.get(account, set())
         if self._core.scheduler.draining:
             await connection.turn_away(leaving(), CloseCode.DRAINING)
-        elif self._accounts[account] >= self._max_per_account:
+        elif len(others) >= self._max_per_account or (
+            not connection.admitted and sum(not other.admitted for other in others) >= _MOST_ANONYMOUS
+        ):
             await connection.turn_away(
-                RateLimited(f"This address has {self._max_per_account} connections already."),
+                RateLimited(f"This address has {len(others)} connections already."),
                 CloseCode.TOO_MANY_SESSIONS,
             )
         elif len(self._connections) >= self._max_sessions + _MOST_UNSTARTED:
@@ -89,13 +100,13 @@ class Stream:
             )
         else:
             self._connections.add(connection)
-            self._accounts[account] += 1
+            self._accounts.setdefault(account, set()).add(connection)
             self._empty.clear()
             try:
                 await connection.run()
             finally:
                 self._connections.discard(connection)
-                self._accounts[account] -= 1
+                self._accounts[account].discard(connection)
                 if not self._accounts[account]:
                     del self._accounts[account]
                 if not self._connections:

@@ -7,12 +7,25 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gateway.domain.errors import CloseCode
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import GatewayError
 from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import Resume, ServerMessage
 
-__all__ = ["Accept", "Acknowledge", "Cancel", "Close", "Effect", "Join", "Reply", "Show", "Update", "Withdraw"]
+__all__ = [
+    "Accept",
+    "Acknowledge",
+    "Cancel",
+    "Close",
+    "Effect",
+    "Join",
+    "Refresh",
+    "Reply",
+    "Show",
+    "Update",
+    "Withdraw",
+]
 
 
 class Reply(Struct, frozen=True):
@@ -40,6 +53,12 @@ class Update(Struct, frozen=True):
     reads: tuple[str, ...]
     stability: Stability = "live"
     originals: bool = False
+
+
+class Refresh(Struct, frozen=True):
+    """Verify a new token and go on with what it allows; send `session.refreshed`."""
+
+    token: str
 
 
 class Show(Struct, frozen=True):
@@ -81,6 +100,7 @@ class Close(Struct, frozen=True):
     """Close the connection, after everything before it was sent."""
 
     code: CloseCode
+    reason: GatewayError | None = None
 
 
-Effect = Reply | Join | Update | Show | Accept | Acknowledge | Cancel | Withdraw | Close
+Effect = Reply | Join | Refresh | Update | Show | Accept | Acknowledge | Cancel | Withdraw | Close

@@ -7,7 +7,7 @@ an effect was carried out: whoever does that reports back through `refused` and 
 A session outlives its connection. A new connection has a `Session` of its own, which reads `session.start` as
 any other; where that resumes a session that was kept, it takes over what the earlier one knew (`inherit`).
 
-State            session.start  update / partial / final / cancel / ping  session.end     all settled
+State            session.start  update / refresh / partial / final / …    session.end     all settled
 AWAITING_START   → OPEN         error session_not_started                 → CLOSED        —
 OPEN             error          handled                                   → ENDING        stays OPEN
 ENDING           error          cancel and ping handled, rest an error    error           → CLOSED
@@ -16,27 +16,25 @@ CLOSED           ignored        ignored                                   ignore
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from enum import Enum
-from hashlib import blake2b
 from typing import cast
 
-from msgspec import Struct
-
+from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineProfile, Formality
 from gateway.domain.errors import (
-    CloseCode,
     GatewayError,
     RateLimited,
     SessionAlreadyStarted,
     SessionEnding,
     SessionNotStarted,
     StaleRevision,
+    TokenExpired,
     TooManyInFlight,
     UnknownUtterance,
     UtteranceFinished,
 )
+from gateway.domain.grants import OPEN
 from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
 from gateway.protocol.from_domain import error_message
@@ -46,6 +44,7 @@ from gateway.protocol.messages import (
     Ping,
     Pong,
     SessionEnd,
+    SessionRefresh,
     SessionStart,
     SessionUpdate,
     SessionUpdated,
@@ -61,25 +60,25 @@ from gateway.sessions.effects import (
     Close,
     Effect,
     Join,
+    Refresh,
     Reply,
     Show,
     Update,
     Withdraw,
 )
+from gateway.sessions.grants import check_meeting, check_reads, check_role, check_speaks
+from gateway.sessions.known_utterances import KnownUtterances
 from gateway.sessions.rules import SessionRules, Terms
 
-__all__ = ["REMEMBERED_UTTERANCES", "Session", "State"]
+__all__ = ["Session", "State"]
 
 # Context grows to twice this many utterances and is then cut back to it: a window that slid by one on
 # every utterance would change the start of the prompt each time and defeat the engine's prefix cache.
 CONTEXT_UTTERANCES = 4
 
 # Messages that one counts as which costs more than others: everybody in the meeting is told of a `session.update`,
-# and the log is searched for an utterance that is to be translated again.
+# a token is verified, and the log is searched for an utterance that is to be translated again.
 _HEAVY_COST = 10
-
-# Utterances that are remembered after they settled, so that a resent final is recognised.
-REMEMBERED_UTTERANCES = 1_000
 
 
 class State(Enum):
@@ -87,14 +86,6 @@ class State(Enum):
     OPEN = "open"
     ENDING = "ending"
     CLOSED = "closed"
-
-
-class _Known(Struct):
-    """What the session remembers of one utterance id."""
-
-    rev: int
-    final: bytes | None = None  # a digest: a thousand long texts a session would be megabytes
-    failed: bool = False
 
 
 class Session:
@@ -108,6 +99,10 @@ class Session:
         self.speaks: str | None = None
         self.stability: Stability = "live"
         self.originals = False
+        # What the client's newest token allows; every message is held against it.
+        self.grant = OPEN
+        # Why the session ends, once its time is over.
+        self._over: TokenExpired | None = None
         self._limits = limits
         self._rules = SessionRules(limits)
         self._bucket = TokenBucket(limits.messages_per_s, limits.messages_burst)
@@ -115,26 +110,23 @@ class Session:
         self._context = ""
         self._formality: Formality | None = None
         self._history: list[str] = []
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._in_flight: set[str] = set()
+        self._known = KnownUtterances()
 
     @property
     def in_flight(self) -> int:
         """Accepted final utterances that are not settled yet."""
-        return len(self._in_flight)
+        return self._known.in_flight
 
     def inherit(self, earlier: Session) -> None:
         """Go on where the session of an earlier connection was: nothing it accepted is taken twice."""
-        self._known, self._in_flight, self._history = earlier._known, earlier._in_flight, earlier._history
+        self._known, self._history = earlier._known, earlier._history
 
     def recall(self, utterance: Utterance, *, failed: bool, in_flight: bool) -> None:
         """Remember an utterance that another process accepted of this session; the oldest first.
 
         failed: some translation of it failed, and none is still to come.
         """
-        self._remember(utterance.id, _Known(utterance.rev, _digest(utterance.text), failed))
-        if in_flight:
-            self._in_flight.add(utterance.id)
+        self._known.finished(utterance.id, utterance.rev, utterance.text, failed=failed, in_flight=in_flight)
 
     # ------------------------------------------------------------ what may happen
 
@@ -175,22 +167,27 @@ class Session:
 
     def refused(self, accept: Accept) -> list[Effect]:
         """An `Accept` could not be carried out: the client keeps the utterance and may send it again."""
-        if accept.again:
-            self._known[accept.utterance.id].failed = True
-        else:
-            self._known.pop(accept.utterance.id, None)
         if self._history:
             self._history.pop()
-        return self.settled(accept.utterance.id)
+        effects = self.settled(accept.utterance.id, failed=accept.again)
+        if not accept.again:
+            self._known.forget(accept.utterance.id)
+        return effects
 
     def settled(self, utterance_id: str, *, failed: bool = False) -> list[Effect]:
         """Every language of an accepted utterance has ended; where one failed, the client may send it again."""
-        self._in_flight.discard(utterance_id)
-        if failed and (known := self._known.get(utterance_id)) is not None:
-            known.failed = True
-        if self.state is State.ENDING and not self._in_flight:
+        self._known.settled(utterance_id, failed=failed)
+        if self.state is State.ENDING and not self.in_flight:
             return self._close()
         return []
+
+    def expire(self) -> list[Effect]:
+        """The token's time is over: nothing more is taken, and it closes once what was accepted is settled."""
+        if self.state is not State.OPEN:
+            return []
+        self._over = TokenExpired("The session's time is over; a new token resumes it.")
+        self.state = State.ENDING
+        return [] if self.in_flight else self._close()
 
     def disconnected(self) -> None:
         """The client is gone; nothing more will be received or sent on this connection."""
@@ -201,13 +198,15 @@ class Session:
     def _on_start(self, message: SessionStart) -> list[Effect]:
         rules = self._rules
         meeting = rules.meeting(message.meeting) if message.meeting is not None else None
-        name = message.name or ""
+        meeting = check_meeting(self.grant, meeting)
+        name = self.grant.name or message.name or ""
         rules.check_length(name, self._limits.name_chars, "name")
         if message.resume is not None:
             for field, value in (("session", message.resume.session), ("epoch", message.resume.epoch)):
                 rules.check_length(value, self._limits.id_chars, f"resume.{field}")
         reads = rules.languages(message.reads)
         speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else None
+        self._check(reads, speaks, originals=message.originals)
         notes = self._take_options(message.glossary, message.context, message.formality)
         self.name = name
         self._take(Update(speaks, reads, message.stability, message.originals))
@@ -224,27 +223,28 @@ class Session:
         notes = self._take_options(message.glossary, message.context, message.formality)
         stability = message.stability or self.stability
         originals = message.originals if message.originals is not None else self.originals
+        self._check(reads, speaks, originals=originals)
         update = Update(speaks, reads, stability, originals)
         self._take(update)
         updated = SessionUpdated(list(reads), speaks, stability, originals)
         return [update, Reply(updated), *notes]
 
     def _on_partial(self, message: UtterancePartial) -> list[Effect]:
-        lang = self._rules.utterance(message, self.speaks)
+        lang = self._spoken(message)
         known = self._known.get(message.id)
         if known is not None and known.final is not None:
             raise StaleRevision("This utterance is final already; the partial was dropped.", field="rev")
         if known is not None and message.rev <= known.rev:
             raise StaleRevision(f"Revision {known.rev} was received before; this one was dropped.", field="rev")
-        self._remember(message.id, _Known(rev=message.rev))
+        self._known.revised(message.id, message.rev)
         return [Show(self._utterance(message, lang, final=False))]
 
     def _on_final(self, message: UtteranceFinal) -> list[Effect]:
-        lang = self._rules.utterance(message, self.speaks)
+        lang = self._spoken(message)
         known = self._known.get(message.id)
         again = False
         if known is not None and known.final is not None:
-            if known.final != _digest(message.text):
+            if not known.is_final_as(message.text):
                 raise UtteranceFinished(
                     "This utterance is final already, with another text; use a new id.", field="id"
                 )
@@ -253,34 +253,37 @@ class Session:
             again = True
         elif known is not None and message.rev < known.rev:
             raise StaleRevision(f"Revision {known.rev} was received before.", field="rev")
-        if len(self._in_flight) >= self._limits.utterances_in_flight:
+        if self.in_flight >= self._limits.utterances_in_flight:
             raise TooManyInFlight(
-                f"{len(self._in_flight)} utterances of this session are not finished yet.", retry_after_ms=500
+                f"{self.in_flight} utterances of this session are not finished yet.", retry_after_ms=500
             )
         if len(self._history) >= 2 * CONTEXT_UTTERANCES:
             del self._history[:-CONTEXT_UTTERANCES]
         utterance = self._utterance(message, lang, final=True)
-        self._remember(message.id, _Known(rev=message.rev, final=_digest(message.text)))
-        self._in_flight.add(message.id)
+        self._known.finished(message.id, message.rev, message.text)
         self._history.append(message.text)
         return [Accept(utterance, again)]
 
+    def _on_refresh(self, message: SessionRefresh) -> list[Effect]:
+        return [Refresh(message.token)]
+
     def _on_cancel(self, message: UtteranceCancel) -> list[Effect]:
-        if message.id in self._in_flight:
+        check_role(self.grant, "speak", "id")
+        if self._known.is_in_flight(message.id):
             return [Cancel(message.id)]
         known = self._known.get(message.id)
         if known is None or known.final is not None:
             raise UnknownUtterance("No utterance with this id is being said or translated.", field="id")
-        del self._known[message.id]
+        self._known.forget(message.id)
         return [Withdraw(message.id)]
 
     def _on_ping(self, message: Ping) -> list[Effect]:
         self._rules.check_length(message.nonce, self._limits.id_chars, "nonce")
-        return [Reply(Pong(nonce=message.nonce))]
+        return [Reply(Pong(message.nonce))]
 
     def _on_end(self, _message: SessionEnd) -> list[Effect]:
         self.state = State.ENDING
-        return [] if self._in_flight else self._close()
+        return [] if self.in_flight else self._close()
 
     def _refuse_before_start(self, _message: ClientMessage) -> list[Effect]:
         raise SessionNotStarted("The first message has to be session.start.")
@@ -289,9 +292,22 @@ class Session:
         raise SessionAlreadyStarted("This session is started; use session.update.")
 
     def _refuse_while_ending(self, _message: ClientMessage) -> list[Effect]:
-        raise SessionEnding("session.end was received; nothing new is taken.")
+        raise self._over or SessionEnding("session.end was received; nothing new is taken.")
 
     # ------------------------------------------------------------ rules
+
+    def _check(self, reads: tuple[str, ...], speaks: str | None, *, originals: bool) -> None:
+        """Raises `Forbidden`."""
+        check_reads(self.grant, reads, originals=originals)
+        if speaks is not None:
+            check_speaks(self.grant, speaks, "speaks")
+
+    def _spoken(self, message: UtterancePartial | UtteranceFinal) -> str:
+        """The utterance's language, all checked."""
+        check_role(self.grant, "speak")
+        lang = self._rules.utterance(message, self.speaks)
+        check_speaks(self.grant, lang, "lang")
+        return lang
 
     def _take(self, update: Update) -> None:
         self.speaks, self.reads = update.speaks, update.reads
@@ -299,27 +315,20 @@ class Session:
 
     def _pace(self, now_s: float, cost: int = 1) -> None:
         if (wait_s := self._bucket.take(now_s, cost)) > 0:
+            wait_ms = max(1, round(wait_s * 1000))
             raise RateLimited(
-                f"More than {self._limits.messages_per_s} messages a second.",
-                retry_after_ms=max(1, round(wait_s * 1000)),
+                f"More than {self._limits.messages_per_s} messages a second.", retry_after_ms=wait_ms
             )
 
     def _is_heavy(self, message: ClientMessage) -> bool:
         if isinstance(message, UtteranceFinal):
             known = self._known.get(message.id)
             return known is not None and known.failed
-        return isinstance(message, SessionUpdate)
+        return isinstance(message, SessionUpdate | SessionRefresh)
 
     def _close(self) -> list[Effect]:
         self.state = State.CLOSED
-        return [Close(CloseCode.NORMAL)]
-
-    def _remember(self, utterance_id: str, known: _Known) -> None:
-        self._known[utterance_id] = known
-        self._known.move_to_end(utterance_id)
-        if len(self._known) > REMEMBERED_UTTERANCES:
-            # The oldest that is settled; those in flight are few, by the limit on them.
-            del self._known[next(known_id for known_id in self._known if known_id not in self._in_flight)]
+        return [Close(CloseCode.NORMAL)] if self._over is None else [Close(CloseCode.TOKEN_EXPIRED, self._over)]
 
     def _utterance(self, message: UtterancePartial | UtteranceFinal, lang: str, *, final: bool) -> Utterance:
         options = self._rules.supported().options
@@ -357,10 +366,6 @@ class Session:
         return notes
 
 
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
 _Rule = Callable[[Session, ClientMessage], list[Effect]]
 
 
@@ -375,6 +380,7 @@ _TABLE: dict[State, dict[type, _Rule]] = {
         SessionEnd: _rule(Session._on_end),
     },
     State.OPEN: {
+        SessionRefresh: _rule(Session._on_refresh),
         SessionUpdate: _rule(Session._on_update),
         UtterancePartial: _rule(Session._on_partial),
         UtteranceFinal: _rule(Session._on_final),

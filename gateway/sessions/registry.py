@@ -11,25 +11,26 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from types import TracebackType
 from typing import Self
 
 from msgspec import Struct
 
 from gateway import metrics
+from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import (
-    CloseCode,
+    Forbidden,
     GatewayError,
     InvalidValue,
     LimitExceeded,
     SessionReplaced,
     TooManySessions,
 )
+from gateway.domain.grants import Grant, Revocation, account_of_tenant, meeting_key
 from gateway.domain.ports import EventLog
-from gateway.domain.sessions import Handover, KeptMeeting, KeptSession
+from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting.feed import Feed
-from gateway.meeting.history import History
 from gateway.meeting.members import Member
 from gateway.meeting.outbox import Outbox
 from gateway.meeting.payload import Payload
@@ -38,7 +39,9 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage
 from gateway.sessions.effects import Accept, Join, Update
 from gateway.sessions.joins import JoinRate, to_give_way
+from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.machine import Session
+from gateway.sessions.restored import is_unfinished, recalled
 from gateway.sessions.seat import Finish, Seat, member_of
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
@@ -73,6 +76,8 @@ class Registry:
         snapshot: int,
         # Joins of one account at once, and within a minute.
         joins_per_account: int = 1_000,
+        # Whether what somebody presented is still a key of the gateway's.
+        stands: Callable[[Grant], bool] = lambda _: True,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._event_log = log
@@ -83,6 +88,7 @@ class Registry:
         self._snapshot = snapshot
         self._clock = clock or time.monotonic
         self._joins = JoinRate(joins_per_account)
+        self.lifetimes = Lifetimes(clock=self._clock, stands=stands)
         self._tasks = asyncio.TaskGroup()
         # By the meeting's id.
         self._rooms: dict[str, Room] = {}
@@ -114,17 +120,21 @@ class Registry:
 
     # ------------------------------------------------------------ beginning and ending
 
-    async def join(self, join: Join, state: Session, outbox: Outbox, finish: Finish, account: str = "") -> Entry:
-        """A session begins, or goes on with this connection. account: who is charged for it.
+    async def join(self, join: Join, state: Session, outbox: Outbox, finish: Finish, address: str = "") -> Entry:
+        """A session begins, or goes on with this connection. address: the account of the client's address.
 
-        Raises `RateLimited`, `InvalidValue`, `LimitExceeded`, `TooManySessions` or `LogUnavailable`; then nothing
-        has changed.
+        Raises `RateLimited`, `InvalidValue`, `LimitExceeded`, `TooManySessions`, `Forbidden`, `Unauthenticated` or
+        `LogUnavailable`; then nothing has changed.
         """
-        self._joins.check(account, self._clock())
-        resume = join.resume
+        self._joins.check(address, self._clock())
+        resume, grant = join.resume, state.grant
+        self.lifetimes.spent.check(grant)
+        account = account_of_tenant(grant, address)
         if resume is not None and (seat := self._seats.get(resume.session)) is not None:
             room = seat.room
-            if join.meeting is not None and join.meeting != room.id:
+            if (grant.tenant, grant.subject) != (seat.grant.tenant, seat.grant.subject):
+                raise Forbidden("This session is somebody else's.", field="resume.session")
+            if join.meeting is not None and meeting_key(grant.tenant, join.meeting) != room.id:
                 raise InvalidValue("This session belongs to another meeting.", field="resume.session")
             self._check_languages(room, seat.member, join.reads)
             page = await room.log.read(room.id, resume.offset, 1)
@@ -172,6 +182,15 @@ class Registry:
             originals=update.originals,
         )
 
+    def revoke(self, revocation: Revocation) -> int:
+        """Tokens are not valid any more; their sessions end at once, connected or kept. Returns how many."""
+        return self._end_all(self.lifetimes.revoke(revocation, self._seats.values()))
+
+    def _end_all(self, seats: Collection[Seat]) -> int:
+        for seat in seats:
+            self.end(seat)
+        return len(seats)
+
     async def accept(self, seat: Seat, accept: Accept) -> None:
         """Take on a final utterance of a session.
 
@@ -205,6 +224,7 @@ class Registry:
         """End sessions that were away for too long, let go of meetings that nobody is in."""
         self._resume_unfinished()
         self._joins.sweep(self._clock())
+        self._end_all(self.lifetimes.sweep(list(self._seats.values())))
         longest_s = self._clock() - self._limits.keep_s
         for seat in list(self._seats.values()):
             if seat.away_since_s is not None and seat.away_since_s <= longest_s:
@@ -245,7 +265,8 @@ class Registry:
 
         Raises `LogUnavailable`.
         """
-        for unfinished in filter(_is_unfinished, earlier.meetings):
+        self.lifetimes.spent.restore(earlier.revocations, earlier.used_tokens)
+        for unfinished in filter(is_unfinished, earlier.meetings):
             async with self._enter(unfinished.meeting, private=False, account=unfinished.account):
                 pass  # from now on the room is open for as long as something in it is unfinished
         for kept in earlier.sessions:
@@ -254,26 +275,17 @@ class Registry:
                 seat = Seat(
                     secret=kept.session,
                     room=room,
-                    state=await self._recalled(room, kept.participant),
+                    state=await recalled(room, kept, self._limits),
                     member=member_of(kept),
                 )
                 self._seats[seat.secret] = seat
                 self._restored[seat] = min(kept.left_s, self._limits.keep_s)
                 room.join(seat.member, self._limits.participants_shown)
 
-    async def _recalled(self, room: Room, participant: str) -> Session:
-        """A session's protocol state, as far as the log tells it."""
-        state = Session(self._limits)
-        state.participant = participant
-        for record in await room.said_by(participant):
-            missing = bool(record.missing())
-            state.recall(record.utterance, failed=not missing and record.failed, in_flight=missing)
-        return state
-
     # ------------------------------------------------------------ details
 
     async def _begin(self, join: Join, state: Session, outbox: Outbox, finish: Finish, account: str) -> Entry:
-        meeting = join.meeting or secrets.token_hex(8)
+        meeting = meeting_key(state.grant.tenant, join.meeting or secrets.token_hex(8))
         async with self._enter(meeting, private=join.meeting is None, account=account) as room:
             self._check_languages(room, None, join.reads)
             after = await room.latecomers_position()
@@ -290,6 +302,7 @@ class Registry:
             )
             feed = Feed(outbox, after, participant=member.participant, wants=member.wants)
             seat = Seat(secret=secrets.token_hex(16), room=room, member=member, state=state)
+            self.lifetimes.begin(seat, state.grant)
             seat.connect(feed, state, finish)
             self._seats[seat.secret] = seat
             room.join(member, self._limits.participants_shown)
@@ -311,6 +324,7 @@ class Registry:
         recovered: bool,
     ) -> Entry:
         room, member = seat.room, seat.member
+        self.lifetimes.begin(seat, state.grant)
         if seat.finish is not None:
             seat.finish(CloseCode.REPLACED, SessionReplaced("Another connection goes on with this session."))
         else:
@@ -369,11 +383,3 @@ class Registry:
         if (seat := to_give_way(self._seats.values(), account)) is None:
             raise TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
         self.end(seat)
-
-
-def _is_unfinished(meeting: KeptMeeting) -> bool:
-    """Whether something that was accepted has no outcome in some language."""
-    history = History(0)
-    for publication in meeting.publications:
-        history.note(publication)
-    return bool(history.unfinished())

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gateway.domain.errors import CloseCode, GatewayError
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import GatewayError
+from gateway.domain.grants import Grant
 from gateway.domain.sessions import KeptSession
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
@@ -37,6 +39,10 @@ class Seat:
     finish: Finish | None = None
     # By the registry's clock, while there is no connection.
     away_since_s: float | None = None
+    # By the registry's clock: when its time is over; None: never.
+    until_s: float | None = None
+    # Whether its client was told that this is soon.
+    warned: bool = False
 
     def __post_init__(self) -> None:
         self.member.on_finished = self._utterance_finished
@@ -45,6 +51,11 @@ class Seat:
     def account(self) -> str:
         """Who is charged for it."""
         return self.member.account
+
+    @property
+    def grant(self) -> Grant:
+        """What its newest token allows."""
+        return self.state.grant
 
     @property
     def connected(self) -> bool:
@@ -68,6 +79,10 @@ class Seat:
         """A final of this session was not accepted."""
         self._carry_out(self.state.refused(accept))
 
+    def expire(self) -> None:
+        """Its time is over: nothing more is taken, and the connection closes after what was accepted."""
+        self._carry_out(self.state.expire())
+
     def kept(self, left_s: float) -> KeptSession:
         """What another process needs to let the session go on within `left_s`."""
         member = self.member
@@ -85,6 +100,7 @@ class Seat:
             stopped=member.stopped,
             left_s=left_s,
             account=member.account,
+            grant=self.grant,
         )
 
     def _utterance_finished(self, utterance: str, failed: bool) -> None:
@@ -94,7 +110,7 @@ class Seat:
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Close) and self.finish is not None:
-                self.finish(effect.code, None)
+                self.finish(effect.code, effect.reason)
 
 
 def member_of(kept: KeptSession) -> Member:

@@ -25,7 +25,7 @@ from gateway.client import (
     UnreadableMessage,
 )
 from gateway.client.reconnecting import BASE_S, CAP_S, RESTART_CAP_S, Outage, may_reconnect
-from gateway.domain.errors import CloseCode
+from gateway.domain.close_codes import CloseCode
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Ping,

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from gateway.domain import errors
+from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import (
-    CloseCode,
     GatewayError,
     ProtocolError,
     StateError,

@@ -8,7 +8,8 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from gateway.domain.errors import CloseCode, error_classes
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import error_classes
 from gateway.protocol.asyncapi import CLOSE_CODES
 from gateway.protocol.codec import CODECS, JSON
 from gateway.protocol.messages import (

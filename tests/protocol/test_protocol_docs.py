@@ -14,7 +14,8 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from gateway.domain.errors import CloseCode, error_classes
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import error_classes
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import client_messages, server_messages
 from tests.gateways import SCRIPT, running

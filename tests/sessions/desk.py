@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineProfile
-from gateway.domain.errors import CloseCode, GatewayError
+from gateway.domain.errors import GatewayError
 from gateway.meeting.outbox import Outbox
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage, SessionStart

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineProfile
-from gateway.domain.errors import CloseCode, InvalidMessage, error_classes
+from gateway.domain.errors import InvalidMessage, error_classes
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Error,

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gateway.config import EventLogSettings, Settings
-from gateway.domain.errors import CloseCode, GatewayError, LogUnavailable, RateLimited, TooManySessions
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import GatewayError, LogUnavailable, RateLimited, TooManySessions
 from gateway.domain.log import Page, Said, Translated, Untranslated
 from gateway.domain.sessions import Handover, KeptMeeting
 from gateway.engines.simulated import Script

@@ -6,7 +6,7 @@ import gc
 import weakref
 from typing import Any
 
-from gateway.domain.errors import CloseCode
+from gateway.domain.close_codes import CloseCode
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room

@@ -16,7 +16,8 @@ from typing import Any
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from gateway import metrics
-from gateway.domain.errors import CloseCode, RateLimited
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import RateLimited
 from gateway.protocol.limits import Limits
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.server.guard.connections import Connections, Place

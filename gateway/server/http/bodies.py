@@ -1,7 +1,7 @@
 """The bodies of HTTP answers: translations, stream events, transcripts, problems.
 
 Knows: fields and errors. `/openapi.json` is generated from this module.
-Must not know: headers, connections, the bodies of requests (`server.translate_request`).
+Must not know: headers, connections, the bodies of requests (`translate_request`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from gateway.domain.errors import (
     Draining,
     EngineFailed,
     EngineUnavailable,
+    Forbidden,
     GatewayError,
     InvalidMessage,
     InvalidValue,
@@ -24,6 +25,7 @@ from gateway.domain.errors import (
     MessageTooLarge,
     Overloaded,
     RateLimited,
+    Unauthenticated,
     UnknownMeeting,
     UnsupportedLanguage,
 )
@@ -37,6 +39,7 @@ __all__ = [
     "QR_ERRORS",
     "QR_LINK_CHARS",
     "STREAM_EVENTS",
+    "TOKEN_ERRORS",
     "TRANSCRIPT_ERRORS",
     "TRANSCRIPT_MEDIA_TYPES",
     "TRANSLATE_ERRORS",
@@ -75,6 +78,8 @@ TRANSLATE_ERRORS: tuple[type[GatewayError], ...] = (
     Draining,
     EngineUnavailable,
     DeadlineExceeded,
+    Unauthenticated,
+    Forbidden,
 )
 # The same for a transcript.
 TRANSCRIPT_ERRORS: tuple[type[GatewayError], ...] = (
@@ -85,12 +90,26 @@ TRANSCRIPT_ERRORS: tuple[type[GatewayError], ...] = (
     GatewayError,
     LogUnavailable,
     RateLimited,
+    Unauthenticated,
+    Forbidden,
+)
+# The same for tokens and revocations.
+TOKEN_ERRORS: tuple[type[GatewayError], ...] = (
+    InvalidMessage,
+    MessageTooLarge,
+    InvalidValue,
+    GatewayError,
+    Unauthenticated,
+    Forbidden,
 )
 # The same for a QR code.
 QR_ERRORS: tuple[type[GatewayError], ...] = (InvalidValue, LimitExceeded, GatewayError)
 # Every error of the tree that an HTTP answer may contain, by status, in the order of the documentation.
 HTTP_ERRORS: tuple[type[GatewayError], ...] = tuple(
-    sorted(dict.fromkeys((*TRANSLATE_ERRORS, *TRANSCRIPT_ERRORS, *QR_ERRORS)), key=lambda cls: cls.http_status)
+    sorted(
+        dict.fromkeys((*TRANSLATE_ERRORS, *TRANSCRIPT_ERRORS, *TOKEN_ERRORS, *QR_ERRORS)),
+        key=lambda cls: cls.http_status,
+    )
 )
 # Problems that only HTTP has. The code is the name of the status in snake case.
 HTTP_STATUSES: dict[HTTPStatus, str] = {
@@ -278,6 +297,12 @@ class Readiness(Struct, frozen=True):
     reason: str
     running: Annotated[int, Meta(description="Translations in the engine.")]
     waiting: Annotated[int, Meta(description="Translations waiting for their turn.")]
+    auth: Annotated[
+        Literal["token", "none", "insecure_open"],
+        Meta(
+            description="Who is let in: whoever has a `token`, or everybody (`insecure_open`: other machines too)."
+        ),
+    ]
 
 
 class Problem(Struct, frozen=True):

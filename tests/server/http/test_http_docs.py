@@ -17,8 +17,8 @@ from msgspec.structs import fields
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStart, SessionStarted, TranslationFinal, UtteranceFinal
-from gateway.server import api
-from gateway.server.bodies import (
+from gateway.server.http import api
+from gateway.server.http.bodies import (
     HTTP_ERRORS,
     HTTP_STATUSES,
     STREAM_EVENTS,
@@ -26,7 +26,8 @@ from gateway.server.bodies import (
     TranscriptText,
     status_code,
 )
-from gateway.server.translate_request import TranslateBody
+from gateway.server.http.request_bodies import BODY_BYTES
+from gateway.server.http.translate_request import TranslateBody
 from tests.gateways import Running, running
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
@@ -172,7 +173,7 @@ def test_the_limits_are_the_defaults() -> None:
     }
     assert [int(value) for _, value, setting in rows("Limits") if not setting] == [
         batch_texts,
-        api.BODY_BYTES,
+        BODY_BYTES,
     ]
 
 

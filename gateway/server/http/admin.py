@@ -15,8 +15,8 @@ from starlette.types import ASGIApp
 
 from gateway import metrics
 from gateway.domain.ports import Engine
-from gateway.server import bodies
-from gateway.server.responses import Resource, problem_response
+from gateway.server.http import bodies
+from gateway.server.http.responses import Resource, problem_response
 
 __all__ = ["routes", "routes_elsewhere"]
 

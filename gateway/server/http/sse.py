@@ -14,7 +14,7 @@ import asyncio
 import msgspec
 from starlette.types import Send
 
-from gateway.server.bodies import STREAM_EVENTS, DeltaEvent, DoneEvent, FailedEvent, FinalEvent
+from gateway.server.http.bodies import STREAM_EVENTS, DeltaEvent, DoneEvent, FailedEvent, FinalEvent
 
 __all__ = ["KEEP_ALIVE", "EventStream", "encode"]
 

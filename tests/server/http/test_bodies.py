@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.domain.errors import error_classes
 from gateway.protocol.asyncapi import error_meaning
-from gateway.server.bodies import HTTP_ERRORS, problem
+from gateway.server.http.bodies import HTTP_ERRORS, problem
 
 
 def test_every_error_has_a_problem_and_a_meaning() -> None:

@@ -17,7 +17,7 @@ from gateway.config import EngineSettings, Settings
 from gateway.domain.engine import EngineProfile, EngineState, TokenEvent, TranslationRequest
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.protocol.limits import Limits
-from gateway.server import api
+from gateway.server.http.request_bodies import BODY_BYTES
 from gateway.translation.ticket import Ticket
 from tests.clocks import swiftly
 from tests.gateways import SCRIPT, Running, running
@@ -351,7 +351,7 @@ async def test_a_body_that_is_not_json(content: bytes) -> None:
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["declared", "chunked"])
 async def test_a_body_too_large_is_not_read_to_its_end(chunked: bool) -> None:
-    content = b" " * (api.BODY_BYTES + 1)
+    content = b" " * (BODY_BYTES + 1)
 
     async def chunks() -> AsyncIterator[bytes]:
         for start in range(0, len(content), 65_536):
@@ -361,7 +361,7 @@ async def test_a_body_too_large_is_not_read_to_its_end(chunked: bool) -> None:
         headers = {"Content-Type": "application/json"}
         response = await client.post("/v1/translate", content=chunks() if chunked else content, headers=headers)
         check_problem(response, 413, "message_too_large")
-        fits = json.dumps({**FROM_TO, "text": "hi"}).encode().rjust(api.BODY_BYTES)
+        fits = json.dumps({**FROM_TO, "text": "hi"}).encode().rjust(BODY_BYTES)
         response = await client.post("/v1/translate", content=fits, headers=headers)
         assert response.status_code == 200
 

@@ -17,7 +17,8 @@ from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Tr
 from gateway.domain.ports import Engine, EventLog
 from gateway.engines.simulated import Script, SimulatedEngine
 from gateway.protocol.limits import Limits
-from gateway.server import api
+from gateway.server.guard.identity import Identity
+from gateway.server.http import api
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.translation.scheduler import Scheduler
 from tests.gateways import running
@@ -65,7 +66,9 @@ async def serving(
         engine = SimulatedEngine(Script(languages=("en", "ja", "de", "zh-hant")))
         await engine.start()
     scheduler = Scheduler(engine, max_waiting=1)
-    routes = api.routes(scheduler=scheduler, engine=engine, limits=limits or Limits(), log=log)
+    routes = api.routes(
+        scheduler=scheduler, engine=engine, limits=limits or Limits(), log=log, identity=Identity()
+    )
     transport = httpx.ASGITransport(Starlette(routes=routes))
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway/v1/meetings") as client:
         yield client

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.domain.engine import EngineProfile, TranslationOptions, TranslationRequest
 from gateway.protocol.limits import Limits
-from gateway.server.translate_request import decode_body, plan
+from gateway.server.http.translate_request import decode_body, plan
 
 BODY = b"""{
     "texts": ["good morning", " two "], "source_lang": "EN", "target_lang": "zh-TW", "later": 1,

@@ -16,16 +16,31 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.domain.errors import EngineUnavailable, LimitExceeded, LogUnavailable, RateLimited, UnknownMeeting
+from gateway.domain.errors import (
+    EngineUnavailable,
+    Forbidden,
+    LimitExceeded,
+    LogUnavailable,
+    RateLimited,
+    UnknownMeeting,
+)
+from gateway.domain.grants import Grant, account_of_tenant, meeting_key
 from gateway.domain.languages import normalise
 from gateway.domain.log import Page, Publication
 from gateway.domain.ports import Engine, EventLog
 from gateway.meeting.transcript import Spoken, plain_text, subrip, transcript, webvtt
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
-from gateway.server import bodies
-from gateway.server.bodies import TRANSCRIPT_MEDIA_TYPES, TranscriptAnswer, TranscriptText, TranscriptUtterance
 from gateway.server.guard.accounts import client_account
-from gateway.server.responses import problem_response
+from gateway.server.guard.identity import Identity
+from gateway.server.http import bodies
+from gateway.server.http.bodies import (
+    TRANSCRIPT_MEDIA_TYPES,
+    TranscriptAnswer,
+    TranscriptText,
+    TranscriptUtterance,
+)
+from gateway.server.http.responses import problem_response
+from gateway.sessions.grants import check_role
 
 __all__ = ["Transcripts", "languages"]
 
@@ -38,7 +53,8 @@ _MOST_WANTED = 4
 class Transcripts:
     """The endpoint. most_languages: of one transcript."""
 
-    def __init__(self, log: EventLog, engine: Engine, *, most_languages: int) -> None:
+    def __init__(self, log: EventLog, engine: Engine, identity: Identity, *, most_languages: int) -> None:
+        self._identity = identity
         self._log = log
         self._engine = engine
         self._most_languages = most_languages
@@ -53,13 +69,15 @@ class Transcripts:
         if format not in TRANSCRIPT_MEDIA_TYPES:
             detail = f"A transcript ends in one of {', '.join(TRANSCRIPT_MEDIA_TYPES)}."
             return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, detail))
+        grant = await self._identity.of(request)
+        _check(grant, meeting)
         langs = languages(request.query_params.getlist("lang"), known=self._known(), most=self._most_languages)
-        account = client_account(request)
+        account = account_of_tenant(grant, client_account(request))
         if self._wanted[account] >= _MOST_WANTED:
-            raise RateLimited(f"{_MOST_WANTED} transcripts of this address are under way.", retry_after_ms=1_000)
+            raise RateLimited(f"{_MOST_WANTED} transcripts are under way.", retry_after_ms=1_000)
         self._wanted[account] += 1
         try:
-            response = await self._written(meeting, format, langs)
+            response = await self._written(grant.tenant, meeting, format, langs)
         except BaseException:
             self._received(account)
             raise
@@ -70,9 +88,9 @@ class Transcripts:
         if not self._wanted[account]:
             del self._wanted[account]
 
-    async def _written(self, meeting: str, format: str, langs: Sequence[str]) -> Response:
+    async def _written(self, tenant: str, meeting: str, format: str, langs: Sequence[str]) -> Response:
         async with self._writing:
-            page = await self._kept(meeting)
+            page = await self._kept(tenant, meeting)
             # In a thread: a long transcript takes a while, and live meetings must not wait.
             content = await asyncio.to_thread(_WRITERS[format], meeting, page, langs)
         name = ".".join([meeting.strip("."), "-".join(langs), format] if langs else [meeting.strip("."), format])
@@ -89,10 +107,11 @@ class Transcripts:
         except EngineUnavailable:
             return None
 
-    async def _kept(self, meeting: str) -> Page:
+    async def _kept(self, tenant: str, meeting: str) -> Page:
         """The whole log of a meeting as one page. Raises `UnknownMeeting` or `LogUnavailable`."""
         # There is no log under an id that `session.start` does not accept.
-        page = await self._log.read(meeting, 0, _PAGE) if is_meeting_id(meeting) else Page("", first=1, last=0)
+        key = meeting_key(tenant, meeting)
+        page = await self._log.read(key, 0, _PAGE) if is_meeting_id(meeting) else Page("", first=1, last=0)
         if not page.epoch:
             raise UnknownMeeting(
                 f"There is no log of a meeting {meeting[:80]!r}: it never existed, or has expired."
@@ -102,7 +121,7 @@ class Transcripts:
         # Publications appended during the reading are left out; otherwise reading might never end.
         while held and held[-1].offset < last:
             await asyncio.sleep(0)  # a log in memory does not wait
-            page = await self._log.read(meeting, held[-1].offset, _PAGE)
+            page = await self._log.read(key, held[-1].offset, _PAGE)
             if page.epoch != epoch:
                 raise LogUnavailable("A new log of the meeting began while it was read.", retry_after_ms=1_000)
             held = _joined(held, page.publications)
@@ -123,6 +142,16 @@ class _Sending:
             await self._response(scope, receive, send)
         finally:
             self._sent()
+
+
+def _check(grant: Grant, meeting: str) -> None:
+    """Raises `Forbidden`."""
+    check_role(grant, "transcript")
+    if not grant.any_meeting and meeting != grant.meeting:
+        raise Forbidden("The token is for another meeting.")
+    if grant.langs is not None:
+        # A transcript has everything that was said, in the language in which it was said.
+        raise Forbidden("The token does not allow every language.")
 
 
 def _joined(held: list[Publication], read: Sequence[Publication]) -> list[Publication]:

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.domain.errors import InvalidValue, LimitExceeded
-from gateway.server.bodies import QR_LINK_CHARS
+from gateway.server.http.bodies import QR_LINK_CHARS
 
 __all__ = ["drawing", "qr_code"]
 

@@ -18,20 +18,30 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway import metrics
 from gateway.domain.errors import GatewayError
-from gateway.server import bodies
-from gateway.server.bodies import Problem
+from gateway.server.guard.identity import challenge
+from gateway.server.http import bodies
+from gateway.server.http.bodies import Problem
 
-__all__ = ["Endpoint", "Resource", "json_response", "problem_response"]
+__all__ = ["Endpoint", "Resource", "StatusError", "json_response", "problem_response"]
 
 _log = logging.getLogger(__name__)
 
 Endpoint = Callable[[Request], Awaitable[ASGIApp]]
 
 
+class StatusError(Exception):
+    """A refusal that only HTTP has, by its status; `bodies.HTTP_STATUSES` says what it means."""
+
+    def __init__(self, status: HTTPStatus, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
 class Resource:
     """One address: an endpoint per method; other methods get a problem. GET also serves HEAD.
 
-    A `GatewayError` raised by an endpoint or by its answer becomes a problem.
+    A `GatewayError` or `StatusError` raised by an endpoint or by its answer becomes a problem.
     """
 
     def __init__(self, **endpoints: Endpoint) -> None:
@@ -48,6 +58,8 @@ class Resource:
             return
         except GatewayError as error:
             await _refusal(error)(scope, receive, send)
+        except StatusError as error:
+            await problem_response(bodies.status_problem(error.status, error.detail))(scope, receive, send)
 
     async def _answer(self, request: Request) -> ASGIApp:
         if not self._endpoints:
@@ -62,7 +74,7 @@ class Resource:
             )
         try:
             return await endpoint(request)
-        except (GatewayError, ClientDisconnect):
+        except (GatewayError, StatusError, ClientDisconnect):
             raise
         except Exception:
             _log.exception("%s %s failed", request.method, request.url.path)
@@ -88,7 +100,7 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None) ->
 
 
 def _refusal(error: GatewayError) -> Response:
-    headers = {}
+    headers = challenge(error.http_status)
     if error.retryable:
         headers["Retry-After"] = str(max(1, math.ceil((error.retry_after_ms or 0) / 1000)))
     return problem_response(bodies.problem(error), headers)

@@ -1,7 +1,7 @@
 """The body of a `POST /v1/translate` request, and the translation requests that it becomes. Checks it.
 
 Knows: fields, limits and languages. A part of `/openapi.json` is generated from this module.
-Must not know: headers, connections, who waits, answers (`server.bodies`).
+Must not know: headers, connections, who waits, answers (`bodies`).
 
 Unknown fields are ignored, as on the WebSocket.
 """
@@ -16,9 +16,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from gateway.domain.engine import EngineProfile, Formality, TranslationOptions, TranslationRequest
 from gateway.domain.errors import InvalidMessage, InvalidValue, UnsupportedOption
 from gateway.protocol import checks
-from gateway.protocol.codec import where_and_why
+from gateway.protocol.fields import Lang
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import Lang
+from gateway.server.http.request_bodies import decoded
 
 __all__ = ["TranslateBody", "decode_body", "plan"]
 
@@ -37,13 +37,7 @@ class TranslateBody(Struct, frozen=True, kw_only=True):
 
 def decode_body(data: bytes) -> TranslateBody:
     """The body of `POST /v1/translate`. Raises `InvalidMessage`, with `field` if one field is wrong."""
-    try:
-        body = _DECODER.decode(data)
-    except msgspec.ValidationError as error:
-        field, sentence = where_and_why(error)
-        raise InvalidMessage(f"{sentence}.", field=field) from None
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidMessage(f"The body is not valid JSON: {error}.") from None
+    body = decoded(_DECODER, data)
     if (body.text is UNSET) == (body.texts is UNSET):
         raise InvalidMessage("Send either `text` or `texts`.", field="text")
     return body

@@ -15,9 +15,10 @@ from starlette.applications import Starlette
 
 from gateway.engines.simulated import SimulatedEngine
 from gateway.protocol.limits import Limits
-from gateway.server import api
-from gateway.server.bodies import QR_LINK_CHARS
-from gateway.server.qr import drawing
+from gateway.server.guard.identity import Identity
+from gateway.server.http import api
+from gateway.server.http.bodies import QR_LINK_CHARS
+from gateway.server.http.qr import drawing
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.translation.scheduler import Scheduler
 
@@ -31,7 +32,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 async def serving() -> AsyncIterator[httpx.AsyncClient]:
     engine = SimulatedEngine()
     scheduler = Scheduler(engine, max_waiting=1)
-    routes = api.routes(scheduler=scheduler, engine=engine, limits=Limits(), log=MemoryEventLog())
+    routes = api.routes(
+        scheduler=scheduler, engine=engine, limits=Limits(), log=MemoryEventLog(), identity=Identity()
+    )
     transport = httpx.ASGITransport(Starlette(routes=routes))
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
         yield client

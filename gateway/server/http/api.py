@@ -1,9 +1,9 @@
 """The HTTP API: translation in one call, languages, health, readiness, machine-readable docs.
 
 Knows: every route, and when a client has disconnected. Translates the texts of a call through the scheduler.
-Must not know: the rules of the bodies (`server.bodies`, `server.translate_request`), how an error is answered
-(`server.responses`), the event stream format (`server.sse`), transcripts (`server.transcripts`), QR codes
-(`server.qr`), which engine it is.
+Must not know: the rules of the bodies (`bodies`, `translate_request`), how an error is answered
+(`responses`), the event stream format (`sse`), transcripts (`transcripts`), QR codes
+(`qr`), which engine it is.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from http import HTTPStatus
+from typing import Literal
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -22,14 +23,17 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway import metrics
-from gateway.domain.engine import EngineState
-from gateway.domain.errors import DeadlineExceeded, EngineFailed, GatewayError, MessageTooLarge, error_classes
+from gateway.domain.engine import EngineState, TranslationRequest
+from gateway.domain.errors import DeadlineExceeded, EngineFailed, GatewayError, error_classes
+from gateway.domain.grants import Grant, account_of_tenant
 from gateway.domain.languages import language_name
 from gateway.domain.ports import Engine, EventLog
 from gateway.protocol import asyncapi
 from gateway.protocol.limits import Limits
-from gateway.server import bodies, openapi
-from gateway.server.bodies import (
+from gateway.server.guard.accounts import client_account
+from gateway.server.guard.identity import Identity
+from gateway.server.http import bodies, openapi
+from gateway.server.http.bodies import (
     BatchAnswer,
     DoneEvent,
     FailedEvent,
@@ -42,19 +46,18 @@ from gateway.server.bodies import (
     Translation,
     TranslationWarning,
 )
-from gateway.server.guard.accounts import client_account
-from gateway.server.qr import qr_code
-from gateway.server.responses import Resource, json_response, problem_response
-from gateway.server.sse import EventStream
-from gateway.server.transcripts import Transcripts
-from gateway.server.translate_request import decode_body, plan
+from gateway.server.http.qr import qr_code
+from gateway.server.http.request_bodies import BODY_BYTES, read_json
+from gateway.server.http.responses import Resource, json_response, problem_response
+from gateway.server.http.sse import EventStream
+from gateway.server.http.transcripts import Transcripts
+from gateway.server.http.translate_request import decode_body, plan
+from gateway.sessions.grants import check_reads, check_speaks
 from gateway.translation.pacing import Throttle
 from gateway.translation.scheduler import Scheduler
 from gateway.translation.ticket import Ticket
 
-__all__ = ["BODY_BYTES", "routes"]
-
-BODY_BYTES = 1_048_576
+__all__ = ["routes"]
 
 
 def routes(
@@ -63,14 +66,17 @@ def routes(
     engine: Engine,
     limits: Limits,
     log: EventLog,
+    identity: Identity,
+    # What `/readyz` says of who is let in.
+    auth: Literal["token", "none", "insecure_open"] = "none",
     # Shortest time between two deltas of a translation, in seconds.
     delta_interval_s: float = 0.0,
     # Most texts of one call.
     batch_texts: int = 64,
 ) -> list[BaseRoute]:
     """Every HTTP route of the gateway."""
-    api = _Api(scheduler, engine, limits, delta_interval_s, batch_texts)
-    transcripts = Transcripts(log, engine, most_languages=limits.languages)
+    api = _Api(scheduler, engine, limits, identity, auth, delta_interval_s, batch_texts)
+    transcripts = Transcripts(log, engine, identity, most_languages=limits.languages)
     return [
         Route("/v1/translate", Resource(POST=api.translate)),
         Route("/v1/languages", Resource(GET=api.languages)),
@@ -93,19 +99,27 @@ class _Api:
     """One method per endpoint. A `GatewayError` becomes a problem."""
 
     def __init__(
-        self, scheduler: Scheduler, engine: Engine, limits: Limits, delta_interval_s: float, batch_texts: int
+        self,
+        scheduler: Scheduler,
+        engine: Engine,
+        limits: Limits,
+        identity: Identity,
+        auth: Literal["token", "none", "insecure_open"],
+        delta_interval_s: float,
+        batch_texts: int,
     ) -> None:
         self._scheduler = scheduler
         self._engine = engine
         self._limits = limits
+        self._identity = identity
+        self._auth = auth
         self._delta_interval_s = delta_interval_s
         self._batch_texts = batch_texts
 
     async def translate(self, request: Request) -> ASGIApp:
-        if (reason := _unusable(request)) is not None:
-            return problem_response(bodies.status_problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, reason))
-        body = decode_body(await _read(request))
-        account = client_account(request)
+        grant = await self._identity.of(request)
+        body = decode_body(await read_json(request))
+        account = account_of_tenant(grant, client_account(request))
         requests, left_out = plan(
             body,
             scope=f"http:{account}",
@@ -114,6 +128,7 @@ class _Api:
             limits=self._limits,
             batch_texts=self._batch_texts,
         )
+        _check(grant, requests)
         # Nothing may be awaited from here until the call runs, because only the call gives the places back.
         tickets = self._scheduler.admit("", requests, account=account)
         warnings = [TranslationWarning(option.code, option.message, option.field) for option in left_out]
@@ -166,7 +181,7 @@ class _Api:
 
     def _readiness(self) -> Readiness:
         health = self._engine.health()
-        load = (self._scheduler.running, self._scheduler.waiting)
+        load = (self._scheduler.running, self._scheduler.waiting, self._auth)
         match health.state:
             case EngineState.FAILED:
                 return Readiness("failed", health.reason, *load)
@@ -179,6 +194,13 @@ class _Api:
                 return Readiness("restarting", health.reason, *load)
             case _:
                 return Readiness("ready", "", *load)
+
+
+def _check(grant: Grant, requests: Sequence[TranslationRequest]) -> None:
+    """Raises `Forbidden`."""
+    for request in requests:
+        check_speaks(grant, request.source, "source_lang")
+        check_reads(grant, [request.target], originals=False)
 
 
 # ---------------------------------------------------------------- one call of POST /v1/translate
@@ -334,31 +356,6 @@ def _leaves(error: BaseException) -> list[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
     return [error]
-
-
-# ---------------------------------------------------------------- requests
-
-
-def _unusable(request: Request) -> str | None:
-    """Why the body's media type or encoding is refused; None if it is accepted."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        return f"Send the body as application/json, not as {media_type or 'nothing named'}."
-    encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    return None if encoding == "identity" else f"Send the body as it is, not encoded with {encoding[:20]}."
-
-
-async def _read(request: Request) -> bytes:
-    too_large = MessageTooLarge(f"The body has more than {BODY_BYTES} bytes.")
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > BODY_BYTES:
-        raise too_large
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_BYTES:
-            raise too_large
-    return bytes(body)
 
 
 def _prefers_events(accept: str) -> bool:

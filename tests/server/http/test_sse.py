@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gateway.protocol.messages import Timings
-from gateway.server.bodies import DeltaEvent, DoneEvent, FailedEvent, FinalEvent
-from gateway.server.sse import KEEP_ALIVE, EventStream, encode
+from gateway.server.http.bodies import DeltaEvent, DoneEvent, FailedEvent, FinalEvent
+from gateway.server.http.sse import KEEP_ALIVE, EventStream, encode
 
 FINAL = FinalEvent(0, "a b c", 3, False, Timings(0.0, 1.0, 2.0))
 DONE = DoneEvent("en", "ja", [])

@@ -20,8 +20,9 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceFinal,
 )
-from gateway.server import admin, api
-from gateway.server.bodies import (
+from gateway.server.guard.identity import Identity
+from gateway.server.http import admin, api
+from gateway.server.http.bodies import (
     HTTP_ERRORS,
     HTTP_STATUSES,
     QR_ERRORS,
@@ -29,8 +30,9 @@ from gateway.server.bodies import (
     TRANSCRIPT_MEDIA_TYPES,
     TRANSLATE_ERRORS,
 )
-from gateway.server.openapi import openapi
-from gateway.server.translate_request import decode_body, plan
+from gateway.server.http.openapi import openapi
+from gateway.server.http.request_bodies import BODY_BYTES
+from gateway.server.http.translate_request import decode_body, plan
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.translation.scheduler import Scheduler
 from tests.documents import ASYNCAPI, nodes, resolve, validator
@@ -67,7 +69,9 @@ def test_every_schema_of_a_document_is_used(document: Any) -> None:
 def test_every_route_is_documented_and_no_other() -> None:
     engine = SimulatedEngine()
     scheduler = Scheduler(engine, max_waiting=1)
-    routes = api.routes(scheduler=scheduler, engine=engine, limits=Limits(), log=MemoryEventLog())
+    routes = api.routes(
+        scheduler=scheduler, engine=engine, limits=Limits(), log=MemoryEventLog(), identity=Identity()
+    )
     routes += admin.routes(engine)
     served = {route.path for route in routes if isinstance(route, Route)}
     assert served - {"/v1/stream", "/v1/{rest:path}"} == set(OPENAPI["paths"])
@@ -190,5 +194,5 @@ async def test_the_documents_are_served_with_the_limits_in_force() -> None:
     async with running() as gateway, httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client:
         assert (await client.get("/asyncapi.json")).json() == json.loads(json.dumps(ASYNCAPI))
         limits = gateway.gateway.settings.limits
-        expected = openapi(limits=limits, batch_texts=64, body_bytes=api.BODY_BYTES)
+        expected = openapi(limits=limits, batch_texts=64, body_bytes=BODY_BYTES)
         assert (await client.get("/openapi.json")).json() == json.loads(json.dumps(expected))

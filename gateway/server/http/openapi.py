@@ -1,6 +1,6 @@
 """The machine-readable documentation of the HTTP endpoints: `/openapi.json`.
 
-Knows: the structs of `server.bodies` and `server.translate_request`, from which every schema is generated; the
+Knows: the structs of `bodies` and `translate_request`, from which every schema is generated; the
 error tree.
 Must not know: routes, sockets, settings (limits are arguments).
 """
@@ -17,12 +17,13 @@ from gateway.domain.errors import EngineUnavailable, GatewayError
 from gateway.protocol.asyncapi import LICENSE, Document, ErrorMeaning, components, doc, error_meaning, plain, ref
 from gateway.protocol.checks import MEETING_ID
 from gateway.protocol.limits import Limits
-from gateway.server.bodies import (
+from gateway.server.http.bodies import (
     HTTP_ERRORS,
     HTTP_STATUSES,
     QR_ERRORS,
     QR_LINK_CHARS,
     STREAM_EVENTS,
+    TOKEN_ERRORS,
     TRANSCRIPT_ERRORS,
     TRANSCRIPT_MEDIA_TYPES,
     TRANSLATE_ERRORS,
@@ -36,7 +37,14 @@ from gateway.server.bodies import (
     status_code,
     status_meaning,
 )
-from gateway.server.translate_request import TranslateBody
+from gateway.server.http.token_bodies import (
+    InviteAnswer,
+    RevocationAnswer,
+    RevocationBody,
+    TokenAnswer,
+    TokenBody,
+)
+from gateway.server.http.translate_request import TranslateBody
 
 __all__ = ["TRANSLATE_EXAMPLES", "openapi"]
 
@@ -66,12 +74,22 @@ TRANSLATE_EXAMPLES: dict[str, Document] = {
 # ---------------------------------------------------------------- OpenAPI 3.1
 
 
+_BEARER = "A token or an API key, where `/readyz` says `auth`: `token`."
+
+# Of addresses that need a token where there are keys. An invite is exchanged without one.
+_SECURED: list[Document] = [{"bearer": []}]
+
 _BODIES: tuple[type[Struct], ...] = (
     TranslateBody,
     TextAnswer,
     BatchAnswer,
     *STREAM_EVENTS,
     TranscriptAnswer,
+    TokenBody,
+    TokenAnswer,
+    InviteAnswer,
+    RevocationBody,
+    RevocationAnswer,
     Languages,
     Health,
     Readiness,
@@ -96,6 +114,12 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
         "paths": {
             "/v1/translate": {"post": _translate(body_bytes)},
             "/v1/meetings/{meeting}/transcript.{format}": {"get": _transcript(limits)},
+            "/v1/tokens": {
+                "post": _asked("tokens", "A token or an invite.", TokenBody, (TokenAnswer, InviteAnswer))
+            },
+            "/v1/revocations": {
+                "post": _asked("revocations", "End what was issued.", RevocationBody, (RevocationAnswer,))
+            },
             "/v1/languages": {
                 "get": _get("languages", "What the loaded model can do.", Languages, (EngineUnavailable,))
             },
@@ -117,7 +141,10 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
             "/openapi.json": {"get": _file("openapi", "This document.", "application/json")},
             "/asyncapi.json": {"get": _file("asyncapi", "The WebSocket's messages.", "application/json")},
         },
-        "components": {"schemas": _bounded(components(_BODIES), limits, batch_texts)},
+        "components": {
+            "schemas": _bounded(components(_BODIES), limits, batch_texts),
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _BEARER}},
+        },
         "x-error-codes": [
             *(plain(error_meaning(cls)) for cls in HTTP_ERRORS),
             *(plain(status_meaning(status)) for status in HTTP_STATUSES),
@@ -131,6 +158,7 @@ def _translate(body_bytes: int) -> Document:
     events = " ".join(doc(cls) for cls in STREAM_EVENTS)
     return {
         "operationId": "translate",
+        "security": _SECURED,
         "summary": "Translate one text, or several together.",
         "description": (
             f"The body has at most {body_bytes} bytes. All texts are admitted, or none. With "
@@ -166,6 +194,7 @@ def _transcript(limits: Limits) -> Document:
     text = {"schema": {"type": "string"}}
     return {
         "operationId": "transcript",
+        "security": _SECURED,
         "summary": "What was said in a meeting, in one language or several side by side.",
         "parameters": [
             {
@@ -206,6 +235,23 @@ def _transcript(limits: Limits) -> Document:
                 },
             },
             **_problems([*TRANSCRIPT_ERRORS, HTTPStatus.NOT_FOUND]),
+        },
+    }
+
+
+def _asked(operation: str, summary: str, body: type[Struct], answers: Iterable[type[Struct]]) -> Document:
+    return {
+        "operationId": operation,
+        "summary": summary,
+        "description": doc(body),
+        "security": _SECURED,
+        "requestBody": {"required": True, "content": {"application/json": {"schema": ref(body)}}},
+        "responses": {
+            "200": {
+                "description": " ".join(map(doc, answers)),
+                "content": {"application/json": {"schema": {"oneOf": [ref(answer) for answer in answers]}}},
+            },
+            **_problems([*TOKEN_ERRORS, HTTPStatus.NOT_FOUND, HTTPStatus.UNSUPPORTED_MEDIA_TYPE]),
         },
     }
 

@@ -1,0 +1,127 @@
+"""What a verified token allows, whose meeting is whose, and what was revoked.
+
+Knows: tenants, roles and the keys of meetings. Must not know: how tokens are written and verified, sessions,
+clocks.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+__all__ = [
+    "DEFAULT_TENANT",
+    "OPEN",
+    "ROLES",
+    "Grant",
+    "Issued",
+    "Revocation",
+    "Role",
+    "account_of_tenant",
+    "meeting_key",
+    "meeting_name",
+    "tenant_of",
+]
+
+# speak: say something. read: captions and translations. transcript: what was said before, over HTTP.
+# admin: revoke what the tenant issued, and read what it has used.
+Role = Literal["speak", "read", "transcript", "admin"]
+ROLES: frozenset[Role] = frozenset(get_args(Role))
+
+# Whose meetings they are where no other tenant is named.
+DEFAULT_TENANT = "default"
+
+# Ids of meetings and tenants have no such character.
+_SEPARATOR = "/"
+
+
+class Grant(Struct, frozen=True, kw_only=True):
+    """What one token allows. Times are in seconds since 1970."""
+
+    tenant: str = DEFAULT_TENANT
+    # Who has the token, in the words of whoever issued it; empty where nobody needs one.
+    subject: str = ""
+    # The token's own id.
+    token_id: str = ""
+    roles: frozenset[Role] = frozenset()
+    # The one meeting that it is for; None: only private meetings.
+    meeting: str | None = None
+    # Whether it is for every meeting of its tenant instead.
+    any_meeting: bool = False
+    # Languages that may be read; None: all.
+    langs: frozenset[str] | None = None
+    # Languages that may be spoken; None: all.
+    speaks: frozenset[str] | None = None
+    # The participant's name; None: what the client says.
+    name: str | None = None
+    issued_s: float = 0.0
+    # Until when it opens a session; None: as long as its key exists.
+    expires_s: float | None = None
+    # Seconds that a session may last; None: until `expires_s`.
+    max_s: float | None = None
+    # Whether it opens one session only.
+    once: bool = False
+    # The invite that it was exchanged for, which may be revoked as well.
+    invite_id: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody needs a token here."""
+        return not self.subject
+
+
+# What everybody may where nobody needs a token.
+OPEN = Grant(roles=ROLES, any_meeting=True)
+
+
+class Issued(Struct, frozen=True):
+    """A token or an invite, and what it allows."""
+
+    token: str
+    grant: Grant
+
+    def __repr__(self) -> str:
+        return f"Issued(…, {self.grant!r})"  # the token must not be logged
+
+
+class Revocation(Struct, frozen=True, kw_only=True):
+    """Tokens of one tenant that are not valid any more: those that match every field that is set."""
+
+    tenant: str
+    # Tokens issued until then, in seconds since 1970.
+    before_s: float
+    # Id of a token or of an invite.
+    token_id: str | None = None
+    subject: str | None = None
+    meeting: str | None = None
+
+    def hits(self, grant: Grant) -> bool:
+        """Whether a token is revoked by this."""
+        return (
+            grant.tenant == self.tenant
+            and grant.issued_s <= self.before_s
+            and (self.token_id is None or self.token_id in (grant.token_id, grant.invite_id))
+            and self.subject in (None, grant.subject)
+            and self.meeting in (None, grant.meeting)
+        )
+
+
+def meeting_key(tenant: str, meeting: str) -> str:
+    """The key of a meeting in logs, rooms and caches: meetings of two tenants never share one."""
+    return meeting if tenant == DEFAULT_TENANT else f"{tenant}{_SEPARATOR}{meeting}"
+
+
+def meeting_name(key: str) -> str:
+    """The meeting's id as its tenant knows it."""
+    return key.rpartition(_SEPARATOR)[2]
+
+
+def tenant_of(key: str) -> str:
+    """Whose meeting it is."""
+    return key.rpartition(_SEPARATOR)[0] or DEFAULT_TENANT
+
+
+def account_of_tenant(grant: Grant, address: str) -> str:
+    """Who is charged for what the bearer uses: the tenant, or the account of the address where there are none."""
+    return address if grant.is_open else f"tenant:{grant.tenant}"

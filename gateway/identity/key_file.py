@@ -1,0 +1,140 @@
+"""The key file: signing keys, hashes of API keys, and quotas of tenants, as JSON that only its owner reads.
+
+Knows: the file's format. Must not know: tokens, when it is read again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from gateway.domain.errors import StartupError
+
+__all__ = [
+    "API_KEY_PREFIX",
+    "DEFAULT_ISSUER",
+    "ApiKey",
+    "KeyFile",
+    "SigningKey",
+    "hash_of",
+    "load",
+    "new_api_key",
+    "new_signing_key",
+    "save",
+]
+
+DEFAULT_ISSUER = "translation-gateway"
+# Tells an API key from a token.
+API_KEY_PREFIX = "gk_"
+
+_SECRET_BYTES = 32
+_ID_BYTES = 6
+
+_Tenant = Annotated[str, Meta(pattern=r"^(?!\.+$)[A-Za-z0-9._~-]{1,64}$")]
+
+
+class SigningKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A secret that the gateway and a customer's backend share; tokens are signed with it (HS256)."""
+
+    kid: Annotated[str, Meta(min_length=1, max_length=128)]
+    # At least 32 characters.
+    secret: Annotated[str, Meta(min_length=32)]
+    # The only tenant whose tokens it signs; None: any.
+    tenant: _Tenant | None = None
+    # The `iss` of its tokens.
+    issuer: str = DEFAULT_ISSUER
+
+    def __repr__(self) -> str:
+        return f"SigningKey({self.kid!r}, …)"  # the secret must not be logged
+
+
+class ApiKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the gateway keeps of the API key of a tenant's backend."""
+
+    id: str
+    tenant: _Tenant
+    # SHA-256 of the whole key in hexadecimal: it is random and long, so that a slow hash would add nothing.
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+
+
+class KeyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file's contents. Raises `ValueError` (`msgspec.ValidationError` while decoding) for a double id."""
+
+    # The first one that a tenant may use signs its tokens; all of them verify. A new one is added in front.
+    signing: tuple[SigningKey, ...] = ()
+    api: tuple[ApiKey, ...] = ()
+
+    def __post_init__(self) -> None:
+        for what, names in (("kid", [key.kid for key in self.signing]), ("id", [key.id for key in self.api])):
+            if len(set(names)) != len(names):
+                raise ValueError(f"two keys have the same {what}")
+
+    def api_key(self, presented: str) -> ApiKey | None:
+        """The API key that was presented, if it is one of these."""
+        digest = hash_of(presented)
+        return next((key for key in self.api if hmac.compare_digest(key.sha256, digest)), None)
+
+
+def hash_of(api_key: str) -> str:
+    """What is kept of an API key."""
+    return hashlib.sha256(api_key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def new_signing_key(tenant: str | None = None) -> SigningKey:
+    """A key with a random secret."""
+    return SigningKey(kid=secrets.token_hex(_ID_BYTES), secret=secrets.token_urlsafe(_SECRET_BYTES), tenant=tenant)
+
+
+def new_api_key(tenant: str) -> tuple[ApiKey, str]:
+    """What the gateway keeps, and the key itself, which is shown once."""
+    id = secrets.token_hex(_ID_BYTES)
+    key = f"{API_KEY_PREFIX}{id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+    return ApiKey(id=id, tenant=tenant, sha256=hash_of(key)), key
+
+
+def load(path: Path) -> KeyFile:
+    """Raises `StartupError` for a file that is missing, not a key file, or for everybody to read or write."""
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            content = file.read()
+    except OSError as error:
+        raise StartupError(f"The key file {path} cannot be read ({error.strerror or error}).") from None
+    if mode & 0o007:
+        raise StartupError(f"Everybody on this machine may use the key file {path}: chmod o= {path}")
+    try:
+        return msgspec.json.decode(content, type=KeyFile)
+    except msgspec.ValidationError as error:
+        raise StartupError(f"The key file {path} is not valid: {error}.") from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):  # not shown: it may quote a secret
+        raise StartupError(f"The key file {path} is not valid JSON.") from None
+
+
+def save(path: Path, keys: KeyFile) -> None:
+    """Replace the file atomically, readable by its owner only. Raises `OSError`."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(keys), indent=2) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            # Whoever could read it still can, such as the group of the gateway's user.
+            found = path.stat()
+            os.chmod(name, found.st_mode & 0o770)
+            with contextlib.suppress(PermissionError):
+                os.chown(name, -1, found.st_gid)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise

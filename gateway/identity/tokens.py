@@ -1,0 +1,203 @@
+"""Tokens: JSON Web Tokens (RFC 7519) with what they allow in one claim, `gw`. Writes and verifies them.
+
+Knows: every rule of a token, and how a key is used. Must not know: where keys come from, who asks, what was
+revoked.
+
+Everything that is wrong with a token is one and the same `Unauthenticated`. The algorithm belongs to the key, not
+to the token; addresses of keys in a token (`jku`, `x5u`) and keys in it (`jwk`, `x5c`) are refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import jwt
+import msgspec
+from msgspec import Meta, Struct
+
+from gateway.domain.errors import Unauthenticated
+from gateway.domain.grants import Grant, Role
+from gateway.domain.languages import normalise
+
+__all__ = ["INVITE_MAX_S", "LEEWAY_S", "TOKEN_BYTES", "TOKEN_MAX_S", "Claims", "Key", "sign", "verify"]
+
+TOKEN_BYTES = 8_192
+# From `iat` to `exp`.
+TOKEN_MAX_S = 600
+INVITE_MAX_S = 7 * 86_400
+# How far clocks may differ.
+LEEWAY_S = 30
+
+_REFUSED_HEADERS = {"jku", "x5u", "jwk", "x5c", "crit", "b64", "zip"}
+_TYPES = {"jwt", "at+jwt"}
+
+# Of tenants, as of meetings: nothing that has a meaning in a path or in a file name.
+_Name = Annotated[str, Meta(pattern=r"^(?!\.+$)[A-Za-z0-9._~-]{1,64}$")]
+_Text = Annotated[str, Meta(min_length=1, max_length=128)]
+_Lang = Annotated[str, Meta(min_length=2, max_length=32)]
+_Time = Annotated[int, Meta(ge=0, le=2**40)] | Annotated[float, Meta(ge=0, le=2**40)]
+_Algorithm = Literal["HS256", "RS256", "ES256", "EdDSA"]
+
+
+class Key(Struct, frozen=True):
+    """A key that tokens are verified with, for one algorithm and one issuer."""
+
+    kid: str
+    algorithm: _Algorithm
+    # What PyJWT takes: the secret's bytes, or a public key.
+    material: Any
+    # The only `iss` of its tokens.
+    issuer: str
+    # The only tenant of its tokens; None: any.
+    tenant: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Key({self.kid!r}, {self.algorithm}, …)"  # the secret must not be logged
+
+
+class Allowed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The claim `gw`."""
+
+    tenant: _Name = "default"
+    meeting: _Name | None = None
+    roles: frozenset[Role] = frozenset()
+    langs: frozenset[_Lang] | None = None
+    speaks: frozenset[_Lang] | None = None
+    name: Annotated[str, Meta(max_length=80)] | None = None
+    # Seconds.
+    max_s: Annotated[int, Meta(ge=1, le=86_400)] | None = None
+    once: bool = False
+    # Id of the invite that the token was exchanged for.
+    invite: _Text | None = None
+
+
+class Claims(Struct, frozen=True, kw_only=True):
+    """A token's contents. Others than these are ignored; times are in seconds since 1970."""
+
+    iss: _Text
+    aud: str | list[str]
+    sub: _Text
+    jti: _Text
+    iat: _Time
+    exp: _Time
+    gw: Allowed
+
+    @classmethod
+    def of(cls, grant: Grant, *, issuer: str, audience: str) -> Claims:
+        """What a token says that allows this. Its times must be set. Raises `ValueError` for what none may say."""
+        claims = cls(
+            iss=issuer,
+            aud=audience,
+            sub=grant.subject,
+            jti=grant.token_id,
+            iat=int(grant.issued_s),
+            exp=int(grant.expires_s or 0),
+            gw=Allowed(
+                tenant=grant.tenant,
+                meeting=grant.meeting,
+                roles=grant.roles,
+                langs=grant.langs,
+                speaks=grant.speaks,
+                name=grant.name,
+                max_s=None if grant.max_s is None else int(grant.max_s),
+                once=grant.once,
+                invite=grant.invite_id or None,
+            ),
+        )
+        # Constructing checks nothing, converting does.
+        return msgspec.convert(msgspec.to_builtins(claims), cls)
+
+    def grant(self) -> Grant:
+        """What it allows."""
+        gw = self.gw
+        return Grant(
+            tenant=gw.tenant,
+            subject=self.sub,
+            token_id=self.jti,
+            roles=gw.roles,
+            meeting=gw.meeting,
+            langs=_normalised(gw.langs),
+            speaks=_normalised(gw.speaks),
+            name=gw.name,
+            issued_s=self.iat,
+            expires_s=self.exp,
+            max_s=gw.max_s,
+            once=gw.once,
+            invite_id=gw.invite or "",
+        )
+
+
+def sign(claims: Claims, key: Key) -> str:
+    """A token. The key's material must be able to sign."""
+    payload = msgspec.to_builtins(claims, builtin_types=(), order="sorted")
+    return jwt.encode(payload, key.material, key.algorithm, headers={"kid": key.kid})
+
+
+def verify(token: str, find: Callable[[str], Key | None], *, audience: str, most_s: float = TOKEN_MAX_S) -> Claims:
+    """What a valid token says. find: the key with a `kid`. most_s: the longest life it may have, in seconds.
+
+    May wait for `find`. Raises `Unauthenticated`.
+    """
+    try:
+        return _verified(token, find, audience, most_s)
+    # `RecursionError` for what is nested without end, `OverflowError` for numbers without end.
+    except (jwt.PyJWTError, msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError):
+        raise Unauthenticated from None
+
+
+def _verified(token: str, find: Callable[[str], Key | None], audience: str, most_s: float) -> Claims:
+    if len(token) > TOKEN_BYTES or not token.isascii():
+        raise ValueError
+    head, body, _ = token.split(".")
+    header, payload = _object(head), _object(body)
+    kid = header.get("kid")
+    if not isinstance(kid, str) or not 0 < len(kid) <= 128 or header.keys() & _REFUSED_HEADERS:
+        raise ValueError
+    if str(header.get("typ", "JWT")).lower() not in _TYPES or (key := find(kid)) is None:
+        raise ValueError
+    if header.get("alg") != key.algorithm:
+        raise ValueError
+    jwt.decode(
+        token,
+        key.material,
+        algorithms=[key.algorithm],
+        audience=audience,
+        issuer=key.issuer,
+        leeway=LEEWAY_S,
+        options={"require": ["iss", "aud", "sub", "jti", "iat", "exp", "gw"]},
+    )
+    claims = msgspec.convert(payload, Claims)
+    if not 0 < claims.exp - claims.iat <= most_s or key.tenant not in (None, claims.gw.tenant):
+        raise ValueError
+    return claims
+
+
+def _object(part: str) -> dict[str, Any]:
+    """A part of a token. Raises `ValueError`, also for a name given twice: readers differ in which counts."""
+    try:
+        data = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    except binascii.Error as error:
+        raise ValueError from error
+    found = json.loads(data, object_pairs_hook=_once_each, parse_constant=_no_number)
+    if not isinstance(found, dict):
+        raise TypeError
+    return found
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found
+
+
+def _no_number(_: str) -> None:
+    raise ValueError
+
+
+def _normalised(langs: frozenset[str] | None) -> frozenset[str] | None:
+    return None if langs is None else frozenset(map(normalise, langs))

@@ -1,0 +1,66 @@
+"""Who asks: what the bearer of a request or a connection may do.
+
+Knows: the Authorization header, and whether anybody needs a token here. Must not know: tokens, keys, endpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+from starlette.requests import HTTPConnection
+
+from gateway.domain.errors import Unauthenticated
+from gateway.domain.grants import OPEN, Grant
+from gateway.domain.ports import Authenticator
+
+__all__ = ["Identity", "bearer", "challenge"]
+
+
+class Identity:
+    """Verifies what is presented."""
+
+    def __init__(
+        self,
+        # None: nobody needs a token.
+        authenticator: Authenticator | None = None,
+        # Raises `Unauthenticated` for a token that was revoked.
+        check: Callable[[Grant], None] = lambda _: None,
+    ) -> None:
+        self._authenticator = authenticator
+        self._check = check
+
+    @property
+    def required(self) -> bool:
+        """Whether nobody is served without a token."""
+        return self._authenticator is not None
+
+    async def grant(self, presented: str | None) -> Grant:
+        """What somebody may who presents this token or API key; None: nothing. Raises `Unauthenticated`."""
+        if self._authenticator is None:
+            return OPEN
+        if presented is None:
+            raise Unauthenticated
+        grant = await self._authenticator.verify(presented)
+        self._check(grant)
+        return grant
+
+    async def of(self, connection: HTTPConnection) -> Grant:
+        """What the sender of a request may, by its header. Raises `Unauthenticated`."""
+        return await self.grant(bearer(connection))
+
+
+def bearer(connection: HTTPConnection) -> str | None:
+    """What comes as `Authorization: Bearer …`; None without. Raises `Unauthenticated` for another scheme."""
+    headers = connection.headers.getlist("authorization")
+    if not headers:
+        return None
+    scheme, _, presented = headers[0].partition(" ")
+    if len(headers) > 1 or scheme.lower() != "bearer" or not presented.strip():
+        raise Unauthenticated
+    return presented.strip()
+
+
+def challenge(status: int) -> dict[str, str]:
+    """The header that says how to say who one is, where that is missing (RFC 6750)."""
+    return {"WWW-Authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else {}

@@ -1,0 +1,169 @@
+"""The bodies of `/v1/tokens` and `/v1/revocations`, and the grants and revocations that they become. Checks them.
+
+Knows: fields and their bounds. A part of `/openapi.json` is generated from this module.
+Must not know: headers, who asks, how tokens are signed.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from gateway.domain.errors import InvalidValue
+from gateway.domain.grants import Grant, Issued, Revocation, Role
+from gateway.protocol.checks import check_language_tag, is_meeting_id
+from gateway.protocol.fields import Lang
+
+__all__ = [
+    "REVOCATION",
+    "TOKEN",
+    "InviteAnswer",
+    "RevocationAnswer",
+    "RevocationBody",
+    "TokenAnswer",
+    "TokenBody",
+    "check_guest",
+]
+
+# Seconds that an invite and a token are valid if nothing is said.
+_INVITE_S = 86_400
+_TOKEN_S = 600
+
+_GUEST_CHARS = 16
+
+_Id = Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class TokenBody(Struct, frozen=True, kw_only=True):
+    """What a token or an invite is to allow; or an invite and a guest, to get a token for."""
+
+    invite: Annotated[
+        bool | str, Meta(description="`true`: issue an invite instead of a token. An invite: get a token for it.")
+    ] = False
+    guest: Annotated[
+        str,
+        Meta(
+            max_length=128,
+            description="With an invite: a random secret that a guest keeps, 16 characters or more.",
+        ),
+    ] = ""
+    sub: Annotated[_Id, Meta(description="Who it is for, in your own words.")] | None = None
+    meeting: (
+        Annotated[str, Meta(max_length=64, description="The one meeting; null: only private ones.")] | None
+    ) = None
+    roles: Annotated[tuple[Role, ...], Meta(description="What it allows.")] = ("speak", "read")
+    langs: Annotated[list[Lang], Meta(description="Languages that may be read; null: all.")] | None = None
+    speaks: Annotated[list[Lang], Meta(description="Languages that may be spoken; null: all.")] | None = None
+    name: Annotated[str, Meta(max_length=80, description="The participant's name; null: they choose.")] | None = (
+        None
+    )
+    max_s: (
+        Annotated[int, Meta(ge=1, le=86_400, description="Seconds a session may last; null: until it expires.")]
+        | None
+    ) = None
+    once: Annotated[bool, Meta(description="It opens one session, or an invite is for one guest.")] = False
+    expires_s: (
+        Annotated[int, Meta(ge=1, description="Seconds it is valid: a token 600 at most, an invite 604800.")]
+        | None
+    ) = None
+
+    @property
+    def valid_s(self) -> int:
+        """Seconds for which it is to be valid."""
+        return self.expires_s or (_INVITE_S if self.invite else _TOKEN_S)
+
+    def grant(self, tenant: str) -> Grant:
+        """What it is to allow, for a tenant. Raises `InvalidValue`."""
+        if self.meeting is not None and not is_meeting_id(self.meeting):
+            raise InvalidValue(
+                "A meeting id has only letters, digits and . _ ~ -, and not only dots.", field="meeting"
+            )
+        if self.sub is None and not self.invite:
+            raise InvalidValue("A token needs to say who it is for.", field="sub")
+        for field, tags in (("langs", self.langs), ("speaks", self.speaks)):
+            for n, tag in enumerate(tags or ()):
+                check_language_tag(tag, f"{field}[{n}]")
+        return Grant(
+            tenant=tenant,
+            subject=self.sub or "guests",
+            roles=frozenset(self.roles),
+            meeting=self.meeting,
+            langs=None if self.langs is None else frozenset(self.langs),
+            speaks=None if self.speaks is None else frozenset(self.speaks),
+            name=self.name,
+            max_s=self.max_s,
+            once=self.once,
+        )
+
+
+class TokenAnswer(Struct, frozen=True):
+    """A token, and what it allows."""
+
+    token: str
+    expires_at: datetime
+    expires_in_s: int
+    meeting: str | None
+    roles: list[Role]
+    name: str | None
+
+    @classmethod
+    def of(cls, issued: Issued) -> TokenAnswer:
+        grant = issued.grant
+        expires_s = grant.expires_s or 0.0
+        return cls(
+            token=issued.token,
+            expires_at=datetime.fromtimestamp(expires_s, UTC),
+            expires_in_s=round(expires_s - grant.issued_s),
+            meeting=grant.meeting,
+            roles=sorted(grant.roles),
+            name=grant.name,
+        )
+
+
+class InviteAnswer(Struct, frozen=True):
+    """An invite. A link to the page with `#` and the fragment lets people in."""
+
+    invite: str
+    expires_at: datetime
+    fragment: str
+
+    @classmethod
+    def of(cls, issued: Issued) -> InviteAnswer:
+        expires_at = datetime.fromtimestamp(issued.grant.expires_s or 0.0, UTC)
+        return cls(issued.token, expires_at, f"invite={issued.token}")
+
+
+class RevocationBody(Struct, frozen=True, kw_only=True):
+    """Which tokens and invites, issued until now, are not valid any more: those that match all that is given."""
+
+    jti: Annotated[_Id, Meta(description="Id of a token or an invite.")] | None = None
+    sub: Annotated[_Id, Meta(description="Whose.")] | None = None
+    meeting: Annotated[_Id, Meta(description="For which meeting.")] | None = None
+    all: Annotated[bool, Meta(description="Everything of the tenant.")] = False
+
+    def revocation(self, tenant: str, now_s: float) -> Revocation:
+        """Raises `InvalidValue`."""
+        if self.all == any((self.jti, self.sub, self.meeting)):
+            raise InvalidValue(
+                "Give jti, sub or meeting; or all alone, for everything of the tenant.", field="all"
+            )
+        return Revocation(tenant=tenant, before_s=now_s, token_id=self.jti, subject=self.sub, meeting=self.meeting)
+
+
+class RevocationAnswer(Struct, frozen=True):
+    """How many sessions ended."""
+
+    sessions: int
+
+
+def check_guest(guest: str) -> None:
+    """Raises `InvalidValue`."""
+    if len(guest) < _GUEST_CHARS:
+        raise InvalidValue(f"A guest's secret has at least {_GUEST_CHARS} characters.", field="guest")
+
+
+TOKEN = msgspec.json.Decoder(TokenBody)
+REVOCATION = msgspec.json.Decoder(RevocationBody)

@@ -1,0 +1,84 @@
+"""`POST /v1/tokens`, `POST /v1/revocations`: tokens and invites for backends, tokens for guests, and their end.
+
+Knows: who may ask for what. Must not know: how tokens are signed and verified, what a session does with them.
+"""
+
+from __future__ import annotations
+
+import time
+from http import HTTPStatus
+
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from gateway.domain.errors import Forbidden
+from gateway.domain.grants import Issued
+from gateway.domain.ports import Issuer
+from gateway.server.guard.identity import Identity
+from gateway.server.http.request_bodies import decoded, read_json
+from gateway.server.http.responses import Resource, StatusError, json_response
+from gateway.server.http.token_bodies import (
+    REVOCATION,
+    TOKEN,
+    InviteAnswer,
+    RevocationAnswer,
+    TokenAnswer,
+    check_guest,
+)
+from gateway.sessions.grants import check_role
+from gateway.sessions.registry import Registry
+
+__all__ = ["routes"]
+
+_BODY_BYTES = 16_384
+
+
+def routes(registry: Registry, identity: Identity, issuer: Issuer | None) -> list[BaseRoute]:
+    """issuer: None where nobody needs a token."""
+    tokens = _Tokens(registry, identity, issuer)
+    return [
+        Route("/v1/tokens", Resource(POST=tokens.issue)),
+        Route("/v1/revocations", Resource(POST=tokens.revoke)),
+    ]
+
+
+class _Tokens:
+    def __init__(self, registry: Registry, identity: Identity, issuer: Issuer | None) -> None:
+        self._registry = registry
+        self._identity = identity
+        self._issuer = issuer
+
+    async def issue(self, request: Request) -> ASGIApp:
+        issuer = self._needed()
+        body = decoded(TOKEN, await read_json(request, _BODY_BYTES))
+        if isinstance(body.invite, str):
+            check_guest(body.guest)
+            return json_response(TokenAnswer.of(await self._admit(issuer, body.invite, body.guest)))
+        asking = await self._identity.of(request)
+        if not asking.any_meeting:
+            raise Forbidden("Tokens are issued to whoever has an API key of the tenant.")
+        issued = issuer.issue(body.grant(asking.tenant), for_s=body.valid_s, invite=body.invite)
+        return json_response(InviteAnswer.of(issued) if body.invite else TokenAnswer.of(issued))
+
+    async def _admit(self, issuer: Issuer, invite: str, guest: str) -> Issued:
+        invited = await issuer.invited(invite)
+        issued = issuer.admit(invited, guest)
+        # Revoked, or for one guest only and another's: as if it were no invite.
+        self._registry.lifetimes.spent.use(invited, issued.grant.subject)
+        return issued
+
+    async def revoke(self, request: Request) -> ASGIApp:
+        self._needed()
+        asking = await self._identity.of(request)
+        check_role(asking, "admin")
+        body = decoded(REVOCATION, await read_json(request, _BODY_BYTES))
+        revocation = body.revocation(asking.tenant, time.time())
+        if not asking.any_meeting and revocation.meeting != asking.meeting:
+            raise Forbidden("The token is for another meeting.", field="meeting")
+        return json_response(RevocationAnswer(self._registry.revoke(revocation)))
+
+    def _needed(self) -> Issuer:
+        if self._issuer is None:
+            raise StatusError(HTTPStatus.NOT_FOUND, "Nobody needs a token here: this gateway has no keys.")
+        return self._issuer

@@ -1,0 +1,49 @@
+"""Checks what is asked for against what a token allows.
+
+Knows: roles, meetings and languages of a grant. Must not know: tokens, which message asks (`machine`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from gateway.domain.errors import Forbidden
+from gateway.domain.grants import Grant, Role
+
+__all__ = ["check_meeting", "check_reads", "check_role", "check_speaks"]
+
+
+def check_role(grant: Grant, role: Role, field: str | None = None) -> None:
+    """Raises `Forbidden`."""
+    if role not in grant.roles:
+        raise Forbidden(f"The token does not have the role {role}.", field=field)
+
+
+def check_meeting(grant: Grant, meeting: str | None) -> str | None:
+    """The meeting to join, None for a private one. meeting: what was asked for. Raises `Forbidden`."""
+    if grant.any_meeting:
+        return meeting
+    if meeting not in (None, grant.meeting):
+        raise Forbidden("The token is for another meeting.", field="meeting")
+    return grant.meeting
+
+
+def check_reads(grant: Grant, reads: Sequence[str], *, originals: bool) -> None:
+    """Raises `Forbidden`."""
+    if reads or originals:
+        check_role(grant, "read", "reads" if reads else "originals")
+    for n, lang in enumerate(reads):
+        _check_language(grant.langs, lang, f"reads[{n}]")
+    if originals and grant.langs is not None:
+        raise Forbidden("The token does not allow every language.", field="originals")
+
+
+def check_speaks(grant: Grant, lang: str, field: str) -> None:
+    """Raises `Forbidden`."""
+    check_role(grant, "speak", field)
+    _check_language(grant.speaks, lang, field)
+
+
+def _check_language(allowed: Collection[str] | None, lang: str, field: str) -> None:
+    if allowed is not None and lang not in allowed:
+        raise Forbidden(f"The token does not allow the language {lang!r}.", field=field)

@@ -1,0 +1,120 @@
+"""How long sessions may last: their tokens' time, refreshes, revocations.
+
+Knows: grants, clocks, which sessions are warned or over. Must not know: how tokens are verified, sockets.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import Forbidden, TokenExpired, TokenRevoked
+from gateway.domain.grants import Grant, Revocation
+from gateway.meeting.payload import Payload
+from gateway.protocol.messages import TokenExpiring
+from gateway.sessions.grants import check_reads, check_speaks
+from gateway.sessions.seat import Seat
+from gateway.sessions.spent import SpentTokens
+
+__all__ = ["Lifetimes"]
+
+_log = logging.getLogger(__name__)
+
+# Before a session's time is over its client is told, so that it gets a new token.
+_WARNING_S = 60.0
+
+# For what was accepted to be delivered once a session's time is over.
+_GRACE_S = 30.0
+
+
+class Lifetimes:
+    """Bounds every session by what its token allows. `sweep` is called every second."""
+
+    def __init__(
+        self,
+        *,
+        # Monotonic, seconds.
+        clock: Callable[[], float],
+        # Seconds since 1970.
+        wall_clock: Callable[[], float] = time.time,
+        # Whether what somebody presented is still a key of the gateway's.
+        stands: Callable[[Grant], bool] = lambda _: True,
+    ) -> None:
+        self.spent = SpentTokens()
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._stands = stands
+
+    def begin(self, seat: Seat, grant: Grant) -> float | None:
+        """A session begins or goes on with what `grant` allows: the seconds that it may last, None for no end.
+
+        Raises `Unauthenticated`; then nothing has changed.
+        """
+        self.spent.use(grant, seat.member.participant)
+        left_s = self._left_s(grant)
+        seat.until_s = None if left_s is None else self._clock() + left_s
+        seat.warned = False
+        return left_s
+
+    def refresh(self, seat: Seat, grant: Grant) -> float | None:
+        """A new token for a session: the seconds that it may last from now on, None for no end.
+
+        Raises `Forbidden` or `Unauthenticated`; then nothing has changed.
+        """
+        earlier, member = seat.grant, seat.member
+        if (grant.tenant, grant.subject) != (earlier.tenant, earlier.subject):
+            raise Forbidden("The token is somebody else's.", field="token")
+        if grant.meeting != earlier.meeting or grant.any_meeting != earlier.any_meeting:
+            raise Forbidden("The token is for another meeting.", field="token")
+        check_reads(grant, member.reads, originals=member.originals)
+        if member.speaks is not None:
+            check_speaks(grant, member.speaks, "speaks")
+        left_s = self.begin(seat, grant)
+        seat.state.grant = grant
+        return left_s
+
+    def sweep(self, seats: Iterable[Seat]) -> list[Seat]:
+        """Warn and close what is due. Returns the sessions that are revoked: they end for good."""
+        now_s = self._clock()
+        revoked = []
+        for seat in seats:
+            if not self._stands(seat.grant):
+                revoked.append(seat)
+            elif seat.until_s is not None and seat.connected:
+                self._hold_to(seat, seat.until_s - now_s)
+        self.spent.sweep(self._wall_clock())
+        for seat in revoked:
+            self._close_revoked(seat)
+        return revoked
+
+    def revoke(self, revocation: Revocation, seats: Iterable[Seat]) -> list[Seat]:
+        """Tokens are not valid any more. Returns the sessions that end for good."""
+        self.spent.revoke(revocation)
+        revoked = [seat for seat in seats if revocation.hits(seat.grant)]
+        for seat in revoked:
+            self._close_revoked(seat)
+        return revoked
+
+    def _hold_to(self, seat: Seat, left_s: float) -> None:
+        if left_s <= -_GRACE_S:
+            self._close(seat, CloseCode.TOKEN_EXPIRED, TokenExpired("The session's time is over."))
+        elif left_s <= 0:
+            seat.expire()
+        elif left_s <= _WARNING_S and not seat.warned and seat.member.feed is not None:
+            seat.warned = True
+            seat.member.feed.tell(Payload(TokenExpiring(expires_in_ms=max(1, round(left_s * 1_000)))))
+
+    def _close_revoked(self, seat: Seat) -> None:
+        _log.info("session %s… is revoked", seat.member.participant)
+        self._close(seat, CloseCode.TOKEN_REVOKED, TokenRevoked("The token was revoked."))
+
+    def _close(self, seat: Seat, code: CloseCode, reason: TokenExpired | TokenRevoked) -> None:
+        if seat.finish is not None:
+            seat.finish(code, reason)
+
+    def _left_s(self, grant: Grant) -> float | None:
+        if grant.max_s is not None:
+            return grant.max_s
+        return None if grant.expires_s is None else max(0.0, grant.expires_s - self._wall_clock())
