@@ -88,6 +88,10 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     listen = serve.add_argument_group("where to listen")
     listen.add_argument("--host", help="address to listen on (default: 127.0.0.1; 0.0.0.0 for all)")
     listen.add_argument("--port", type=_port, help="port to listen on (default: 8000; 0 takes a free one)")
+    listen.add_argument(
+        "--tls-cert", metavar="FILE", help="serve https with this certificate, in PEM (default: no TLS)"
+    )
+    listen.add_argument("--tls-key", metavar="FILE", help="private key of the certificate, in PEM")
     engine = serve.add_argument_group("engine")
     engine.add_argument("--model", help="folder, or name on the Hugging Face hub (default: the bundled model)")
     engine.add_argument("--family", help="prompt family (default: recognised from the model)")

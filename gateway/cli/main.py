@@ -70,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 _SETTINGS = {
     "host": "host",
     "port": "port",
+    "tls_cert": "tls_cert",
+    "tls_key": "tls_key",
     "model": "engine.model",
     "family": "engine.family",
     "engine": "engine.kind",
