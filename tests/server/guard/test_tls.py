@@ -46,7 +46,8 @@ def in_both_loops(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..
     loop = inspect.Parameter("new_loop", inspect.Parameter.KEYWORD_ONLY)
     run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), loop])  # type: ignore[attr-defined]
     loops = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
-    return pytest.mark.parametrize("new_loop", loops.values(), ids=loops.keys())(run)
+    in_each: Callable[..., None] = pytest.mark.parametrize("new_loop", loops.values(), ids=loops.keys())(run)
+    return in_each
 
 
 @pytest.fixture
@@ -239,7 +240,7 @@ async def test_requests_and_websockets_are_secure_and_known_as_such(pair: Certif
         await nothing_is_left(gateway)
         async with gateway.peer(ssl=pair.trusting()) as peer:
             assert len(places(gateway)) == 1
-            await peer.send(SessionStart(reads=()))
+            await peer.send(SessionStart(reads=[]))
             assert isinstance(await peer.receive(), SessionStarted)
         await nothing_is_left(gateway)
     assert schemes == ["https", "wss"]
