@@ -383,6 +383,21 @@ async def test_a_handshake_that_never_ends_is_closed(pair: Certificate, caplog: 
         assert asyncio.get_running_loop().time() - began_s < 16
 
 
+@swiftly
+async def test_whoever_does_not_say_goodbye_is_closed_soon(pair: Certificate) -> None:
+    async with running(settings(pair)) as gateway:
+        with wire(gateway, pair) as client:
+            await client.send(client.hello())
+            await client.send(await client.finish(HEALTH))
+            await client.answer()
+            answered_s = asyncio.get_running_loop().time()
+            # TLS's goodbye, which is not answered.
+            assert await client.rest()
+            await nothing_is_left(gateway)
+        # In this loop's own time: five seconds for another request, and four for the goodbye.
+        assert asyncio.get_running_loop().time() - answered_s < 10
+
+
 @in_both_loops
 async def test_what_is_no_tls_is_closed_without_a_word(
     pair: Certificate, caplog: pytest.LogCaptureFixture
