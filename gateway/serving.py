@@ -29,6 +29,7 @@ from gateway.domain.ports import Engine
 from gateway.runtime import log_to, raise_file_limit, settle_interpreter
 from gateway.server.guard.connections import Connections, in_networks
 from gateway.server.guard.http import GuardedHttp
+from gateway.server.guard.tls import HSTS, TlsHandshake, server_context
 from gateway.server.guard.websocket import FrameBudget, GuardedWebSocket
 from gateway.server.uvicorn_server import DrainingServer, SideServer, listen
 
@@ -70,24 +71,25 @@ def serve(
             if settings.admin_port is not None:
                 admin = opening.enter_context(listen(settings.admin_host, settings.admin_port))
             gateway = Gateway(settings, build)
+            served = server_config(gateway)
             sockets = opening.pop_all()
     except StartupError as error:
         return _refuse(terminal, error, traceback=traceback)
     settle_interpreter()
     with sockets, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(gateway, sock, admin, terminal))
+        runner.run(_serve(gateway, served, sock, admin, terminal))
     if gateway.failure is not None:
         return _refuse(terminal, gateway.failure, traceback=traceback)
     return 0
 
 
-def page_address(sock: socket.socket) -> str:
+def page_address(sock: socket.socket, *, tls: bool = False) -> str:
     """Where the page of a gateway that listens on `sock` is opened on this machine."""
     host, port = sock.getsockname()[:2]
     if _listens_everywhere(sock):
         # 0.0.0.0 and :: mean every address when listening, and none when connecting.
         host = "::1" if sock.family == socket.AF_INET6 else "127.0.0.1"
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _listens_everywhere(sock: socket.socket) -> bool:
@@ -102,7 +104,10 @@ def _refuse(terminal: TextIO, error: StartupError, *, traceback: bool) -> int:
 
 
 def server_config(gateway: Gateway) -> uvicorn.Config:
-    """How the gateway is served, here and wherever it is measured or tested."""
+    """How the gateway is served, here and wherever it is measured or tested.
+
+    Raises `StartupError` if its certificate cannot be used.
+    """
     settings = gateway.settings
     frame_bytes = _HARD_FRAME_FACTOR * settings.limits.message_bytes
     connections = Connections(
@@ -110,7 +115,12 @@ def server_config(gateway: Gateway) -> uvicorn.Config:
         settings.max_connections_per_address,
         shared=in_networks(settings.trusted_proxies),
     )
-    http = partial(GuardedHttp, connections=connections, request_s=_REQUEST_S)
+    http: Callable[..., asyncio.Protocol] = partial(GuardedHttp, connections=connections, request_s=_REQUEST_S)
+    headers = []
+    if settings.tls_cert is not None and settings.tls_key is not None:
+        context = server_context(Path(settings.tls_cert), Path(settings.tls_key))
+        http = partial(TlsHandshake, context=context, connections=connections, handshake_s=_REQUEST_S, then=http)
+        headers = [HSTS]
     budget = FrameBudget.of(settings.limits, frame_bytes=frame_bytes)
     websocket = partial(GuardedWebSocket, connections=connections, budget=budget)
     return uvicorn.Config(
@@ -120,6 +130,7 @@ def server_config(gateway: Gateway) -> uvicorn.Config:
         # uvicorn only calls them.
         http=cast("type[asyncio.Protocol]", http),
         ws=cast("type[asyncio.Protocol]", websocket),
+        headers=headers,
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=[form for proxy in settings.trusted_proxies for form in _both_forms(proxy)],
         ws_max_size=frame_bytes,
@@ -153,9 +164,13 @@ def _admin_config(gateway: Gateway) -> uvicorn.Config:
 
 
 async def _serve(
-    gateway: Gateway, sock: socket.socket, admin_sock: socket.socket | None, terminal: TextIO
+    gateway: Gateway,
+    served: uvicorn.Config,
+    sock: socket.socket,
+    admin_sock: socket.socket | None,
+    terminal: TextIO,
 ) -> None:
-    server = DrainingServer(server_config(gateway), gateway.drain)
+    server = DrainingServer(served, gateway.drain)
     admin = SideServer(_admin_config(gateway))
     async with asyncio.TaskGroup() as tasks:
         if admin_sock is not None:
@@ -171,7 +186,7 @@ async def _serve(
 async def _watch_engine(gateway: Gateway, server: DrainingServer, sock: socket.socket, terminal: TextIO) -> None:
     """Say on the terminal what the engine is doing until it is ready; leave when it cannot be started."""
     started_s = asyncio.get_running_loop().time()
-    address = page_address(sock)
+    address = page_address(sock, tls=gateway.settings.tls_cert is not None)
     terminal.write(f"Loading the engine; the page is at {address} already and says how far it is.\n")
     if _listens_everywhere(sock):
         terminal.write("Others reach it too, at every address of this machine.\n")

@@ -52,7 +52,8 @@ class Running:
 
     @property
     def url(self) -> str:
-        return f"ws://127.0.0.1:{self.port}/v1/stream"
+        scheme = "ws" if self.gateway.settings.tls_cert is None else "wss"
+        return f"{scheme}://127.0.0.1:{self.port}/v1/stream"
 
     @contextlib.asynccontextmanager
     async def peer(self, codec: Codec = JSON, **options: Any) -> AsyncIterator[Peer]:

@@ -61,12 +61,12 @@ class GatewayProcess:
 
     def listening(self) -> GatewayProcess:
         """It serves the page; the engine may still be loading."""
-        self.url = self.wait_for(r"the page is at (http://\S+)").group(1)
+        self.url = self.wait_for(r"the page is at (https?://\S+)").group(1)
         return self
 
     def ready(self) -> GatewayProcess:
         """The engine takes requests."""
-        self.url = self.wait_for(r"Ready: (http://\S+)").group(1)
+        self.url = self.wait_for(r"Ready: (https?://\S+)").group(1)
         return self
 
     @property

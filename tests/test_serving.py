@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import socket
+import urllib.request
+from pathlib import Path
 
 import pytest
 
 from gateway.server.uvicorn_server import listen
 from gateway.serving import page_address
+from tests.certificates import certificate
+from tests.cli.commands import Ran, run
 from tests.processes import gateway_process
 
 
@@ -26,6 +32,7 @@ def test_the_address_that_is_shown_can_be_opened(host: str, shown: str) -> None:
     with listen(host, 0) as sock:
         port = sock.getsockname()[1]
         assert page_address(sock) == f"http://{shown}:{port}"
+        assert page_address(sock, tls=True) == f"https://{shown}:{port}"
         with socket.create_connection((shown.strip("[]"), port), timeout=5):
             pass
 
@@ -46,3 +53,43 @@ def test_a_gateway_on_loopback_says_nothing_of_others() -> None:
         gateway.ready()
         assert gateway.end() == 0
     assert "Others" not in gateway.said
+
+
+def _run(*argv: str, **environment: str) -> Ran:
+    return asyncio.run(run(*argv, **environment))
+
+
+def test_a_gateway_with_a_certificate_is_reached_over_tls(tmp_path: Path) -> None:
+    pair = certificate(tmp_path)
+    tls = ("--tls-cert", str(pair.cert), "--tls-key", str(pair.key))
+    with gateway_process("--engine", "simulated", *tls, env={"GATEWAY__ADMIN_PORT": "0"}) as gateway:
+        gateway.ready()
+        assert gateway.url.startswith("https://127.0.0.1:")
+        with urllib.request.urlopen(f"{gateway.url}/healthz", context=pair.trusting()) as answer:  # noqa: S310
+            assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
+        # The clients trust what the variable says, besides which there is nothing to set.
+        trusting = {"SSL_CERT_FILE": str(pair.cert)}
+        translated = _run("translate", "--url", gateway.url, "--to", "ja", "Good morning.", **trusting)
+        assert (translated.status, translated.out) == (0, "ja\t[ja] Good morning.\n"), translated.err
+        missing = _run("read", "--url", gateway.url, "--meeting", "x", "--transcript", "txt", **trusting)
+        assert "There is no transcript of x" in missing.err
+        refused = _run("translate", "--url", gateway.url, "--to", "ja", "Good morning.")
+        assert (refused.status, "No secure connection to wss://" in refused.err) == (1, True), refused.err
+        # Metrics are for this machine or a network of their own.
+        metrics = gateway.wait_for(r"Metrics: (http://\S+)").group(1)
+        with urllib.request.urlopen(metrics) as answer:  # noqa: S310 -- our own address
+            assert answer.headers["Strict-Transport-Security"] is None
+        assert gateway.end() == 0
+    assert re.search("Traceback|ERROR|WARNING", gateway.said) is None, gateway.said
+
+
+def test_a_gateway_whose_certificate_cannot_be_used_does_not_start(tmp_path: Path) -> None:
+    pair = certificate(tmp_path)
+    other = certificate(tmp_path, "other")
+    tls = ("--tls-cert", str(pair.cert), "--tls-key", str(other.key))
+    with gateway_process("--engine", "simulated", *tls) as gateway:
+        assert gateway.process.wait(400) == 1
+        gateway.end()
+    assert gateway.said == (
+        f"gateway: The private key in {other.key} is not that of the certificate in {pair.cert}.\n"
+    )

@@ -70,6 +70,10 @@ def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
     listen = serve.add_argument_group("where to listen")
     listen.add_argument("--host", help="address to listen on (default: 127.0.0.1; 0.0.0.0 for all)")
     listen.add_argument("--port", type=_port, help="port to listen on (default: 8000; 0 takes a free one)")
+    listen.add_argument(
+        "--tls-cert", metavar="FILE", help="serve https with this certificate, in PEM (default: no TLS)"
+    )
+    listen.add_argument("--tls-key", metavar="FILE", help="private key of the certificate, in PEM")
     door = serve.add_argument_group("who is let in")
     door.add_argument(
         "--keys", metavar="FILE", help="keys that tokens are verified with, made by `gateway key` (default: none)"

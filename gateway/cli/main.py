@@ -70,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 _SETTINGS = {
     "host": "host",
     "port": "port",
+    "tls_cert": "tls_cert",
+    "tls_key": "tls_key",
     "keys": "auth.keys_file",
     "insecure_open": "auth.insecure_open",
     "model": "engine.model",

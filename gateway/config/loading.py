@@ -70,10 +70,17 @@ def _check_auth(auth: AuthSettings, sources: Sequence[Source]) -> None:
 
 def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
     """Check bounds that depend on other settings, and rules that are not ranges."""
-    if settings.event_log.handover_file == "":
-        raise StartupError(
-            f"{stated('event_log.handover_file', 'empty', sources)}: name a file, or leave it out to have none."
-        )
+    files = {
+        "event_log.handover_file": settings.event_log.handover_file,
+        "tls_cert": settings.tls_cert,
+        "tls_key": settings.tls_key,
+    }
+    for path, file in files.items():
+        if file == "":
+            raise StartupError(f"{stated(path, 'empty', sources)}: name a file, or leave it out to have none.")
+    for path, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
+        if files[path] is not None and files[other] is None:
+            raise StartupError(f"{stated(path, files[path], sources)}: TLS needs {other} as well.")
     if settings.engine.restart_backoff_max_s < settings.engine.restart_backoff_s:
         raise StartupError(
             f"{stated('engine.restart_backoff_max_s', settings.engine.restart_backoff_max_s, sources)}: "

@@ -80,6 +80,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host: str = "127.0.0.1"
     # Port to listen on; 0 takes a free one.
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8000
+    # PEM files of the certificate, with its chain, and of its private key. None: no TLS.
+    tls_cert: str | None = None
+    tls_key: str | None = None
     # Address of `/metrics`, where `admin_port` is set.
     admin_host: str = "127.0.0.1"
     # Port of `/metrics`; 0 takes a free one. None: on the gateway's own address if that is loopback, else nowhere.

@@ -164,3 +164,21 @@ def test_an_engine_that_gathers_text_is_not_taken_for_one_that_hangs() -> None:
     with pytest.raises(StartupError, match=r"at most a quarter of engine\.stall_s = 1\.0\.") as caught:
         load(environment={"GATEWAY__DELTA_INTERVAL_S": "0.5", "GATEWAY__ENGINE__STALL_S": "1"})
     assert "GATEWAY__DELTA_INTERVAL_S" in caught.value.message
+
+
+def test_a_certificate_and_its_key_come_together(tmp_path: Path) -> None:
+    assert load(overrides={"tls_cert": "c.pem", "tls_key": "k.pem"}).tls_key == "k.pem"
+    assert refusal(tmp_path, "tls_cert = 'c.pem'") == (
+        f"tls_cert is c.pem, from {tmp_path / 'gateway.toml'}: TLS needs tls_key as well."
+    )
+    assert refusal(tmp_path, GATEWAY__TLS_KEY="k.pem") == (
+        "tls_key is k.pem, from GATEWAY__TLS_KEY: TLS needs tls_cert as well."
+    )
+    with pytest.raises(StartupError, match=r"^tls_cert is c\.pem, from --tls-cert: TLS needs tls_key as well\.$"):
+        load(overrides={"tls_cert": "c.pem"})
+
+
+@pytest.mark.parametrize("setting", ["tls_cert", "tls_key", "event_log.handover_file"])
+def test_a_file_without_a_name_is_refused(setting: str) -> None:
+    with pytest.raises(StartupError, match=rf"^{setting} is empty, from --[a-z-]+: name a file, or leave it out"):
+        load(overrides={"tls_cert": "c.pem", "tls_key": "k.pem", setting: ""})

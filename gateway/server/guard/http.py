@@ -178,9 +178,10 @@ class GuardedHttp(HttpToolsProtocol):
         body = f"{why}\n".encode()
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n"
         )
-        self.transport.write(head.encode() + body)
+        fields = b"".join(b"%s: %s\r\n" % field for field in self.server_state.default_headers)
+        self.transport.write(head.encode() + fields + b"\r\n" + body)
         if self.transport.can_write_eof():
             self.transport.write_eof()
         # Closed at once, unread bytes would make the kernel take the answer back.
