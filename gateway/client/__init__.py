@@ -5,6 +5,7 @@ Must not know: the server's code, terminals, what is done with the messages.
 docs/client.md explains the client with examples.
 
     errors        the exceptions, as one tree
+    events        what iterating a session gives
     connection    one WebSocket: address, opening, frames, close
     outgoing      finals and updates until they are answered (pure)
     sender        sends on the connection in use, at the gateway's rate
@@ -30,7 +31,8 @@ from gateway.client.errors import (
     SessionRefused,
     UnreadableMessage,
 )
-from gateway.client.session import ClientSession, Reconnected, Reconnecting, SessionEvent
+from gateway.client.events import Reconnected, Reconnecting, SessionEvent
+from gateway.client.session import ClientSession
 from gateway.domain.engine import Formality
 from gateway.domain.errors import EngineUnavailable, RateLimited
 from gateway.domain.sessions import Stability

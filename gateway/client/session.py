@@ -17,12 +17,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Self
 
-from msgspec import Struct
 from msgspec.structs import replace
 from websockets.exceptions import ConnectionClosed
 
 from gateway.client.connection import Connection, Endpoint, close_code, reopen
 from gateway.client.errors import ClientError, SessionClosed
+from gateway.client.events import Reconnected, Reconnecting, SessionEvent
 from gateway.client.outgoing import Outgoing
 from gateway.client.received import Received
 from gateway.client.reconnecting import CAP_S, Outage, may_reconnect
@@ -48,7 +48,7 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 
-__all__ = ["ClientSession", "Reconnected", "Reconnecting", "SessionEvent"]
+__all__ = ["ClientSession"]
 
 # Without letters and digits that look alike.
 _TOKEN = "23456789abcdefghjkmnpqrstuvwxyz"  # noqa: S105 -- the letters of utterance ids
@@ -56,29 +56,6 @@ _TOKEN_CHARS = 4
 
 # Time for the last attempt before the session gives up.
 _LAST_ATTEMPT_S = 1.0
-
-
-class Reconnecting(Struct, frozen=True, tag="client.reconnecting"):
-    """There is no connection; the next attempt to open one follows after a delay."""
-
-    # Number of the attempt, from 1.
-    attempt: int
-    # Seconds until the attempt.
-    delay_s: float
-    # One sentence: how the connection was lost, or why the previous attempt failed.
-    reason: str
-
-
-class Reconnected(Struct, frozen=True, tag="client.reconnected"):
-    """The session goes on. Discard text of unfinished translations: it comes again from its start."""
-
-    # `recovered` true: exactly what was missed follows.
-    # `recovered` false: this is a new session, and the recent transcript follows. Accepted utterances without a
-    # translation may have to be said again.
-    started: SessionStarted
-
-
-SessionEvent = ServerMessage | Reconnecting | Reconnected
 
 
 class ClientSession:
