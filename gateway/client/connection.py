@@ -17,7 +17,6 @@ from msgspec import Struct
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as open_websocket
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
-from websockets.http11 import Response
 from websockets.typing import Subprotocol
 
 from gateway.client.errors import (
@@ -35,7 +34,7 @@ from gateway.domain.errors import Forbidden, InvalidMessage, Unauthenticated, Un
 from gateway.protocol.codec import Codec
 from gateway.protocol.messages import ClientMessage, Error, ServerMessage, SessionStart, SessionStarted
 
-__all__ = ["STREAM_PATH", "Connection", "Endpoint", "close_code", "reopen", "stream_url"]
+__all__ = ["STREAM_PATH", "Connection", "Endpoint", "close_code", "not_authorized", "reopen", "stream_url"]
 
 STREAM_PATH = "/v1/stream"
 
@@ -144,7 +143,8 @@ class Connection:
         except InvalidStatus as refused:
             status = refused.response.status_code
             if status in (401, 403):
-                raise _not_authorized(address, refused.response, token) from None
+                body = refused.response.body or b""
+                raise not_authorized(address, status, body, given=token is not None) from None
             raise GatewayUnreachable(
                 f"The server at {address} refused the stream with HTTP status {status}; is it a gateway?",
                 temporary=status in _TEMPORARY_STATUSES,
@@ -226,13 +226,13 @@ class Connection:
         self._websocket.transport.abort()
 
 
-def _not_authorized(address: str, refused: Response, token: Secret | None) -> NotAuthorized:
-    status = refused.status_code
+def not_authorized(address: str, status: int, body: bytes | bytearray, *, given: bool) -> NotAuthorized:
+    """The exception for an answer with HTTP status 401 or 403. given: whether a token was sent."""
     if status == 401:
-        verdict = "needs a token" if token is None else "did not accept the token"
+        verdict = "did not accept the token" if given else "needs a token"
         return NotAuthorized(Error(Unauthenticated.code, f"The gateway at {address} {verdict}."))
     try:
-        reason = msgspec.json.decode(refused.body or b"", type=_Problem).detail
+        reason = msgspec.json.decode(body, type=_Problem).detail
     except (msgspec.DecodeError, UnicodeError):
         reason = f"The server at {address} does not let this client in (HTTP status {status})."
     return NotAuthorized(Error(Forbidden.code, reason))
