@@ -489,7 +489,8 @@ async def test_a_wait_for_a_token_may_be_cancelled_and_is_made_up_for() -> None:
         assert await everything(session) == [SessionRefreshed(None)]
 
 
-async def test_a_session_may_be_closed_while_it_waits_for_a_token() -> None:
+async def test_a_session_may_be_closed_while_it_waits_for_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.client.session._TOKEN_S", None)
     asked = asyncio.Event()
 
     async def script(peer: Peer) -> None:
@@ -577,7 +578,7 @@ def test_tries_are_spread_over_the_time_that_is_left() -> None:
     assert refreshing.due_s is None
     refreshing.take(TokenExpiring(90_000), 10.0)
     assert refreshing.is_due(10.0)
-    now_s, tries = 10.0, []
+    tries: list[int] = []
     while refreshing.due_s is not None:
         assert not refreshing.is_due(refreshing.due_s - 0.001)
         now_s = refreshing.due_s
