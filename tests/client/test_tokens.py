@@ -617,10 +617,14 @@ def test_which_answers_are_worth_another_try(error: Error, again: bool) -> None:
 
 def test_a_new_announcement_starts_over_and_an_answer_ends_it() -> None:
     refreshing = Refreshing(Tokens(Counting()))
-    for _ in range(3):
+    for _ in range(6):
         refreshing.take(TokenExpiring(60_000), 0.0)
         assert refreshing.is_due(0.0)
         refreshing.sent()
+    refreshing.take(TokenExpiring(60_000), 0.0)
+    refreshing.failed(0.0)
+    assert refreshing.due_s is not None
+    refreshing.sent()
     refreshing.take(SessionRefreshed(600_000), 1.0)
     refreshing.take(UNAUTHENTICATED, 2.0)
     assert refreshing.due_s is None
