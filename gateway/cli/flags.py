@@ -281,6 +281,13 @@ def _add_seat_flags(group: argparse._ArgumentGroup, role: str) -> None:
 
 def _add_where_flags(where: argparse._ArgumentGroup) -> None:
     where.add_argument("--url", help=f"the gateway (default: {DEFAULT_URL})")
+    # There is no flag for the token itself: lists of processes show flags to everybody.
+    where.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="file with a token, read again whenever one is needed; `-`: first line of stdin, where that is free "
+        "(default: the variable GATEWAY_TOKEN)",
+    )
     where.add_argument(
         "--wait",
         type=_seconds,
