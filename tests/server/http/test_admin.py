@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from gateway import metrics
-from gateway.config import Settings
+from gateway.config import AuthSettings, Settings
 from tests.over_http import NO_TLS, serving
 from tests.processes import gateway_process
 
@@ -47,7 +47,8 @@ async def test_pages_of_metrics_are_written_one_at_a_time(monkeypatch: pytest.Mo
 async def test_metrics_are_on_the_gateways_address_only_where_no_other_machine_reaches_it(
     host: str, admin_port: int | None, status: int
 ) -> None:
-    async with serving(settings=Settings(host=host, admin_port=admin_port)) as (_, client):
+    settings = Settings(host=host, admin_port=admin_port, auth=AuthSettings(insecure_open=True))
+    async with serving(settings=settings) as (_, client):
         response = await client.get("/metrics")
     assert response.status_code == status
     assert ("gateway_sessions" in response.text) == (status == 200)

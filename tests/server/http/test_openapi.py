@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import msgspec
@@ -21,7 +21,7 @@ from gateway.protocol.messages import (
     UtteranceFinal,
 )
 from gateway.server.guard.identity import Identity
-from gateway.server.http import admin, api
+from gateway.server.http import admin, api, tokens
 from gateway.server.http.bodies import (
     HTTP_ERRORS,
     HTTP_STATUSES,
@@ -72,7 +72,7 @@ def test_every_route_is_documented_and_no_other() -> None:
     routes = api.routes(
         scheduler=scheduler, engine=engine, limits=Limits(), log=MemoryEventLog(), identity=Identity()
     )
-    routes += admin.routes(engine)
+    routes += [*admin.routes(engine), *tokens.routes(cast(Any, None), Identity(), None)]
     served = {route.path for route in routes if isinstance(route, Route)}
     assert served - {"/v1/stream", "/v1/{rest:path}"} == set(OPENAPI["paths"])
 
