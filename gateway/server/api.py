@@ -43,7 +43,7 @@ from gateway.server.bodies import (
     TranslationWarning,
 )
 from gateway.server.guard.accounts import client_account
-from gateway.server.qr import qr_code
+from gateway.server.qr import posted_qr_code, qr_code
 from gateway.server.responses import Resource, json_response, problem_response
 from gateway.server.sse import EventStream
 from gateway.server.transcripts import Transcripts
@@ -77,7 +77,7 @@ def routes(
         Route("/v1/meetings/{meeting}/transcript.{format}", Resource(GET=transcripts.transcript)),
         Route("/v1/stream", Resource(GET=api.stream)),
         Route("/v1/{rest:path}", Resource()),
-        Route("/qr.svg", Resource(GET=qr_code)),
+        Route("/qr.svg", Resource(GET=qr_code, POST=posted_qr_code)),
         Route("/errors/{code}", Resource(GET=api.error)),
         Route("/healthz", Resource(GET=api.healthz)),
         Route("/readyz", Resource(GET=api.readyz)),
