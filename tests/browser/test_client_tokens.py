@@ -322,14 +322,35 @@ async def test_a_source_that_has_no_hope_ends_it_with_its_reason(
 async def test_a_token_that_comes_after_close_opens_nothing(
     gateway: GatewayProcess, client_of: StartClient
 ) -> None:
-    tokens: list[str | None] = []
+    visits: list[int] = []
 
     async def play(peer: Peer) -> None:
-        tokens.append(await begun(peer))
+        visits.append(peer.visit)
+        await begun(peer)
         await peer.connection.wait_closed()
 
     async with scripted_gateway(play) as stream, client_of(gateway, stream) as client:
         await set_up(client, stream)
         await client.do("""() => { client.connect(); client.close(); client.connect(); }""")
         await client.until("client.state === 'open'")
-        assert tokens == ["secret-2"]
+        assert await client.do("asked") == 2
+    assert visits == [1]
+
+
+async def test_no_access_is_not_taken_for_a_setting_that_is_refused(
+    gateway: GatewayProcess, client_of: StartClient
+) -> None:
+    async def play(peer: Peer) -> None:
+        if peer.visit == 1:
+            await begun(peer)
+            return await peer.connection.wait_closed()
+        await peer.expect(SessionStart)
+        await peer.leave(4501, UNAUTHENTICATED)
+
+    async with scripted_gateway(play) as stream, client_of(gateway, stream) as client:
+        await set_up(client, stream, name="Ana")
+        await client.do("client.connect()")
+        await client.until("client.state === 'open'")
+        await client.do("client.rename('Bo')")
+        assert await closed(client) == ("unauthenticated", "")
+        assert await client.do("[client.name, asked]") == ["Bo", 2]
