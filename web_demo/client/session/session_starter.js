@@ -38,8 +38,9 @@ export class SessionStarter {
    */
   prepare() {
     if (this.#source === undefined) return null;
+    const connection = this.#connection;
     return askForToken(this.#source).then((token) => {
-      this.#token = token;
+      if (connection === this.#connection) this.#token = token;
     });
   }
 

@@ -19,7 +19,10 @@ export function mendStart({ code, field }, { client, nameChars, onRead, onProble
   if (field.startsWith("reads") && reads.length > 0) {
     // The gateway knows other languages than the one that the page was loaded from.
     if (code === "unsupported_language") location.reload();
-    onRead(reads.slice(0, reads.length > 1 ? 1 : 0));
+    const one = /^reads\[(\d+)\]$/.exec(field);
+    // A limit leaves the first one; of what is forbidden the others may be allowed.
+    if (code === "forbidden" && one) onRead(reads.filter((_, index) => index !== Number(one[1])));
+    else onRead(reads.slice(0, reads.length > 1 ? 1 : 0));
     onProblem(FEWER);
   } else if (field === "name" && name !== "") {
     client.rename([...name].slice(0, nameChars).join(""));
