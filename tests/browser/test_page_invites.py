@@ -51,7 +51,7 @@ class Tokens:
     async def answer(self, route: Route) -> None:
         request = route.request
         assert (request.method, "authorization" in request.headers) == ("POST", False)
-        self.asked.append(request.post_data_json)
+        self.asked.append(request.post_data_json or {})
         if self.refuses or self.asked[-1]["invite"] == OUTDATED:
             problem = {
                 "type": "/errors/unauthenticated",
