@@ -183,6 +183,7 @@ def test_every_error_code_of_http_is_listed() -> None:
         (OPENAPI["paths"]["/v1/translate"]["post"], TRANSLATE_ERRORS, {415}),
         (OPENAPI["paths"][TRANSCRIPT]["get"], TRANSCRIPT_ERRORS, {404}),
         (OPENAPI["paths"]["/qr.svg"]["get"], QR_ERRORS, set[int]()),
+        (OPENAPI["paths"]["/qr.svg"]["post"], QR_ERRORS, set[int]()),
     ):
         described = operation["responses"]
         assert {int(status) for status in described} == {200, *of_http, *(cls.http_status for cls in errors)}
