@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from gateway import __version__
-from gateway.cli.flags import DEFAULT_URL, parser
+from gateway.cli.flags.parser import DEFAULT_URL, parser
 from gateway.domain.errors import StartupError
 
 if TYPE_CHECKING:

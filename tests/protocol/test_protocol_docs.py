@@ -51,8 +51,8 @@ def matches(expected: Any, actual: Any, names: dict[str, Any]) -> bool:
 
 
 class Transcript:
-    """Plays one client's lines and checks the gateway's. Deltas may arrive merged, or not at all before their final;
-    finals of several languages come in any order; all else is in the order of the page.
+    """Plays one client's lines and checks the gateway's. Deltas may arrive merged, or not at all before their
+    final; finals of several languages come in any order; all else is in the order of the page.
 
     live: deltas of what is not final are those of the page, one by one.
     """

@@ -57,7 +57,7 @@ async def test_metrics_are_on_the_gateways_address_only_where_no_other_machine_r
 
 def test_an_address_of_its_own_has_the_metrics_and_nothing_else() -> None:
     env = {"GATEWAY__ADMIN_PORT": "0"}
-    with gateway_process("--engine", "simulated", "--host", "0.0.0.0", env=env) as gateway:
+    with gateway_process("--engine", "simulated", "--host", "0.0.0.0", "--insecure-open", env=env) as gateway:
         gateway.ready()
         [line] = [line for line in gateway.said.splitlines() if line.startswith("Metrics: ")]
         address = line.removeprefix("Metrics: ")

@@ -12,8 +12,8 @@ from math import inf
 from pathlib import Path
 
 from gateway import __version__
-from gateway.cli.key_flags import add_key, add_token
-from gateway.cli.parsers import Commands, Help, add_command
+from gateway.cli.flags.command import Commands, Help, add_command
+from gateway.cli.flags.keys import add_key, add_token
 from gateway.domain.languages import NAMES, normalise
 
 __all__ = ["DEFAULT_URL", "parser"]
