@@ -163,7 +163,7 @@ def issue(
         raise Forbidden("There is no key that may sign tokens of this tenant.")
     issued_s = float(math.floor(now_s))
     grant = replace(
-        grant, token_id=secrets.token_hex(12), issued_s=issued_s, expires_s=issued_s + math.floor(for_s)
+        grant, token_id=secrets.token_urlsafe(9), issued_s=issued_s, expires_s=issued_s + math.floor(for_s)
     )
     for_whom = _invites(audience) if invite else audience
     try:

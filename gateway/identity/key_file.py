@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import logging
 import os
 import secrets
 import tempfile
@@ -32,12 +33,14 @@ __all__ = [
     "save",
 ]
 
+_log = logging.getLogger(__name__)
+
 DEFAULT_ISSUER = "translation-gateway"
 # Tells an API key from a token.
 API_KEY_PREFIX = "gk_"
 
 _SECRET_BYTES = 32
-_ID_BYTES = 6
+_ID_BYTES = 4
 
 _Tenant = Annotated[str, Meta(pattern=r"^(?!\.+$)[A-Za-z0-9._~-]{1,64}$")]
 
@@ -102,15 +105,18 @@ def new_api_key(tenant: str) -> tuple[ApiKey, str]:
 
 
 def load(path: Path) -> KeyFile:
-    """Raises `StartupError` for a file that is missing, not a key file, or for everybody to read or write."""
+    """Raises `StartupError` for a file that is missing, not a key file, or for everybody to write."""
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             content = file.read()
     except OSError as error:
         raise StartupError(f"The key file {path} cannot be read ({error.strerror or error}).") from None
-    if mode & 0o007:
-        raise StartupError(f"Everybody on this machine may use the key file {path}: chmod o= {path}")
+    if mode & 0o002:
+        raise StartupError(f"Everybody on this machine may change the key file {path}: chmod o-w {path}")
+    if mode & 0o004:
+        # Not refused: secrets that are mounted into a container mostly are.
+        _log.warning("everybody on this machine may read the key file %s: chmod o= %s", path, path)
     try:
         return msgspec.json.decode(content, type=KeyFile)
     except msgspec.ValidationError as error:

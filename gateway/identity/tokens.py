@@ -135,7 +135,8 @@ class Claims(Struct, frozen=True, kw_only=True):
 def sign(claims: Claims, key: Key) -> str:
     """A token. The key's material must be able to sign."""
     payload = msgspec.to_builtins(claims, builtin_types=(), order="sorted")
-    return jwt.encode(payload, key.material, key.algorithm, headers={"kid": key.kid})
+    # Without `typ`, which says nothing: an invite is a part of links, and of QR codes.
+    return jwt.encode(payload, key.material, key.algorithm, headers={"kid": key.kid, "typ": None})
 
 
 def verify(token: str, find: Callable[[str], Key | None], *, audience: str, most_s: float = TOKEN_MAX_S) -> Claims:

@@ -1,15 +1,18 @@
-"""The page behind a link with an invite. What gives tokens is played; the gateway behind it lets everybody in."""
+"""The page behind a link with an invite. What gives tokens is played, and the gateway behind it lets everybody in;
+at the end, one guest meets a gateway with keys."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.async_api import Page, Request, Route, WebSocketRoute, expect
 
+from gateway.cli.main import main
 from tests.browser.axe import scan
 from tests.browser.pages import (
     DESKTOP,
@@ -28,7 +31,7 @@ from tests.browser.pages import (
 )
 from tests.browser.test_panels import read_code
 from tests.conftest import OpenPage, Watch
-from tests.processes import GatewayProcess
+from tests.processes import GatewayProcess, gateway_process
 
 pytestmark = pytest.mark.browser
 
@@ -382,3 +385,27 @@ async def test_captions_without_an_invite_say_why_once_the_gateway_refuses(visit
         await expect(message).to_contain_text("Ask whoever holds the meeting for a link")
         await page.clock.run_for(60_000)
         assert sockets == 1
+
+
+async def test_a_guest_of_a_gateway_with_keys_joins_speaks_and_comes_back(
+    open_page: OpenPage, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    keys = str(tmp_path / "keys.json")
+    assert main(["key", "new", "--keys", keys]) == 0
+    with gateway_process("--engine", "simulated", "--keys", keys) as gateway:
+        gateway.ready()
+        capfd.readouterr()
+        assert main(["token", "--keys", keys, "--meeting", "weekly", "--invite", "--url", gateway.url]) == 0
+        link = capfd.readouterr().out.strip()
+        async with open_page(f"{gateway.url}/healthz", **DESKTOP) as watch:
+            watch.allow("favicon.ico")
+            page = watch.page
+            await page.goto(link)
+            await join(page, "Ana")
+            await say(page, SENTENCE)
+            await expect(row(page, SENTENCE)).to_be_visible()
+            # The same guest, with a token of now.
+            await page.reload()
+            await connected(page)
+            await expect(row(page, SENTENCE)).to_be_visible()
+        assert "eyJ" not in gateway.said

@@ -167,8 +167,8 @@ class CopyField {
 function addressWarning({ hostname, protocol }) {
   if (LOOPBACK.test(hostname)) {
     return (
-      "This address works on this computer alone. For others, start the gateway with --host 0.0.0.0 and open the page " +
-      `at this machine’s own address instead of ${hostname}, or put it behind TLS (https), which microphones need.`
+      "This address works on this computer alone. For others, start the gateway with --host 0.0.0.0 and --keys, and " +
+      `open the page at this machine’s own address instead of ${hostname}. Microphones need https there.`
     );
   }
   return protocol === "https:" ? "" : "Microphones need https: at this address, others can read and type only.";
