@@ -141,24 +141,31 @@ async def drain(gateway: GatewayProcess, stop: Callable[[GatewayProcess], None])
     async with connect(gateway.url, reads=["de", "fr"], speaks="en", reconnect=False) as session:
         await session.final(LONG)
         seen: list[str] = []
+        said, too_early = 1, 0
 
         async def read() -> None:
+            nonlocal said, too_early
             async for message in session:
                 if isinstance(message, TranslationDelta) and not seen:
                     stop(gateway)
                     seen.append("first token")
                 elif isinstance(message, SessionDraining):
                     seen.append("draining")
+                elif isinstance(message, TranslationFinal) and seen:
+                    seen.append("final")
                 elif isinstance(message, TranslationFinal):
-                    seen.append(f"final {message.lang}")
+                    # On a busy machine all may be done before anything of it is seen here: once more.
+                    too_early += 1
+                    if too_early == 2 * said:
+                        said += 1
+                        await session.final(LONG)
 
         with pytest.raises(SessionClosed) as closed:
             await read()
         assert closed.value.code == 1012
         assert closed.value.error is not None
         assert closed.value.error.code == "draining"
-    assert seen[:2] == ["first token", "draining"]
-    assert sorted(seen[2:]) == ["final de", "final fr"]
+    assert seen == ["first token", "draining", *["final"] * (2 * said - too_early)]
     assert await asyncio.to_thread(gateway.process.wait, 60) == 0
     await asyncio.to_thread(gateway.ended, started)
     assert "Traceback" not in gateway.said
