@@ -304,7 +304,7 @@ class Session:
 
     def _spoken(self, message: UtterancePartial | UtteranceFinal) -> str:
         """The utterance's language, all checked."""
-        check_role(self.grant, "speak")
+        check_role(self.grant, "speak", "id")
         lang = self._rules.utterance(message, self.speaks)
         check_speaks(self.grant, lang, "lang")
         return lang
