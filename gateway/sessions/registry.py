@@ -289,7 +289,7 @@ class Registry:
         async with self._enter(meeting, private=join.meeting is None, account=account) as room:
             self._check_languages(room, None, join.reads)
             after = await room.latecomers_position()
-            self._make_room(account)
+            giving_way = self._giving_way(account)
             member = Member(
                 participant=secrets.token_hex(4),
                 name=join.name,
@@ -303,6 +303,8 @@ class Registry:
             feed = Feed(outbox, after, participant=member.participant, wants=member.wants)
             seat = Seat(secret=secrets.token_hex(16), room=room, member=member, state=state)
             self.lifetimes.begin(seat, state.grant)
+            if giving_way is not None:
+                self.end(giving_way)
             seat.connect(feed, state, finish)
             self._seats[seat.secret] = seat
             room.join(member, self._limits.participants_shown)
@@ -377,9 +379,10 @@ class Registry:
             if not self._entering[room]:
                 del self._entering[room]
 
-    def _make_room(self, account: str) -> None:
+    def _giving_way(self, account: str) -> Seat | None:
+        """Whose session has to end for a newcomer; None if there is room. Raises `TooManySessions`."""
         if len(self._seats) < self._max_sessions:
-            return
+            return None
         if (seat := to_give_way(self._seats.values(), account)) is None:
             raise TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
-        self.end(seat)
+        return seat
