@@ -136,6 +136,8 @@ class Registry:
                 raise Forbidden("This session is somebody else's.", field="resume.session")
             if join.meeting is not None and meeting_key(grant.tenant, join.meeting) != room.id:
                 raise InvalidValue("This session belongs to another meeting.", field="resume.session")
+            if join.meeting is None and not room.private and not grant.any_meeting:
+                raise Forbidden("The token is for private meetings only.", field="resume.session")
             self._check_languages(room, seat.member, join.reads)
             page = await room.log.read(room.id, resume.offset, 1)
             newest = await room.latecomers_position()
