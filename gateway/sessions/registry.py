@@ -12,6 +12,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Collection
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -38,6 +39,7 @@ from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage
 from gateway.sessions.effects import Accept, Join, Update
+from gateway.sessions.grants import may_read
 from gateway.sessions.joins import JoinRate, to_give_way
 from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.machine import Session
@@ -347,6 +349,7 @@ class Registry:
             stability=join.stability,
             originals=join.originals,
         )
+        room.cut_off(member, partial(may_read, state.grant))
         if not recovered:
             room.start_over(member, after + 1)
         metrics.SESSIONS_RESUMED.labels("recovered" if recovered else "lost").inc()
