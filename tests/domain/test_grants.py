@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.grants import (
-    DEFAULT_TENANT,
     OPEN,
-    ROLES,
     Grant,
     Issued,
     Revocation,
@@ -22,6 +20,7 @@ from gateway.domain.grants import (
     meeting_name,
     tenant_of,
 )
+from gateway.domain.roles import DEFAULT_TENANT, ROLES
 
 # ---------------------------------------------------------------- revocations
 

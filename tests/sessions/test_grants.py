@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.domain.errors import Forbidden
-from gateway.domain.grants import OPEN, ROLES, Grant, Role
+from gateway.domain.grants import OPEN, Grant
+from gateway.domain.roles import ROLES, Role
 from gateway.protocol.messages import (
     Error,
     Ping,
