@@ -384,7 +384,7 @@ async def refused(peer: Peer, *messages: Any) -> tuple[int, str | None]:
     """The close code, and the code of the error before it."""
     await peer.send(*messages)
     code, error = await close_of(peer)
-    return code, error and error.code
+    return code, None if error is None else error.code
 
 
 async def test_without_a_valid_token_no_session_begins(tmp_path: Path) -> None:

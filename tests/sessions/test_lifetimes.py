@@ -27,6 +27,7 @@ from gateway.protocol.messages import (
 )
 from gateway.sessions.effects import Accept, Reply
 from gateway.sessions.lifetimes import Lifetimes
+from gateway.sessions.machine import State
 from gateway.sessions.registry import Entry
 from gateway.sessions.seat import Seat
 from gateway.stores.memory_log import MemoryEventLog
@@ -221,7 +222,10 @@ def test_a_refresh_that_is_refused_changes_nothing(fields: dict[str, Any], code:
 @pytest.mark.parametrize("roles", [{"speak"}, {"read"}, {"transcript"}])
 def test_what_a_session_does_not_do_it_needs_no_role_for(roles: set[Any]) -> None:
     watch = Watch()
-    can = {"reads": ["de"] if "read" in roles else [], "speaks": "en" if "speak" in roles else None}
+    can: dict[str, Any] = {
+        "reads": ["de"] if "read" in roles else [],
+        "speaks": "en" if "speak" in roles else None,
+    }
     seat, _ = watch.begun(**can)
     assert watch.lifetimes.refresh(seat, replace(ANA, roles=frozenset(roles))) == 600.0
     assert seat.grant.roles == roles
@@ -300,8 +304,10 @@ def test_a_session_that_is_away_is_not_closed() -> None:
     watch = Watch()
     seat, connection = watch.begun()
     seat.disconnect()
-    assert watch.at(10_000.0) == []
+    for now_s in (600.0, 10_000.0):
+        assert watch.at(now_s) == []
     assert connection.closed == []
+    assert seat.state.state is State.OPEN
 
 
 async def joined(d: Desk, grant: Grant = ANA, **fields: Any) -> tuple[Entry, Connection]:

@@ -71,7 +71,11 @@ async def test_what_became_of_an_utterance(events: list[Any], in_flight: bool, i
 
 
 async def test_what_others_said_is_not_the_sessions() -> None:
-    others = [said("u", "de", participant="bo"), done("u", "de", participant="bo"), said("v", participant="bo")]
+    others: list[LoggedEvent] = [
+        said("u", "de", participant="bo"),
+        done("u", "de", participant="bo"),
+        said("v", participant="bo"),
+    ]
     state = (await state_after(*others)).state
     assert (state._known.get("u"), state._known.get("v"), state.in_flight) == (None, None, 0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import OPEN, Grant, Revocation
@@ -99,8 +100,10 @@ def test_the_next_process_knows_them_besides_its_own() -> None:
     earlier.revoke(revocation(token_id="t1"))
     earlier.use(ONCE, "p")
     spent.revoke(revocation(token_id="t3"))
+    spent.use(replace(ONCE, token_id="t4"), "p")
     spent.restore(*earlier.kept())
     assert spent.is_revoked(ANA)
     assert spent.is_revoked(Grant(subject="bo", token_id="t3"))
-    assert not is_refused(spent, ONCE, "p")
     assert is_refused(spent, ONCE, "q")
+    assert not is_refused(spent, ONCE, "p")
+    assert is_refused(spent, replace(ONCE, token_id="t4"), "q")

@@ -236,7 +236,7 @@ class Slow:
         self.waiting = 0
         self.go_on = asyncio.Event()
         self._read = d.core.log.read
-        d.core.log.read = self._wait  # type: ignore[method-assign]
+        d.core.log.read = self._wait  # type: ignore[method-assign, assignment]
 
     async def _wait(self, *args: Any) -> Page:
         self.waiting += 1
