@@ -437,7 +437,8 @@ class TestRate:
 
     def test_a_new_token_counts_as_ten(self) -> None:
         talk = Talk(Limits(messages_per_s=10, messages_burst=12)).started()
-        assert talk.send(SessionRefresh("t")) == [Refresh("t")]
+        assert talk.send(SessionRefresh("t")) == [refresh := Refresh("t")]
+        assert repr(refresh) == "Refresh(token=…)", "it is not shown"
         assert error_of(talk.send(SessionRefresh("t"))).retry_after_ms == 900
 
 
