@@ -114,6 +114,15 @@ def test_a_session_lasts_for_as_long_as_its_token_says(fields: dict[str, Any], l
     assert watch.lifetimes.begin(seat, replace(ANA, **fields)) == left_s
 
 
+@pytest.mark.parametrize("fields", [{}, {"max_s": 3_600.0}, {"once": True}])
+def test_a_token_opens_nothing_long_after_its_time(fields: dict[str, Any]) -> None:
+    watch = Watch()
+    late = replace(ANA, expires_s=NOW_S - 61, **fields)
+    with pytest.raises(Unauthenticated):
+        watch.begun(late)
+    assert watch.lifetimes.spent.kept() == ((), ())
+
+
 async def test_where_nobody_needs_a_token_nothing_ends() -> None:
     watch = Watch()
     seat, connection = watch.begun(OPEN)
