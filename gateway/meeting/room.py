@@ -10,7 +10,7 @@ subscription delivers. What is not logged (deltas, partial captions, participant
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 
 from msgspec.structs import replace
@@ -139,6 +139,11 @@ class Room:
         """As a latecomer: what was said before the offset `since` is not for it any more."""
         member.since = since
         member.stopped.clear()
+        self.members.note(member)
+
+    def cut_off(self, member: Member, allowed: Callable[[str], bool]) -> None:
+        """Of languages that are not allowed it gets nothing, not even of what was said while it read them."""
+        member.stopped = {lang: last for lang, last in member.stopped.items() if allowed(lang)}
         self.members.note(member)
 
     def account_of(self, participant: str) -> str:

@@ -29,7 +29,7 @@ from gateway.protocol.messages import SessionDraining
 from gateway.server.connection import Connection, leaving
 from gateway.server.core import Core
 from gateway.server.guard.accounts import client_account
-from gateway.server.guard.identity import bearer, challenge
+from gateway.server.guard.identity import challenge
 
 __all__ = ["Stream"]
 
@@ -70,8 +70,7 @@ class Stream:
         try:
             self._check_origin(websocket)
             codec, subprotocol = negotiate(websocket.scope.get("subprotocols", []))
-            presented = bearer(websocket)
-            grant = None if presented is None else await self._core.identity.grant(presented)
+            grant = await self._core.identity.of_handshake(websocket)
         except GatewayError as error:
             # Before the handshake there is no frame to send: the HTTP refusal carries the reason.
             metrics.ERRORS.labels(error.code).inc()

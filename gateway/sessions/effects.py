@@ -60,6 +60,9 @@ class Refresh(Struct, frozen=True):
 
     token: str
 
+    def __repr__(self) -> str:
+        return "Refresh(token=…)"  # it must not be logged
+
 
 class Show(Struct, frozen=True):
     """Show a partial utterance to whoever reads its language, and translate it for the others."""

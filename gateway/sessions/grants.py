@@ -11,7 +11,7 @@ from gateway.domain.errors import Forbidden
 from gateway.domain.grants import Grant
 from gateway.domain.roles import Role
 
-__all__ = ["check_meeting", "check_reads", "check_role", "check_speaks"]
+__all__ = ["check_meeting", "check_reads", "check_role", "check_speaks", "may_read"]
 
 
 def check_role(grant: Grant, role: Role, field: str | None = None) -> None:
@@ -37,6 +37,11 @@ def check_reads(grant: Grant, reads: Sequence[str], *, originals: bool) -> None:
         _check_language(grant.langs, lang, f"reads[{n}]")
     if originals and grant.langs is not None:
         raise Forbidden("The token does not allow every language.", field="originals")
+
+
+def may_read(grant: Grant, lang: str) -> bool:
+    """Whether a language may be read."""
+    return "read" in grant.roles and (grant.langs is None or lang in grant.langs)
 
 
 def check_speaks(grant: Grant, lang: str, field: str) -> None:

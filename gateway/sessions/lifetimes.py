@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.errors import Forbidden, TokenExpired, TokenRevoked
+from gateway.domain.errors import Forbidden, TokenExpired, TokenRevoked, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
 from gateway.meeting.payload import Payload
 from gateway.protocol.messages import TokenExpiring
@@ -27,6 +27,10 @@ _WARNING_S = 60.0
 
 # For what was accepted to be delivered once a session's time is over.
 _GRACE_S = 30.0
+
+# A token was valid when it was presented, and its session begins soon after; clocks differ, too. Who presented it
+# with the handshake and waits, such as for the engine, needs a new one.
+_LATE_S = 60.0
 
 
 class Lifetimes:
@@ -52,6 +56,8 @@ class Lifetimes:
 
         Raises `Unauthenticated`; then nothing has changed.
         """
+        if grant.expires_s is not None and self._wall_clock() > grant.expires_s + _LATE_S:
+            raise Unauthenticated
         self.spent.use(grant, seat.member.participant)
         left_s = self._left_s(grant)
         seat.until_s = None if left_s is None else self._clock() + left_s

@@ -101,8 +101,8 @@ class Session:
         self.originals = False
         # What the client's newest token allows; every message is held against it.
         self.grant = OPEN
-        # Why the session ends, once its time is over.
-        self._over: TokenExpired | None = None
+        # Why it ends, once its time is over; not as an error, which comes to name one utterance.
+        self._why = ""
         self._limits = limits
         self._rules = SessionRules(limits)
         self._bucket = TokenBucket(limits.messages_per_s, limits.messages_burst)
@@ -185,7 +185,7 @@ class Session:
         """The token's time is over: nothing more is taken, and it closes once what was accepted is settled."""
         if self.state is not State.OPEN:
             return []
-        self._over = TokenExpired("The session's time is over; a new token resumes it.")
+        self._why = "The session's time is over; a new token resumes it."
         self.state = State.ENDING
         return [] if self.in_flight else self._close()
 
@@ -292,7 +292,7 @@ class Session:
         raise SessionAlreadyStarted("This session is started; use session.update.")
 
     def _refuse_while_ending(self, _message: ClientMessage) -> list[Effect]:
-        raise self._over or SessionEnding("session.end was received; nothing new is taken.")
+        raise TokenExpired(self._why) if self._why else SessionEnding("session.end came; nothing new is taken.")
 
     # ------------------------------------------------------------ rules
 
@@ -304,7 +304,7 @@ class Session:
 
     def _spoken(self, message: UtterancePartial | UtteranceFinal) -> str:
         """The utterance's language, all checked."""
-        check_role(self.grant, "speak")
+        check_role(self.grant, "speak", "id")
         lang = self._rules.utterance(message, self.speaks)
         check_speaks(self.grant, lang, "lang")
         return lang
@@ -328,7 +328,7 @@ class Session:
 
     def _close(self) -> list[Effect]:
         self.state = State.CLOSED
-        return [Close(CloseCode.NORMAL)] if self._over is None else [Close(CloseCode.TOKEN_EXPIRED, self._over)]
+        return [Close(CloseCode.TOKEN_EXPIRED, TokenExpired(self._why)) if self._why else Close(CloseCode.NORMAL)]
 
     def _utterance(self, message: UtterancePartial | UtteranceFinal, lang: str, *, final: bool) -> Utterance:
         options = self._rules.supported().options

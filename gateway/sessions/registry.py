@@ -12,6 +12,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Collection
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -38,6 +39,7 @@ from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage
 from gateway.sessions.effects import Accept, Join, Update
+from gateway.sessions.grants import may_read
 from gateway.sessions.joins import JoinRate, to_give_way
 from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.machine import Session
@@ -136,6 +138,8 @@ class Registry:
                 raise Forbidden("This session is somebody else's.", field="resume.session")
             if join.meeting is not None and meeting_key(grant.tenant, join.meeting) != room.id:
                 raise InvalidValue("This session belongs to another meeting.", field="resume.session")
+            if join.meeting is None and not room.private and not grant.any_meeting:
+                raise Forbidden("The token is for private meetings only.", field="resume.session")
             self._check_languages(room, seat.member, join.reads)
             page = await room.log.read(room.id, resume.offset, 1)
             newest = await room.latecomers_position()
@@ -289,7 +293,7 @@ class Registry:
         async with self._enter(meeting, private=join.meeting is None, account=account) as room:
             self._check_languages(room, None, join.reads)
             after = await room.latecomers_position()
-            self._make_room(account)
+            giving_way = self._giving_way(account)
             member = Member(
                 participant=secrets.token_hex(4),
                 name=join.name,
@@ -303,6 +307,8 @@ class Registry:
             feed = Feed(outbox, after, participant=member.participant, wants=member.wants)
             seat = Seat(secret=secrets.token_hex(16), room=room, member=member, state=state)
             self.lifetimes.begin(seat, state.grant)
+            if giving_way is not None:
+                self.end(giving_way)
             seat.connect(feed, state, finish)
             self._seats[seat.secret] = seat
             room.join(member, self._limits.participants_shown)
@@ -343,6 +349,7 @@ class Registry:
             stability=join.stability,
             originals=join.originals,
         )
+        room.cut_off(member, partial(may_read, state.grant))
         if not recovered:
             room.start_over(member, after + 1)
         metrics.SESSIONS_RESUMED.labels("recovered" if recovered else "lost").inc()
@@ -377,9 +384,10 @@ class Registry:
             if not self._entering[room]:
                 del self._entering[room]
 
-    def _make_room(self, account: str) -> None:
+    def _giving_way(self, account: str) -> Seat | None:
+        """Whose session has to end for a newcomer; None if there is room. Raises `TooManySessions`."""
         if len(self._seats) < self._max_sessions:
-            return
+            return None
         if (seat := to_give_way(self._seats.values(), account)) is None:
             raise TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
-        self.end(seat)
+        return seat

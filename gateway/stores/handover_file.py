@@ -69,7 +69,14 @@ def _encoded(handover: Handover) -> bytes:
         _log.error("an entry of a meeting's log cannot be saved; it is left out, with those before it")
         meetings = tuple(map(_savable, handover.meetings))
         sessions = tuple(filter(_encodes, handover.sessions))
-        return msgspec.msgpack.encode(Handover(meetings=meetings, sessions=sessions))
+        return msgspec.msgpack.encode(
+            Handover(
+                meetings=meetings,
+                sessions=sessions,
+                revocations=tuple(filter(_encodes, handover.revocations)),
+                used_tokens=tuple(filter(_encodes, handover.used_tokens)),
+            )
+        )
 
 
 def _savable(meeting: KeptMeeting) -> KeptMeeting:

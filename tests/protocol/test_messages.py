@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import Resume, SessionStarted, client_messages, server_messages
+from gateway.protocol.messages import (
+    Resume,
+    SessionRefresh,
+    SessionStart,
+    SessionStarted,
+    client_messages,
+    server_messages,
+)
 
 
 def test_every_message_has_its_own_type() -> None:
@@ -16,3 +23,8 @@ def test_what_a_program_prints_of_a_session_does_not_let_others_take_it_over() -
     for shown in (repr(started), repr(Resume("secret", "e", 7))):
         assert "secret" not in shown
         assert "e" in shown
+
+
+def test_what_a_program_prints_of_a_token_is_of_no_use() -> None:
+    for holder in (SessionStart(["en"], context="secret", token="secret"), SessionRefresh("secret")):
+        assert "secret" not in repr(holder)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
+import time
 import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.exceptions import ConnectionClosed
+from msgspec.structs import replace
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from gateway import metrics
 from gateway.config import EngineSettings, EventLogSettings, Settings
+from gateway.domain.grants import Revocation
 from gateway.domain.log import Said, Utterance
 from gateway.engines.simulated import Rule, Script
 from gateway.protocol.codec import JSON, MSGPACK, Codec
@@ -20,14 +25,19 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
     Error,
+    ParticipantLeft,
     Ping,
     Pong,
     Resume,
     SessionDraining,
     SessionEnd,
+    SessionRefresh,
+    SessionRefreshed,
     SessionStart,
     SessionStarted,
     SessionUpdate,
+    SessionUpdated,
+    TokenExpiring,
     TranslationDelta,
     TranslationFailed,
     TranslationFinal,
@@ -36,6 +46,7 @@ from gateway.protocol.messages import (
 )
 from tests.clocks import swiftly
 from tests.gateways import Peer, Running, running
+from tests.keys import Keyring
 from tests.meetings import START, away, close_of, joined, say
 
 
@@ -364,3 +375,182 @@ async def test_no_session_begins_while_the_gateway_drains() -> None:
         assert (await early.receive()).code == "draining"  # type: ignore[union-attr]
         await ana.peer.send(UtteranceCancel("1"))
         await draining
+
+
+# ---------------------------------------------------------------- tokens
+
+
+async def refused(peer: Peer, *messages: Any) -> tuple[int, str | None]:
+    """The close code, and the code of the error before it."""
+    await peer.send(*messages)
+    code, error = await close_of(peer)
+    return code, None if error is None else error.code
+
+
+async def test_without_a_valid_token_no_session_begins(tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    async with running(keys.settings()) as gateway:
+        for token in (None, "", "nonsense", "gk_nonsense", keys.token(age_s=10_000)):
+            async with gateway.peer() as peer:
+                start = SessionStart(reads=["ja"], meeting="m", token=token)
+                assert await refused(peer, start) == (4501, "unauthenticated")
+        async with gateway.peer(additional_headers=keys.bearer()) as peer:
+            start = SessionStart(reads=["ja"], meeting="m", token="nonsense")
+            assert await refused(peer, start) == (4501, "unauthenticated"), "the token of the message counts"
+        once = keys.token(once=True)
+        async with joined(gateway, token=once), gateway.peer() as peer:
+            assert await refused(peer, SessionStart(reads=[], token=once)) == (4501, "unauthenticated")
+        assert gateway.gateway.registry.sessions == 0
+
+
+async def test_a_token_in_the_message_is_the_sessions_for_all_that_follows(tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    async with running(keys.settings()) as gateway, gateway.peer() as peer:
+        token = keys.token(roles=frozenset({"read"}), name="Ana")
+        elsewhere = SessionStart(reads=["ja"], meeting="other", token=token)
+        await peer.send(elsewhere, replace(elsewhere, meeting="m", name="Eve"))
+        refusal, started = await peer.receive(), await peer.receive()
+        assert isinstance(refusal, Error)
+        assert (refusal.code, refusal.field) == ("forbidden", "meeting")
+        assert isinstance(started, SessionStarted)
+        assert started.meeting == "m", "as its tenant knows it"
+        await peer.send(say("u1"), SessionUpdate(speaks="en"), Ping("x"))
+        errors = [m for m in await peer.until(Pong) if isinstance(m, Error)]
+        assert [(m.code, m.field, m.utterance) for m in errors] == [
+            ("forbidden", "id", "u1"),
+            ("forbidden", "speaks", None),
+        ]
+        async with joined(gateway, token=keys.token(subject="bo")) as bo:
+            assert [p.name for p in bo.started.participants] == ["Ana"]
+
+
+@pytest.mark.parametrize("size", [4_096, 4_097])
+async def test_whoever_is_unknown_sends_small_frames(size: int, tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    start = SessionStart(reads=["ja"], meeting="m", token=keys.token(), name="")
+    terms = {"x": "y" * (size - len(JSON.encode(replace(start, glossary={"ja": {"x": ""}}))))}
+    limits = Limits(term_chars=5_000)
+    async with running(keys.settings(limits=limits)) as gateway, gateway.peer() as peer:
+        await peer.send(replace(start, glossary={"ja": terms}), Ping("x"))
+        answer = await peer.receive()
+        if size > 4_096:
+            assert isinstance(answer, Error)
+            assert (answer.code, "4096" in answer.message) == ("message_too_large", True)
+            await peer.send(start)
+        assert isinstance(answer, SessionStarted) is (size <= 4_096)
+        await peer.until(SessionStarted if size > 4_096 else Pong)
+        await peer.send(SessionUpdate(glossary={"ja": {**terms, "z": "y"}}))
+        await peer.until(SessionUpdated)
+
+
+@swiftly
+async def test_a_session_lasts_as_long_as_its_tokens(tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    async with running(keys.settings()) as gateway:
+        async with joined(gateway, token=keys.token(max_s=100), speaks="en", reads=["ja"]) as ana:
+            [expiring] = await ana.until(TokenExpiring)
+            assert 0 < expiring.expires_in_ms <= 60_000
+            refused = (("nonsense", "unauthenticated"), (keys.token(subject="bo"), "forbidden"))
+            for token, code in refused:
+                await ana.peer.send(SessionRefresh(token))
+                assert (await ana.until(Error))[-1].code == code
+                ana.received.clear()
+            await ana.peer.send(SessionRefresh(keys.token(max_s=200)))
+            assert await ana.until(SessionRefreshed) == [SessionRefreshed(expires_in_ms=200_000)]
+            begun_s = time.monotonic()
+            assert await ana.closed() == 4401
+            assert time.monotonic() - begun_s > 190, "by the clock of the test"
+            kinds = [type(m) for m in ana.received]
+            assert kinds.count(TokenExpiring) == 1
+            assert ana.received[-1].code == "token_expired"
+        async with joined(gateway, token=keys.token(subject="bo")) as bo, gateway.peer() as peer:
+            await peer.send(SessionStart(reads=[], token=keys.token(subject="bo"), resume=ana.resume()))
+            refusal = await peer.receive()
+            assert isinstance(refusal, Error)
+            assert (refusal.code, refusal.field) == ("forbidden", "resume.session")
+            assert [p.participant for p in bo.started.participants] == [ana.started.participant], "it is kept"
+        async with joined(gateway, token=keys.token(), reads=["ja"], resume=ana.resume()) as again:
+            assert (again.started.session, again.started.recovered) == (ana.started.session, True)
+
+
+async def test_a_session_without_an_end_says_so(tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    async with running(keys.settings()) as gateway, joined(gateway, token=keys.api_key) as ana:
+        await ana.peer.send(SessionRefresh(keys.api_key))
+        assert await ana.until(SessionRefreshed) == [SessionRefreshed(expires_in_ms=None)]
+    async with running() as gateway, joined(gateway, token="ignored") as bo:
+        await bo.peer.send(SessionRefresh("ignored as well"))
+        assert await bo.until(SessionRefreshed) == [SessionRefreshed(expires_in_ms=None)]
+
+
+@pytest.mark.parametrize("how", ["revoked", "key taken away"])
+@swiftly
+async def test_a_session_whose_token_is_revoked_is_closed_for_good(how: str, tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    async with running(keys.settings()) as gateway:
+        mine = keys.api_key if how == "key taken away" else keys.token()
+        async with joined(gateway, token=mine) as ana, joined(gateway, token=keys.token(subject="bo")) as bo:
+            if how == "revoked":
+                gateway.gateway.registry.revoke(Revocation(tenant="acme", before_s=1e12, subject="ana"))
+            else:
+                keys.take_api_key_away()
+            assert await ana.closed() == 4503
+            assert ana.received[-1].code == "token_revoked"
+            assert [m.participant for m in await bo.until(ParticipantLeft)] == [ana.started.participant]
+            async with gateway.peer() as peer:
+                await peer.send(SessionStart(reads=[], meeting="m", token=mine, resume=ana.resume()))
+                code, error = await close_of(peer)
+                assert (code, error and error.code) == (4501, "unauthenticated")
+
+
+async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As `runtime.log_to` sets it; the other is the test's own client.
+    for theirs in ("uvicorn.error", "websockets.client"):
+        caplog.set_level(logging.WARNING, theirs)
+    caplog.set_level(logging.DEBUG)
+    keys = Keyring(tmp_path)
+    meeting, sentence = "canary-meeting", "The canary sings."
+    tokens = [keys.token(meeting=meeting, subject=f"canary-{n}", name="Canary") for n in range(5)]
+    async with running(keys.settings()) as gateway:
+        registry: Any = gateway.gateway.registry
+
+        def broken(*_: Any, **__: Any) -> Any:
+            raise ZeroDivisionError
+
+        async with joined(gateway, meeting=meeting, token=tokens[0], speaks="en", reads=["ja"]) as ana:
+            await ana.peer.send(say("1", sentence), SessionRefresh(tokens[0]), SessionRefresh(tokens[1]))
+            await ana.until(TranslationFinal)
+            await ana.until(SessionRefreshed)
+            await ana.until(Error)
+            with monkeypatch.context() as bug:
+                bug.setattr(gateway.gateway.finals, "accept", broken)
+                await ana.peer.send(say("2", sentence))
+                await ana.until(Error, 2)
+            with monkeypatch.context() as bug:
+                bug.setattr(registry.lifetimes, "refresh", broken)
+                await ana.peer.send(SessionRefresh(tokens[0]))
+                assert await ana.closed() == 1011
+        for token in (f"{tokens[2]}x", tokens[2]):
+            headers = {"Authorization": f"Bearer {token}"}
+            with contextlib.suppress(InvalidStatus):
+                async with gateway.peer(additional_headers=headers) as peer:
+                    bad = SessionStart(reads=["ja"], meeting=meeting, token=f"{tokens[3]}x")
+                    assert await refused(peer, bad) == (4501, "unauthenticated")
+        with monkeypatch.context() as bug:
+            bug.setattr(registry.lifetimes.spent, "use", broken)
+            async with gateway.peer() as peer:
+                start = SessionStart(reads=["ja"], meeting=meeting, token=tokens[3], context=sentence)
+                assert await refused(peer, start) == (1011, "internal")
+        async with joined(gateway, meeting=meeting, token=tokens[4]) as bo:
+            registry.revoke(Revocation(tenant="acme", before_s=1e12, subject="canary-4"))
+            assert await bo.closed() == 4503
+        exposed = metrics.exposition().decode()
+    logged = caplog.text
+    assert sum(record.exc_info is not None for record in caplog.records) == 3, "what a bug leaves is looked at"
+    assert "is revoked" in logged
+    for secret in (*tokens, *(part for token in tokens for part in token.split(".")[1:]), meeting, sentence):
+        assert secret not in logged
+        assert secret not in exposed
+    assert "canary" not in logged.lower() + exposed.lower()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from pathlib import Path
 
 import pytest
 from prometheus_client import REGISTRY
@@ -13,12 +14,15 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin
 
 from gateway.config import AuthSettings, Settings
+from gateway.domain.grants import Revocation
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
     Error,
+    Ping,
     SessionDraining,
+    SessionStart,
     SessionStarted,
     TranslationFailed,
     TranslationFinal,
@@ -27,6 +31,7 @@ from gateway.protocol.messages import (
 )
 from tests.clocks import swiftly
 from tests.gateways import running
+from tests.keys import Keyring
 from tests.meetings import START, close_of, joined, say
 
 OPEN_TO_ALL = AuthSettings(insecure_open=True)
@@ -193,3 +198,87 @@ async def test_one_address_behind_a_proxy_has_its_share_of_connections() -> None
         async with connect(gateway.url, additional_headers=another) as other:
             await other.send(json.dumps({"type": "session.start", "reads": []}))
             assert json.loads(await other.recv())["type"] == "session.started"
+
+
+# ---------------------------------------------------------------- tokens
+
+ANONYMOUS = 64
+
+LONG = {"ja": {f"{n} {'x' * 70}": "y" for n in range(60)}}
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Bearer nonsense", "Bearer", "Basic YW5hOmFuYQ==", "expired", "of another gateway", "revoked", "API key"],
+)
+async def test_a_bad_token_is_refused_with_the_handshake(header: str, tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    (tmp_path / "other").mkdir()
+    other = Keyring(tmp_path / "other")
+    headers = {
+        "expired": keys.bearer(age_s=10_000),
+        "of another gateway": other.bearer(),
+        "revoked": keys.bearer(subject="revoked"),
+        "API key": {"Authorization": f"Bearer {other.api_key}"},
+    }.get(header, {"Authorization": header})
+    async with running(keys.settings()) as gateway:
+        gateway.gateway.registry.revoke(Revocation(tenant="acme", before_s=1e12, subject="revoked"))
+        with pytest.raises(InvalidStatus) as caught:
+            async with gateway.peer(additional_headers=headers):
+                pass
+    response = caught.value.response
+    assert (response.status_code, response.headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert response.headers["Content-Type"].startswith("text/plain")
+    assert response.body == b"This gateway needs a valid token.", "the same for every reason"
+
+
+async def test_a_good_token_or_api_key_opens_with_the_handshake(tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    async with running(keys.settings()) as gateway:
+        for headers in (keys.bearer(), {"Authorization": f"bearer {keys.api_key}"}):
+            async with gateway.peer(additional_headers=headers) as peer:
+                # More than whoever is unknown may send.
+                await peer.send(SessionStart(reads=["ja"], meeting="m", context="x" * 1_000, glossary=LONG))
+                assert (await peer.until(SessionStarted))[-1].meeting == "m"
+                await peer.send(say("u1"))
+
+
+@pytest.mark.parametrize("header", ["Bearer nonsense", "Bearer", "Basic YW5hOmFuYQ=="])
+async def test_a_gateway_without_keys_ignores_the_header(header: str) -> None:
+    async with running() as gateway, gateway.peer(additional_headers={"Authorization": header}) as peer:
+        await peer.send(START)
+        await peer.until(SessionStarted)
+
+
+@swiftly
+async def test_one_address_has_so_many_connections_of_which_nobody_knows_who_they_are(tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    start = SessionStart(reads=["ja"], meeting="m", token=keys.token())
+    async with running(keys.settings()) as gateway, contextlib.AsyncExitStack() as open_ones:
+        # Those of which it is known do not count.
+        for _ in range(3):
+            await open_ones.enter_async_context(gateway.peer(additional_headers=keys.bearer()))
+        unknown = [await open_ones.enter_async_context(gateway.peer()) for _ in range(ANONYMOUS)]
+        async with gateway.peer() as one_too_many:
+            code, error = await close_of(one_too_many)
+            assert (code, error and error.code) == (4509, "rate_limited")
+        async with gateway.peer(additional_headers=keys.bearer()) as known:
+            await known.send(Ping("x"))
+            assert (await known.until(Error))[-1].code == "session_not_started"
+        await unknown[0].send(start)
+        await unknown[0].until(SessionStarted)
+        async with gateway.peer() as in_its_place:
+            await in_its_place.send(start)
+            await in_its_place.until(SessionStarted)
+
+
+@swiftly
+async def test_who_does_not_say_who_they_are_is_closed_soon(tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    async with running(keys.settings(limits=Limits(start_timeout_s=100))) as gateway:
+        for headers, seconds in (({}, "5 s"), (keys.bearer(), "100 s")):
+            async with gateway.peer(additional_headers=headers) as peer:
+                code, error = await close_of(peer)
+            assert (code, error and error.code) == (4010, "start_timeout")
+            assert error is not None
+            assert error.message == f"No session.start within {seconds}."

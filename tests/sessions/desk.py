@@ -8,11 +8,12 @@ from typing import Any
 
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineProfile
-from gateway.domain.errors import GatewayError
+from gateway.domain.errors import Forbidden, GatewayError
+from gateway.domain.grants import OPEN, Grant
 from gateway.meeting.outbox import Outbox
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import ServerMessage, SessionStart
-from gateway.sessions.effects import Effect, Join
+from gateway.protocol.messages import Error, ServerMessage, SessionStart
+from gateway.sessions.effects import Effect, Join, Reply
 from gateway.sessions.machine import Session
 from gateway.sessions.registry import Entry, Registry
 from tests.translation.stage import Log, Stage, stage
@@ -27,12 +28,15 @@ class Connection:
         self.state = Session(limits)
         self.outbox = Outbox(10**6)
         self.closed: list[CloseCode] = []
+        # Why, each time.
+        self.reasons: list[GatewayError | None] = []
 
     def send(self, message: Any) -> list[Effect]:
         return self.state.receive(message, 0.0, PROFILE)
 
-    def finish(self, code: CloseCode, _error: GatewayError | None) -> None:
+    def finish(self, code: CloseCode, error: GatewayError | None) -> None:
         self.closed.append(code)
+        self.reasons.append(error)
 
     async def received(self) -> list[ServerMessage]:
         """Everything that waits to be written."""
@@ -46,6 +50,8 @@ class Desk:
         self.core = core
         self.limits = limits
         self.now_s = 0.0
+        # Subjects of whoever presents a key that is not the gateway's any more.
+        self.keys_gone: set[str] = set()
         self.registry = Registry(
             log=core.log,
             finals=core.finals,
@@ -54,13 +60,17 @@ class Desk:
             max_sessions=max_sessions,
             snapshot=10,
             joins_per_account=joins,
+            stands=lambda grant: grant.subject not in self.keys_gone,
             clock=lambda: self.now_s,
         )
 
-    async def join(self, account: str = "", **fields: Any) -> tuple[Entry, Connection]:
-        """Raises what `Registry.join` raises."""
+    async def join(self, account: str = "", grant: Grant = OPEN, **fields: Any) -> tuple[Entry, Connection]:
+        """Raises what `Registry.join` raises, and what the client is told instead."""
         connection = Connection(self.limits)
+        connection.state.grant = grant
         [join] = connection.send(SessionStart(**{"reads": [], "meeting": "m", **fields}))
+        if isinstance(join, Reply) and isinstance(join.message, Error) and join.message.code == Forbidden.code:
+            raise Forbidden(join.message.message, field=join.message.field)
         assert isinstance(join, Join)
         entry = await self.registry.join(join, connection.state, connection.outbox, connection.finish, account)
         return entry, connection

@@ -18,6 +18,7 @@ from gateway.protocol.messages import (
     Pong,
     Resume,
     SessionEnd,
+    SessionRefresh,
     SessionStart,
     SessionUpdate,
     SessionUpdated,
@@ -25,45 +26,16 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
-from gateway.sessions.effects import Accept, Acknowledge, Cancel, Close, Effect, Join, Reply, Show, Update
-from gateway.sessions.machine import Session, State
+from gateway.sessions.effects import Accept, Acknowledge, Cancel, Close, Join, Refresh, Reply, Show, Update
+from gateway.sessions.machine import State
+from tests.sessions.talk import LIMITS, PROFILE, Talk, error_of, final
 
-PROFILE = EngineProfile(model="m", family="f", languages=("en", "ja", "de"))
 ALL_OPTIONS = EngineProfile(
     model="m",
     family="f",
     languages=("en", "ja", "de"),
     options=frozenset({"glossary", "context", "formality"}),
 )
-LIMITS = Limits(text_chars=50, utterances_in_flight=3, languages=2, messages_per_s=10, messages_burst=1000)
-
-
-class Talk:
-    """A session and the clock of its client."""
-
-    def __init__(self, limits: Limits = LIMITS, profile: EngineProfile | None = PROFILE) -> None:
-        self.session = Session(limits)
-        self.profile = profile
-        self.now_s = 0.0
-
-    def send(self, message: Any) -> list[Effect]:
-        return self.session.receive(message, self.now_s, self.profile)
-
-    def started(self, **fields: Any) -> Talk:
-        effects = self.send(SessionStart(**{"reads": ["ja"], "speaks": "en", **fields}))
-        assert isinstance(effects[0], Join), effects
-        return self
-
-
-def error_of(effects: list[Effect]) -> Error:
-    (effect,) = effects
-    assert isinstance(effect, Reply)
-    assert isinstance(effect.message, Error)
-    return effect.message
-
-
-def final(utterance_id: str = "u1", text: str = "hello", rev: int = 1, **fields: Any) -> UtteranceFinal:
-    return UtteranceFinal(id=utterance_id, rev=rev, text=text, **fields)
 
 
 class TestBeforeTheStart:
@@ -396,6 +368,42 @@ class TestTheEnd:
         assert talk.send(Ping()) == []
 
 
+class TestTheEndOfTheTokensTime:
+    def test_with_nothing_in_flight_it_closes(self) -> None:
+        [close] = Talk().started().session.expire()
+        assert isinstance(close, Close)
+        assert close.reason is not None
+        assert (close.code, close.reason.code) == (CloseCode.TOKEN_EXPIRED, "token_expired")
+
+    @pytest.mark.parametrize("refused", [False, True])
+    def test_what_is_in_flight_is_waited_for(self, refused: bool) -> None:
+        talk = Talk().started()
+        [accept] = talk.send(final())
+        assert isinstance(accept, Accept)
+        assert talk.session.expire() == []
+        assert talk.session.expire() == [], "every second"
+        for message in (final("u2"), SessionUpdate(reads=[]), SessionRefresh("t"), SessionEnd()):
+            error = error_of(talk.send(message))
+            assert (error.code, error.utterance) == ("token_expired", getattr(message, "id", None))
+        assert talk.send(Ping("x")) == [Reply(Pong("x"))]
+        assert talk.send(UtteranceCancel("u1")) == [Cancel("u1")]
+        [close] = talk.session.refused(accept) if refused else talk.session.settled("u1")
+        assert isinstance(close, Close)
+        assert close.reason is not None
+        assert (close.reason.code, close.reason.utterance) == ("token_expired", None)
+
+    def test_where_nothing_has_begun_or_all_has_ended_nothing_happens(self) -> None:
+        assert Talk().session.expire() == []
+        gone = Talk().started()
+        gone.session.disconnected()
+        assert gone.session.expire() == []
+        ending = Talk().started()
+        ending.send(final())
+        ending.send(SessionEnd())
+        assert ending.session.expire() == []
+        assert ending.session.settled("u1") == [Close(CloseCode.NORMAL)]
+
+
 class TestRate:
     def test_the_burst_passes_and_the_next_waits(self) -> None:
         talk = Talk(Limits(messages_per_s=10, messages_burst=3)).started()
@@ -426,6 +434,12 @@ class TestRate:
         assert error_of(talk.session.unreadable(nonsense, 0.0)).code == "rate_limited"
         talk.session.disconnected()
         assert talk.session.unreadable(nonsense, 0.0) == []
+
+    def test_a_new_token_counts_as_ten(self) -> None:
+        talk = Talk(Limits(messages_per_s=10, messages_burst=12)).started()
+        assert talk.send(SessionRefresh("t")) == [refresh := Refresh("t")]
+        assert repr(refresh) == "Refresh(token=…)", "it is not shown"
+        assert error_of(talk.send(SessionRefresh("t"))).retry_after_ms == 900
 
 
 # ------------------------------------------------------------ any sequence of messages
@@ -459,6 +473,7 @@ _messages = st.one_of(
     st.builds(UtterancePartial, **_utterance),
     st.builds(UtteranceFinal, **_utterance),
     st.builds(UtteranceCancel, id=_id),
+    st.builds(SessionRefresh, token=_text),
     st.builds(Ping, nonce=_text),
     st.builds(SessionEnd),
 )
@@ -495,7 +510,7 @@ def test_any_sequence_gives_documented_errors_or_a_legal_transcript(
                         assert talk.session.refused(accept) == []
                     else:
                         accepted.append(utterance.id)
-                case Acknowledge() | Cancel() | Show() | Update():
+                case Acknowledge() | Cancel() | Refresh() | Show() | Update():
                     assert joined
                 case Reply(message=reply):
                     if isinstance(reply, Error):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from pathlib import Path
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from gateway.domain.errors import StartupError
+from gateway.domain.grants import Grant, Revocation
 from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
-from gateway.domain.sessions import HANDOVER_VERSION, Handover, KeptMeeting, KeptSession
+from gateway.domain.roles import ROLES
+from gateway.domain.sessions import HANDOVER_VERSION, Handover, KeptMeeting, KeptSession, UsedToken
 from gateway.stores import handover_file
 from gateway.stores.memory_log import MemoryEventLog
 
@@ -32,6 +35,16 @@ ANA = KeptSession(
     stopped={"fr": 5, "pt-BR": 4},
 )
 BEN = KeptSession("t" * 32, "4e5f6a7b", "p-1", True, "Ben", None, (), 300.0)
+GRANT = Grant(
+    tenant="acme",
+    subject="api-key:k",
+    token_id="t1",
+    roles=ROLES,
+    meeting="standup",
+    langs=frozenset({"ja", "de"}),
+    issued_s=math.inf,
+    max_s=600.0,
+)
 EVENTS: tuple[LoggedEvent, ...] = (
     Said(
         Utterance(
@@ -58,7 +71,9 @@ FULL = Handover(
         KeptMeeting("standup", "00ff00ff", 3, 5, tuple(Publication(n, 17, e) for n, e in enumerate(EVENTS, 3))),
         KeptMeeting("p-1", "12345678", 1, 0, ()),
     ),
-    sessions=(ANA, BEN),
+    sessions=(ANA, BEN, structs.replace(BEN, session="u" * 32, grant=GRANT)),
+    revocations=(Revocation(tenant="acme", before_s=17.5, token_id="t1"),),
+    used_tokens=(UsedToken("acme", "t2", "0a1b2c3d", 1_700_000_000.5),),
 )
 
 
@@ -100,9 +115,16 @@ def test_an_entry_that_cannot_be_encoded_takes_nothing_else_with_it(path: Path) 
     publications = (meeting.publications[0], broken, meeting.publications[2])
     other = KeptMeeting("other", "0f0f0f0f", 1, 1, (Publication(1, 17, EVENTS[0]),))
     nameless = structs.replace(ANA, name="\ud800")
+    used = UsedToken("acme", "t1", "0a1b2c3d", 1e9)
+    revoked = Revocation(tenant="acme", before_s=1e9, subject="ana")
     handover_file.write(
         path,
-        Handover(meetings=(structs.replace(meeting, publications=publications), other), sessions=(nameless, BEN)),
+        Handover(
+            meetings=(structs.replace(meeting, publications=publications), other),
+            sessions=(nameless, BEN),
+            revocations=(structs.replace(revoked, subject="\ud800"), revoked),
+            used_tokens=(structs.replace(used, token_id="\ud800"), used),
+        ),
     )
     left = handover_file.read(path)
     assert left is not None
@@ -112,6 +134,7 @@ def test_an_entry_that_cannot_be_encoded_takes_nothing_else_with_it(path: Path) 
         other,
     )
     assert left.sessions == (BEN,)
+    assert (left.revocations, left.used_tokens) == ((revoked,), (used,))
 
 
 def test_where_there_is_none_nothing_is_read(path: Path) -> None:

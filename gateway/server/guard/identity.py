@@ -47,7 +47,14 @@ class Identity:
 
     async def of(self, connection: HTTPConnection) -> Grant:
         """What the sender of a request may, by its header. Raises `Unauthenticated`."""
-        return await self.grant(bearer(connection))
+        # Where nobody needs a token, the header is somebody else's business: a proxy's, for example.
+        return await self.grant(bearer(connection) if self.required else None)
+
+    async def of_handshake(self, connection: HTTPConnection) -> Grant | None:
+        """As `of`; None for whoever has no such header: a browser's token comes with `session.start`."""
+        if not self.required or bearer(connection) is None:
+            return None
+        return await self.of(connection)
 
 
 def bearer(connection: HTTPConnection) -> str | None:

@@ -1,0 +1,42 @@
+"""A session's state table in the hand of a test: what is sent, and what must come of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway.domain.engine import EngineProfile
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import Error, SessionStart, UtteranceFinal
+from gateway.sessions.effects import Effect, Join, Reply
+from gateway.sessions.machine import Session
+
+PROFILE = EngineProfile(model="m", family="f", languages=("en", "ja", "de"))
+LIMITS = Limits(text_chars=50, utterances_in_flight=3, languages=2, messages_per_s=10, messages_burst=1000)
+
+
+class Talk:
+    """A session and the clock of its client."""
+
+    def __init__(self, limits: Limits = LIMITS, profile: EngineProfile | None = PROFILE) -> None:
+        self.session = Session(limits)
+        self.profile = profile
+        self.now_s = 0.0
+
+    def send(self, message: Any) -> list[Effect]:
+        return self.session.receive(message, self.now_s, self.profile)
+
+    def started(self, **fields: Any) -> Talk:
+        effects = self.send(SessionStart(**{"reads": ["ja"], "speaks": "en", **fields}))
+        assert isinstance(effects[0], Join), effects
+        return self
+
+
+def error_of(effects: list[Effect]) -> Error:
+    (effect,) = effects
+    assert isinstance(effect, Reply)
+    assert isinstance(effect.message, Error)
+    return effect.message
+
+
+def final(utterance_id: str = "u1", text: str = "hello", rev: int = 1, **fields: Any) -> UtteranceFinal:
+    return UtteranceFinal(id=utterance_id, rev=rev, text=text, **fields)

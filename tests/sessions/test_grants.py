@@ -1,0 +1,276 @@
+"""What is asked for against what a token allows: roles, meetings, languages; and so each message of a client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.domain.errors import Forbidden
+from gateway.domain.grants import OPEN, Grant
+from gateway.domain.roles import ROLES, Role
+from gateway.protocol.messages import (
+    Error,
+    Ping,
+    SessionEnd,
+    SessionRefresh,
+    SessionStart,
+    SessionUpdate,
+    UtteranceCancel,
+    UtterancePartial,
+    client_messages,
+)
+from gateway.sessions.effects import Accept, Join, Reply, Show, Update
+from gateway.sessions.grants import check_meeting, check_reads, check_role, check_speaks, may_read
+from tests.sessions.talk import Talk, error_of, final
+
+
+def granted(*roles: Role, **fields: Any) -> Grant:
+    return Grant(subject="ana", roles=frozenset(roles), **fields)
+
+
+@pytest.mark.parametrize("role", sorted(ROLES))
+def test_a_role_is_there_or_it_is_forbidden(role: Role) -> None:
+    check_role(OPEN, role)
+    check_role(granted(role), role)
+    with pytest.raises(Forbidden, match=role) as refused:
+        check_role(granted(*ROLES - {role}), role, "some.field")
+    assert (refused.value.field, refused.value.code) == ("some.field", "forbidden")
+
+
+@pytest.mark.parametrize(
+    ("grant", "asked", "joined"),
+    [
+        (granted(meeting="m"), "m", "m"),
+        (granted(meeting="m"), None, "m"),
+        (granted(), None, None),
+        (granted(any_meeting=True), "m", "m"),
+        (granted(any_meeting=True), None, None),
+        (OPEN, "m", "m"),
+    ],
+)
+def test_the_meeting_is_the_tokens(grant: Grant, asked: str | None, joined: str | None) -> None:
+    assert check_meeting(grant, asked) == joined
+
+
+@pytest.mark.parametrize(
+    ("grant", "asked"),
+    [
+        (granted(meeting="m"), "n"),
+        (granted(meeting="m"), "M"),
+        (granted(meeting="m"), "m."),
+        (granted(), "m"),
+    ],
+)
+def test_another_meeting_is_forbidden(grant: Grant, asked: str) -> None:
+    with pytest.raises(Forbidden) as refused:
+        check_meeting(grant, asked)
+    assert refused.value.field == "meeting"
+
+
+@pytest.mark.parametrize(
+    ("grant", "reads", "originals", "field"),
+    [
+        (granted("read"), ["de", "fr"], True, None),
+        (granted("speak"), [], False, None),
+        (granted("speak"), ["de"], False, "reads"),
+        (granted("speak"), [], True, "originals"),
+        (granted("transcript", "admin"), ["de"], True, "reads"),
+        (granted("read", langs=frozenset({"de"})), ["de"], False, None),
+        (granted("read", langs=frozenset({"de"})), ["de", "fr"], False, "reads[1]"),
+        (granted("read", langs=frozenset({"de"})), ["fr", "de"], False, "reads[0]"),
+        (granted("read", langs=frozenset({"de"})), ["de"], True, "originals"),
+        (granted("read", langs=frozenset({"de"})), [], True, "originals"),
+        (granted("read", langs=frozenset()), [], False, None),
+        (granted("read", langs=frozenset()), ["de"], False, "reads[0]"),
+        # What may be spoken does not bound what may be read.
+        (granted("read", speaks=frozenset({"fr"})), ["de"], True, None),
+    ],
+)
+def test_what_is_read(grant: Grant, reads: list[str], originals: bool, field: str | None) -> None:
+    if field is None:
+        check_reads(grant, reads, originals=originals)
+        return
+    with pytest.raises(Forbidden) as refused:
+        check_reads(grant, reads, originals=originals)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("grant", "lang", "allowed"),
+    [
+        (granted("speak"), "en", True),
+        (granted("read", "transcript", "admin"), "en", False),
+        (granted("speak", speaks=frozenset({"en"})), "en", True),
+        (granted("speak", speaks=frozenset({"en"})), "de", False),
+        (granted("speak", speaks=frozenset()), "en", False),
+        (granted("speak", langs=frozenset({"de"})), "en", True),
+    ],
+)
+def test_what_is_spoken(grant: Grant, lang: str, allowed: bool) -> None:
+    if allowed:
+        check_speaks(grant, lang, "speaks")
+        return
+    with pytest.raises(Forbidden) as refused:
+        check_speaks(grant, lang, "speaks")
+    assert refused.value.field == "speaks"
+
+
+@pytest.mark.parametrize(
+    ("grant", "allowed"),
+    [
+        (OPEN, True),
+        (granted("read"), True),
+        (granted("read", langs=frozenset({"de"})), True),
+        (granted("read", langs=frozenset({"fr"})), False),
+        (granted("speak", langs=frozenset({"de"})), False),
+    ],
+)
+def test_whether_a_language_may_be_read(grant: Grant, allowed: bool) -> None:
+    assert may_read(grant, "de") is allowed
+
+
+# ---------------------------------------------------------------- each message of a session
+
+# Message → the role that it needs, and the field that is named where it is missing.
+NEEDS: list[tuple[Any, Role | None, str | None]] = [
+    (SessionStart(reads=[]), None, None),
+    (SessionStart(reads=["ja"]), "read", "reads"),
+    (SessionStart(reads=[], originals=True), "read", "originals"),
+    (SessionStart(reads=[], speaks="en"), "speak", "speaks"),
+    (SessionUpdate(), None, None),
+    (SessionUpdate(stability="stable"), None, None),
+    (SessionUpdate(reads=["ja"]), "read", "reads"),
+    (SessionUpdate(originals=True), "read", "originals"),
+    (SessionUpdate(speaks="en"), "speak", "speaks"),
+    (UtterancePartial("u1", 1, "hel", lang="en"), "speak", "id"),
+    (final(lang="en"), "speak", "id"),
+    (UtteranceCancel("said"), "speak", "id"),
+    (SessionRefresh("token"), None, None),
+    (Ping(), None, None),
+    (SessionEnd(), None, None),
+]
+ROLE_SETS: list[frozenset[Role]] = [frozenset(), *(frozenset({role}) for role in sorted(ROLES)), ROLES]
+
+
+class TestMessages:
+    """Every message is held against the newest token."""
+
+    # Begun with everything allowed; what is to be cancelled is said before.
+    def talk(self, grant: Grant, **start: Any) -> Talk:
+        talk = Talk().started(**{"reads": [], "speaks": None, **start})
+        talk.send(final("said", lang="en"))
+        talk.session.grant = grant
+        return talk
+
+    @pytest.mark.parametrize("roles", ROLE_SETS, ids=lambda roles: "+".join(sorted(roles)) or "none")
+    @pytest.mark.parametrize(("message", "role", "field"), NEEDS, ids=lambda value: type(value).__name__)
+    def test_each_message_needs_its_role(
+        self, roles: frozenset[Role], message: Any, role: Role | None, field: str | None
+    ) -> None:
+        grant = Grant(subject="ana", roles=roles, any_meeting=True)
+        talk = Talk() if isinstance(message, SessionStart) else self.talk(grant)
+        talk.session.grant = grant
+        before = talk.session.state
+        effects = talk.send(message)
+        if role is None or role in roles:
+            assert not any(isinstance(e, Reply) and isinstance(e.message, Error) for e in effects), effects
+            assert effects or isinstance(message, SessionEnd)
+            return
+        error = error_of(effects)
+        assert (error.code, error.field) == ("forbidden", field)
+        assert error.utterance == getattr(message, "id", None)
+        assert (talk.session.reads, talk.session.speaks, talk.session.originals) == ((), None, False)
+        assert talk.session.state is before, "the session goes on"
+
+    def test_the_table_is_complete(self) -> None:
+        assert {type(message) for message, _, _ in NEEDS} == set(client_messages())
+
+    @pytest.mark.parametrize(
+        ("message", "field"),
+        [
+            (SessionStart(reads=["de"], speaks="en"), None),
+            (SessionStart(reads=["de-AT"], speaks="en-GB"), None),
+            (SessionStart(reads=["de", "ja"], speaks="en"), "reads[1]"),
+            (SessionStart(reads=["de"], speaks="ja"), "speaks"),
+            (SessionStart(reads=[], originals=True), "originals"),
+            (SessionUpdate(reads=["de"], speaks="en"), None),
+            (SessionUpdate(reads=["ja", "de"]), "reads[0]"),
+            (SessionUpdate(reads=["en"]), "reads[0]"),
+            (SessionUpdate(speaks="de"), "speaks"),
+            (SessionUpdate(originals=True), "originals"),
+            (final(), None),
+            (final(lang="en-US"), None),
+            (final(lang="de"), "lang"),
+            (UtterancePartial("u1", 1, "hel", lang="en"), None),
+            (UtterancePartial("u1", 1, "hel", lang="ja"), "lang"),
+        ],
+    )
+    def test_languages_are_those_of_the_token(self, message: Any, field: str | None) -> None:
+        grant = replace(OPEN, subject="ana", langs=frozenset({"de"}), speaks=frozenset({"en"}))
+        talk = Talk() if isinstance(message, SessionStart) else Talk().started(reads=["de"])
+        talk.session.grant = grant
+        effects = talk.send(message)
+        if field is None:
+            assert isinstance(effects[0], Join | Update | Accept | Show)
+        else:
+            error = error_of(effects)
+            assert (error.code, error.field) == ("forbidden", field)
+
+    def test_a_final_that_is_forbidden_was_never_said(self) -> None:
+        talk = Talk().started()
+        talk.session.grant = replace(OPEN, subject="ana", speaks=frozenset({"de"}))
+        assert error_of(talk.send(final())).code == "forbidden"
+        assert talk.session.in_flight == 0
+        talk.session.grant = OPEN
+        assert isinstance(talk.send(final())[0], Accept)
+
+    def test_originals_may_be_left_by_whoever_may_not_have_them(self) -> None:
+        talk = Talk().started(originals=True)
+        talk.session.grant = replace(OPEN, subject="ana", langs=frozenset({"ja"}))
+        assert error_of(talk.send(SessionUpdate(speaks="de"))).field == "originals"
+        assert isinstance(talk.send(SessionUpdate(originals=False))[0], Update)
+
+    def test_who_only_speaks_reads_nothing(self) -> None:
+        talk = Talk()
+        talk.session.grant = Grant(subject="ana", roles=frozenset({"speak"}), any_meeting=True)
+        assert error_of(talk.send(SessionStart(reads=["ja"], speaks="en"))).field == "reads"
+        assert talk.send(SessionStart(reads=[], speaks="en")) == [Join(None, "", "en", ())]
+        assert error_of(talk.send(SessionUpdate(reads=["ja"]))).field == "reads"
+        assert error_of(talk.send(SessionUpdate(originals=True))).field == "originals"
+        assert isinstance(talk.send(SessionUpdate(speaks="de"))[0], Update)
+        assert isinstance(talk.send(final())[0], Accept)
+
+    @pytest.mark.parametrize(
+        ("token", "client", "name"),
+        [("Ana", "Eve", "Ana"), ("Ana", None, "Ana"), (None, "Eve", "Eve"), (None, None, "")],
+    )
+    def test_the_tokens_name_wins(self, token: str | None, client: str | None, name: str) -> None:
+        talk = Talk()
+        talk.session.grant = replace(OPEN, subject="ana", name=token)
+        [join] = talk.send(SessionStart(reads=[], speaks="en", name=client))
+        [accept] = talk.send(final())
+        assert isinstance(join, Join)
+        assert isinstance(accept, Accept)
+        assert (join.name, accept.utterance.speaker) == (name, name)
+
+    @pytest.mark.parametrize(
+        ("fields", "asked", "joined"),
+        [
+            ({"meeting": "m"}, "m", "m"),
+            ({"meeting": "m"}, None, "m"),
+            ({"any_meeting": True}, "n", "n"),
+            ({}, None, None),
+        ],
+    )
+    def test_the_meeting_is_the_tokens(
+        self, fields: dict[str, Any], asked: str | None, joined: str | None
+    ) -> None:
+        talk = Talk()
+        talk.session.grant = Grant(subject="ana", roles=frozenset({"read"}), **fields)
+        if "any_meeting" not in fields:
+            assert error_of(talk.send(SessionStart(reads=["ja"], meeting="another"))).field == "meeting"
+        [join] = talk.send(SessionStart(reads=["ja"], meeting=asked))
+        assert isinstance(join, Join)
+        assert join.meeting == joined

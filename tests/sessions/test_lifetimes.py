@@ -1,0 +1,430 @@
+"""How long sessions may last: warnings, refreshes, the end of a token's time, revocations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import Forbidden, GatewayError, Unauthenticated
+from gateway.domain.grants import OPEN, Grant, Revocation
+from gateway.domain.log import Said, Translated
+from gateway.meeting.feed import Feed
+from gateway.meeting.members import Member
+from gateway.meeting.room import Room
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    Error,
+    Resume,
+    SessionEnd,
+    SessionStart,
+    SessionUpdate,
+    TokenExpiring,
+    TranslationFinal,
+    UtteranceFinal,
+)
+from gateway.sessions.effects import Accept, Reply
+from gateway.sessions.lifetimes import Lifetimes
+from gateway.sessions.machine import State
+from gateway.sessions.registry import Entry
+from gateway.sessions.seat import Seat
+from gateway.stores.memory_log import MemoryEventLog
+from tests.sessions.desk import Connection, Desk, desk
+from tests.translation.stage import until
+
+NOW_S = 1_000_000.0
+ANA = Grant(
+    tenant="acme",
+    subject="ana",
+    token_id="t1",
+    roles=frozenset({"speak", "read"}),
+    meeting="m",
+    issued_s=NOW_S,
+    expires_s=NOW_S + 600,
+)
+
+
+class Watch:
+    """Lifetimes, both of their clocks, and the sessions that they bound."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.keys_gone: set[str] = set()
+        self.lifetimes = Lifetimes(
+            clock=lambda: self.now_s,
+            wall_clock=lambda: NOW_S + self.now_s,
+            stands=lambda grant: grant.subject not in self.keys_gone,
+        )
+        self.seats: list[Seat] = []
+
+    def begun(self, grant: Grant = ANA, participant: str = "p", **start: Any) -> tuple[Seat, Connection]:
+        connection = Connection(Limits())
+        connection.state.grant = grant
+        connection.send(SessionStart(**{"reads": ["de"], "speaks": "en", "meeting": grant.meeting, **start}))
+        state = connection.state
+        seat = Seat(
+            secret=participant,
+            room=Room(
+                "m", MemoryEventLog(max_publications=9, keep_s=60, max_bytes=10**6), private=False, snapshot=1
+            ),
+            member=Member(
+                participant=participant,
+                name="Ana",
+                speaks=state.speaks,
+                reads=state.reads,
+                stability="live",
+                originals=state.originals,
+            ),
+            state=state,
+        )
+        self.lifetimes.begin(seat, grant)
+        feed = Feed(connection.outbox, 0, participant=participant, wants=seat.member.wants)
+        seat.connect(feed, state, connection.finish)
+        self.seats.append(seat)
+        return seat, connection
+
+    def at(self, now_s: float) -> list[Seat]:
+        """Sweep at this time; the sessions that end for good."""
+        self.now_s = now_s
+        return self.lifetimes.sweep(self.seats)
+
+
+# ---------------------------------------------------------------- how long
+
+
+@pytest.mark.parametrize(
+    ("fields", "left_s"),
+    [
+        ({}, 600.0),
+        ({"max_s": 3_600.0}, 3_600.0),
+        ({"max_s": 10.0}, 10.0),
+        ({"expires_s": None}, None),
+        ({"expires_s": None, "max_s": 60.0}, 60.0),
+        # Verified although its time is over: clocks may differ.
+        ({"expires_s": NOW_S - 5}, 0.0),
+    ],
+)
+def test_a_session_lasts_for_as_long_as_its_token_says(fields: dict[str, Any], left_s: float | None) -> None:
+    watch = Watch()
+    watch.now_s = 0.0
+    seat, _ = watch.begun(replace(ANA, **fields))
+    assert seat.until_s == left_s
+    assert watch.lifetimes.begin(seat, replace(ANA, **fields)) == left_s
+
+
+@pytest.mark.parametrize("fields", [{}, {"max_s": 3_600.0}, {"once": True}])
+def test_a_token_opens_nothing_long_after_its_time(fields: dict[str, Any]) -> None:
+    watch = Watch()
+    late = replace(ANA, expires_s=NOW_S - 61, **fields)
+    with pytest.raises(Unauthenticated):
+        watch.begun(late)
+    assert watch.lifetimes.spent.kept() == ((), ())
+
+
+async def test_where_nobody_needs_a_token_nothing_ends() -> None:
+    watch = Watch()
+    seat, connection = watch.begun(OPEN)
+    assert watch.at(1e9) == []
+    assert await connection.received() == []
+    assert (connection.closed, seat.until_s) == ([], None)
+
+
+# ---------------------------------------------------------------- the warning
+
+
+async def test_the_client_is_told_a_minute_before_and_once() -> None:
+    watch = Watch()
+    _, connection = watch.begun()
+    for now_s, told in (
+        (539.9, []),
+        (540.0, [TokenExpiring(expires_in_ms=60_000)]),
+        (541.0, []),
+        (599.9, []),
+    ):
+        watch.at(now_s)
+        assert await connection.received() == told, now_s
+    assert connection.closed == []
+
+
+async def test_who_has_less_than_a_minute_is_told_at_once() -> None:
+    watch = Watch()
+    _, connection = watch.begun(replace(ANA, max_s=20.0))
+    watch.at(0.5)
+    assert await connection.received() == [TokenExpiring(expires_in_ms=19_500)]
+
+
+async def test_who_was_away_is_told_once_connected_again() -> None:
+    watch = Watch()
+    seat, connection = watch.begun()
+    seat.disconnect()
+    watch.at(550.0)
+    assert not seat.warned
+    feed = Feed(connection.outbox, 0, participant="p", wants=seat.member.wants)
+    seat.connect(feed, connection.state, connection.finish)
+    watch.at(551.0)
+    assert await connection.received() == [TokenExpiring(expires_in_ms=49_000)]
+
+
+# ---------------------------------------------------------------- refreshes
+
+
+async def test_a_refresh_gives_the_new_tokens_time_and_another_warning() -> None:
+    watch = Watch()
+    seat, connection = watch.begun()
+    watch.at(550.0)
+    newer = replace(ANA, token_id="t2", expires_s=NOW_S + 1_150, roles=frozenset({"read", "speak", "admin"}))
+    assert watch.lifetimes.refresh(seat, newer) == 600.0
+    assert (seat.grant, seat.until_s) == (newer, 1_150.0)
+    watch.at(1_089.0)
+    assert connection.closed == []
+    assert await connection.received() == [TokenExpiring(expires_in_ms=50_000)], "of before"
+    watch.at(1_090.0)
+    assert await connection.received() == [TokenExpiring(expires_in_ms=60_000)]
+
+
+def test_a_refresh_may_end_a_sessions_end() -> None:
+    watch = Watch()
+    seat, connection = watch.begun()
+    assert watch.lifetimes.refresh(seat, replace(ANA, expires_s=None)) is None
+    watch.at(1e6)
+    assert connection.closed == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "field"),
+    [
+        ({"subject": "bo"}, "forbidden", "token"),
+        ({"subject": "api-key:ana"}, "forbidden", "token"),
+        ({"tenant": "other"}, "forbidden", "token"),
+        ({"tenant": "default"}, "forbidden", "token"),
+        ({"meeting": "n"}, "forbidden", "token"),
+        ({"meeting": None}, "forbidden", "token"),
+        ({"meeting": None, "any_meeting": True}, "forbidden", "token"),
+        ({"any_meeting": True}, "forbidden", "token"),
+        # Not what the session reads and speaks.
+        ({"roles": frozenset({"speak"})}, "forbidden", "reads"),
+        ({"roles": frozenset({"read"})}, "forbidden", "speaks"),
+        ({"langs": frozenset({"fr"})}, "forbidden", "reads[0]"),
+        ({"langs": frozenset({"de"})}, "forbidden", "originals"),
+        ({"speaks": frozenset({"de"})}, "forbidden", "speaks"),
+        # Revoked, and used by another.
+        ({"token_id": "revoked"}, "unauthenticated", None),
+        ({"token_id": "used", "once": True}, "unauthenticated", None),
+    ],
+)
+def test_a_refresh_that_is_refused_changes_nothing(fields: dict[str, Any], code: str, field: str | None) -> None:
+    watch = Watch()
+    watch.lifetimes.spent.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="revoked"))
+    watch.lifetimes.spent.use(replace(ANA, token_id="used", once=True), "somebody else")
+    seat, connection = watch.begun(originals=True)
+    watch.at(550.0)
+    with pytest.raises(GatewayError) as refused:
+        watch.lifetimes.refresh(seat, replace(ANA, **{"expires_s": NOW_S + 9_000, **fields}))
+    assert (refused.value.code, refused.value.field) == (code, field)
+    assert (seat.grant, seat.until_s, seat.warned) == (ANA, 600.0, True)
+    watch.at(600.0)
+    assert connection.closed == [CloseCode.TOKEN_EXPIRED]
+
+
+@pytest.mark.parametrize("roles", [{"speak"}, {"read"}, {"transcript"}])
+def test_what_a_session_does_not_do_it_needs_no_role_for(roles: set[Any]) -> None:
+    watch = Watch()
+    can: dict[str, Any] = {
+        "reads": ["de"] if "read" in roles else [],
+        "speaks": "en" if "speak" in roles else None,
+    }
+    seat, _ = watch.begun(**can)
+    assert watch.lifetimes.refresh(seat, replace(ANA, roles=frozenset(roles))) == 600.0
+    assert seat.grant.roles == roles
+
+
+# ---------------------------------------------------------------- the end of its time
+
+
+def accepted(connection: Connection, utterance: str = "u") -> Accept:
+    [accept] = connection.send(UtteranceFinal(utterance, 1, "One."))
+    assert isinstance(accept, Accept)
+    return accept
+
+
+def finished(seat: Seat, utterance: str = "u") -> None:
+    on_finished: Any = seat.member.on_finished
+    on_finished(utterance, False)
+
+
+@pytest.mark.parametrize("left", [0.0, 5.0])
+def test_with_nothing_in_flight_it_closes_when_its_time_is_over(left: float) -> None:
+    watch = Watch()
+    seat, connection = watch.begun()
+    accepted(connection)
+    finished(seat)
+    watch.at(599.9)
+    assert connection.closed == []
+    assert watch.at(600.0 + left) == [], "it can be resumed"
+    assert connection.closed == [CloseCode.TOKEN_EXPIRED]
+    assert [reason.code for reason in connection.reasons if reason] == ["token_expired"]
+
+
+def test_what_is_in_flight_is_waited_for_and_nothing_new_is_taken() -> None:
+    watch = Watch()
+    seat, connection = watch.begun()
+    for utterance in ("u", "v"):
+        accepted(connection, utterance)
+    for now_s in (600.0, 601.0, 629.9):
+        watch.at(now_s)
+        for message in (UtteranceFinal("w", 1, "Two."), SessionUpdate(reads=[]), SessionEnd()):
+            [reply] = connection.send(message)
+            assert isinstance(reply, Reply)
+            assert isinstance(reply.message, Error)
+            assert reply.message.code == "token_expired"
+        finished(seat, "u")
+        assert connection.closed == []
+    finished(seat, "v")
+    assert connection.closed == [CloseCode.TOKEN_EXPIRED]
+    [reason] = connection.reasons
+    assert reason is not None
+    assert (reason.code, reason.utterance) == ("token_expired", None), "it is about no utterance"
+
+
+def test_half_a_minute_later_it_closes_anyway() -> None:
+    watch = Watch()
+    _, connection = watch.begun()
+    accepted(connection)
+    watch.at(600.0)
+    watch.at(629.9)
+    assert connection.closed == []
+    assert watch.at(630.0) == []
+    assert connection.closed == [CloseCode.TOKEN_EXPIRED]
+
+
+def test_a_session_that_says_goodbye_has_as_long_as_any_other() -> None:
+    watch = Watch()
+    seat, connection = watch.begun()
+    accepted(connection)
+    connection.send(SessionEnd())
+    watch.at(600.0)
+    finished(seat)
+    assert connection.closed == [CloseCode.NORMAL]
+
+
+def test_a_session_that_is_away_is_not_closed() -> None:
+    watch = Watch()
+    seat, connection = watch.begun()
+    seat.disconnect()
+    for now_s in (600.0, 10_000.0):
+        assert watch.at(now_s) == []
+    assert connection.closed == []
+    assert seat.state.state is State.OPEN
+
+
+async def joined(d: Desk, grant: Grant = ANA, **fields: Any) -> tuple[Entry, Connection]:
+    entry, connection = await d.join(grant=grant, **fields)
+    await entry.seat.room.stream_to(entry.seat.member, entry.feed)
+    return entry, connection
+
+
+LASTING = replace(ANA, max_s=600.0, expires_s=1e12)
+
+
+async def test_what_was_accepted_is_delivered_before_it_closes() -> None:
+    async with desk() as d:
+        entry, ana = await joined(d, LASTING, speaks="en", reads=["de"])
+        await d.registry.accept(entry.seat, accepted(ana))
+        await until(d.core.engine.pending)
+        d.now_s = 600.0
+        await d.registry.sweep()
+        assert ana.closed == []
+        d.core.engine.says("Eins.")
+        await until(lambda: ana.closed)
+        assert ana.closed == [CloseCode.TOKEN_EXPIRED]
+        assert [m.text for m in await ana.received() if isinstance(m, TranslationFinal)] == ["Eins."]
+        events = [p.event for p in (await d.core.log.read("acme/m", 0)).publications]
+        assert [type(event) for event in events] == [Said, Translated]
+
+
+async def test_a_session_whose_time_is_over_is_kept_and_goes_on_with_a_new_token() -> None:
+    async with desk(Limits(keep_s=60)) as d:
+        entry, ana = await joined(d, LASTING)
+        d.now_s = 600.0
+        await d.registry.sweep()
+        assert ana.closed == [CloseCode.TOKEN_EXPIRED]
+        d.registry.away(entry.seat, entry.feed)
+        d.now_s = 659.0
+        await d.registry.sweep()
+        resume = Resume(entry.seat.secret, entry.seat.room.epoch, 0)
+        with pytest.raises(Forbidden):
+            await d.join(grant=replace(LASTING, subject="bo", token_id="t2"), resume=resume)
+        newer = replace(LASTING, token_id="t2", max_s=100.0)
+        again, connection = await joined(d, newer, resume=resume)
+        assert (again.seat, again.recovered) == (entry.seat, True)
+        d.now_s = 758.0
+        await d.registry.sweep()
+        assert connection.closed == []
+        d.now_s = 759.0
+        await d.registry.sweep()
+        assert connection.closed == [CloseCode.TOKEN_EXPIRED]
+
+
+# ---------------------------------------------------------------- revocations
+
+
+def test_what_is_revoked_is_closed_for_good_and_nothing_else() -> None:
+    watch = Watch()
+    ana, to_ana = watch.begun()
+    bo, to_bo = watch.begun(replace(ANA, subject="bo", token_id="t2"), "q")
+    away, _ = watch.begun(replace(ANA, token_id="t3"), "r")
+    away.disconnect()
+    revoked = watch.lifetimes.revoke(Revocation(tenant="acme", before_s=NOW_S, subject="ana"), watch.seats)
+    assert revoked == [ana, away]
+    assert (to_ana.closed, to_bo.closed) == ([CloseCode.TOKEN_REVOKED], [])
+    assert [reason.code for reason in to_ana.reasons if reason] == ["token_revoked"]
+    with pytest.raises(Unauthenticated):
+        watch.lifetimes.begin(ana, ANA)
+    watch.lifetimes.begin(bo, bo.grant)
+
+
+def test_after_a_refresh_the_newer_token_counts() -> None:
+    watch = Watch()
+    seat, _ = watch.begun()
+    watch.lifetimes.refresh(seat, replace(ANA, token_id="t2"))
+    assert watch.lifetimes.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="t1"), watch.seats) == []
+    assert watch.lifetimes.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="t2"), watch.seats) == [seat]
+
+
+@pytest.mark.parametrize("connected", [True, False])
+async def test_a_revoked_session_ends_at_once_connected_or_kept(connected: bool) -> None:
+    async with desk() as d:
+        entry, ana = await joined(d, LASTING, speaks="en", reads=["de"])
+        await joined(d, replace(LASTING, subject="bo", token_id="t2"))
+        await d.registry.accept(entry.seat, accepted(ana))
+        if not connected:
+            d.registry.away(entry.seat, entry.feed)
+        assert d.registry.revoke(Revocation(tenant="acme", before_s=NOW_S, subject="ana")) == 1
+        assert ana.closed == ([CloseCode.TOKEN_REVOKED] if connected else [])
+        assert [kept.grant.subject for kept in d.registry.kept()] == ["bo"]
+        resume = Resume(entry.seat.secret, entry.seat.room.epoch, 0)
+        with pytest.raises(Unauthenticated):
+            await d.join(grant=LASTING, resume=resume)
+        again, _ = await d.join(grant=replace(LASTING, issued_s=NOW_S + 1, token_id="t9"), resume=resume)
+        assert again.recovered is False, "its session is no more"
+
+
+async def test_sessions_of_an_api_key_that_was_taken_away_end_for_good() -> None:
+    watch = Watch()
+    key = Grant(tenant="acme", subject="api-key:k", roles=OPEN.roles, any_meeting=True, issued_s=float("inf"))
+    live, connection = watch.begun(key)
+    away, _ = watch.begun(key, "q")
+    away.disconnect()
+    other, to_other = watch.begun(replace(key, subject="api-key:l"), "r")
+    assert watch.at(1.0) == []
+    watch.keys_gone.add("api-key:k")
+    assert watch.at(2.0) == [live, away]
+    assert (connection.closed, to_other.closed) == ([CloseCode.TOKEN_REVOKED], [])
+    async with desk() as d:
+        for each in (key, other.grant):
+            await joined(d, each, meeting="m")
+        d.keys_gone.add("api-key:k")
+        await d.registry.sweep()
+        assert [kept.grant.subject for kept in d.registry.kept()] == ["api-key:l"]

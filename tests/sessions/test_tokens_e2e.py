@@ -1,0 +1,403 @@
+"""Sessions with tokens, in a registry with a log: whose meeting it is, who resumes what, what opens one only."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import (
+    Forbidden,
+    GatewayError,
+    InvalidValue,
+    LimitExceeded,
+    TooManySessions,
+    Unauthenticated,
+)
+from gateway.domain.grants import OPEN, Grant, Revocation
+from gateway.domain.log import Page
+from gateway.domain.sessions import Handover, KeptMeeting
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    Caption,
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
+    Resume,
+    TranslationDelta,
+    TranslationFinal,
+    UtteranceCancelled,
+    UtteranceFinal,
+)
+from gateway.sessions.effects import Accept, Update
+from gateway.sessions.registry import Entry
+from gateway.stores import handover_file
+from tests.sessions.desk import Connection, Desk, desk
+from tests.translation.stage import Log, idle, said, until
+
+ANA = Grant(
+    tenant="acme",
+    subject="ana",
+    token_id="t1",
+    roles=frozenset({"speak", "read"}),
+    meeting="m",
+    issued_s=100.0,
+    expires_s=1e12,
+)
+BO = replace(ANA, subject="bo", token_id="t2")
+ONCE = replace(ANA, token_id="once", once=True)
+API_KEY = Grant(
+    tenant="acme",
+    subject="api-key:k",
+    token_id="api-key:k",
+    roles=OPEN.roles,
+    any_meeting=True,
+    issued_s=float("inf"),
+)
+
+
+def resume_of(entry: Entry, offset: int = 0) -> Resume:
+    return Resume(entry.seat.secret, entry.seat.room.epoch, offset)
+
+
+async def joined(d: Desk, grant: Grant, **fields: Any) -> tuple[Entry, Connection]:
+    """In the meeting that the token names, with what there was."""
+    entry, connection = await d.join(grant=grant, **{"meeting": grant.meeting, **fields})
+    await entry.seat.room.stream_to(entry.seat.member, entry.feed)
+    return entry, connection
+
+
+async def says(d: Desk, entry: Entry, connection: Connection, text: str, outcomes: int) -> None:
+    """Accepted, and translated into as many languages as are read."""
+    [accept] = connection.send(UtteranceFinal(text, 1, text))
+    assert isinstance(accept, Accept)
+    await d.registry.accept(entry.seat, accept)
+    before = entry.seat.room.offset
+    while entry.seat.room.offset < before + outcomes:
+        for request in d.core.engine.pending():
+            d.core.engine.end(request, f"[{request.target}] {request.text}")
+        await asyncio.sleep(0)
+
+
+# ---------------------------------------------------------------- whose meeting it is
+
+OTHER_TENANTS = [
+    pytest.param(ANA, replace(ANA, tenant="other"), id="two tenants"),
+    pytest.param(ANA, replace(ANA, tenant="default"), id="the default one"),
+    pytest.param(replace(ANA, tenant="default"), API_KEY, id="an API key"),
+    pytest.param(ANA, replace(ANA, meeting="m.n"), id="two meetings"),
+]
+
+
+@pytest.mark.parametrize(("one", "another"), OTHER_TENANTS)
+async def test_meetings_hear_nothing_of_each_other(one: Grant, another: Grant) -> None:
+    async with desk() as d:
+        everything = {"speaks": "en", "reads": ["de", "en"], "originals": True}
+        listener, listening = await joined(d, replace(one, subject="bo"), **everything)
+        _, elsewhere = await joined(d, another, **{**everything, "meeting": another.meeting or "m"})
+        entry, ana = await joined(d, one, name="Ana", **everything)
+        room, participant = entry.seat.room, entry.seat.member.participant
+        # What waits is merged, so that it is read after every step.
+        heard = await listening.received()
+        d.core.partials.hear(room, said("Well, I was going to", 1, "u", participant, final=False))
+        await until(d.core.engine.pending)
+        heard += await listening.received()
+        [request] = d.core.engine.pending()
+        assert request.cache_scope == room.id
+        d.core.engine.end(request, "Nun, ich wollte gerade")
+        await until(lambda: listening.outbox.bytes)
+        await idle()
+        heard += await listening.received()
+        d.core.partials.withdraw(room, (participant, "u"))
+        d.registry.update(entry.seat, Update("de", ("de", "en"), "live", originals=True))
+        await says(d, entry, ana, "One.", outcomes=1)
+        heard += await listening.received()
+        d.registry.end(entry.seat)
+        heard += await listening.received()
+        told = {ParticipantJoined, ParticipantUpdated, ParticipantLeft}
+        expected = {Caption, TranslationDelta, TranslationFinal, UtteranceCancelled, *told}
+        assert {type(message) for message in heard} >= expected, "in the meeting"
+        assert await elsewhere.received() == []
+        rooms = {seat.room for seat in d.registry._seats.values()}
+        assert len(rooms) == 2
+        for room in rooms:
+            events = (await d.core.log.read(room.id, 0)).publications
+            assert bool(events) is (room is listener.seat.room)
+            assert len(room.participants(but=entry.seat.member)) == 1
+
+
+async def test_participants_of_another_tenants_meeting_are_not_shown() -> None:
+    async with desk() as d:
+        await joined(d, ANA, name="Ana")
+        entry, _ = await joined(d, replace(BO, tenant="other"), name="Bo")
+        assert entry.seat.room.participants(but=entry.seat.member) == []
+        with_ana, _ = await joined(d, BO, name="Bo")
+        assert [p.name for p in with_ana.seat.room.participants(but=with_ana.seat.member)] == ["Ana"]
+
+
+async def test_a_token_for_one_meeting_joins_no_other() -> None:
+    async with desk() as d:
+        with pytest.raises(Forbidden) as refused:
+            await d.join(grant=ANA, meeting="n")
+        assert refused.value.field == "meeting"
+        assert d.registry.meetings == 0
+        entry, _ = await d.join(grant=ANA, meeting=None)
+        assert (entry.seat.room.id, entry.seat.room.private) == ("acme/m", False)
+
+
+async def test_without_a_meeting_a_token_opens_private_ones() -> None:
+    async with desk() as d:
+        alone = replace(ANA, meeting=None)
+        with pytest.raises(Forbidden):
+            await d.join(grant=alone, meeting="m")
+        first, _ = await joined(d, alone)
+        second, _ = await joined(d, alone)
+        assert first.seat.room.id != second.seat.room.id
+        for entry in (first, second):
+            assert entry.seat.room.private
+            assert entry.seat.room.id.startswith("acme/")
+        again, _ = await joined(d, replace(alone, token_id="t9"), resume=resume_of(first))
+        assert (again.seat, again.recovered) == (first.seat, True)
+
+
+# ---------------------------------------------------------------- resuming
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"subject": "bo"}, Forbidden),
+        ({"tenant": "other"}, Forbidden),
+        ({"tenant": "default"}, Forbidden),
+        ({"meeting": "n"}, InvalidValue),
+        # Only private meetings.
+        ({"meeting": None}, Forbidden),
+        ({"subject": "api-key:k", "any_meeting": True}, Forbidden),
+        ({"token_id": "revoked"}, Unauthenticated),
+        ({"token_id": "used", "once": True}, Unauthenticated),
+    ],
+)
+async def test_a_session_is_resumed_by_the_same_person_for_the_same_meeting(
+    fields: dict[str, Any], error: type[GatewayError]
+) -> None:
+    async with desk() as d:
+        d.registry.revoke(Revocation(tenant="acme", before_s=1e9, token_id="revoked"))
+        await joined(d, replace(BO, token_id="used", once=True))
+        entry, ana = await joined(d, ANA, name="Ana")
+        with pytest.raises(error):
+            await joined(d, replace(ANA, **fields), name="Eve", resume=resume_of(entry))
+        assert (ana.closed, entry.seat.grant, entry.seat.member.name) == ([], ANA, "Ana")
+        assert d.registry.sessions == 2
+        again, _ = await joined(d, replace(ANA, token_id="t9"), resume=resume_of(entry))
+        assert (again.seat, again.recovered, ana.closed) == (entry.seat, True, [CloseCode.REPLACED])
+
+
+async def test_the_right_person_without_the_secret_begins_anew() -> None:
+    async with desk() as d:
+        entry, _ = await joined(d, ANA)
+        again, _ = await joined(d, ANA, resume=Resume(entry.seat.member.participant, entry.seat.room.epoch, 0))
+        assert (again.seat is entry.seat, again.recovered) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reads", "missed"),
+    [
+        ({}, ["de", "fr"], ["[de] One.", "[fr] One."]),
+        ({}, [], ["[de] One.", "[fr] One."]),
+        ({"langs": frozenset({"fr"})}, ["fr"], ["[fr] One."]),
+        ({"langs": frozenset({"ja"})}, [], []),
+        ({"roles": frozenset({"speak"})}, [], []),
+    ],
+)
+async def test_who_may_read_less_than_before_misses_the_rest(
+    fields: dict[str, Any], reads: list[str], missed: list[str]
+) -> None:
+    async with desk() as d:
+        speaker, speaking = await joined(d, ANA, speaks="en")
+        entry, _ = await joined(d, BO, reads=["de", "fr"])
+        d.registry.away(entry.seat, entry.feed)
+        await says(d, speaker, speaking, "One.", outcomes=2)
+        _, bo = await joined(d, replace(BO, **fields), reads=reads, resume=resume_of(entry))
+        texts = [m.text for m in await bo.received() if isinstance(m, TranslationFinal)]
+        assert sorted(texts) == missed
+
+
+# ---------------------------------------------------------------- tokens that open one session
+
+
+class Slow:
+    """Whoever joins waits in the log until `go_on`."""
+
+    def __init__(self, d: Desk) -> None:
+        self.waiting = 0
+        self.go_on = asyncio.Event()
+        self._read = d.core.log.read
+        d.core.log.read = self._wait  # type: ignore[method-assign, assignment]
+
+    async def _wait(self, *args: Any) -> Page:
+        self.waiting += 1
+        await self.go_on.wait()
+        return await self._read(*args)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("rooms", ["one", "two"])
+async def test_of_two_who_use_it_one_is_let_in(at_once: bool, rooms: str) -> None:
+    async with desk() as d:
+        # A private meeting is another one for each.
+        token = ONCE if rooms == "one" else replace(ONCE, meeting=None)
+        slow = Slow(d)
+        if not at_once:
+            slow.go_on.set()
+        joining = [asyncio.create_task(d.join(grant=token, meeting=None)) for _ in range(2)]
+        if at_once:
+            await until(lambda: slow.waiting)
+            await idle()
+            assert d.registry.sessions == 0
+            slow.go_on.set()
+        outcomes = await asyncio.gather(*joining, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes].count(Unauthenticated) == 1
+        [(entry, connection)] = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+        assert (d.registry.sessions, connection.closed) == (1, [])
+        again, _ = await d.join(grant=token, meeting=None, resume=resume_of(entry))
+        assert (again.seat, again.recovered) == (entry.seat, True), "its own session goes on with it"
+        d.registry.end(entry.seat)
+        with pytest.raises(Unauthenticated):
+            await d.join(grant=token, meeting=None, resume=resume_of(entry))
+        assert d.registry.sessions == 0
+
+
+async def test_a_join_that_fails_does_not_use_it_up() -> None:
+    async with desk(Limits(meeting_languages=1), max_sessions=2) as d:
+        await joined(d, BO, reads=["de"])
+        other, _ = await joined(d, BO)
+        with pytest.raises(LimitExceeded):
+            await joined(d, ONCE, reads=["fr"])
+        with pytest.raises(TooManySessions):
+            await joined(d, ONCE)
+        d.registry.end(other.seat)
+        await joined(d, ONCE)
+
+
+async def test_nobodys_session_ends_for_a_token_that_is_used_up() -> None:
+    async with desk(max_sessions=2) as d:
+        entry, _ = await joined(d, ONCE)
+        kept, _ = await joined(d, BO)
+        d.registry.away(kept.seat, kept.feed)
+        with pytest.raises(Unauthenticated):
+            await joined(d, ONCE)
+        assert {seat.grant.subject for seat in d.registry.kept()} == {"ana", "bo"}
+        await joined(d, ANA)
+        assert [seat.grant.subject for seat in d.registry.kept()] == ["ana", "ana"], "a valid one's does"
+        assert entry.seat.connected
+
+
+async def test_who_is_joining_when_their_token_is_revoked_is_not_let_in() -> None:
+    async with desk() as d:
+        slow = Slow(d)
+        joining = asyncio.create_task(d.join(grant=ANA))
+        await until(lambda: slow.waiting)
+        assert d.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana")) == 0
+        slow.go_on.set()
+        with pytest.raises(Unauthenticated):
+            await joining
+        assert d.registry.sessions == 0
+        await d.registry.sweep()
+        assert d.registry.meetings == 0
+
+
+# ---------------------------------------------------------------- the next process
+
+
+async def test_the_next_process_knows_what_is_revoked_used_and_whose_session_it_is(tmp_path: Path) -> None:
+    file, log = tmp_path / "handover", Log()
+    key, limits = API_KEY, Limits(keep_s=60)
+    async with desk(limits, log=log) as d:
+        entry, ana = await joined(d, ONCE, speaks="en")
+        await says(d, entry, ana, "One.", outcomes=0)
+        with_key, _ = await joined(d, key, meeting="m")
+        await joined(d, BO)
+        assert d.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="bo")) == 1
+        for each in (entry, with_key):
+            d.registry.away(each.seat, each.feed)
+        page = await log.read("acme/m", 0)
+        revocations, used = d.registry.lifetimes.spent.kept()
+        meeting = KeptMeeting("acme/m", page.epoch, page.first, page.last, page.publications)
+        left = Handover(meetings=(meeting,), sessions=d.registry.kept(), revocations=revocations, used_tokens=used)
+        handover_file.write(file, left)
+        await entry.seat.room.close()
+    async with desk(limits, log=log) as d:
+        earlier = handover_file.read(file)
+        assert earlier == left
+        await d.registry.restore(earlier)
+        d.registry.catch_up()
+        for grant in (BO, replace(BO, token_id="t9")):
+            with pytest.raises(Unauthenticated):
+                await joined(d, grant)
+        await joined(d, replace(BO, issued_s=2e9))
+        with pytest.raises(Unauthenticated):
+            await joined(d, ONCE)
+        with pytest.raises(Forbidden):
+            await joined(d, replace(BO, issued_s=2e9), resume=resume_of(entry))
+        again, _ = await joined(d, ONCE, resume=resume_of(entry))
+        assert again.recovered
+        assert again.seat.member.participant == entry.seat.member.participant
+        with_it, _ = await joined(d, key, meeting="m", resume=resume_of(with_key))
+        assert with_it.recovered
+
+
+async def test_without_tokens_again_sessions_of_before_are_nobodys(tmp_path: Path) -> None:
+    log = Log()
+    for before, after in ((ANA, replace(OPEN, tenant="acme")), (replace(OPEN), replace(ANA, tenant="default"))):
+        async with desk(log=log) as d:
+            entry, _ = await joined(d, before, meeting="m")
+            d.registry.away(entry.seat, entry.feed)
+            earlier = Handover(sessions=d.registry.kept())
+            await entry.seat.room.close()
+        async with desk(log=log) as d:
+            await d.registry.restore(earlier)
+            d.registry.catch_up()
+            with pytest.raises(Forbidden):
+                await joined(d, after, meeting="m", resume=resume_of(entry))
+
+
+# ---------------------------------------------------------------- accounts
+
+
+async def test_the_tenant_is_charged_from_whatever_address() -> None:
+    async with desk() as d:
+        charged: dict[str, str] = {}
+        subscribe: Any = d.core.log.subscribe
+
+        def noted(meeting: str, deliver: Any, *, account: str = "") -> Any:
+            charged[meeting] = account
+            return subscribe(meeting, deliver, account=account)
+
+        d.core.log.subscribe = noted  # type: ignore[method-assign]
+        for address, grant, account in (
+            ("192.0.2.1", ANA, "tenant:acme"),
+            ("192.0.2.2", replace(ANA, tenant="other"), "tenant:other"),
+            ("192.0.2.1", replace(ANA, tenant="default"), "tenant:default"),
+        ):
+            entry, _ = await d.join(address, grant)
+            assert (entry.seat.account, charged[entry.seat.room.id]) == (account, account)
+            again, _ = await d.join("192.0.2.9", grant, resume=resume_of(entry))
+            assert again.seat.account == account
+        entry, _ = await d.join("192.0.2.1", meeting="open")
+        assert (entry.seat.account, charged["open"]) == ("192.0.2.1", "192.0.2.1")
+
+
+async def test_a_tenant_makes_room_for_itself_first() -> None:
+    async with desk(max_sessions=4) as d:
+        other, _ = await d.join("192.0.2.1", replace(ANA, tenant="other"))
+        d.registry.away(other.seat, other.feed)
+        for n in range(3):
+            entry, _ = await d.join(f"192.0.2.{n}", replace(ANA, subject=f"s{n}"))
+            d.now_s += 1
+            d.registry.away(entry.seat, entry.feed)
+        await d.join("192.0.2.99", replace(ANA, subject="s3"))
+        assert [seat.grant.subject for seat in d.registry.kept()] == ["ana", "s1", "s2", "s3"]
