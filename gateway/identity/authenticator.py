@@ -166,10 +166,9 @@ def issue(
     )
     for_whom = _invites(audience) if invite else audience
     try:
-        claims = Claims.of(grant, issuer=key.issuer, audience=for_whom)
+        return Issued(sign(Claims.of(grant, issuer=key.issuer, audience=for_whom), key), grant)
     except ValueError as error:
         raise InvalidValue(f"No token may say this: {error}.") from None
-    return Issued(sign(claims, key), grant)
 
 
 def _invites(audience: str) -> str:
