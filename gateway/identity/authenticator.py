@@ -56,8 +56,9 @@ class Keys:
         self._public = public
         self._audience = audience
         self._clock = clock
-        self._file = KeyFile() if path is None else key_file.load(path)
+        # Before it is read: what changes meanwhile is read again.
         self._changed = self._stamp()
+        self._file = KeyFile() if path is None else key_file.load(path)
 
     # ------------------------------------------------------------ who it is
 
@@ -137,7 +138,8 @@ class Keys:
         if self._path is not None:
             with suppress(OSError):
                 found = self._path.stat()
-                return (found.st_mtime_ns, found.st_ino, found.st_size)
+                # The time also of a new owner; whoever may use it, in case that the clock is too coarse to tell.
+                return (found.st_ctime_ns, found.st_ino, found.st_size, found.st_mode)
         return ()
 
 
@@ -155,7 +157,7 @@ def issue(
     Its token id is made here. Raises `InvalidValue` for what no token may say, `Forbidden` if no key may sign.
     """
     most_s = INVITE_MAX_S if invite else TOKEN_MAX_S
-    if not 0 < for_s <= most_s:
+    if not 1 <= for_s <= most_s:
         raise InvalidValue(f"expires_s has to be 1 to {most_s} here.", field="expires_s")
     key = next((_key(key) for key in keys.signing if key.tenant in (None, grant.tenant)), None)
     if key is None:
