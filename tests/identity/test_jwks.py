@@ -100,7 +100,19 @@ def test_useless_keys_do_not_spoil_the_others(useless: object) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[]", b"null", b"{}", b'{"keys": {}}', b'{"keys": []}', b"\xff", b"<html>", key_set()],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"keys": {}}',
+        b'{"keys": []}',
+        b'{"keys": 5}',
+        b"\xff",
+        b"<html>",
+        key_set(),
+    ],
     ids=str,
 )
 def test_what_is_no_key_set(content: bytes) -> None:
