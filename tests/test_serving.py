@@ -38,7 +38,7 @@ def test_the_address_that_is_shown_can_be_opened(host: str, shown: str) -> None:
 
 
 def test_a_gateway_on_every_address_names_one_to_open() -> None:
-    with gateway_process("--engine", "simulated", "--host", "0.0.0.0") as gateway:
+    with gateway_process("--engine", "simulated", "--host", "0.0.0.0", "--insecure-open") as gateway:
         gateway.ready()
         first, second, *_ = gateway.said.splitlines()
         port = gateway.port

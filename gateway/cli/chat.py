@@ -14,11 +14,12 @@ from contextlib import AsyncExitStack, suppress
 from threading import Thread
 from typing import Any, Self, TypeVar
 
-from gateway.cli.common import LAST_WORDS, EngineWait, announce, note
+from gateway.cli.common import LAST_WORDS, EngineWait, announce, note, said_of
 from gateway.cli.jobs import Job, SessionOptions, open_session
 from gateway.cli.terminal import LiveLines, can_redraw, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
 from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import Unauthenticated
 from gateway.domain.languages import language_name, normalise
 from gateway.protocol.messages import Error, SessionUpdated, TranslationFailed, TranslationFinal
 
@@ -122,6 +123,8 @@ class _Conversation:
                     self.source, self._wanted, self._targets = source, wanted, tuple(message.reads)
                     print(self.direction)
                     return
+                case Error(code=Unauthenticated.code):
+                    note(said_of(message))
                 case Error() if message.code not in LAST_WORDS and not message.retryable:
                     note(message.message)
                     return
@@ -146,7 +149,7 @@ class _Conversation:
                 case Error(utterance=job.id):
                     await job.refused(session, message)
                 case Error() if message.code not in LAST_WORDS:
-                    note(message.message)
+                    note(said_of(message))
                 case _:
                     job.take(message)
             if job.done:

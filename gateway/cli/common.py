@@ -13,24 +13,37 @@ from collections.abc import AsyncGenerator
 
 from gateway.cli.terminal import printable
 from gateway.client import Reconnected, Reconnecting, SessionEvent
-from gateway.domain.errors import Draining, GatewayError, SlowReader
+from gateway.domain.errors import (
+    Draining,
+    GatewayError,
+    SlowReader,
+    TokenExpired,
+    TokenRevoked,
+    Unauthenticated,
+)
 from gateway.protocol.messages import Error
 
 __all__ = [
     "EXIT_FAILED",
     "EXIT_UNREACHABLE",
     "LAST_WORDS",
+    "TOKEN_NEEDED",
+    "TOKEN_REFUSED",
     "EngineWait",
     "announce",
     "lines_of",
     "note",
+    "said_of",
 ]
 
 EXIT_UNREACHABLE = 1
 EXIT_FAILED = 3
 
 # Errors that come right before the gateway closes. They are shown as the reason for the close.
-LAST_WORDS = frozenset(cls.code for cls in (GatewayError, Draining, SlowReader))
+LAST_WORDS = frozenset(cls.code for cls in (GatewayError, Draining, SlowReader, TokenExpired, TokenRevoked))
+
+TOKEN_NEEDED = "This gateway needs a token: set GATEWAY_TOKEN or --token-file."  # noqa: S105 -- a sentence
+TOKEN_REFUSED = "The gateway did not accept the token."  # noqa: S105 -- a sentence
 
 
 class EngineWait:
@@ -61,6 +74,12 @@ def announce(event: SessionEvent) -> None:
             note(f"{event.reason} Trying to reach it again.")
         case Reconnected():
             note("The gateway is back; continuing.")
+
+
+def said_of(error: Error) -> str:
+    """What to tell people about an error in a session."""
+    # Only a session that had a token can be told this: it sent a new one.
+    return TOKEN_REFUSED if error.code == Unauthenticated.code else error.message
 
 
 def note(sentence: str) -> None:

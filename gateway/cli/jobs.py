@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager, suppress
 
 from msgspec import Struct
 
-from gateway.cli.common import EngineWait, announce, note
+from gateway.cli.common import EngineWait, announce, note, said_of
+from gateway.cli.tokens import Token
 from gateway.client import ClientError, ClientSession, SessionClosed, SessionEvent, SessionRefused, connect
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import Formality
@@ -20,6 +21,7 @@ from gateway.domain.errors import (
     EngineRestarting,
     EngineUnavailable,
     MessageTooLarge,
+    Unauthenticated,
     UnsupportedOption,
 )
 from gateway.protocol.messages import Error, SessionUpdated, TranslationDelta, TranslationFailed, TranslationFinal
@@ -48,6 +50,7 @@ class SessionOptions(Struct, frozen=True):
     formality: Formality | None = None
     # How long to wait for an engine that is loading, and for a lost gateway, in seconds.
     wait_s: float = 300.0
+    token: Token | None = None
 
 
 class Job:
@@ -153,6 +156,7 @@ async def open_session(
         glossary=_glossary(options.glossary, targets),
         context=options.context,
         formality=options.formality,
+        token=options.token,
         ready_timeout_s=options.wait_s,
         give_up_s=options.wait_s,
         on_waiting=engine_wait.begins,
@@ -174,6 +178,8 @@ async def _read_everything(session: ClientSession, options: SessionOptions) -> t
                 break
             case Error(code=UnsupportedOption.code):
                 note(message.message)
+            case Error(code=Unauthenticated.code):
+                note(said_of(message))
             case Error() if not message.retryable:
                 raise SessionRefused(message)
     else:

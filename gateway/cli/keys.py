@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from gateway.cli.common import EXIT_FAILED, note
 from gateway.domain.errors import GatewayError, StartupError
-from gateway.domain.grants import DEFAULT_TENANT, Grant
+from gateway.domain.grants import Grant
+from gateway.domain.roles import DEFAULT_TENANT
 from gateway.identity import key_file
 from gateway.identity.authenticator import issue
 from gateway.identity.key_file import KeyFile

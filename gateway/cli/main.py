@@ -18,12 +18,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from gateway import __version__
-from gateway.cli.flags import DEFAULT_URL, parser
+from gateway.cli.flags.parser import DEFAULT_URL, parser
 from gateway.domain.errors import StartupError
 
 if TYPE_CHECKING:
     from gateway.cli.jobs import SessionOptions
     from gateway.cli.meeting import MeetingOptions
+    from gateway.cli.tokens import Token
 
 __all__ = ["main"]
 
@@ -113,7 +114,7 @@ def _translate(args: argparse.Namespace) -> int:
         _misused(args, "give a TEXT, or pipe lines in")
     if not from_stdin and not text.strip():
         _misused(args, "TEXT is empty")
-    options = _session_options(args)
+    options = _session_options(args, stdin_is_free=not from_stdin)
 
     import asyncio
 
@@ -122,21 +123,21 @@ def _translate(args: argparse.Namespace) -> int:
 
     texts = lines_of(sys.stdin.fileno()) if from_stdin else one_text(text)
     work = translate(options, texts, as_json=args.json, timings=args.timings, numbered=from_stdin)
-    return _explaining(args, lambda: asyncio.run(work))
+    return _explaining(args, options, lambda: asyncio.run(work))
 
 
 def _chat(args: argparse.Namespace) -> int:
-    options = _session_options(args)
+    options = _session_options(args, stdin_is_free=False)
 
     from gateway.cli.chat import chat
 
-    return _explaining(args, lambda: chat(options))
+    return _explaining(args, options, lambda: chat(options))
 
 
 def _speak(args: argparse.Namespace) -> int:
     if sys.stdin is None:
         _misused(args, "there is no stdin to read lines from")
-    options = _meeting_options(args)
+    options = _meeting_options(args, stdin_is_free=False)
 
     import asyncio
 
@@ -150,14 +151,14 @@ def _speak(args: argparse.Namespace) -> int:
         prompt=args.lang if interactive else None,
         words_per_minute=args.words_per_minute,
     )
-    return _explaining(args, lambda: asyncio.run(work))
+    return _explaining(args, options, lambda: asyncio.run(work))
 
 
 def _read(args: argparse.Namespace) -> int:
     langs = tuple(dict.fromkeys(lang for langs in (*args.langs, args.lang) for lang in langs))
     if not langs and args.transcript is None:
         _misused(args, "give a language to read, such as ja")
-    options = _meeting_options(args)
+    options = _meeting_options(args, stdin_is_free=True)
 
     import asyncio
 
@@ -165,9 +166,9 @@ def _read(args: argparse.Namespace) -> int:
     from gateway.cli.transcript import print_transcript
 
     if args.transcript is not None:
-        return _explaining(args, lambda: print_transcript(options, langs, args.transcript))
+        return _explaining(args, options, lambda: print_transcript(options, langs, args.transcript))
     reading = read(options, langs, stability=args.stability, originals=args.originals, as_json=args.json)
-    return _explaining(args, lambda: asyncio.run(reading))
+    return _explaining(args, options, lambda: asyncio.run(reading))
 
 
 def _key(args: argparse.Namespace) -> int:
@@ -217,7 +218,7 @@ def _version(_args: argparse.Namespace) -> int:
     return 0
 
 
-def _session_options(args: argparse.Namespace) -> SessionOptions:
+def _session_options(args: argparse.Namespace, *, stdin_is_free: bool) -> SessionOptions:
     if args.to and set(args.to) == {args.source}:
         _misused(args, f"nothing to translate: --from and --to are both {args.source}")
 
@@ -231,10 +232,11 @@ def _session_options(args: argparse.Namespace) -> SessionOptions:
         context=args.context,
         formality=args.formality,
         wait_s=args.wait,
+        token=_token(args, stdin_is_free=stdin_is_free),
     )
 
 
-def _meeting_options(args: argparse.Namespace) -> MeetingOptions:
+def _meeting_options(args: argparse.Namespace, *, stdin_is_free: bool) -> MeetingOptions:
     from gateway.cli.meeting import MeetingOptions
 
     return MeetingOptions(
@@ -242,7 +244,19 @@ def _meeting_options(args: argparse.Namespace) -> MeetingOptions:
         meeting=args.meeting,
         name=args.name,
         wait_s=args.wait,
+        token=_token(args, stdin_is_free=stdin_is_free),
     )
+
+
+def _token(args: argparse.Namespace, *, stdin_is_free: bool) -> Token | None:
+    from gateway.cli.tokens import TOKEN_VARIABLE, token_of
+    from gateway.client import TokenUnavailable
+
+    stdin = sys.stdin.buffer if stdin_is_free and sys.stdin is not None else None
+    try:
+        return token_of(args.token_file, os.environ.get(TOKEN_VARIABLE), stdin)
+    except TokenUnavailable as error:
+        _misused(args, str(error))
 
 
 def _misused(args: argparse.Namespace, sentence: str) -> NoReturn:
@@ -250,10 +264,13 @@ def _misused(args: argparse.Namespace, sentence: str) -> NoReturn:
     parser.error(sentence)
 
 
-def _explaining(args: argparse.Namespace, work: Callable[[], int]) -> int:
+def _explaining(
+    args: argparse.Namespace, options: SessionOptions | MeetingOptions, work: Callable[[], int]
+) -> int:
     """Run `work` against a gateway. Returns its exit status, and prints one sentence for an error."""
-    from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, note
+    from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, TOKEN_NEEDED, TOKEN_REFUSED, note
     from gateway.client import ClientError, EngineNotReady, GatewayUnreachable, InvalidAddress, SessionRefused
+    from gateway.domain.errors import Unauthenticated
 
     try:
         return work()
@@ -267,6 +284,8 @@ def _explaining(args: argparse.Namespace, work: Callable[[], int]) -> int:
             sentence += " For one on another port add --url, as in --url http://127.0.0.1:8080."
         elif isinstance(error, EngineNotReady) and args.wait == 0:
             sentence = f"{sentence.removesuffix('.')} (try --wait SECONDS)."
+        elif isinstance(error, SessionRefused) and error.error.code == Unauthenticated.code:
+            sentence = TOKEN_NEEDED if options.token is None else TOKEN_REFUSED
         note(sentence)
         return EXIT_FAILED if isinstance(error, SessionRefused) else EXIT_UNREACHABLE
 

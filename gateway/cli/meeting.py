@@ -14,7 +14,8 @@ from typing import Self
 
 from msgspec import Struct
 
-from gateway.cli.common import LAST_WORDS, EngineWait
+from gateway.cli.common import LAST_WORDS, EngineWait, said_of
+from gateway.cli.tokens import Token
 from gateway.client import ClientSession, Reconnected, Reconnecting, SessionEvent, connect
 from gateway.domain.errors import SessionIdle, SessionReplaced
 from gateway.domain.sessions import Stability
@@ -34,6 +35,7 @@ class MeetingOptions(Struct, frozen=True):
     name: str | None = None
     # How long to wait for an engine that is loading, and for a lost connection, in seconds. 0: not at all.
     wait_s: float = 300.0
+    token: Token | None = None
 
 
 @asynccontextmanager
@@ -54,6 +56,7 @@ async def join_meeting(
         name=options.name,
         stability=stability,
         originals=originals,
+        token=options.token,
         ready_timeout_s=options.wait_s,
         reconnect=options.wait_s > 0,
         give_up_s=options.wait_s,
@@ -74,7 +77,7 @@ def session_note(event: SessionEvent) -> str | None:
         case SessionDraining():
             return "The gateway is restarting; the meeting goes on in a moment."
         case Error(utterance=None) if event.code not in _LAST_WORDS:
-            return event.message
+            return said_of(event)
     return None
 
 

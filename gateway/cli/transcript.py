@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import ProxyHandler, Request, build_opener
 
 import msgspec
 from msgspec import Struct
 
 from gateway.cli.meeting import MeetingOptions
 from gateway.cli.terminal import escaped, printable
+from gateway.cli.tokens import token_now
 from gateway.client import GatewayUnreachable, SessionRefused, stream_url
-from gateway.client.connection import STREAM_PATH
+from gateway.client.connection import STREAM_PATH, not_authorized
 from gateway.protocol.messages import Error
 
 __all__ = ["print_transcript", "transcript_url"]
@@ -56,8 +57,12 @@ def _fetch(url: str, options: MeetingOptions) -> str:
     address = f"{parts.scheme}://{parts.netloc}"
     # A proxy cannot reach the loopback address of this machine.
     opener = build_opener(ProxyHandler({} if parts.hostname in _LOOPBACK else None))
+    request = Request(url)  # noqa: S310 -- its scheme is http or https
+    if (token := token_now(options.token)) is not None:
+        # A redirect may lead to somebody else.
+        request.add_unredirected_header("Authorization", f"Bearer {token}")
     try:
-        with opener.open(url, timeout=_ANSWER_S) as answer:
+        with opener.open(request, timeout=_ANSWER_S) as answer:
             text: str = answer.read().decode("utf-8", "replace")
             return text
     except HTTPError as refused:
@@ -73,8 +78,14 @@ def _fetch(url: str, options: MeetingOptions) -> str:
 
 def _explained(refused: HTTPError, options: MeetingOptions, address: str) -> GatewayUnreachable | SessionRefused:
     try:
-        problem = msgspec.json.decode(refused.read(), type=_Problem)
-    except (msgspec.DecodeError, UnicodeError, OSError, HTTPException):
+        body: bytes = refused.read()
+    except (OSError, HTTPException):
+        body = b""
+    if refused.code in (401, 403):
+        return not_authorized(address, refused.code, body, given=options.token is not None)
+    try:
+        problem = msgspec.json.decode(body, type=_Problem)
+    except (msgspec.DecodeError, UnicodeError):
         return GatewayUnreachable(
             f"The server at {address} refused the transcript with HTTP status {refused.code}; is it a gateway?"
         )

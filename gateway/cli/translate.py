@@ -14,11 +14,11 @@ from contextlib import suppress
 
 import msgspec
 
-from gateway.cli.common import EXIT_FAILED, LAST_WORDS, EngineWait, announce, note
+from gateway.cli.common import EXIT_FAILED, LAST_WORDS, EngineWait, announce, note, said_of
 from gateway.cli.jobs import Job, SessionOptions, open_session
 from gateway.cli.terminal import LiveLines, can_redraw, escaped, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
-from gateway.domain.errors import Draining, UnsupportedOption
+from gateway.domain.errors import Draining, Unauthenticated, UnsupportedOption
 from gateway.protocol.messages import (
     Error,
     ServerMessage,
@@ -208,8 +208,9 @@ class _Page:
         """Print an error about the session, not about one text."""
         if error.code in LAST_WORDS:
             return
-        note(error.message)
-        if not error.retryable and error.code != UnsupportedOption.code:
+        note(said_of(error))
+        # Neither is about a text: what is not translated because of a token is noticed when the session ends.
+        if not error.retryable and error.code not in (UnsupportedOption.code, Unauthenticated.code):
             self.status = EXIT_FAILED
 
     def show(self) -> None:

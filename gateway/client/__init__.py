@@ -5,7 +5,10 @@ Must not know: the server's code, terminals, what is done with the messages.
 docs/client.md explains the client with examples.
 
     errors        the exceptions, as one tree
+    events        what iterating a session gives
+    tokens        where tokens come from, and when a new one is due
     connection    one WebSocket: address, opening, frames, close
+    ids           ids of utterances
     outgoing      finals and updates until they are answered (pure)
     sender        sends on the connection in use, at the gateway's rate
     received      position in the log, duplicates (pure)
@@ -26,11 +29,16 @@ from gateway.client.errors import (
     EngineNotReady,
     GatewayUnreachable,
     InvalidAddress,
+    NotAuthorized,
     SessionClosed,
     SessionRefused,
+    TokenUnavailable,
     UnreadableMessage,
+    refusal,
 )
-from gateway.client.session import ClientSession, Reconnected, Reconnecting, SessionEvent
+from gateway.client.events import Reconnected, Reconnecting, SessionEvent
+from gateway.client.session import ClientSession
+from gateway.client.tokens import Tokens, TokenSource
 from gateway.domain.engine import Formality
 from gateway.domain.errors import EngineUnavailable, RateLimited
 from gateway.domain.sessions import Stability
@@ -43,12 +51,15 @@ __all__ = [
     "EngineNotReady",
     "GatewayUnreachable",
     "InvalidAddress",
+    "NotAuthorized",
     "Reconnected",
     "Reconnecting",
     "Resume",
     "SessionClosed",
     "SessionEvent",
     "SessionRefused",
+    "TokenSource",
+    "TokenUnavailable",
     "UnreadableMessage",
     "connect",
     "stream_url",
@@ -71,6 +82,7 @@ async def connect(
     glossary: dict[str, dict[str, str]] | None = None,
     context: str | None = None,
     formality: Formality | None = None,
+    token: TokenSource | None = None,
     codec: Codec = JSON,
     ready_timeout_s: float = 300.0,
     on_waiting: Callable[[Error], object] | None = None,
@@ -89,6 +101,9 @@ async def connect(
         whose tentative end may change. `stable`: only text that is never taken back. `final`: nothing.
     originals: whether captions come in every language that is spoken, not only those in `reads`.
     glossary: target language → source term → target term.
+    token: for a gateway that needs one: a string, or a function that returns one or an awaitable of one. The
+        function is called at every attempt to connect and when the session needs a new token. See "Tokens" in
+        docs/client.md.
     ready_timeout_s: how long to wait for an engine that is loading, in seconds.
     on_waiting: called with each answer that asks to wait for the engine.
     resume: the `position` of a session that an earlier process had.
@@ -101,7 +116,7 @@ async def connect(
 
     To receive all unfinished translations, call `ClientSession.end` and iterate to the end before you leave.
 
-    Raises every class of the tree in `gateway.client.errors`.
+    Raises every class of the tree in `gateway.client.errors`; `ValueError` for a token that no header can carry.
     """
     if isinstance(reads, str):
         raise TypeError("reads is a list of languages, as in ['ja']")
@@ -117,8 +132,9 @@ async def connect(
         formality=formality,
         resume=resume,
     )
-    endpoint = Endpoint(stream_url(url), codec, ping_interval_s, ping_timeout_s)
-    connection = await Connection.open(endpoint)
+    tokens = Tokens(token)
+    endpoint = Endpoint(stream_url(url), codec, ping_interval_s, ping_timeout_s, tokens)
+    connection = await Connection.open(endpoint, await tokens.ask())
     try:
         started = await _start(connection, endpoint, start, ready_timeout_s, on_waiting)
     except BaseException:
@@ -154,7 +170,7 @@ async def _start(
         if isinstance(answer, SessionStarted):
             return answer
         if answer.code not in (EngineUnavailable.code, RateLimited.code):
-            raise SessionRefused(answer)
+            raise refusal(answer)
         wait_s = (_RETRY_MS if answer.retry_after_ms is None else answer.retry_after_ms) / 1000
         if loop.time() + wait_s > deadline_s:
             if answer.code == RateLimited.code:

@@ -6,11 +6,13 @@ Knows: WebSockets, and the first two messages. Must not know: later messages, ot
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from contextlib import suppress
 from socket import gaierror
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as open_websocket
@@ -20,20 +22,23 @@ from websockets.typing import Subprotocol
 from gateway.client.errors import (
     GatewayUnreachable,
     InvalidAddress,
+    NotAuthorized,
     SessionClosed,
-    SessionRefused,
+    TokenUnavailable,
     UnreadableMessage,
+    refusal,
 )
 from gateway.client.reconnecting import Outage, may_reconnect
-from gateway.domain.errors import InvalidMessage, UnknownType
+from gateway.client.tokens import Secret, Tokens
+from gateway.domain.errors import Forbidden, InvalidMessage, Unauthenticated, UnknownType
 from gateway.protocol.codec import Codec
 from gateway.protocol.messages import ClientMessage, Error, ServerMessage, SessionStart, SessionStarted
 
-__all__ = ["STREAM_PATH", "Connection", "Endpoint", "close_code", "reopen", "stream_url"]
+__all__ = ["STREAM_PATH", "Connection", "Endpoint", "close_code", "not_authorized", "reopen", "stream_url"]
 
 STREAM_PATH = "/v1/stream"
 
-# Longest wait to open a connection, and for the answer to `session.start`.
+# Longest wait to open a connection, for the answer to `session.start`, and for a token to reconnect with.
 _ANSWER_S = 10.0
 
 # Longest wait for the closing handshake.
@@ -51,6 +56,22 @@ _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
+class _Discreet(logging.LoggerAdapter[logging.Logger]):
+    """At DEBUG websockets logs headers and frames: tokens, secrets of sessions and what is said."""
+
+    def isEnabledFor(self, level: int) -> bool:
+        return level > logging.DEBUG and super().isEnabledFor(level)
+
+
+_LOG = _Discreet(logging.getLogger("websockets.client"))
+
+
+class _Problem(Struct):
+    """The field that is used of an error over HTTP."""
+
+    detail: str
+
+
 class Endpoint(Struct, frozen=True):
     """Where the gateway is and how to talk to it."""
 
@@ -61,6 +82,8 @@ class Endpoint(Struct, frozen=True):
     ping_interval_s: float | None
     # How long to wait for the answer before the connection counts as lost. None: for ever.
     ping_timeout_s: float | None
+    # Who we are: asked at every attempt to connect.
+    tokens: Tokens
 
     @property
     def address(self) -> str:
@@ -98,13 +121,16 @@ class Connection:
         self._stall_s = None if None in pings else sum(pings_s for pings_s in pings if pings_s is not None)
 
     @classmethod
-    async def open(cls, endpoint: Endpoint) -> Connection:
-        """Open a connection. Raises `GatewayUnreachable`."""
+    async def open(cls, endpoint: Endpoint, token: Secret | None) -> Connection:
+        """Open a connection. Raises `GatewayUnreachable` and `NotAuthorized`."""
         address = endpoint.address
         try:
             websocket = await open_websocket(
                 endpoint.url,
                 subprotocols=[Subprotocol(endpoint.codec.subprotocol)],
+                # After a redirect to another host, websockets leaves this header out.
+                additional_headers=None if token is None else {"Authorization": f"Bearer {token}"},
+                logger=_LOG,
                 # Frames are short, and compression costs latency.
                 compression=None,
                 # A proxy cannot reach the loopback address of this machine.
@@ -116,6 +142,9 @@ class Connection:
             )
         except InvalidStatus as refused:
             status = refused.response.status_code
+            if status in (401, 403):
+                body = refused.response.body or b""
+                raise not_authorized(address, status, body, given=token is not None) from None
             raise GatewayUnreachable(
                 f"The server at {address} refused the stream with HTTP status {status}; is it a gateway?",
                 temporary=status in _TEMPORARY_STATUSES,
@@ -197,6 +226,18 @@ class Connection:
         self._websocket.transport.abort()
 
 
+def not_authorized(address: str, status: int, body: bytes | bytearray, *, given: bool) -> NotAuthorized:
+    """The exception for an answer with HTTP status 401 or 403. given: whether a token was sent."""
+    if status == 401:
+        verdict = "did not accept the token" if given else "needs a token"
+        return NotAuthorized(Error(Unauthenticated.code, f"The gateway at {address} {verdict}."))
+    try:
+        reason = msgspec.json.decode(body, type=_Problem).detail
+    except (msgspec.DecodeError, UnicodeError):
+        reason = f"The server at {address} does not let this client in (HTTP status {status})."
+    return NotAuthorized(Error(Forbidden.code, reason))
+
+
 async def reopen(
     endpoint: Endpoint, start: SessionStart, outage: Outage
 ) -> tuple[Connection, SessionStarted] | None:
@@ -205,7 +246,17 @@ async def reopen(
     Returns None, and notes the reason in `outage`, if another attempt may succeed. Raises `ClientError` if not.
     """
     try:
-        connection = await Connection.open(endpoint)
+        # Asked for at every attempt: the last one may have expired by now.
+        async with asyncio.timeout(_ANSWER_S):
+            token = await endpoint.tokens.ask()
+    except TimeoutError:
+        outage.failed(f"There is no token: none came within {_ANSWER_S:g} s.")
+        return None
+    except (TokenUnavailable, ValueError) as error:
+        outage.failed(str(error))
+        return None
+    try:
+        connection = await Connection.open(endpoint, token)
         try:
             answer = await connection.start(start)
             if isinstance(answer, SessionStarted):
@@ -214,18 +265,22 @@ async def reopen(
         except BaseException:
             connection.drop()
             raise
+        if not answer.retryable:
+            raise refusal(answer)
+        outage.failed(answer.message, answer)
     except GatewayUnreachable as error:
         if not error.temporary:
+            raise
+        outage.failed(str(error))
+    except NotAuthorized as error:
+        renewable = endpoint.tokens.renewable and error.error.code == Unauthenticated.code
+        if not renewable or not outage.may_try_another_token():
             raise
         outage.failed(str(error))
     except SessionClosed as closed:
         if not may_reconnect(closed.code):
             raise
         outage.failed(str(closed))
-    else:
-        if not answer.retryable:
-            raise SessionRefused(answer)
-        outage.failed(answer.message, answer)
     return None
 
 

@@ -6,13 +6,16 @@ Knows: what can go wrong between a client and a gateway. Must not know: how it i
     ├── InvalidAddress       the address cannot be that of a gateway
     ├── GatewayUnreachable   no gateway answers at the address
     ├── EngineNotReady       the engine was still loading after `ready_timeout_s`
+    ├── TokenUnavailable     there is no token at the moment
     ├── SessionRefused       the gateway refused `session.start`
+    │   └── NotAuthorized    it needs a valid token, or the token does not allow this session
     ├── UnreadableMessage    the gateway sent a message that this version cannot read
     └── SessionClosed        the session is over
 """
 
 from __future__ import annotations
 
+from gateway.domain.errors import Forbidden, Unauthenticated
 from gateway.protocol.messages import Error
 
 __all__ = [
@@ -20,9 +23,12 @@ __all__ = [
     "EngineNotReady",
     "GatewayUnreachable",
     "InvalidAddress",
+    "NotAuthorized",
     "SessionClosed",
     "SessionRefused",
+    "TokenUnavailable",
     "UnreadableMessage",
+    "refusal",
 ]
 
 
@@ -47,6 +53,10 @@ class EngineNotReady(ClientError):
     """The engine was still loading after `ready_timeout_s`."""
 
 
+class TokenUnavailable(ClientError):
+    """There is no token at the moment. Sources of tokens may raise it too: another attempt may succeed."""
+
+
 class SessionRefused(ClientError):
     """The gateway refused `session.start`."""
 
@@ -54,6 +64,19 @@ class SessionRefused(ClientError):
         super().__init__(error.message)
         # The gateway's answer.
         self.error = error
+
+
+class NotAuthorized(SessionRefused):
+    """The gateway needs a valid token, or the token does not allow this session.
+
+    `error.code` is `unauthenticated` or `forbidden`.
+    """
+
+
+def refusal(error: Error) -> SessionRefused:
+    """The exception for the gateway's answer to a start."""
+    kind = NotAuthorized if error.code in (Unauthenticated.code, Forbidden.code) else SessionRefused
+    return kind(error)
 
 
 class UnreadableMessage(ClientError):

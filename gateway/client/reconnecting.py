@@ -20,6 +20,9 @@ CAP_S = 15.0
 # A gateway that announces a restart is back sooner than one that is lost.
 RESTART_CAP_S = 5.0
 
+# How many new tokens are tried in an outage. One may expire between being made and being used; all of them do not.
+_TOKENS = 4
+
 # Close codes below 4000 after which another attempt may succeed: going away, no code, broken connection, internal
 # error, restart, try again later, bad gateway.
 _TEMPORARY = {1001, 1005, 1006, 1011, 1012, 1013, 1014}
@@ -47,6 +50,7 @@ class Outage:
         # When the announced attempt is due. None while none is announced.
         self.attempt_at_s: float | None = None
         self._earlier = earlier
+        self._tokens_refused = 0
         self._cap_s = RESTART_CAP_S if loss.code == CloseCode.RESTART else CAP_S
         self._retry_after_s = 0.0
         if loss.error is not None:
@@ -56,6 +60,11 @@ class Outage:
     def attempts(self) -> int:
         """Attempts so far, for the delay of an outage that follows at once."""
         return self._earlier + self.attempt
+
+    def may_try_another_token(self) -> bool:
+        """The gateway did not accept the attempt's token. Returns whether to try a few more."""
+        self._tokens_refused += 1
+        return self._tokens_refused < _TOKENS
 
     def failed(self, reason: str, error: Error | None = None) -> None:
         """The announced attempt failed. error: the gateway's answer, if there was one."""

@@ -2,7 +2,7 @@
 
 Knows: which connection is in use, and what to do when it is lost.
 Must not know: how a connection is opened (`client.connection`), what is sent next (`client.sender`), which
-publication is new (`client.received`), delays (`client.reconnecting`).
+publication is new (`client.received`), delays (`client.reconnecting`), when a token is due (`client.tokens`).
 
 A session has no background task. The task that iterates it reads, reconnects, and sends what had to wait. A caller
 of `final` sends whatever may be sent at once. `_alarm` is the timeout of the iteration's current wait; other tasks
@@ -12,21 +12,22 @@ move it to an earlier time to wake the iteration.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Self
 
-from msgspec import Struct
 from msgspec.structs import replace
 from websockets.exceptions import ConnectionClosed
 
 from gateway.client.connection import Connection, Endpoint, close_code, reopen
 from gateway.client.errors import ClientError, SessionClosed
+from gateway.client.events import Reconnected, Reconnecting, SessionEvent
+from gateway.client.ids import Ids
 from gateway.client.outgoing import Outgoing
 from gateway.client.received import Received
 from gateway.client.reconnecting import CAP_S, Outage, may_reconnect
 from gateway.client.sender import Sender
+from gateway.client.tokens import Refreshing
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import Formality
 from gateway.domain.sessions import Stability
@@ -38,6 +39,7 @@ from gateway.protocol.messages import (
     ServerMessage,
     SessionDraining,
     SessionEnd,
+    SessionRefresh,
     SessionStart,
     SessionStarted,
     SessionUpdate,
@@ -48,37 +50,13 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 
-__all__ = ["ClientSession", "Reconnected", "Reconnecting", "SessionEvent"]
-
-# Without letters and digits that look alike.
-_TOKEN = "23456789abcdefghjkmnpqrstuvwxyz"  # noqa: S105 -- the letters of utterance ids
-_TOKEN_CHARS = 4
+__all__ = ["ClientSession"]
 
 # Time for the last attempt before the session gives up.
 _LAST_ATTEMPT_S = 1.0
 
-
-class Reconnecting(Struct, frozen=True, tag="client.reconnecting"):
-    """There is no connection; the next attempt to open one follows after a delay."""
-
-    # Number of the attempt, from 1.
-    attempt: int
-    # Seconds until the attempt.
-    delay_s: float
-    # One sentence: how the connection was lost, or why the previous attempt failed.
-    reason: str
-
-
-class Reconnected(Struct, frozen=True, tag="client.reconnected"):
-    """The session goes on. Discard text of unfinished translations: it comes again from its start."""
-
-    # `recovered` true: exactly what was missed follows.
-    # `recovered` false: this is a new session, and the recent transcript follows. Accepted utterances without a
-    # translation may have to be said again.
-    started: SessionStarted
-
-
-SessionEvent = ServerMessage | Reconnecting | Reconnected
+# Longest wait for a new token while the connection is open: nothing is read meanwhile.
+_TOKEN_S = 10.0
 
 
 class ClientSession:
@@ -110,12 +88,13 @@ class ClientSession:
         self._received = Received(started, start.resume)
         self._give_up_s = give_up_s
         self._jitter = jitter
-        self._token = "".join(secrets.choice(_TOKEN) for _ in range(_TOKEN_CHARS))
-        self._serial = 0
+        self._ids = Ids()
         self._last_error: Error | None = None
         self._outage: Outage | None = None
         self._attempts = 0
         self._alarm: asyncio.Timeout | None = None
+        self._refreshing = Refreshing(endpoint.tokens)
+        self._asking = False
 
     @property
     def url(self) -> str:
@@ -154,9 +133,13 @@ class ClientSession:
             if (connection := self._sender.connection) is None:
                 return await self._reconnect()
             try:
+                if self._refreshing.is_due(_now_s()):
+                    await self._refresh()
+                    continue
                 due_s = None if self._sender.outgoing.idle else await self._sender.send_kept()
+                dues_s = [each_s for each_s in (due_s, self._refreshing.due_s) if each_s is not None]
                 with suppress(TimeoutError):
-                    async with asyncio.timeout_at(due_s) as self._alarm:
+                    async with asyncio.timeout_at(min(dues_s, default=None)) as self._alarm:
                         message = await connection.receive()
                     if self._take(message):
                         return message
@@ -177,6 +160,7 @@ class ClientSession:
         """Apply a message to the state. Returns False for a publication that was received before."""
         # Only the error right before a close is its reason.
         self._last_error = message if isinstance(message, Error) else None
+        self._refreshing.take(message, _now_s())
         outgoing = self._sender.outgoing
         match message:
             case UtteranceAccepted(id=id):
@@ -192,11 +176,32 @@ class ClientSession:
         self._sender.answered()
         return True
 
+    async def _refresh(self) -> None:
+        """Ask for a new token and send it. Without one the session goes on until its time is over.
+
+        If this is cancelled, the next call of `__anext__` asks again.
+        """
+        token = None
+        self._asking = True
+        try:
+            with suppress(TimeoutError, ClientError, ValueError):
+                async with asyncio.timeout(_TOKEN_S) as self._alarm:
+                    token = await self._endpoint.tokens.ask()
+        finally:
+            self._asking = False
+        if token is None:
+            self._refreshing.failed(_now_s())
+        elif self._sender.over is None:
+            with suppress(ConnectionClosed):  # reading finds out why, after what came before the close
+                await self._sender.send_now(SessionRefresh(str(token)))
+            self._refreshing.sent()
+
     # ------------------------------------------------------------ losing and finding the connection
 
     def _lost(self, closed: ConnectionClosed) -> None:
         """The connection was lost: end the session, or begin an outage."""
         self._sender.lost()
+        self._refreshing.stop()
         now_s = _now_s()
         loss = SessionClosed(self.url, close_code(closed), self._last_error)
         self._last_error = None
@@ -365,10 +370,7 @@ class ClientSession:
             await self._sender.connection.close()
 
     def _next(self, id: str | None, rev: int | None) -> tuple[str, int]:
-        if id is None:
-            self._serial += 1
-            # Another process may resume this session; its ids must differ from ours.
-            id = f"{self._token}-{self._serial}"
+        id = self._ids.next() if id is None else id
         return id, self._sender.outgoing.next_revision(id) if rev is None else rev
 
     async def _send_now(self, message: ClientMessage) -> None:
@@ -382,7 +384,7 @@ class ClientSession:
     def _wake(self, at_s: float) -> None:
         """Wake the iteration at this time at the latest, so that it sends what is due."""
         alarm = self._alarm
-        if alarm is None or self._sender.connection is None:
+        if alarm is None or self._sender.connection is None or self._asking:
             return
         when_s = alarm.when()
         if when_s is None or at_s < when_s:

@@ -47,7 +47,7 @@ Must not know: sockets, frames, engines. An error outside this tree reaches a cl
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 __all__ = [
     "Cancelled",
@@ -190,9 +190,9 @@ class Unauthenticated(ProtocolError):
     code = "unauthenticated"
     http_status = 401
 
-    def __init__(self) -> None:
-        # The same for every reason: whoever tries tokens learns nothing from the answers.
-        super().__init__("This gateway needs a valid token.")
+    # The same sentence for every reason: whoever tries tokens learns nothing from the answers.
+    def __init__(self, message: str = "This gateway needs a valid token.", **about: Any) -> None:
+        super().__init__(message, **about)
 
 
 class Forbidden(ProtocolError):

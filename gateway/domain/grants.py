@@ -6,31 +6,20 @@ clocks.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 from msgspec import Struct
 
+from gateway.domain.roles import DEFAULT_TENANT, ROLES, Role
+
 __all__ = [
-    "DEFAULT_TENANT",
     "OPEN",
-    "ROLES",
     "Grant",
     "Issued",
     "Revocation",
-    "Role",
     "account_of_tenant",
     "meeting_key",
     "meeting_name",
     "tenant_of",
 ]
-
-# speak: say something. read: captions and translations. transcript: what was said before, over HTTP.
-# admin: revoke what the tenant issued, and read what it has used.
-Role = Literal["speak", "read", "transcript", "admin"]
-ROLES: frozenset[Role] = frozenset(get_args(Role))
-
-# Whose meetings they are where no other tenant is named.
-DEFAULT_TENANT = "default"
 
 # Ids of meetings and tenants have no such character.
 _SEPARATOR = "/"

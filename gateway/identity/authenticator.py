@@ -19,7 +19,8 @@ import jwt
 from msgspec.structs import replace
 
 from gateway.domain.errors import Forbidden, InvalidValue, StartupError, Unauthenticated
-from gateway.domain.grants import ROLES, Grant, Issued
+from gateway.domain.grants import Grant, Issued
+from gateway.domain.roles import ROLES
 from gateway.identity import key_file
 from gateway.identity.jwks import PublicKeys
 from gateway.identity.key_file import API_KEY_PREFIX, KeyFile, SigningKey

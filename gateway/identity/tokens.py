@@ -20,8 +20,9 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gateway.domain.errors import Unauthenticated
-from gateway.domain.grants import Grant, Role
+from gateway.domain.grants import Grant
 from gateway.domain.languages import normalise
+from gateway.domain.roles import Role
 
 __all__ = ["INVITE_MAX_S", "LEEWAY_S", "TOKEN_BYTES", "TOKEN_MAX_S", "Claims", "Key", "sign", "verify"]
 

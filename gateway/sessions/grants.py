@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from gateway.domain.errors import Forbidden
-from gateway.domain.grants import Grant, Role
+from gateway.domain.grants import Grant
+from gateway.domain.roles import Role
 
 __all__ = ["check_meeting", "check_reads", "check_role", "check_speaks"]
 

@@ -129,7 +129,7 @@ def _serve_beside(engine: socket.socket, parent: int, arguments: list[str]) -> i
     from setproctitle import setproctitle
 
     from gateway import serving
-    from gateway.cli.flags import parser
+    from gateway.cli.flags.parser import parser
     from gateway.engines.host.proxy import Host, HostedEngine
 
     def end_with_parent() -> None:

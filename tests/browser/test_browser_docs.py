@@ -99,5 +99,6 @@ def test_every_option_property_and_method_is_listed() -> None:
 
 
 def test_every_event_is_listed() -> None:
-    types = "".join((ROOT / "web_demo/client" / name).read_text() for name in ("events.js", "messages.js"))
+    files = ("events.js", "messages.js", "session/connection_status.js")
+    types = "".join((ROOT / "web_demo/client" / name).read_text() for name in files)
     assert sorted(rows("Events")) == sorted(set(re.findall(r'\{type: "([\w.]+)"', types)))

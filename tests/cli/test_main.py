@@ -125,7 +125,7 @@ def test_the_settings_know_every_override(served: list[Served]) -> None:
 def test_a_wrong_override_is_named_by_its_flag(flag: str, setting: str) -> None:
     from gateway.config import load
 
-    with pytest.raises(StartupError, match=f"^--{flag.replace('_', '-')}: \\[\\] is no"):
+    with pytest.raises(StartupError, match=f"^--{flag.replace('_', '-')}: \\[\\] is n"):
         load(overrides={setting: []})
 
 

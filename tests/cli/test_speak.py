@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from gateway.cli.flags import parser
+from gateway.cli.flags.parser import parser
 from gateway.cli.speak import _Speech, growing
 from gateway.client import ClientSession
 from gateway.protocol.messages import (

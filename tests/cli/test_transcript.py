@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,8 @@ from gateway.cli.meeting import MeetingOptions
 from gateway.cli.transcript import transcript_url
 from tests.cli.meetings import silent
 from tests.scripted_gateway import scripted_gateway
+
+SECRET = "eyJhbGciOi.J9.secret"
 
 Answer = tuple[int, str, bytes]
 
@@ -26,10 +29,11 @@ def transcripts() -> Iterator[tuple[str, list[str], list[Answer]]]:
 
     class Requests(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            token = self.headers.get("Authorization")
+            asked.append(self.path if token is None else f"{self.path} {token}")
             status, kind, body = answers.pop()
             self.send_response(status)
-            self.send_header("Content-Type", kind)
+            self.send_header("Location" if status == 302 else "Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -107,6 +111,63 @@ def test_no_transcript_is_one_sentence(
     answers.append(answer)
     assert transcript(url, "--transcript", "vtt", "ja") == status
     assert capsys.readouterr() == ("", f"gateway: {sentence.format(url=url)}\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "token", "sentence"),
+    [
+        (
+            (401, "application/problem+json", b'{"code":"unauthenticated","detail":"It needs a token."}'),
+            "",
+            "This gateway needs a token: set GATEWAY_TOKEN or --token-file.",
+        ),
+        ((401, "text/plain", b"No."), SECRET, "The gateway did not accept the token."),
+        (
+            (403, "application/problem+json", b'{"code":"forbidden","detail":"No transcripts."}'),
+            SECRET,
+            "No transcripts.",
+        ),
+        ((403, "text/plain", b"No."), "", "The server at {url} does not let this client in (HTTP status 403)."),
+    ],
+)
+def test_a_transcript_may_need_a_token(
+    answer: Answer,
+    token: str,
+    sentence: str,
+    transcripts: Transcripts,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url, asked, answers = transcripts
+    monkeypatch.setenv("GATEWAY_TOKEN", token)
+    answers.append(answer)
+    assert transcript(url, "--transcript", "txt", "--traceback") == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.endswith(f"gateway: {sentence.format(url=url)}\n")
+    assert SECRET not in err
+    assert asked == ["/v1/meetings/standup/transcript.txt" + (f" Bearer {token}" if token else "")]
+
+
+def test_a_token_for_a_transcript_may_lie_in_a_file(
+    transcripts: Transcripts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, asked, answers = transcripts
+    (tmp_path / "token").write_text("t1\n")
+    answers.append((200, "text/plain", b"Ana: a\n"))
+    assert transcript(url, "--transcript", "txt", "--token-file", str(tmp_path / "token")) == 0
+    assert capsys.readouterr() == ("Ana: a\n", "")
+    assert asked == ["/v1/meetings/standup/transcript.txt Bearer t1"]
+
+
+def test_a_token_is_not_sent_to_where_a_redirect_leads(
+    transcripts: Transcripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, asked, answers = transcripts
+    monkeypatch.setenv("GATEWAY_TOKEN", "t1")
+    answers += [(200, "text/plain", b"Ana: a\n"), (302, f"{url}/elsewhere", b"")]
+    assert transcript(url, "--transcript", "txt") == 0
+    assert asked == ["/v1/meetings/standup/transcript.txt Bearer t1", "/elsewhere"]
 
 
 async def test_no_gateway_for_a_transcript(capsys: pytest.CaptureFixture[str]) -> None:

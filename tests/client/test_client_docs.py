@@ -16,8 +16,9 @@ import pytest
 import gateway.client
 from gateway.client import ClientError, ClientSession, SessionEvent, connect
 from gateway.domain.sessions import Stability
-from gateway.protocol.messages import SessionStarted
+from gateway.protocol.messages import Error, SessionStarted
 from tests.gateways import running
+from tests.scripted_gateway import Peer, scripted_gateway
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -71,8 +72,30 @@ async def test_captions_are_shown_as_they_grow() -> None:
     assert "  … [ja]" in out.getvalue()
 
 
+async def test_a_token_is_read_for_each_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    async def script(peer: Peer) -> None:
+        assert peer.connection.request is not None
+        seen.append(peer.connection.request.headers["Authorization"])
+        if peer.visit == 1:
+            await peer.start()
+        else:
+            await peer.leave(4501, Error("unauthenticated", "This gateway needs a valid token."))
+
+    monkeypatch.chdir(tmp_path)
+    printed = []
+    async with scripted_gateway(script) as url:
+        for token in ("t1", "t2"):
+            (tmp_path / "token.txt").write_text(f"{token}\n")
+            printed.append(await asyncio.to_thread(run, block("TOKEN_FILE"), url))
+    assert printed == ["m1\n", "unauthenticated This gateway needs a valid token.\n"]
+    assert seen == ["Bearer t1", "Bearer t2"]
+
+
 def test_every_block_is_run() -> None:
     words = {
+        "TOKEN_FILE",
         "Can you hear me?",
         "def recogniser",
         "def describe",

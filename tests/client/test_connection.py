@@ -15,6 +15,7 @@ from websockets.http11 import Request, Response
 from gateway.client import (
     GatewayUnreachable,
     InvalidAddress,
+    NotAuthorized,
     connect,
     stream_url,
 )
@@ -78,6 +79,31 @@ async def test_a_web_server_answers() -> None:
         with pytest.raises(GatewayUnreachable, match="refused the stream with HTTP status 404; is it a gateway"):
             async with connect(f"127.0.0.1:{port}", reads=["ja"]):
                 pass
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "token", "sentence"),
+    [
+        (401, "No.", None, "The gateway at {url} needs a token."),
+        (401, "No.", "t1", "The gateway at {url} did not accept the token."),
+        (403, '{"detail":"This token is for another gateway."}', "t1", "This token is for another gateway."),
+        (403, "No.", "t1", "The server at {url} does not let this client in (HTTP status 403)."),
+        (403, "", None, "The server at {url} does not let this client in (HTTP status 403)."),
+    ],
+)
+async def test_a_gateway_that_lets_nobody_in(status: int, body: str, token: str | None, sentence: str) -> None:
+    def refuse(connection: ServerConnection, _request: Request) -> Response:
+        return connection.respond(status, body)
+
+    async def never(_connection: ServerConnection) -> None: ...
+
+    async with serve(never, "127.0.0.1", 0, process_request=refuse) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        with pytest.raises(NotAuthorized) as caught:
+            async with connect(f"127.0.0.1:{port}", reads=["ja"], token=token):
+                pass
+    assert str(caught.value) == sentence.format(url=f"ws://127.0.0.1:{port}")
+    assert caught.value.error.code == {401: "unauthenticated", 403: "forbidden"}[status]
 
 
 @pytest.mark.parametrize("greeting", [b"SSH-2.0-OpenSSH_9.6\r\n", b""], ids=["another protocol", "a hang-up"])

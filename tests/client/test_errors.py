@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.client.errors import ClientError, SessionClosed, SessionRefused
+from gateway.client.errors import ClientError, NotAuthorized, SessionClosed, SessionRefused, refusal
 from gateway.protocol.messages import Error
 
 URL = "ws://a"
@@ -33,3 +33,11 @@ def test_a_refusal_has_the_words_of_the_gateway() -> None:
     refused = SessionRefused(error)
     assert (str(refused), refused.error) == ("Not this language.", error)
     assert isinstance(refused, ClientError)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [("unauthenticated", NotAuthorized), ("forbidden", NotAuthorized), ("unsupported_language", SessionRefused)],
+)
+def test_a_refusal_for_want_of_a_token_has_a_kind_of_its_own(code: str, kind: type[ClientError]) -> None:
+    assert type(refusal(Error(code, "No."))) is kind

@@ -222,23 +222,6 @@ async def test_revisions_grow_until_the_gateway_accepts_the_final_one() -> None:
     ]
 
 
-async def test_ids_are_short_and_not_those_of_another_process() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.connection.wait_closed()
-
-    async with (
-        scripted_gateway(script) as url,
-        connect(url, reads=["ja"]) as one,
-        connect(url, reads=["ja"]) as other,
-    ):
-        ids = [await session.final("Yes.") for session in (one, one, other)]
-    first, second, elsewhere = (id.split("-") for id in ids)
-    assert (first[1], second[1], elsewhere[1]) == ("1", "2", "1")
-    assert first[0] == second[0] != elsewhere[0]
-    assert max(map(len, ids)) == 6
-
-
 async def test_what_the_gateway_would_not_read_is_not_sent() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()

@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin
 
-from gateway.config import Settings
+from gateway.config import AuthSettings, Settings
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
@@ -28,6 +28,8 @@ from gateway.protocol.messages import (
 from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import START, close_of, joined, say
+
+OPEN_TO_ALL = AuthSettings(insecure_open=True)
 
 
 async def test_unknown_subprotocols_are_refused_before_the_handshake() -> None:
@@ -72,9 +74,9 @@ async def test_a_name_that_only_resolves_to_this_machine_is_refused() -> None:
         (Settings(), "evil.example.com", 421),
         (Settings(), "192.168.1.5", 421),
         (Settings(), "localhost", 101),
-        (Settings(host="0.0.0.0"), "evil.example.com", 421),
-        (Settings(host="0.0.0.0"), "192.168.1.5", 101),
-        (Settings(host="0.0.0.0", allowed_hosts=("meet.example.com",)), "meet.example.com", 101),
+        (Settings(host="0.0.0.0", auth=OPEN_TO_ALL), "evil.example.com", 421),
+        (Settings(host="0.0.0.0", auth=OPEN_TO_ALL), "192.168.1.5", 101),
+        (Settings(host="0.0.0.0", auth=OPEN_TO_ALL, allowed_hosts=("meet.example.com",)), "meet.example.com", 101),
     ]:
         async with running(settings) as gateway:
             page = Origin(f"http://{host}:{gateway.port}")

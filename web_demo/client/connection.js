@@ -19,7 +19,8 @@ function allowsReconnect(status) {
 /**
  * The user of a connection.
  * @typedef {object} Owner
- * @property {() => void} opening A socket is about to be opened.
+ * @property {() => Promise<void> | null} opening A socket is about to be opened, after what has to be waited for.
+ * @property {(reason: any) => void} notReady What had to be waited for failed: must call `fail`.
  * @property {() => void} opened Must send something that the gateway answers.
  * @property {(message: any) => void} received
  * @property {() => void} probe Must send something that the gateway answers.
@@ -31,6 +32,8 @@ export class Connection {
   #owner;
   /** @type {WebSocket | null} */
   #socket = null;
+  /** What has to be waited for before a socket is opened. @type {Promise<void> | null} */
+  #preparation = null;
   #leaving = false;
   #attempts = 0;
   /** When a session started on this socket, by `performance.now()`. @type {number | null} */
@@ -57,10 +60,21 @@ export class Connection {
       if (!this.#awaitsAnswer) this.#probe(this.#socket);
       return;
     }
+    if (this.#preparation !== null) return;
     clearTimeout(this.#reconnectTimer);
     this.#leaving = false;
     this.#sessionStartedAt = null;
-    this.#owner.opening();
+    const preparation = this.#owner.opening();
+    if (preparation === null) return this.#openSocket();
+    this.#preparation = preparation;
+    preparation.then(
+      () => preparation === this.#preparation && this.#openSocket(),
+      (reason) => preparation === this.#preparation && this.#owner.notReady(reason),
+    );
+  }
+
+  #openSocket() {
+    this.#preparation = null;
     const socket = new WebSocket(this.#url, SUBPROTOCOL);
     this.#socket = socket;
     this.#expectAnswer(socket);
@@ -80,6 +94,7 @@ export class Connection {
   replace() {
     const socket = this.#socket;
     this.#socket = null;
+    clearTimeout(this.#timer);
     socket?.close();
     this.open();
   }
@@ -103,8 +118,14 @@ export class Connection {
   close() {
     clearTimeout(this.#reconnectTimer);
     this.#leaving = true;
-    if (this.#socket !== null) this.#lose(this.#socket, false);
-    else this.#owner.lost(false);
+    this.fail(false);
+  }
+
+  /** Give up the socket, or the attempt to open one. @param {boolean} mayReconnect */
+  fail(mayReconnect) {
+    this.#preparation = null;
+    if (this.#socket !== null) this.#lose(this.#socket, mayReconnect);
+    else this.#owner.lost(mayReconnect);
   }
 
   /** @param {WebSocket} socket */

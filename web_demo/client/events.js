@@ -1,6 +1,7 @@
 // The options of `GatewayClient` and the events that its listeners get. Types only.
 
 /** @import {ServerMessage, Stability} from "./messages.js" */
+/** @import {TokenSource} from "./session/token_source.js" */
 
 /**
  * What a session starts with. Languages are tags from the gateway's list.
@@ -11,19 +12,18 @@
  * @property {readonly string[]} [reads] Languages to translate into.
  * @property {Stability} [stability] What is shown of an utterance before it is final. `live` by default.
  * @property {boolean} [originals] Whether captions come in every spoken language, not only in those that are read.
+ * @property {TokenSource} [token] For a gateway that wants tokens: a token, or a function that returns one or a promise of
+ *   one. It is called for every attempt to connect, and whenever the session's time is nearly over. It fails by throwing;
+ *   an error whose `permanent` is true ends the session, with the error's message as the reason.
  */
 
-/**
- * - `loading`: connected, but the engine is not ready yet
- * - `open`: there is a session. It stays open after `close` until the gateway has finished it
- * - `reconnecting`: the connection is lost, and the client will try again
- * - `closed`: nothing happens until `connect` is called
- * @typedef {"connecting" | "loading" | "open" | "reconnecting" | "closed"} ConnectionState
- */
+/** @typedef {import("./session/connection_status.js").ConnectionState} ConnectionState */
+/** @typedef {import("./session/connection_status.js").StateChanged} StateChanged */
 
 /**
  * What listeners get: the gateway's messages, each publication once, and three events of the client itself:
- * - `state`: `reason` is a sentence; `code` and `field` come from the gateway's error, or are empty
+ * - `state`: `reason` is a sentence; `code` and `field` come from the gateway's error, or are empty; the code
+ *   `token_unavailable` is the client's own: the function for tokens failed
  * - `utterance.queued`: a final of this client waits for a session
  * - `utterance.refused`: the gateway will not accept an utterance of this client, and nothing more comes for it
  *
@@ -31,7 +31,6 @@
  * the old text. The same holds after a `session.updated` whose stability is `final`, and for a language that is read
  * again. `participant.left` also comes for those who left during a lost connection, and for one's own old participant
  * if the session is a new one.
- * @typedef {{type: "state", state: ConnectionState, reason: string, code: string, field: string}} StateChanged
  * @typedef {{type: "utterance.queued", id: string, lang: string, text: string}} UtteranceQueued
  * @typedef {{type: "utterance.refused", id: string, code: string, message: string}} UtteranceRefused
  * @typedef {ServerMessage | StateChanged | UtteranceQueued | UtteranceRefused} ClientEvent

@@ -7,16 +7,22 @@ import { LogPosition } from "./log_position.js";
 import { Participants } from "./participants.js";
 import { Pinger } from "./pinger.js";
 import { retryDelayMs } from "./retry_delay.js";
+import { ConnectionStatus } from "./session/connection_status.js";
+import { SessionRefresher } from "./session/session_refresher.js";
+import { SessionStarter } from "./session/session_starter.js";
 import { SessionSettings } from "./session_settings.js";
 import { UtteranceSender } from "./utterance_sender.js";
 
-/** @import {ClientEvent, ConnectionState, SessionOptions} from "./events.js" */
+/** @import {ClientEvent, SessionOptions} from "./events.js" */
 /** @import {GatewayError, Limits, ServerMessage, SessionStarted, SessionUpdated, Stability} from "./messages.js" */
+/** @import {NoToken} from "./session/token_source.js" */
 /** @import {Said} from "./utterance_sender.js" */
 
 const ENDED = { code: "closed", message: "The session has ended." };
 // Errors that answer no message of this client: an option that the gateway does not know, and news of the engine.
 const UNSOLICITED = new Set(["unsupported_option", "engine_restarting"]);
+// Errors of a start that no other settings mend.
+const NO_ACCESS = new Set(["unauthenticated", "token_revoked"]);
 
 export class GatewayClient {
   #participants = new Participants();
@@ -24,12 +30,11 @@ export class GatewayClient {
   participants = this.#participants.others;
   #connection;
   #emitter = new EventEmitter();
-  /** @type {ConnectionState} */
-  #state = "closed";
-  #reason = "";
+  #status = new ConnectionStatus((event) => this.#emitter.emit(event));
   #meeting;
-  #originals;
   #settings;
+  #starter;
+  #refresher;
   #position = new LogPosition();
   #utterances;
   #pinger = new Pinger((message) => this.#connection.send(message));
@@ -40,8 +45,6 @@ export class GatewayClient {
   #ending = "no";
   #isFlushScheduled = false;
   /** @type {number | undefined} */
-  #startTimer;
-  /** @type {number | undefined} */
   #endTimer;
 
   /**
@@ -50,18 +53,24 @@ export class GatewayClient {
    */
   constructor(url, options = {}) {
     const { meeting = "", name = "", speaks = null, reads = [], stability = "live", originals = false } = options;
+    const send = (/** @type {object} */ message) => this.#connection.send(message);
     this.#meeting = meeting;
-    this.#originals = originals;
-    this.#settings = new SessionSettings({ name, speaks, reads, stability });
+    this.#settings = new SessionSettings({ name, speaks, reads, stability, originals });
+    this.#starter = new SessionStarter(options.token, (token) => this.#sendStart(token), (none) => this.#onNoToken(none));
+    this.#refresher = new SessionRefresher(options.token, send);
     this.#utterances = new UtteranceSender({
-      isOpen: () => this.#state === "open",
-      send: (message) => this.#connection.send(message),
+      isOpen: () => this.state === "open",
+      send,
       emit: (event) => this.#emitter.emit(event),
       flush: () => this.#flush(),
     });
     this.#connection = new Connection(url, {
-      opening: () => this.#enter("connecting"),
-      opened: () => this.#sendStart(),
+      opening: () => {
+        this.#status.enter("connecting");
+        return this.#starter.prepare();
+      },
+      notReady: (none) => this.#onNoToken(none),
+      opened: () => this.#starter.send(),
       received: (message) => this.#onMessage(message),
       probe: () => this.#probe(),
       lost: (mayReconnect) => this.#onLost(mayReconnect),
@@ -69,7 +78,7 @@ export class GatewayClient {
   }
 
   get state() {
-    return this.#state;
+    return this.#status.state;
   }
 
   /** What the gateway accepts. Null before the first session started. @returns {Limits | null} */
@@ -128,7 +137,7 @@ export class GatewayClient {
    * called again, close at once.
    */
   close() {
-    if (this.#state !== "open" || this.#ending !== "no") return this.#connection.close();
+    if (this.state !== "open" || this.#ending !== "no") return this.#connection.close();
     this.#ending = "wanted";
     this.#connection.leave();
     this.#flush();
@@ -190,12 +199,11 @@ export class GatewayClient {
 
   // ---- sending
 
-  #sendStart() {
-    clearTimeout(this.#startTimer);
-    this.#startTimer = undefined;
+  /** @param {{token?: string}} credentials */
+  #sendStart(credentials) {
     const settings = this.#settings.requestAll();
     const [meeting, resume] = [this.#meeting || null, this.#position.resume];
-    this.#connection.send({ type: "session.start", meeting, ...settings, originals: this.#originals, resume });
+    this.#connection.send({ type: "session.start", meeting, ...settings, resume, ...credentials });
   }
 
   /** Send what is due after the current task, so that several changes become one message. */
@@ -209,7 +217,7 @@ export class GatewayClient {
   }
 
   #flush() {
-    if (this.#state !== "open" || this.#isDraining || this.#ending === "sent") return this.#utterances.reportWaiting();
+    if (this.state !== "open" || this.#isDraining || this.#ending === "sent") return this.#utterances.reportWaiting();
     if (this.#ending === "no" && this.#sendSettings()) return;
     const hasFinal = this.#utterances.sendFinal();
     if (this.#ending === "no") {
@@ -234,9 +242,9 @@ export class GatewayClient {
 
   /** The gateway must answer, or the connection is lost. */
   #probe() {
-    if (this.#state === "open") this.#pinger.ping();
+    if (this.state === "open") this.#pinger.ping();
     // A start that the gateway refused for the moment is sent again; any other is still to be answered.
-    else if (this.#startTimer !== undefined) this.#sendStart();
+    else if (this.#starter.isWaiting) this.#starter.send();
   }
 
   // ---- receiving
@@ -251,6 +259,12 @@ export class GatewayClient {
         return this.#onUpdated(message);
       case "session.draining":
         this.#isDraining = true;
+        break;
+      case "token.expiring":
+        this.#refresher.onExpiring(message.expires_in_ms);
+        break;
+      case "session.refreshed":
+        this.#refresher.stop();
         break;
       case "participant.joined":
       case "participant.updated":
@@ -291,7 +305,7 @@ export class GatewayClient {
     const gone = this.#participants.start(message, { name, speaks, reads: [...reads] });
     this.#emitter.emit(message);
     for (const participant of gone) this.#emitter.emit({ ...participant, type: "participant.left" });
-    this.#enter("open");
+    this.#status.enter("open");
     this.#utterances.onSessionStarted(message.recovered === true);
     this.#pinger.ping(); // its answer comes after everything that was missed
     this.#flush();
@@ -308,8 +322,10 @@ export class GatewayClient {
   /** @param {GatewayError} error */
   #onError(error) {
     if (error.utterance) return this.#utterances.onRefused(error.utterance, error);
-    if (this.#state !== "open") return this.#onStartRefused(error);
+    if (error.code === "token_expired") return;
+    if (this.state !== "open") return this.#onStartRefused(error);
     if (UNSOLICITED.has(error.code)) return this.#emitter.emit(error);
+    if (this.#refresher.onError(error)) return;
     const isPingRefused = this.#pinger.onError(error);
     // The error does not say which message it answers. It does no harm to send both again.
     if (this.#settings.isUpdating) return this.#onUpdateRefused(error);
@@ -335,21 +351,28 @@ export class GatewayClient {
   /** @param {GatewayError} error */
   #onStartRefused(error) {
     if (!error.retryable) {
-      const canStart = this.#settings.refuse(error);
+      const canStart = !NO_ACCESS.has(error.code) && this.#settings.refuse(error);
       this.#emitter.emit(error);
-      return canStart ? this.#sendStart() : this.#connection.close();
+      return canStart ? this.#starter.send() : this.#connection.close();
     }
     // A draining gateway closes the connection next. There is no point in trying again on it.
     if (error.code === "draining") return;
-    this.#enter("loading", error);
-    this.#startTimer = setTimeout(() => this.#sendStart(), retryDelayMs(error));
+    this.#status.enter("loading", error);
+    this.#starter.sendLater(retryDelayMs(error));
+  }
+
+  /** @param {NoToken} reason */
+  #onNoToken({ message, permanent }) {
+    this.#lastError = { type: "error", code: "token_unavailable", message };
+    this.#connection.fail(!permanent);
   }
 
   // ---- the connection
 
   /** What was sent over the lost connection may not have arrived. */
   #onDisconnected() {
-    clearTimeout(this.#startTimer);
+    this.#starter.onDisconnected();
+    this.#refresher.stop();
     clearTimeout(this.#endTimer);
     this.#pinger.onDisconnected();
     this.#isDraining = false;
@@ -365,25 +388,13 @@ export class GatewayClient {
     this.#onDisconnected();
     if (mayReconnect) {
       this.#connection.openLater(error?.retry_after_ms ?? 0);
-      this.#enter("reconnecting", error);
+      this.#status.enter("reconnecting", error);
       return this.#flush();
     }
     this.#ending = "no";
     this.#position.endSession();
     this.#settings.endSession();
     this.#utterances.onSessionEnded({ ...ENDED, ...(error && { message: error.message }) });
-    this.#enter("closed", error);
-  }
-
-  /**
-   * @param {ConnectionState} state
-   * @param {GatewayError | null} [error] What caused it.
-   */
-  #enter(state, error = null) {
-    const reason = error?.message ?? "";
-    if (this.#state === state && this.#reason === reason) return;
-    this.#state = state;
-    this.#reason = reason;
-    this.#emitter.emit({ type: "state", state, reason, code: error?.code ?? "", field: error?.field ?? "" });
+    this.#status.enter("closed", error);
   }
 }

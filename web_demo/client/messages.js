@@ -33,6 +33,8 @@
  * @typedef {{type: "participant.updated"} & Participant} ParticipantUpdated
  * @typedef {{type: "participant.left"} & Participant} ParticipantLeft
  * @typedef {{type: "session.draining", deadline_ms: number}} SessionDraining
+ * @typedef {{type: "token.expiring", expires_in_ms: number}} TokenExpiring
+ * @typedef {{type: "session.refreshed", expires_in_ms: number | null}} SessionRefreshed
  * @typedef {{type: "utterance.accepted", id: string, rev: number, offset: number}} UtteranceAccepted
  * @typedef {{type: "utterance.cancelled", participant: string, utterance: string}} UtteranceCancelled
  * @typedef {{type: "caption", participant: string, utterance: string, speaker: string, lang: string, rev: number,
@@ -47,8 +49,8 @@
  *   utterance?: string | null, field?: string | null}} GatewayError
  * @typedef {{type: "pong", nonce: string}} Pong
  * @typedef {SessionStarted | SessionUpdated | SessionDraining | ParticipantJoined | ParticipantUpdated |
- *   ParticipantLeft | UtteranceAccepted | UtteranceCancelled | Caption | TranslationDelta | TranslationFinal | TranslationFailed |
- *   GatewayError | Pong} ServerMessage
+ *   ParticipantLeft | TokenExpiring | SessionRefreshed | UtteranceAccepted | UtteranceCancelled | Caption |
+ *   TranslationDelta | TranslationFinal | TranslationFailed | GatewayError | Pong} ServerMessage
  */
 
 export {};

@@ -16,6 +16,7 @@ export class SessionSettings {
   speaks;
   reads;
   stability;
+  #originals;
   /** Whether a `session.update` is not answered yet, or was refused and waits to be sent again. */
   #isUpdating = false;
   /** How many times in a row the update was refused. */
@@ -23,8 +24,11 @@ export class SessionSettings {
   /** @type {number | undefined} */
   #retryTimer;
 
-  /** @param {{name: string, speaks: string | null, reads: readonly string[], stability: Stability}} wanted */
-  constructor({ name, speaks, reads, stability }) {
+  /**
+   * @param {{name: string, speaks: string | null, reads: readonly string[], stability: Stability, originals: boolean}} wanted
+   */
+  constructor({ name, speaks, reads, stability, originals }) {
+    this.#originals = originals;
     this.reads = new NegotiatedSetting(/** @type {readonly string[]} */ ([...reads]));
     this.stability = new NegotiatedSetting(/** @type {Stability} */ (stability));
     this.speaks = new NegotiatedSetting(/** @type {string | null} */ (speaks));
@@ -52,7 +56,7 @@ export class SessionSettings {
 
   /** The settings for a `session.start`. */
   requestAll() {
-    return request(this.#all);
+    return { ...request(this.#all), originals: this.#originals };
   }
 
   /** The settings for a `session.update`; null when nothing changed, or when one is not answered yet. */

@@ -1,17 +1,23 @@
 // The first script of the page: starts the view that the address asks for. Must not know the views.
 
+import { inviteIn } from "./access/invite.js";
+
 const query = new URLSearchParams(location.search);
 const streamUrl = new URL("./v1/stream", document.baseURI);
 streamUrl.protocol = streamUrl.protocol === "https:" ? "wss:" : "ws:";
 
+const invite = inviteIn(location.hash);
+// A new link in the old tab: a browser loads nothing if only the fragment is another.
+window.addEventListener("hashchange", () => {
+  if (inviteIn(location.hash)?.fragment !== invite?.fragment) location.reload();
+});
+
 if (query.get("view") === "captions") {
   document.documentElement.dataset.view = "captions";
   const { startCaptions } = await import("./captions/captions_view.js");
-  startCaptions({ host: document.body, streamUrl: streamUrl.href, query });
+  await startCaptions({ host: document.body, streamUrl: streamUrl.href, query, invite });
 } else {
   document.documentElement.dataset.view = "meeting";
   const { startMeeting } = await import("./meeting/start_meeting.js");
-  startMeeting({ streamUrl: streamUrl.href, query });
+  startMeeting({ streamUrl: streamUrl.href, query, invite });
 }
-
-export {};

@@ -46,7 +46,7 @@ from gateway.server.http.bodies import (
     Translation,
     TranslationWarning,
 )
-from gateway.server.http.qr import qr_code
+from gateway.server.http.qr import posted_qr_code, qr_code
 from gateway.server.http.request_bodies import BODY_BYTES, read_json
 from gateway.server.http.responses import Resource, json_response, problem_response
 from gateway.server.http.sse import EventStream
@@ -83,7 +83,7 @@ def routes(
         Route("/v1/meetings/{meeting}/transcript.{format}", Resource(GET=transcripts.transcript)),
         Route("/v1/stream", Resource(GET=api.stream)),
         Route("/v1/{rest:path}", Resource()),
-        Route("/qr.svg", Resource(GET=qr_code)),
+        Route("/qr.svg", Resource(GET=qr_code, POST=posted_qr_code)),
         Route("/errors/{code}", Resource(GET=api.error)),
         Route("/healthz", Resource(GET=api.healthz)),
         Route("/readyz", Resource(GET=api.readyz)),

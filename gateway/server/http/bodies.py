@@ -216,7 +216,7 @@ TRANSCRIPT_MEDIA_TYPES = {
 
 
 # Longest link of a QR code. The code of a longer link is hard to scan from a screen.
-QR_LINK_CHARS = 256
+QR_LINK_CHARS = 400
 
 
 class TranscriptText(Struct, frozen=True):

@@ -123,7 +123,7 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
             "/v1/languages": {
                 "get": _get("languages", "What the loaded model can do.", Languages, (EngineUnavailable,))
             },
-            "/qr.svg": {"get": _qr_code()},
+            "/qr.svg": {"get": _qr_code(), "post": _posted_qr_code()},
             "/healthz": {"get": _get("healthz", "Whether the process answers.", Health)},
             "/readyz": {"get": _readyz()},
             "/errors/{code}": {
@@ -256,6 +256,9 @@ def _asked(operation: str, summary: str, body: type[Struct], answers: Iterable[t
     }
 
 
+_LINK = {"type": "string", "format": "uri", "maxLength": QR_LINK_CHARS}
+
+
 def _qr_code() -> Document:
     return {
         "operationId": "qr_code",
@@ -266,13 +269,30 @@ def _qr_code() -> Document:
                 "in": "query",
                 "required": True,
                 "description": "The whole address, with `http://` or `https://`.",
-                "schema": {"type": "string", "format": "uri", "maxLength": QR_LINK_CHARS},
+                "schema": _LINK,
             }
         ],
-        "responses": {
-            "200": {"description": "A code that scales to any size.", "content": {"image/svg+xml": {}}},
-            **_problems(QR_ERRORS),
+        "responses": _drawn(),
+    }
+
+
+def _posted_qr_code() -> Document:
+    return {
+        "operationId": "posted_qr_code",
+        "summary": "A link with a secret, such as an invite, as a QR code: a body is in no log.",
+        "requestBody": {
+            "required": True,
+            "description": "The whole address, with `http://` or `https://`.",
+            "content": {"text/plain": {"schema": _LINK}},
         },
+        "responses": _drawn(),
+    }
+
+
+def _drawn() -> Document:
+    return {
+        "200": {"description": "A code that scales to any size.", "content": {"image/svg+xml": {}}},
+        **_problems(QR_ERRORS),
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import groupby
 
@@ -18,7 +18,7 @@ from starlette.responses import Response
 from gateway.domain.errors import InvalidValue, LimitExceeded
 from gateway.server.http.bodies import QR_LINK_CHARS
 
-__all__ = ["drawing", "qr_code"]
+__all__ = ["drawing", "posted_qr_code", "qr_code"]
 
 # An address in its percent-encoded form: printable ASCII without spaces.
 _LINK = re.compile(r"https?://[^/?#][!-~]*", re.ASCII | re.IGNORECASE)
@@ -35,20 +35,40 @@ _HEADERS = {
 
 async def qr_code(request: Request) -> Response:
     """`GET /qr.svg?link=https://…`. Raises `InvalidValue` or `LimitExceeded`."""
-    link = request.query_params.get("link", "")
+    return await _answer(request.query_params.get("link", ""), drawing, {})
+
+
+async def posted_qr_code(request: Request) -> Response:
+    """`POST /qr.svg` with the link as the body, for links with secrets: a body is in no log and in no cache.
+
+    Raises `InvalidValue` or `LimitExceeded`.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > QR_LINK_CHARS:
+            break
+    return await _answer(body.decode("ascii", "replace"), _draw, {"Cache-Control": "no-store"})
+
+
+async def _answer(link: str, draw: Callable[[str], str], headers: dict[str, str]) -> Response:
     if len(link) > QR_LINK_CHARS:
         raise LimitExceeded(f"The link has more than {QR_LINK_CHARS} characters.", field="link")
     if not _LINK.fullmatch(link):
         raise InvalidValue("Give the whole link, from http:// or https:// on, percent-encoded.", field="link")
     # Drawing a long link takes milliseconds, which delays meetings. So only one is drawn at a time.
     async with _ONE:
-        content = await asyncio.to_thread(drawing, link)
-    return Response(content, headers=_HEADERS, media_type="image/svg+xml")
+        content = await asyncio.to_thread(draw, link)
+    return Response(content, headers={**_HEADERS, **headers}, media_type="image/svg+xml")
 
 
 @lru_cache(maxsize=64)
 def drawing(link: str) -> str:
     """The code as a scalable SVG. It is always dark on light, because scanners need that."""
+    return _draw(link)
+
+
+def _draw(link: str) -> str:
     matrix = segno.make_qr(link, error="m", encoding="utf-8", boost_error=False).matrix
     size = len(matrix) + 2 * _QUIET
     return (

@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from gateway.domain.errors import InvalidValue
-from gateway.domain.grants import Grant, Issued, Revocation, Role
+from gateway.domain.grants import Grant, Issued, Revocation
+from gateway.domain.roles import Role
 from gateway.protocol.checks import check_language_tag, is_meeting_id
 from gateway.protocol.fields import Lang
 

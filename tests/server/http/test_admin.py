@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from gateway import metrics
-from gateway.config import Settings
+from gateway.config import AuthSettings, Settings
 from tests.over_http import NO_TLS, serving
 from tests.processes import gateway_process
 
@@ -47,7 +47,8 @@ async def test_pages_of_metrics_are_written_one_at_a_time(monkeypatch: pytest.Mo
 async def test_metrics_are_on_the_gateways_address_only_where_no_other_machine_reaches_it(
     host: str, admin_port: int | None, status: int
 ) -> None:
-    async with serving(settings=Settings(host=host, admin_port=admin_port)) as (_, client):
+    settings = Settings(host=host, admin_port=admin_port, auth=AuthSettings(insecure_open=True))
+    async with serving(settings=settings) as (_, client):
         response = await client.get("/metrics")
     assert response.status_code == status
     assert ("gateway_sessions" in response.text) == (status == 200)
@@ -56,7 +57,7 @@ async def test_metrics_are_on_the_gateways_address_only_where_no_other_machine_r
 
 def test_an_address_of_its_own_has_the_metrics_and_nothing_else() -> None:
     env = {"GATEWAY__ADMIN_PORT": "0"}
-    with gateway_process("--engine", "simulated", "--host", "0.0.0.0", env=env) as gateway:
+    with gateway_process("--engine", "simulated", "--host", "0.0.0.0", "--insecure-open", env=env) as gateway:
         gateway.ready()
         [line] = [line for line in gateway.said.splitlines() if line.startswith("Metrics: ")]
         address = line.removeprefix("Metrics: ")

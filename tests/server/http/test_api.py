@@ -474,7 +474,7 @@ async def test_when_the_engine_is_ready_has_died_or_was_stopped() -> None:
         ready = await client.get("/readyz")
         assert (ready.status_code, ready.json()) == (
             200,
-            {"status": "ready", "reason": "", "running": 0, "waiting": 0},
+            {"status": "ready", "reason": "", "running": 0, "waiting": 0, "auth": "none"},
         )
         gateway.kill_engine("out of memory")
         ready = await client.get("/readyz")

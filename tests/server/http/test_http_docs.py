@@ -30,7 +30,7 @@ from gateway.server.http.request_bodies import BODY_BYTES
 from gateway.server.http.translate_request import TranslateBody
 from tests.gateways import Running, running
 
-PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
 EXAMPLES = re.findall(r"^```console\n\$ (.*)\n((?s:.*?))\n```$", PAGE, re.MULTILINE)
 ADDRESS = "http://127.0.0.1:8000"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import msgspec
@@ -21,7 +21,7 @@ from gateway.protocol.messages import (
     UtteranceFinal,
 )
 from gateway.server.guard.identity import Identity
-from gateway.server.http import admin, api
+from gateway.server.http import admin, api, tokens
 from gateway.server.http.bodies import (
     HTTP_ERRORS,
     HTTP_STATUSES,
@@ -72,7 +72,7 @@ def test_every_route_is_documented_and_no_other() -> None:
     routes = api.routes(
         scheduler=scheduler, engine=engine, limits=Limits(), log=MemoryEventLog(), identity=Identity()
     )
-    routes += admin.routes(engine)
+    routes += [*admin.routes(engine), *tokens.routes(cast(Any, None), Identity(), None)]
     served = {route.path for route in routes if isinstance(route, Route)}
     assert served - {"/v1/stream", "/v1/{rest:path}"} == set(OPENAPI["paths"])
 
@@ -130,7 +130,9 @@ async def test_real_answers_fit_their_schemas() -> None:
         ("post", "/v1/translate", {**base, "text": ""}, {}),
         ("post", "/v1/translate", {**base, "text": "FAIL"}, {}),
         ("post", "/v1/translate", {**base, "texts": ["FAIL", "fine"]}, {"Accept": "text/event-stream"}),
-        *(("get", path, None, {}) for path in OPENAPI["paths"] if path not in ("/v1/translate", TRANSCRIPT)),
+        *(("get", path, None, {}) for path, of in OPENAPI["paths"].items() if "get" in of and path != TRANSCRIPT),
+        ("post", "/v1/tokens", {"sub": "ana"}, {}),
+        ("post", "/v1/revocations", {"all": True}, {}),
         ("get", "/errors/overloaded", None, {}),
         ("get", "/qr.svg?link=https://example.org/", None, {}),
         *(
@@ -183,6 +185,7 @@ def test_every_error_code_of_http_is_listed() -> None:
         (OPENAPI["paths"]["/v1/translate"]["post"], TRANSLATE_ERRORS, {415}),
         (OPENAPI["paths"][TRANSCRIPT]["get"], TRANSCRIPT_ERRORS, {404}),
         (OPENAPI["paths"]["/qr.svg"]["get"], QR_ERRORS, set[int]()),
+        (OPENAPI["paths"]["/qr.svg"]["post"], QR_ERRORS, set[int]()),
     ):
         described = operation["responses"]
         assert {int(status) for status in described} == {200, *of_http, *(cls.http_status for cls in errors)}

@@ -23,7 +23,8 @@ from gateway.stores.memory_log import MemoryEventLog
 from gateway.translation.scheduler import Scheduler
 
 LINK = "https://translate.example.org/?meeting=stand-up_2026~1"
-LONGEST = "https://example.org/".ljust(QR_LINK_CHARS, "a")
+# No repetition: OpenCV does not find the code of a long one.
+LONGEST = f"https://example.org/{''.join(map(str, range(QR_LINK_CHARS)))}"[:QR_LINK_CHARS]
 QUIET = 4
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -116,6 +117,20 @@ async def test_markup_in_a_link_is_only_dots() -> None:
         response = await client.get("/qr.svg", params={"link": "https://example.org/?<script>\"'&amp;</svg>"})
     assert response.status_code == 200
     assert {node.tag for node in ElementTree.fromstring(response.text).iter()} == {f"{SVG}svg", f"{SVG}path"}  # noqa: S314
+
+
+async def test_a_link_with_a_secret_is_sent_in_a_body_and_not_kept() -> None:
+    secret = f"{LINK}#invite=secret"
+    before = drawing.cache_info()
+    async with serving() as client:
+        response = await client.post("/qr.svg", content=secret)
+        refusals = [await client.post("/qr.svg", content=body) for body in (b"", b"\xff", f"{LONGEST}a".encode())]
+    assert response.headers["content-type"] == "image/svg+xml"
+    assert response.headers["cache-control"] == "no-store"
+    assert drawing.cache_info() == before
+    assert response.text == drawing(secret)
+    codes = [(refusal.status_code, refusal.json()["code"]) for refusal in refusals]
+    assert codes == [(422, "invalid_value"), (422, "invalid_value"), (422, "limit_exceeded")]
 
 
 @pytest.mark.parametrize("link", ["HTTPS://EXAMPLE.ORG/", "http://[::1]:8000/", LONGEST])

@@ -1,19 +1,24 @@
 // The captions view, for wall screens and video overlays: captions and nothing else. Must not know the meeting page.
 
 import { GatewayClient } from "../../client/gateway_client.js";
+import { EVERYTHING, refusalOf } from "../access/access.js";
+import { InviteRefused } from "../access/invite.js";
 import { Transcript } from "../transcript/transcript.js";
 import { element } from "../ui/dom.js";
 import { textDirection } from "../ui/languages.js";
 import { captionLanguages, captionOptions } from "./caption_options.js";
 
 /** @typedef {import("../../client/messages.js").Stability} Stability */
+/** @typedef {import("../access/access.js").Access} Access */
+/** @typedef {import("../access/invite.js").Invite} Invite */
 /** @typedef {import("../transcript/entry.js").Entry} Entry */
 /** @typedef {import("./caption_options.js").CaptionOptions} CaptionOptions */
 
 // At a wall screen nobody can click to try again.
 const RETRY_MS = 30_000;
 // Errors that do not go away. Others do: even a limit may have been reached because of other people.
-const PERMANENT_ERROR = /^(unsupported|invalid)_/;
+const PERMANENT_ERROR = /^((unsupported|invalid)_|forbidden$)/;
+const WAITING = "Waiting for the meeting …";
 
 /** The newest captions in one language. */
 class CaptionsBlock {
@@ -106,12 +111,35 @@ function captionText(text = "", lang = "", className = "", speaker = "") {
 }
 
 /**
+ * What an invite gives, asked for until there is an answer.
+ * @param {Invite} invite
+ * @param {(sentence: string) => void} say
+ * @returns {Promise<Access | null>} Null if it is of no use here.
+ */
+async function accessOf(invite, say) {
+  for (;;) {
+    try {
+      const access = await invite.access();
+      if (access.read) return access;
+      say("This invite is not one for reading.");
+      return null;
+    } catch (error) {
+      const isRefused = error instanceof InviteRefused;
+      say(isRefused ? error.message : WAITING);
+      if (isRefused) return null;
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  }
+}
+
+/**
  * @param {object} options
  * @param {HTMLElement} options.host The element to show the captions in.
  * @param {string} options.streamUrl
  * @param {URLSearchParams} options.query Of the page's address.
+ * @param {Invite | null} options.invite It names the meeting, too.
  */
-export function startCaptions({ host, streamUrl, query }) {
+export async function startCaptions({ host, streamUrl, query, invite }) {
   const style = element("link", "");
   style.rel = "stylesheet";
   style.href = new URL("./captions.css", import.meta.url).href;
@@ -120,6 +148,13 @@ export function startCaptions({ host, streamUrl, query }) {
   const message = element("p", "captions-message");
   message.dataset.testid = "captions-message";
   host.replaceChildren(view);
+  const say = (/** @type {string} */ sentence) => {
+    message.textContent = sentence;
+    view.append(message);
+  };
+  const access = invite === null ? EVERYTHING : await accessOf(invite, say);
+  if (access === null) return;
+  if (access.meeting !== null) query.set("meeting", access.meeting);
   const [options, problems] = captionOptions(query);
   if (problems.length > 0) {
     message.textContent = ["These captions cannot be shown.", ...problems].join("\n");
@@ -142,21 +177,28 @@ export function startCaptions({ host, streamUrl, query }) {
     });
   });
   const stability = /** @type {Stability} */ (options.stability);
-  const client = new GatewayClient(streamUrl, { meeting, reads, stability, originals: options.original === "1" });
+  const client = new GatewayClient(streamUrl, {
+    meeting,
+    reads,
+    stability,
+    originals: options.original === "1",
+    ...(access.token && { token: access.token }),
+  });
   client.listen((event) => {
     transcript.onEvent(event);
     if (event.type !== "state") return;
     view.dataset.state = event.state;
     if (event.state === "open") message.textContent = "";
     if (event.state !== "closed") return;
-    message.textContent = event.reason || "The meeting cannot be reached.";
-    if (!PERMANENT_ERROR.test(event.code)) setTimeout(() => client.connect(), RETRY_MS);
+    const refusal = refusalOf(event, invite !== null);
+    message.textContent = refusal ?? (event.reason || "The meeting cannot be reached.");
+    if (refusal === null && !PERMANENT_ERROR.test(event.code)) setTimeout(() => client.connect(), RETRY_MS);
   });
   window.addEventListener("pagehide", (event) => {
     if (event.persisted) return;
     client.close();
     client.close(); // the second call does not wait for answers
   });
-  message.textContent = "Waiting for the meeting …";
+  message.textContent = WAITING;
   client.connect();
 }

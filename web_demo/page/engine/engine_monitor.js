@@ -14,8 +14,14 @@ export class EngineMonitor {
   #speakers;
   #panel;
 
-  /** @param {{streamUrl: string, languages: readonly Language[], nameOf: (tag: string) => string}} options */
-  constructor({ streamUrl, languages, nameOf }) {
+  /**
+   * @param {object} options
+   * @param {string} options.streamUrl
+   * @param {readonly Language[]} options.languages
+   * @param {(tag: string) => string} options.nameOf
+   * @param {boolean} [options.hasSpeakers] Whether simulated speakers are offered.
+   */
+  constructor({ streamUrl, languages, nameOf, hasSpeakers = true }) {
     const latency = new Latency();
     this.#tracker = new UtteranceTracker((timings, nowMs) => latency.add(timings, nowMs));
     this.#speakers = new SimulatedSpeakers({
@@ -23,7 +29,7 @@ export class EngineMonitor {
       languages,
       onEvent: (speaker, event) => this.#tracker.onEvent(speaker, event, performance.now()),
     });
-    this.#panel = new EnginePanel({ tracker: this.#tracker, latency, speakers: this.#speakers, nameOf });
+    this.#panel = new EnginePanel({ tracker: this.#tracker, latency, speakers: this.#speakers, nameOf, hasSpeakers });
   }
 
   get element() {

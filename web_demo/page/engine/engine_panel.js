@@ -128,6 +128,7 @@ export class EnginePanel {
    * @param {Latency} parts.latency
    * @param {SimulatedSpeakers} parts.speakers
    * @param {(tag: string) => string} parts.nameOf A language's name.
+   * @param {boolean} [parts.hasSpeakers] Whether simulated speakers are offered.
    */
   constructor(parts) {
     this.#parts = parts;
@@ -139,13 +140,15 @@ export class EnginePanel {
     this.#addButtons[0]?.append(" speakers");
     const counts = element("dl", "engine-counts");
     counts.append(pair("being said", this.#speaking), pair("in flight", this.#inFlight));
+    const load = box("engine-load", this.#count, box("engine-buttons", ...this.#addButtons, this.#stop), this.#problem);
+    load.hidden = parts.hasSpeakers === false;
     this.element.append(
       this.#connection,
       box("gauges", ...this.#gauges.map((gauge) => gauge.element)),
       box("engine-now", counts, this.#languages),
       this.#timeline.element,
       element("p", "hint", EXPLANATION),
-      box("engine-load", this.#count, box("engine-buttons", ...this.#addButtons, this.#stop), this.#problem),
+      load,
     );
     /** @type {(button: HTMLElement, action: () => void) => void} */
     const onClick = (button, action) => {

@@ -3,18 +3,21 @@
 import { button, element } from "../ui/dom.js";
 
 export class EmptyState {
-  /** @param {{onPlaySample: () => void, onInvite: () => void, onSpeak: () => void}} actions */
+  /**
+   * @param {object} actions An action that is null is not offered.
+   * @param {(() => void) | null} actions.onPlaySample
+   * @param {() => void} actions.onInvite
+   * @param {(() => void) | null} actions.onSpeak
+   */
   constructor({ onPlaySample, onInvite, onSpeak }) {
     this.element = element("div", "empty-state");
     const others = element("div", "others");
-    others.append(
-      button("secondary", "Say something", "empty-speak", onSpeak),
-      button("secondary", "Invite people", "empty-invite", onInvite),
-    );
+    if (onSpeak !== null) others.append(button("secondary", "Say something", "empty-speak", onSpeak));
+    others.append(button("secondary", "Invite people", "empty-invite", onInvite));
     this.element.append(
       element("h2", "", "Everyone speaks their language. Everyone reads their own."),
       element("p", "", "Words are translated while they are being said, into every language that somebody reads."),
-      button("primary", "Play a sample meeting", "empty-play", onPlaySample),
+      ...(onPlaySample === null ? [] : [button("primary", "Play a sample meeting", "empty-play", onPlaySample)]),
       others,
     );
   }

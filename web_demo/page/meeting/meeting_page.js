@@ -2,6 +2,7 @@
 // them works.
 
 import { GatewayClient } from "../../client/gateway_client.js";
+import { refusalOf } from "../access/access.js";
 import { EngineMonitor } from "../engine/engine_monitor.js";
 import { askToJoin } from "../people/join_dialog.js";
 import { PeopleList } from "../people/people_list.js";
@@ -18,14 +19,17 @@ import { button, element, find } from "../ui/dom.js";
 import { loadPreference } from "../ui/preferences.js";
 import { EmptyState } from "./empty_state.js";
 import { joinedRole, meetingIdIn, newMeetingId, saveJoined } from "./meeting_address.js";
+import { mendStart } from "./mend_start.js";
 import { SampleMeetingButton } from "./sample_meeting_button.js";
 import { SidePanel } from "./side_panel.js";
+import { SpeakingArea } from "./speaking_area.js";
 import { keepScreenAwake } from "./wake_lock.js";
 
 /** @typedef {import("../../client/events.js").ClientEvent} ClientEvent */
 /** @typedef {import("../../client/events.js").StateChanged} StateChanged */
 /** @typedef {import("../../client/messages.js").GatewayError} GatewayError */
 /** @typedef {import("../../client/messages.js").Limits} Limits */
+/** @typedef {import("../access/access.js").Access} Access */
 /** @typedef {import("../settings/display_settings.js").DisplaySettings} DisplaySettings */
 /** @typedef {import("../settings/reading_settings.js").Reading} Reading */
 /** @typedef {import("../status/loading_card.js").LoadingCard} LoadingCard */
@@ -45,6 +49,7 @@ const FIRST_LANGUAGES = 3;
 
 export class MeetingPage {
   #gateway;
+  #access;
   #readinessPoller;
   #loadingCard;
   /** The meeting that a link leads to; null in a meeting of one's own. */
@@ -60,6 +65,7 @@ export class MeetingPage {
   #view;
   #announcer;
   #composer;
+  #speaking;
   #engineMonitor;
   #sampleButton;
   #sidePanel;
@@ -68,23 +74,23 @@ export class MeetingPage {
 
   #element = element("div", "meeting");
   #banner = new ConnectionBanner({ onRetry: () => this.#retry() });
-  #speaking = element("div", "speaking");
-  #listening = element("p", "listening hint");
 
   /**
    * @param {object} parts
    * @param {string} parts.streamUrl
    * @param {URLSearchParams} parts.query
+   * @param {Access} parts.access
    * @param {GatewayInfo} parts.gateway
    * @param {DisplaySettings} parts.displaySettings
    * @param {ReadinessPoller} parts.readiness
    * @param {LoadingCard} parts.loadingCard
    */
-  constructor({ streamUrl, query, gateway, displaySettings, readiness, loadingCard }) {
+  constructor({ streamUrl, query, access, gateway, displaySettings, readiness, loadingCard }) {
     this.#gateway = gateway;
+    this.#access = access;
     this.#readinessPoller = readiness;
     this.#loadingCard = loadingCard;
-    this.#invitedTo = meetingIdIn(query);
+    this.#invitedTo = access.meeting ?? meetingIdIn(query);
     if (query.has("meeting") && this.#invitedTo === null) {
       showAlert("The link's meeting cannot be: its id has other characters than letters, digits and . _ ~ -");
     }
@@ -96,13 +102,14 @@ export class MeetingPage {
 
     this.#readingSettings = new ReadingSettings({ languages, nameOf, onChange: (reading) => this.#onChoice(reading) });
     this.#readingSettings.limit = limits.languages;
-    const { reads, stability } = this.#readingSettings.value;
+    const { reads, stability } = this.#reading;
     this.#client = new GatewayClient(streamUrl, {
       meeting: this.#invitedTo ?? newMeetingId(),
-      name: loadPreference("name") ?? "",
+      name: access.name || (loadPreference("name") ?? ""),
       reads,
       stability,
-      originals: true,
+      originals: access.read,
+      ...(access.token && { token: access.token }),
     });
     this.#client.listen((event) => this.#onEvent(event));
     this.#client.listen((event) => this.#transcript.onEvent(event));
@@ -119,16 +126,20 @@ export class MeetingPage {
       onLang: (lang) => this.#client.speak(lang),
     });
     this.#composer.offer(languages, { demo: gateway.family === "bundled" });
-    this.#shareDialog = new ShareDialog({ meeting, languages: offered, onProblem: showAlert });
-    const peopleList = new PeopleList({ client: this.#client, nameOf });
+    this.#speaking = new SpeakingArea({ composer: this.#composer, access, onSpeak: () => this.#startSpeaking() });
+    const { fragment, read: hasCaptions } = access;
+    this.#shareDialog = new ShareDialog({ meeting, languages: offered, onProblem: showAlert, fragment, hasCaptions });
+    const peopleList = new PeopleList({ client: this.#client, nameOf, canRename: access.name === "" });
     const download = new TranscriptDownload({
       meeting,
       languages: offered,
       nameOf,
       reads: () => this.#readingSettings.value.reads,
       onProblem: showAlert,
+      token: access.token,
     });
-    this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf });
+    // Those who are invited are people: sample speakers have no invite.
+    this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf, hasSpeakers: access.token === null });
     this.#sampleButton = new SampleMeetingButton({
       streamUrl,
       meeting,
@@ -140,14 +151,21 @@ export class MeetingPage {
       onStart: () => this.#makeRoom(),
       onProblem: showAlert,
     });
+    this.#sampleButton.element.hidden = access.token !== null;
+    this.#readingSettings.element.hidden = !access.read;
+    download.element.hidden = !access.transcript;
     this.#sidePanel = new SidePanel([
-      { id: "reading", name: "Reading", content: [this.#readingSettings.element, displaySettings.element] },
+      {
+        id: "reading",
+        name: access.read ? "Reading" : "Display",
+        content: [this.#readingSettings.element, displaySettings.element],
+      },
       { id: "people", name: "People", content: [peopleList.element, download.element] },
       { id: "engine", name: "Engine", content: [this.#engineMonitor.element] },
     ]);
     this.#layOut();
     this.#stopOnLeave();
-    this.#applyReading(this.#readingSettings.value);
+    this.#applyReading(this.#reading);
   }
 
   /** Join: at once in a meeting of one's own, after a question in that of a link. */
@@ -159,7 +177,7 @@ export class MeetingPage {
     this.#hasJoined = true;
     keepScreenAwake();
     saveJoined(id, role);
-    if (role === "listen") this.#listenOnly();
+    if (role === "listen" || !this.#access.speak) this.#listenOnly();
     this.#loadingCard.element.hidden = true;
     this.#element.hidden = false;
     this.#client.connect();
@@ -168,9 +186,11 @@ export class MeetingPage {
 
   async #askToJoin() {
     const { languages, limits } = this.#gateway;
-    const meeting = this.#client.meeting;
-    const answer = await askToJoin({ languages, nameOf: this.#nameOf, meeting, nameChars: limits.name_chars });
+    const [meeting, access] = [this.#client.meeting, this.#access];
+    if (access.name && !access.read) return access.speak ? "speak" : "listen"; // there is nothing to ask
+    const answer = await askToJoin({ languages, nameOf: this.#nameOf, meeting, nameChars: limits.name_chars, access });
     this.#client.rename(answer.name);
+    if (!access.read) return answer.speaks ? "speak" : "listen";
     if (loadPreference("reads") === null || !this.#readingSettings.value.reads.includes(answer.lang)) {
       this.#setReading({ reads: [answer.lang] });
     }
@@ -201,19 +221,15 @@ export class MeetingPage {
     const stage = element("section", "stage");
     stage.ariaLabel = "Meeting";
     stage.append(this.#view.element, this.#banner.element);
+    const { speak, token } = this.#access;
     const emptyState = new EmptyState({
-      onPlaySample: () => this.#sampleButton.toggle(),
+      onPlaySample: token === null ? () => this.#sampleButton.toggle() : null,
       onInvite: () => this.#shareDialog.open(),
-      onSpeak: () => this.#startSpeaking(),
+      onSpeak: speak ? () => this.#startSpeaking() : null,
     });
     this.#view.empty.append(emptyState.element);
-
-    this.#listening.hidden = true;
-    this.#listening.append("You are listening. ", button("quiet", "Speak, too", "speak-too", () => this.#startSpeaking()));
-    this.#speaking.append(this.#listening, this.#composer.element);
-
     this.#element.hidden = true;
-    this.#element.append(stage, this.#speaking, this.#sidePanel.element);
+    this.#element.append(stage, this.#speaking.element, this.#sidePanel.element);
     main.append(this.#element, this.#announcer.element);
     const share = button("quiet", "Share", "share", () => this.#shareDialog.open());
     const options = button("quiet", "Options", "options", () => this.#sidePanel.toggle());
@@ -248,6 +264,12 @@ export class MeetingPage {
 
   // ---------------------------------------------------------------- reading and speaking
 
+  /** Without the right to read one sees the own words. @returns {Reading} */
+  get #reading() {
+    const { value } = this.#readingSettings;
+    return this.#access.read ? value : { ...value, reads: [], originals: true, announce: "" };
+  }
+
   /** @param {Partial<Reading>} changes */
   #setReading(changes) {
     this.#readingSettings.set(changes);
@@ -275,14 +297,12 @@ export class MeetingPage {
 
   #listenOnly() {
     this.#client.speak(null);
-    this.#composer.element.hidden = true;
-    this.#listening.hidden = false;
+    this.#speaking.show(false);
   }
 
   #startSpeaking() {
     saveJoined(this.#client.meeting, "speak");
-    this.#composer.element.hidden = false;
-    this.#listening.hidden = true;
+    this.#speaking.show(true);
     this.#client.speak(this.#composer.lang);
     this.#composer.focus();
   }
@@ -291,7 +311,7 @@ export class MeetingPage {
     this.#client.connect();
     void this.#readinessPoller.check();
     // The button disappears with the banner, and must not take the focus with it.
-    if (!this.#composer.element.hidden) return this.#composer.focus();
+    if (this.#speaking.isSpeaking) return this.#composer.focus();
     const transcript = this.#view.element.querySelector("[tabindex]");
     if (transcript instanceof HTMLElement) transcript.focus();
   }
@@ -336,7 +356,9 @@ export class MeetingPage {
     this.#showStatus();
     this.#composer.enabled = state !== "closed";
     if (state === "reconnecting" || state === "loading") void this.#readinessPoller.check();
-    if (state === "closed" && reason && !this.#startWithLess(code, field)) showAlert(reason, UNTIL_RECONNECTED);
+    if (state === "closed" && reason && !this.#mendStart({ code, field })) {
+      showAlert(refusalOf({ code, reason }, this.#access.token !== null) ?? reason, UNTIL_RECONNECTED);
+    }
     if (state !== "open") return;
     withdrawAlert(UNTIL_RECONNECTED);
     this.#composer.limits = this.#client.limits;
@@ -347,26 +369,14 @@ export class MeetingPage {
     if (this.#sampleButton.isReadingChosen) this.#readingSettings.saveLanguages();
   }
 
-  /**
-   * The gateway refused saved languages or a saved name: start the session with fewer languages or a shorter name.
-   * @param {string} code
-   * @param {string} field
-   * @returns {boolean} Whether there is something left to try.
-   */
-  #startWithLess(code, field) {
-    const { reads, name } = this.#client;
-    if (field.startsWith("reads") && reads.length > 0) {
-      // The gateway knows other languages than the one that the page was loaded from.
-      if (code === "unsupported_language") location.reload();
-      this.#setReading({ reads: reads.slice(0, reads.length > 1 ? 1 : 0) });
-      showAlert("Not all of your languages can be read in this meeting. Choose others under Options, Reading.");
-    } else if (field === "name" && name !== "") {
-      this.#client.rename([...name].slice(0, this.#gateway.limits.name_chars).join(""));
-    } else {
-      return false;
-    }
-    queueMicrotask(() => this.#client.connect());
-    return true;
+  /** @param {{code: string, field: string}} refusal */
+  #mendStart(refusal) {
+    return mendStart(refusal, {
+      client: this.#client,
+      nameChars: this.#gateway.limits.name_chars,
+      onRead: (reads) => this.#setReading({ reads: [...reads] }),
+      onProblem: showAlert,
+    });
   }
 
   /** @param {GatewayError} error */

@@ -1,6 +1,8 @@
 // Opens the meeting page once the gateway can translate, and shows why it cannot until then. Must not know what is on
 // the page.
 
+import { EVERYTHING, NOT_INVITED } from "../access/access.js";
+import { InviteRefused } from "../access/invite.js";
 import { DisplaySettings } from "../settings/display_settings.js";
 import { hideAlert, showAlert } from "../status/alert.js";
 import { LoadingCard } from "../status/loading_card.js";
@@ -9,19 +11,23 @@ import { READINESS_LABELS, showStatus } from "../status/status_label.js";
 import { find } from "../ui/dom.js";
 import { MeetingPage } from "./meeting_page.js";
 
+/** @typedef {import("../access/invite.js").Invite} Invite */
 /** @typedef {import("./meeting_page.js").GatewayInfo} GatewayInfo */
 
-/** @param {{streamUrl: string, query: URLSearchParams}} address */
-export function startMeeting({ streamUrl, query }) {
+/** @param {{streamUrl: string, query: URLSearchParams, invite: Invite | null}} address */
+export function startMeeting({ streamUrl, query, invite }) {
   const displaySettings = new DisplaySettings();
   const loadingCard = new LoadingCard();
   find("main", HTMLElement).append(loadingCard.element);
   /** @type {MeetingPage | undefined} */
   let page;
   let isOpening = false;
+  let isRefused = false;
 
   const readiness = new ReadinessPoller("./readyz", (answer) => {
     if (page !== undefined) return page.onReadiness(answer);
+    if (answer.needsToken && invite === null) refuse(NOT_INVITED);
+    if (isRefused) return;
     loadingCard.show(answer);
     showStatus(...READINESS_LABELS[answer.status]);
     if (answer.status === "ready" && !isOpening) void open();
@@ -29,13 +35,35 @@ export function startMeeting({ streamUrl, query }) {
 
   async function open() {
     isOpening = true;
-    const gateway = await fetchGatewayInfo();
+    const [gateway, access] = await Promise.all([fetchGatewayInfo(), fetchAccess()]);
     isOpening = false;
     // The next answer about readiness, seconds from now, tries again.
+    if (isRefused) return;
     if (gateway === null) return showAlert("The gateway did not say which languages it knows; trying again.");
+    if (access === null) return showAlert("The gateway did not answer about the invite; trying again.");
     hideAlert();
-    page = new MeetingPage({ streamUrl, query, gateway, displaySettings, readiness, loadingCard });
+    page = new MeetingPage({ streamUrl, query, access, gateway, displaySettings, readiness, loadingCard });
     await page.join();
+  }
+
+  /** What one may do here; null if that is not known, or it is nothing. */
+  async function fetchAccess() {
+    if (invite === null) return EVERYTHING;
+    try {
+      return await invite.access();
+    } catch (error) {
+      if (error instanceof InviteRefused) refuse(error.message);
+      return null;
+    }
+  }
+
+  /** @param {string} sentence */
+  function refuse(sentence) {
+    if (isRefused) return;
+    isRefused = true;
+    loadingCard.element.hidden = true;
+    showStatus("bad", "No access");
+    showAlert(sentence);
   }
 
   // A computer that slept or changed its network may have lost the connection unnoticed.

@@ -1,4 +1,4 @@
-// Asks for name, language and role before one joins a meeting. Must not know the connection.
+// Asks for name, language and role, as far as one may choose them, before one joins a meeting. Must not know the connection.
 
 import { element } from "../ui/dom.js";
 import { dropdown, fieldset, labelled, radioButtons } from "../ui/form_controls.js";
@@ -8,6 +8,7 @@ import { loadPreference, savePreference } from "../ui/preferences.js";
 /** @typedef {import("../ui/languages.js").Language} Language */
 
 const TITLE = "Join the meeting";
+const FREE = { speak: true, read: true, name: "" };
 
 /**
  * @param {object} options
@@ -15,9 +16,10 @@ const TITLE = "Join the meeting";
  * @param {(tag: string) => string} options.nameOf
  * @param {string} options.meeting Its id; empty if it has none yet.
  * @param {number} [options.nameChars] The longest name that the gateway accepts.
+ * @param {{speak: boolean, read: boolean, name: string}} [options.access] `name`: one that cannot be chosen.
  * @returns {Promise<{name: string, lang: string, speaks: boolean}>}
  */
-export function askToJoin({ languages, nameOf, meeting, nameChars = 80 }) {
+export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access = FREE }) {
   const dialog = element("dialog", "dialog");
   dialog.ariaLabel = TITLE;
   dialog.dataset.testid = "join";
@@ -34,15 +36,16 @@ export function askToJoin({ languages, nameOf, meeting, nameChars = 80 }) {
   const best = languages.some(({ tag }) => tag === saved) ? saved : preferredLanguages(languages)[0];
   const reads = dropdown("join-lang", languages.map(({ tag }) => [tag, bilingualName(nameOf(tag), tag)]), best);
 
-  let role = loadPreference("part") === "speak" ? "speak" : "listen";
+  const mayChoose = access.speak && access.read;
+  let role = (mayChoose ? loadPreference("part") === "speak" : access.speak) ? "speak" : "listen";
   const roles = radioButtons("join", [["listen", "listen"], ["speak", "speak and listen"]], role, (chosen) => (role = chosen));
 
   form.append(
     element("h2", "dialog-heading", TITLE),
     ...(meeting ? [element("p", "hint dialog-meeting", meeting)] : []),
-    labelled("Your name", name),
-    labelled("I read", reads),
-    fieldset("I want to", roles),
+    ...(access.name ? [] : [labelled("Your name", name)]),
+    ...(access.read ? [labelled("I read", reads)] : []),
+    ...(mayChoose ? [fieldset("I want to", roles)] : []),
     element("button", "primary", "Join"),
   );
   dialog.append(form);
@@ -51,10 +54,10 @@ export function askToJoin({ languages, nameOf, meeting, nameChars = 80 }) {
   return new Promise((resolve) => {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const answer = { name: name.value.trim(), lang: reads.value, speaks: role === "speak" };
-      savePreference("name", answer.name);
-      savePreference("lang", answer.lang);
-      savePreference("part", role);
+      const answer = { name: access.name || name.value.trim(), lang: reads.value, speaks: role === "speak" };
+      if (!access.name) savePreference("name", answer.name);
+      if (access.read) savePreference("lang", answer.lang);
+      if (mayChoose) savePreference("part", role);
       dialog.remove();
       resolve(answer);
     });

@@ -19,6 +19,7 @@ export class PeopleList {
   element = element("section", "panel");
   #client;
   #nameOf;
+  #canRename;
   #count = element("span", "panel-count");
   #list = element("ul", "people");
   #self = element("li", "person");
@@ -33,10 +34,12 @@ export class PeopleList {
    * @param {object} options
    * @param {GatewayClient} options.client
    * @param {(tag: string) => string} options.nameOf
+   * @param {boolean} [options.canRename] Whether one's own name can be chosen.
    */
-  constructor({ client, nameOf }) {
+  constructor({ client, nameOf, canRename = true }) {
     this.#client = client;
     this.#nameOf = nameOf;
+    this.#canRename = canRename;
 
     const heading = element("h2", "panel-heading", "People ");
     heading.append(this.#count);
@@ -68,7 +71,7 @@ export class PeopleList {
     if (own) name.append(" (you)");
     name.hidden = !this.#form.hidden;
     this.#rename.textContent = own ? "Rename" : "Add your name";
-    this.#rename.hidden = name.hidden;
+    this.#rename.hidden = name.hidden || !this.#canRename;
     // The button and the form stay in place, because moving them would lose the focus.
     for (const old of this.#self.querySelectorAll(":scope > span")) old.remove();
     if (!this.#self.hasChildNodes()) this.#self.append(this.#rename, this.#form);

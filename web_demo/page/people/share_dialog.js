@@ -1,9 +1,10 @@
 // Invites others: the meeting's link, as text and as a QR code, and the link to its captions. Knows the page's addresses;
-// must not know the connection.
+// must not know the connection. A link may hold an invite, which must not get into the address of a request.
 
 import { button, element } from "../ui/dom.js";
 import { dropdown, labelled, setOptions } from "../ui/form_controls.js";
 import { bilingualName } from "../ui/languages.js";
+import { QrCode } from "./qr_code.js";
 
 /** @typedef {import("../ui/languages.js").Language} Language */
 
@@ -17,11 +18,13 @@ const SIZES = /** @type {const} */ ([
 
 export class ShareDialog {
   #meeting;
+  #fragment;
+  #hasCaptions;
   #languages;
   #onProblem;
   #dialog = element("dialog", "dialog wide");
   #link = new CopyField("Meeting link", "link");
-  #qr = element("img", "dialog-qr");
+  #qr = new QrCode("QR code of the meeting link");
   #lang = dropdown("captions-lang");
   #lines = dropdown("captions-lines", [..."123456"].map((lines) => [lines, lines]), "2");
   #size = dropdown("captions-size", SIZES, "2.25");
@@ -32,9 +35,13 @@ export class ShareDialog {
    * @param {() => string} options.meeting Its id.
    * @param {() => readonly Language[]} options.languages
    * @param {(problem: string) => void} options.onProblem
+   * @param {string} [options.fragment] Of an address with an invite, which names the meeting, too.
+   * @param {boolean} [options.hasCaptions] Whether there is a link to captions.
    */
-  constructor({ meeting, languages, onProblem }) {
+  constructor({ meeting, languages, onProblem, fragment = "", hasCaptions = true }) {
     this.#meeting = meeting;
+    this.#fragment = fragment;
+    this.#hasCaptions = hasCaptions;
     this.#languages = languages;
     this.#onProblem = onProblem;
     this.#build();
@@ -47,7 +54,7 @@ export class ShareDialog {
     if (this.#dialog.open) return;
     setOptions(this.#lang, this.#languages().map(({ tag, name }) => [tag, bilingualName(name, tag)]));
     this.#link.value = this.#address({});
-    this.#qr.src = `./qr.svg?link=${encodeURIComponent(this.#link.value)}`;
+    void this.#qr.show(this.#link.value);
     this.#showCaptions();
     document.body.append(this.#dialog);
     this.#dialog.showModal();
@@ -64,38 +71,37 @@ export class ShareDialog {
     warning.dataset.testid = "share-warning";
     warning.hidden = !warning.textContent;
 
-    this.#qr.alt = "QR code of the meeting link";
     const code = element("div", "dialog-code");
     const words = element("div", "dialog-words");
-    words.append(element("p", "hint", "Whoever has this link can join and read, each in a language of their own."));
+    const who = this.#fragment ? "Whoever has this link can do what you can" : "Whoever has this link can join and read";
+    words.append(element("p", "hint", `${who}, each in a language of their own.`));
     if (navigator.share !== undefined) {
       words.append(button("secondary", "Share…", "share-native", () => void this.#shareNatively()));
     }
-    code.append(this.#qr, words);
+    code.append(this.#qr.element, words);
 
     const choices = element("div", "dialog-choices");
     choices.append(labelled("Language", this.#lang), labelled("Lines", this.#lines), labelled("Text size", this.#size));
     choices.addEventListener("change", () => this.#showCaptions());
 
     const body = element("div", "dialog-body");
+    body.append(top, warning, this.#link.element, code);
+    this.#dialog.append(body);
+    if (!this.#hasCaptions) return;
     body.append(
-      top,
-      warning,
-      this.#link.element,
-      code,
       element("h3", "dialog-subheading", "Captions for OBS and wall screens"),
       choices,
       this.#captions.element,
       element("p", "hint", "OBS: add a Browser source with this address. Wall screen: open it, and fill the screen with F11."),
     );
-    this.#dialog.append(body);
   }
 
   /** @param {Record<string, string>} options */
   #address(options) {
     const url = new URL(document.baseURI);
-    url.hash = "";
-    url.search = new URLSearchParams({ meeting: this.#meeting(), ...options }).toString();
+    url.hash = this.#fragment;
+    const meeting = this.#fragment ? {} : { meeting: this.#meeting() };
+    url.search = new URLSearchParams({ ...meeting, ...options }).toString();
     return url.href;
   }
 

@@ -4,6 +4,7 @@
  * @typedef {object} Readiness
  * @property {"ready" | "starting" | "failed" | "draining" | "unreachable"} status
  * @property {string} reason One sentence for people; empty when ready.
+ * @property {boolean} [needsToken] Whether the gateway lets nobody in without a token.
  */
 
 // The interval while the engine is not ready. It grows, because browsers log every 503 to the console.
@@ -24,22 +25,23 @@ async function ask(url) {
   } catch {
     return { status: "unreachable", reason: "The gateway does not answer." };
   }
-  if (response.ok) return { status: "ready", reason: "" };
-  /** @type {{status?: unknown, reason?: unknown} | null} */
+  /** @type {{status?: unknown, reason?: unknown, auth?: unknown} | null} */
   let body = null;
   try {
     body = await response.json();
   } catch {
     // A proxy's error page instead of the gateway's answer.
   }
+  const needsToken = body?.auth === "token";
+  if (response.ok) return { status: "ready", reason: "", needsToken };
   const reason = typeof body?.reason === "string" ? body.reason : "";
   switch (body?.status) {
     case "starting":
     case "failed":
     case "draining":
-      return { status: body.status, reason };
+      return { status: body.status, reason, needsToken };
     case "stopped":
-      return { status: "draining", reason };
+      return { status: "draining", reason, needsToken };
     default:
       return { status: "unreachable", reason: reason || `The gateway's address answers with status ${response.status}.` };
   }

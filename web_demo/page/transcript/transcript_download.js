@@ -30,6 +30,7 @@ export class TranscriptDownload {
    * @param {(tag: string) => string} options.nameOf
    * @param {() => readonly string[]} options.reads
    * @param {(problem: string) => void} options.onProblem
+   * @param {(() => Promise<string>) | null} [options.token] Gets a fresh token; null where none is needed.
    */
   constructor(options) {
     this.#options = options;
@@ -59,7 +60,7 @@ export class TranscriptDownload {
   }
 
   async #download() {
-    const { onProblem } = this.#options;
+    const { onProblem, token } = this.#options;
     const meeting = this.#options.meeting();
     if (this.#isBusy) return;
     if (!meeting) return onProblem("There is no meeting yet.");
@@ -70,14 +71,16 @@ export class TranscriptDownload {
     const url = new URL(`v1/meetings/${encodeURIComponent(meeting)}/transcript.${format}`, document.baseURI);
     if (lang) url.searchParams.set("lang", lang);
     try {
-      const response = await fetch(url, { cache: "no-store" });
+      const headers = token ? { Authorization: `Bearer ${await token()}` } : {};
+      const response = await fetch(url, { cache: "no-store", headers });
       if (!response.ok) return onProblem(await problem(response));
       const said = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "");
       const name = said?.[1] ?? `${meeting}.${format}`;
       save(await response.blob(), name);
       this.#result.textContent = `Saved as ${name}`;
-    } catch {
-      onProblem("The gateway does not answer.");
+    } catch (error) {
+      const isRefused = error instanceof Error && "permanent" in error;
+      onProblem(isRefused ? error.message : "The gateway does not answer.");
     } finally {
       this.#isBusy = false;
     }

@@ -12,8 +12,8 @@ from math import inf
 from pathlib import Path
 
 from gateway import __version__
-from gateway.cli.key_flags import add_key, add_token
-from gateway.cli.parsers import Commands, Help, add_command
+from gateway.cli.flags.command import Commands, Help, add_command
+from gateway.cli.flags.keys import add_key, add_token
 from gateway.domain.languages import NAMES, normalise
 
 __all__ = ["DEFAULT_URL", "parser"]
@@ -281,6 +281,13 @@ def _add_seat_flags(group: argparse._ArgumentGroup, role: str) -> None:
 
 def _add_where_flags(where: argparse._ArgumentGroup) -> None:
     where.add_argument("--url", help=f"the gateway (default: {DEFAULT_URL})")
+    # There is no flag for the token itself: lists of processes show flags to everybody.
+    where.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="file with a token, read again whenever one is needed; `-`: first line of stdin, where that is free "
+        "(default: the variable GATEWAY_TOKEN)",
+    )
     where.add_argument(
         "--wait",
         type=_seconds,

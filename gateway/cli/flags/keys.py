@@ -9,8 +9,8 @@ import argparse
 from pathlib import Path
 from typing import get_args
 
-from gateway.cli.parsers import Commands, add_command
-from gateway.domain.grants import DEFAULT_TENANT, Role
+from gateway.cli.flags.command import Commands, add_command
+from gateway.domain.roles import DEFAULT_TENANT, Role
 
 __all__ = ["KEYS_FILE", "add_key", "add_token"]
 

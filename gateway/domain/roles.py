@@ -1,0 +1,18 @@
+"""What somebody may do in a meeting, and the tenant of meetings that name none.
+
+Knows: the names. Must not know: anything else, so that they are known everywhere at no cost.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+__all__ = ["DEFAULT_TENANT", "ROLES", "Role"]
+
+# speak: say something. read: captions and translations. transcript: what was said before, over HTTP.
+# admin: revoke what the tenant issued, and read what it has used.
+Role = Literal["speak", "read", "transcript", "admin"]
+ROLES: frozenset[Role] = frozenset(get_args(Role))
+
+# Whose meetings they are where no other tenant is named.
+DEFAULT_TENANT = "default"

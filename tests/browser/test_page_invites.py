@@ -1,0 +1,384 @@
+"""The page behind a link with an invite. What gives tokens is played; the gateway behind it lets everybody in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, Request, Route, WebSocketRoute, expect
+
+from tests.browser.axe import scan
+from tests.browser.pages import (
+    DESKTOP,
+    PHONE,
+    SENTENCE,
+    cell,
+    connected,
+    join,
+    new_meeting,
+    row,
+    say,
+    sent,
+    settled,
+    show,
+    until,
+)
+from tests.browser.test_panels import read_code
+from tests.conftest import OpenPage, Watch
+from tests.processes import GatewayProcess
+
+pytestmark = pytest.mark.browser
+
+INVITE = "inv.a-b_c~1"
+OUTDATED = "inv.outdated"
+
+
+class Tokens:
+    """What answers `POST /v1/tokens`, and what it was asked."""
+
+    def __init__(self, *roles: str, meeting: str, name: str | None) -> None:
+        self.asked: list[dict[str, str]] = []
+        self.refuses = False
+        self._grant = {"meeting": meeting, "roles": roles, "name": name}
+
+    @property
+    def given(self) -> list[str]:
+        return [f"secret-{number}" for number in range(1, len(self.asked) + 1)]
+
+    async def answer(self, route: Route) -> None:
+        request = route.request
+        assert (request.method, "authorization" in request.headers) == ("POST", False)
+        self.asked.append(request.post_data_json or {})
+        if self.refuses or self.asked[-1]["invite"] == OUTDATED:
+            problem = {
+                "type": "/errors/unauthenticated",
+                "status": 401,
+                "code": "unauthenticated",
+                "detail": "No.",
+            }
+            return await route.fulfill(status=401, json=problem, content_type="application/problem+json")
+        times = {"expires_at": "2026-11-23T12:00:00Z", "expires_in_s": 600}
+        await route.fulfill(json={"token": self.given[-1], **times, **self._grant})
+
+
+class Visit:
+    """A tab at a gateway that wants tokens."""
+
+    def __init__(self, watch: Watch, gateway: GatewayProcess, tokens: Tokens) -> None:
+        self.watch = watch
+        self.page = watch.page
+        self.gateway = gateway
+        self.tokens = tokens
+        self.addresses: list[str] = []
+        self.page.on("request", self._on_request)
+        self.page.on("websocket", lambda socket: self.addresses.append(socket.url))
+
+    def _on_request(self, request: Request) -> None:
+        # The fragment of an address stays in the browser.
+        self.addresses.append(request.url.partition("#")[0])
+
+    async def goto(self, address: str) -> None:
+        await self.page.goto(f"{self.gateway.url}/{address}")
+
+    @property
+    def starts(self) -> list[dict[str, Any]]:
+        return sent(self.watch, "session.start")
+
+
+@pytest.fixture
+def visit(open_page: OpenPage, gateway: GatewayProcess) -> Any:
+    """Opens a tab; the roles are those of the invite. At the end, the invite and the tokens were told nobody."""
+
+    @asynccontextmanager
+    async def opened(
+        *roles: str, meeting: str = "", name: str | None = None, **options: Any
+    ) -> AsyncIterator[Visit]:
+        async with open_page(f"{gateway.url}/healthz", **options) as watch:
+            watch.allow("favicon.ico")
+            watch.allow("401")
+            tokens = Tokens(*roles, meeting=meeting or new_meeting(), name=name)
+            await watch.page.route("**/v1/tokens", tokens.answer)
+            await watch.page.route("**/readyz", _wants_tokens)
+            visited = Visit(watch, gateway, tokens)
+            yield visited
+            for address in visited.addresses:
+                assert "inv." not in address
+                assert "secret" not in address
+            stored = await watch.page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])")
+            assert "secret" not in stored
+
+    return opened
+
+
+async def _wants_tokens(route: Route) -> None:
+    await route.fulfill(json={"status": "ready", "reason": "", "running": 0, "waiting": 0, "auth": "token"})
+
+
+def alert(page: Page) -> Any:
+    return page.get_by_role("alert")
+
+
+async def test_who_may_only_read_is_asked_for_a_name_and_a_language(visit: Any, artifacts: Any) -> None:
+    async with visit("read", meeting="weekly-reader", **DESKTOP) as visited:
+        page = visited.page
+        await visited.goto(f"#invite={INVITE}")
+        dialog = page.get_by_role("dialog", name="Join the meeting")
+        await expect(dialog).to_contain_text("weekly-reader")
+        await expect(dialog.get_by_role("radio")).to_have_count(0)
+        await dialog.get_by_label("Your name").fill("Ana")
+        await dialog.get_by_label("I read").select_option("ja")
+        await dialog.get_by_role("button", name="Join").click()
+        await connected(page)
+        (start,) = visited.starts
+        assert (start["meeting"], start["name"], start["reads"]) == ("weekly-reader", "Ana", ["ja"])
+        assert start["token"] == visited.tokens.given[-1]
+        await expect(page.get_by_text("You are listening.")).to_be_visible()
+        for testid in ("text", "microphone", "speak-too", "empty-speak", "empty-play", "sample"):
+            await expect(page.get_by_test_id(testid).locator("visible=true")).to_have_count(0)
+        people = await show(page, "people")
+        await expect(people.get_by_test_id("download")).to_be_hidden()
+        engine = await show(page, "engine")
+        await expect(engine.get_by_test_id("load-add-5")).to_be_hidden()
+        await show(page, "reading")
+        await page.screenshot(path=artifacts / "page-invited-reader.png")
+        assert not (await scan(page)).serious
+
+        # The invite stays in the address, and a reload asks nothing: it is the same guest.
+        await page.reload()
+        await connected(page)
+        assert page.url.endswith(f"#invite={INVITE}")
+        assert len(visited.starts) == 2
+        (guest,) = {asked["guest"] for asked in visited.tokens.asked}
+        assert len(guest) >= 16
+        assert {asked["invite"] for asked in visited.tokens.asked} == {INVITE}
+        tokens = [start["token"] for start in visited.starts]
+        assert len(set(tokens)) == 2
+        assert set(tokens) <= set(visited.tokens.given)
+
+
+async def test_who_has_a_name_and_only_speaks_is_asked_nothing(visit: Any) -> None:
+    async with visit("speak", name="Bo") as visited:
+        page = visited.page
+        await visited.goto(f"#invite={INVITE}")
+        await connected(page)
+        (start,) = visited.starts
+        assert (start["name"], start["reads"], start["originals"]) == ("Bo", [], False)
+        await say(page, SENTENCE)
+        await expect(row(page, SENTENCE)).to_be_visible()
+        await show(page, "reading")
+        await expect(page.get_by_test_id("read-ja")).to_be_hidden()
+        people = await show(page, "people")
+        await expect(people.get_by_test_id("own")).to_contain_text("Bo")
+        await expect(people.get_by_test_id("rename")).to_be_hidden()
+        await page.get_by_test_id("share").click()
+        await expect(page.get_by_test_id("link")).to_be_visible()
+        await expect(page.get_by_test_id("captions-link")).to_have_count(0)
+
+
+async def test_who_may_do_everything_shares_the_invite_and_saves_the_transcript(visit: Any) -> None:
+    async with visit("speak", "read", "transcript", **DESKTOP) as visited:
+        page = visited.page
+        await visited.goto(f"#invite={INVITE}")
+        await join(page, "Ana", reads="ja")
+        await settled(await say(page, SENTENCE))
+        await expect(cell(row(page, SENTENCE), "ja")).to_have_text(f"[ja] {SENTENCE}")
+
+        people = await show(page, "people")
+        async with (
+            page.expect_request("**/transcript.txt*") as asking,
+            page.expect_download() as saving,
+        ):
+            await people.get_by_test_id("download").click()
+        assert (await (await asking.value).all_headers())["authorization"] == f"Bearer {visited.tokens.given[-1]}"
+        assert SENTENCE in (await (await saving.value).path()).read_text()
+
+        await page.get_by_test_id("share").click()
+        link = f"{visited.gateway.url}/#invite={INVITE}"
+        await expect(page.get_by_test_id("link")).to_have_value(link)
+        await expect(page.get_by_test_id("captions-link")).to_have_value(
+            f"{visited.gateway.url}/?view=captions&lang=en&lines=2&size=2.25#invite={INVITE}"
+        )
+        assert await read_code(page.get_by_role("img", name="QR code of the meeting link")) == link
+
+
+async def test_without_an_invite_one_hears_why_and_nothing_is_tried(visit: Any, artifacts: Any) -> None:
+    async with visit("read", **PHONE) as visited:
+        page = visited.page
+        await visited.goto("?meeting=weekly")
+        await expect(alert(page)).to_contain_text("Ask whoever holds the meeting for a link")
+        await expect(page.get_by_test_id("status")).to_have_text("No access")
+        await page.screenshot(path=artifacts / "page-not-invited.png")
+        assert not (await scan(page)).serious
+        assert visited.tokens.asked == []
+        assert not any(address.startswith("ws") for address in visited.addresses)
+
+
+async def test_an_invite_that_is_refused_is_tried_once_and_a_new_link_in_the_same_tab_works(visit: Any) -> None:
+    async with visit("read") as visited:
+        page = visited.page
+        await page.clock.install()
+        await visited.goto(f"#invite={OUTDATED}")
+        await expect(alert(page)).to_contain_text("Ask whoever sent you the link for a new one.")
+        await expect(page.get_by_test_id("status")).to_have_text("No access")
+        # The gateway is still asked whether it is ready. What the first answer caused comes before the second one.
+        for _ in range(2):
+            async with page.expect_response("**/readyz"):
+                await page.clock.run_for(15_000)
+        assert [asked["invite"] for asked in visited.tokens.asked] == [OUTDATED]
+        await page.clock.resume()
+        await visited.goto(f"#invite={INVITE}")
+        await expect(page.get_by_role("dialog", name="Join the meeting")).to_be_visible()
+        await expect(alert(page)).to_be_hidden()
+        assert len({asked["guest"] for asked in visited.tokens.asked}) == 2
+
+
+class Line:
+    """The connection of the page with the gateway, with a say in it: a language may be forbidden."""
+
+    def __init__(self, forbidden: str = "") -> None:
+        self._forbidden = forbidden
+        self.sockets: list[WebSocketRoute] = []
+        self.refreshes: list[str] = []
+
+    def __call__(self, socket: WebSocketRoute) -> None:
+        self.sockets.append(socket)
+        gateway = socket.connect_to_server()
+
+        def on_message(frame: str | bytes) -> None:
+            message = json.loads(frame)
+            if message["type"] == "session.refresh":
+                self.refreshes.append(message["token"])
+                self.say({"type": "session.refreshed", "expires_in_ms": 600_000})
+            elif message["type"] == "session.start" and self._forbidden in message["reads"]:
+                field = f"reads[{message['reads'].index(self._forbidden)}]"
+                self.say({"type": "error", "code": "forbidden", "message": "No.", "field": field})
+            else:
+                gateway.send(frame)
+
+        socket.on_message(on_message)
+
+    def say(self, message: dict[str, Any]) -> None:
+        self.sockets[-1].send(json.dumps(message))
+
+
+async def test_a_refresh_in_the_meeting_is_not_noticed(visit: Any) -> None:
+    async with visit("speak", "read") as visited:
+        page, line = visited.page, Line()
+        await page.route_web_socket("**/v1/stream", line)
+        await visited.goto(f"#invite={INVITE}")
+        await join(page, "Ana", reads="ja")
+        line.say({"type": "token.expiring", "expires_in_ms": 60_000})
+        await until(lambda: len(line.refreshes) == 1)
+        await settled(await say(page, SENTENCE))
+        assert line.refreshes == visited.tokens.given[-1:]
+        assert len(line.sockets) == 1
+        await expect(alert(page)).to_be_hidden()
+        await connected(page)
+
+
+async def test_a_language_that_the_invite_does_not_allow_is_left_out(visit: Any) -> None:
+    async with visit("speak", "read") as visited:
+        page, line = visited.page, Line("ja")
+        await page.route_web_socket("**/v1/stream", line)
+        await page.evaluate("localStorage.setItem('reads', 'ja,de')")
+        await visited.goto(f"#invite={INVITE}")
+        await join(page, "Ana", reads="de")
+        await expect(alert(page)).to_contain_text("Not all of your languages can be read in this meeting.")
+        pane = await show(page, "reading")
+        await expect(pane.get_by_test_id("read-de")).to_be_checked()
+        await expect(pane.get_by_test_id("read-ja")).not_to_be_checked()
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "words"),
+    [
+        ("token_revoked", 4503, "Your access to this meeting was withdrawn."),
+        ("unauthenticated", 4501, "Ask whoever sent you the link for a new one."),
+    ],
+)
+async def test_who_loses_access_hears_so_and_is_not_connected_again(
+    visit: Any, code: str, status: int, words: str
+) -> None:
+    async with visit("speak", "read") as visited:
+        page, line = visited.page, Line()
+        await page.route_web_socket("**/v1/stream", line)
+        await visited.goto(f"#invite={INVITE}")
+        await join(page, "Ana", reads="ja")
+        line.say({"type": "error", "code": code, "message": "No.", "retryable": False})
+        await line.sockets[-1].close(code=status)
+        await expect(alert(page)).to_contain_text(words)
+        await expect(page.get_by_test_id("status")).to_have_text("Disconnected")
+        await page.clock.install()
+        await page.clock.run_for(60_000)
+        assert len(line.sockets) == 1
+
+
+async def test_an_invite_that_ends_during_the_meeting_ends_it_in_plain_words(visit: Any) -> None:
+    async with visit("speak", "read") as visited:
+        page, line = visited.page, Line()
+        await page.route_web_socket("**/v1/stream", line)
+        await visited.goto(f"#invite={INVITE}")
+        await join(page, "Ana", reads="ja")
+        visited.tokens.refuses = True
+        line.say({"type": "error", "code": "token_expired", "message": "It is over.", "retryable": False})
+        await line.sockets[-1].close(code=4401)
+        await expect(alert(page)).to_contain_text("Ask whoever sent you the link for a new one.")
+        await expect(page.get_by_test_id("status")).to_have_text("Disconnected")
+        assert len(line.sockets) == 1
+
+
+# -------------------------------------------------------------------- captions
+
+
+async def test_captions_come_with_an_invite(visit: Any) -> None:
+    async with visit("read", "speak", meeting="weekly-wall") as visited:
+        page = visited.page
+        await visited.goto(f"?view=captions&lang=ja#invite={INVITE}")
+        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        (start,) = visited.starts
+        assert (start["meeting"], start["token"]) == ("weekly-wall", visited.tokens.given[-1])
+
+
+@pytest.mark.parametrize(
+    ("roles", "address", "words"),
+    [
+        (["read"], f"#invite={OUTDATED}", "Ask whoever sent you the link for a new one."),
+        (["speak"], f"#invite={INVITE}", "This invite is not one for reading."),
+    ],
+)
+async def test_captions_that_may_not_be_shown_say_why(
+    visit: Any, roles: list[str], address: str, words: str
+) -> None:
+    async with visit(*roles) as visited:
+        page = visited.page
+        await visited.goto(f"?view=captions&lang=ja{address}")
+        await expect(page.get_by_test_id("captions-message")).to_contain_text(words)
+        assert len(visited.tokens.asked) == 1
+        assert visited.starts == []
+
+
+async def test_captions_without_an_invite_say_why_once_the_gateway_refuses(visit: Any) -> None:
+    async with visit() as visited:
+        page = visited.page
+        sockets = 0
+
+        def refuse(socket: WebSocketRoute) -> None:
+            nonlocal sockets
+            sockets += 1
+
+            async def on_message(_: str | bytes) -> None:
+                socket.send(json.dumps({"type": "error", "code": "unauthenticated", "message": "No."}))
+                await socket.close(code=4501)
+
+            socket.on_message(on_message)
+
+        await page.route_web_socket("**/v1/stream", refuse)
+        await page.clock.install()
+        await visited.goto("?view=captions&lang=ja&meeting=weekly")
+        message = page.get_by_test_id("captions-message")
+        await expect(message).to_contain_text("Ask whoever holds the meeting for a link")
+        await page.clock.run_for(60_000)
+        assert sockets == 1

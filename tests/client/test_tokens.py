@@ -1,0 +1,637 @@
+"""Tokens of a session: asked for at every attempt, refreshed before they end, and never shown."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from gateway.client import (
+    ClientError,
+    ClientSession,
+    NotAuthorized,
+    Reconnecting,
+    SessionClosed,
+    SessionEvent,
+    TokenUnavailable,
+    connect,
+)
+from gateway.client.tokens import Refreshing, Secret, Tokens, TokenSource, checked
+from gateway.domain.errors import Forbidden, QuotaExceeded, RateLimited, TokenExpired, Unauthenticated
+from gateway.protocol.codec import CODECS
+from gateway.protocol.messages import (
+    Error,
+    Ping,
+    Pong,
+    SessionRefresh,
+    SessionRefreshed,
+    SessionStart,
+    TokenExpiring,
+    UtteranceFinal,
+)
+from tests.client.events import everything
+from tests.client.reconnections import connect_at_once, kinds, until
+from tests.clocks import swiftly
+from tests.scripted_gateway import Peer, refused, scripted_gateway
+
+UNAUTHENTICATED = refused(Unauthenticated.code, "This gateway needs a valid token.")
+SECRET = "eyJhbGciOi.J9.secret"
+
+
+def bearer(peer: Peer) -> str | None:
+    """What the client says who it is with."""
+    assert peer.connection.request is not None
+    return peer.connection.request.headers.get("Authorization")
+
+
+class Counting:
+    """Gives `t1`, `t2`, …; or raises what it is told to, in the order of the questions."""
+
+    def __init__(self, *failures: Exception | None) -> None:
+        self.asked = 0
+        self._failures = [*failures]
+
+    def __call__(self) -> str:
+        self.asked += 1
+        if self._failures and (failure := self._failures.pop(0)) is not None:
+            raise failure
+        return f"t{self.asked}"
+
+
+# ---------------------------------------------------------------- what a token is
+
+
+@pytest.mark.parametrize("token", ["a.b-c_d~e+f/g==", "gk_123", "!~"])
+def test_a_token_is_visible_ascii(token: str) -> None:
+    assert checked(token) == token
+
+
+@pytest.mark.parametrize("token", ["a b", "a\n", "a\r\nX-Evil: 1", "\ta", "tökén", "a\x00", "a\x7f", "\ud800"])
+def test_what_no_header_can_carry_is_refused_and_not_quoted(token: str) -> None:
+    with pytest.raises(ValueError, match="characters that no header can carry") as caught:
+        checked(token)
+    assert token not in str(caught.value)
+
+
+@pytest.mark.parametrize(("token", "why"), [("", "is empty"), (None, "not NoneType"), (b"a", "not bytes")])
+def test_what_is_no_token_is_refused(token: object, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        checked(token)
+
+
+def test_a_token_is_not_shown_where_it_is_quoted() -> None:
+    assert SECRET not in repr([Tokens(SECRET), checked(SECRET), {"a": Secret(SECRET)}])
+    assert f"Bearer {checked(SECRET)}" == f"Bearer {SECRET}"
+
+
+@pytest.mark.parametrize("token", ["a b", "", 7])
+async def test_a_bad_token_is_refused_before_anything_is_sent(token: str) -> None:
+    with pytest.raises(ValueError, match="token"):
+        async with connect("http://127.0.0.1:9", reads=["ja"], token=token):
+            pass
+    with pytest.raises(ValueError, match="token"):
+        async with connect("http://127.0.0.1:9", reads=["ja"], token=lambda: token):
+            pass
+
+
+# ---------------------------------------------------------------- where it comes from
+
+
+async def later() -> str:
+    await asyncio.sleep(0)
+    return "t1"
+
+
+@pytest.mark.parametrize("source", ["t1", lambda: "t1", later, lambda: later()])
+async def test_a_source_is_a_string_or_gives_one_at_once_or_later(source: TokenSource) -> None:
+    tokens = Tokens(source)
+    assert await tokens.ask() == "t1"
+    assert tokens.given
+    assert tokens.renewable is not isinstance(source, str)
+
+
+async def test_there_may_be_no_tokens() -> None:
+    assert await Tokens(None).ask() is None
+    assert not Tokens(None).given
+
+
+async def test_a_source_that_fails_tells_what_kind_of_failure_it_was() -> None:
+    with pytest.raises(
+        TokenUnavailable, match=r"^There is no token: asking for one failed \(KeyError\)\.$"
+    ) as caught:
+        await Tokens(Counting(KeyError(SECRET))).ask()
+    assert isinstance(caught.value.__cause__, KeyError)
+    mine = ClientError("Log in again.")
+    with pytest.raises(ClientError) as own:
+        await Tokens(Counting(mine)).ask()
+    assert own.value is mine
+
+
+# ---------------------------------------------------------------- connecting
+
+
+@pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
+async def test_a_token_is_a_header_and_in_no_message(codec: object) -> None:
+    seen: list[tuple[str | None, SessionStart]] = []
+
+    async def script(peer: Peer) -> None:
+        seen.append((bearer(peer), await peer.start()))
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url:
+        for token in (SECRET, None):
+            async with connect(url, reads=["ja"], token=token, codec=codec) as session:  # type: ignore[arg-type]
+                assert await everything(session) == []
+    start = SessionStart(reads=["ja"])
+    assert seen == [(f"Bearer {SECRET}", start), (None, start)]
+
+
+async def test_a_source_that_fails_at_first_is_an_error_of_the_client() -> None:
+    async def script(_peer: Peer) -> None:
+        raise AssertionError("nobody comes")
+
+    async with scripted_gateway(script) as url:
+        with pytest.raises(TokenUnavailable):
+            async with connect(url, reads=["ja"], token=Counting(OSError("no"))):
+                pass
+
+
+@pytest.mark.parametrize("error", [UNAUTHENTICATED, refused(Forbidden.code, "Not this meeting.")])
+async def test_a_start_that_the_token_does_not_allow(error: Error) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.expect(SessionStart)
+        await peer.leave(4501, error)
+
+    async with scripted_gateway(script) as url:
+        with pytest.raises(NotAuthorized) as caught:
+            async with connect(url, reads=["ja"], token=SECRET):
+                pass
+    assert caught.value.error == error
+    assert str(caught.value) == error.message
+
+
+async def test_a_token_is_in_no_log_and_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    async def script(peer: Peer) -> None:
+        assert bearer(peer) == f"Bearer {SECRET}"
+        await peer.start()
+        await peer.say(TokenExpiring(60_000))
+        await peer.expect(SessionRefresh)
+        await peer.leave(4503, refused("token_revoked", "The token was revoked."))
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=SECRET) as session:
+        with pytest.raises(SessionClosed) as caught:
+            await everything(session)
+    # The gateway of this test has a log, too.
+    ours = [record.getMessage() for record in caplog.records if record.name != "websockets.server"]
+    assert not any(SECRET in message for message in ours)
+    trace = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert SECRET not in "".join(line for line in trace.format() if "/gateway/client/" in line)
+    assert SECRET not in repr(session.__dict__)
+
+
+# ---------------------------------------------------------------- coming back
+
+
+async def test_every_attempt_has_a_token_of_its_own() -> None:
+    seen: list[str | None] = []
+    source = Counting()
+
+    async def script(peer: Peer) -> None:
+        seen.append(bearer(peer))
+        await peer.start()
+        if peer.visit == 1:
+            await peer.leave(4401, refused(TokenExpired.code, "The session's time is over."))
+        await peer.leave(1000)
+
+    async with (
+        scripted_gateway(script, statuses=(503, 401, 401, 401)) as url,
+        connect_at_once(url, token=source) as session,
+    ):
+        events = await everything(session)
+    address = url.replace("http:", "ws:")
+    assert [each.reason for each in events if isinstance(each, Reconnecting)] == [
+        "The gateway closed the session: The session's time is over.",
+        f"The server at {address} refused the stream with HTTP status 503; is it a gateway?",
+        *[f"The gateway at {address} did not accept the token."] * 3,
+    ]
+    assert kinds(events)[-1] == "Reconnected"
+    assert seen == ["Bearer t1", "Bearer t6"]
+
+
+async def lost_at_once(peer: Peer) -> None:
+    """It accepts its first client, drops it, and starts no session any more."""
+    if peer.visit == 1:
+        await peer.start()
+        peer.drop()
+        return
+    await peer.expect(SessionStart)
+    await peer.leave(4501, UNAUTHENTICATED)
+
+
+@pytest.mark.parametrize(
+    ("source", "statuses", "attempts"),
+    [
+        ("t1", (401,), 1),
+        ("t1", (), 1),
+        (Counting(), (401,) * 9, 4),
+        (Counting(), (401, 401), 4),
+        (Counting(), (403,) * 9, 1),
+    ],
+    ids=["a string", "a string, later", "a source", "a source, later", "what the token does not allow"],
+)
+async def test_tokens_that_are_not_accepted_are_the_end(
+    source: TokenSource, statuses: tuple[int, ...], attempts: int
+) -> None:
+    events: list[SessionEvent] = []
+
+    async def read(session: ClientSession) -> None:
+        async for event in session:
+            events.append(event)
+
+    async with (
+        scripted_gateway(lost_at_once, statuses=statuses) as url,
+        connect_at_once(url, token=source) as session,
+    ):
+        with pytest.raises(NotAuthorized):
+            await read(session)
+        with pytest.raises(NotAuthorized):
+            await session.final("Anybody?")
+    assert kinds(events) == ["Reconnecting"] * attempts
+
+
+async def test_a_source_that_fails_counts_as_a_failed_attempt() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        if peer.visit == 1:
+            peer.drop()
+        await peer.leave(1000)
+
+    source = Counting(None, OSError("no"), TokenUnavailable("Nobody is logged in."))
+    async with scripted_gateway(script) as url, connect_at_once(url, token=source) as session:
+        events = await everything(session)
+    assert [each.reason for each in events if isinstance(each, Reconnecting)][1:] == [
+        "There is no token: asking for one failed (OSError).",
+        "Nobody is logged in.",
+    ]
+    assert kinds(events)[-1] == "Reconnected"
+
+
+async def test_a_bad_token_counts_as_a_failed_attempt_too() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        if peer.visit == 1:
+            peer.drop()
+        await peer.leave(1000)
+
+    given = iter(["t1", "t 2", "t3"])
+    async with scripted_gateway(script) as url, connect_at_once(url, token=lambda: next(given)) as session:
+        events = await everything(session)
+    assert kinds(events) == ["Reconnecting", "Reconnecting", "Reconnected"]
+
+
+async def test_a_source_may_end_the_session() -> None:
+    mine = ClientError("Log in again.")
+    async with (
+        scripted_gateway(lost_at_once) as url,
+        connect_at_once(url, token=Counting(None, mine)) as session,
+    ):
+        with pytest.raises(ClientError, match=r"Log in again\.") as caught:
+            await everything(session)
+        assert caught.value is mine
+        with pytest.raises(ClientError, match=r"Log in again\."):
+            await session.final("Anybody?")
+
+
+@swiftly
+async def test_a_source_that_says_nothing_is_asked_again() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        if peer.visit == 1:
+            peer.drop()
+        await peer.leave(1000)
+
+    asked = 0
+
+    async def source() -> str:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            await asyncio.Event().wait()
+        return f"t{asked}"
+
+    async with scripted_gateway(script) as url, connect_at_once(url, token=source) as session:
+        events = await everything(session)
+    assert [each.reason for each in events if isinstance(each, Reconnecting)][1:] == [
+        "There is no token: none came within 10 s."
+    ]
+    assert kinds(events)[-1] == "Reconnected"
+
+
+@pytest.mark.parametrize("code", [4501, 4503])
+async def test_an_end_because_of_the_token_is_an_end(code: int) -> None:
+    visits = 0
+
+    async def script(peer: Peer) -> None:
+        nonlocal visits
+        visits += 1
+        await peer.start()
+        await peer.leave(code, refused("token_revoked", "The token was revoked."))
+
+    async with scripted_gateway(script) as url, connect_at_once(url, token=Counting()) as session:
+        with pytest.raises(SessionClosed, match="The token was revoked") as caught:
+            await everything(session)
+    assert (caught.value.code, visits) == (code, 1)
+
+
+# ---------------------------------------------------------------- staying
+
+
+async def refreshed(peer: Peer, *answers: Error | SessionRefreshed, left_ms: int = 60_000) -> list[str]:
+    """Start, announce the end, and answer each new token. Returns the tokens."""
+    await peer.start()
+    await peer.say(TokenExpiring(left_ms))
+    tokens = []
+    for answer in answers:
+        tokens.append((await peer.expect(SessionRefresh)).token)
+        await peer.say(answer)
+    return tokens
+
+
+@pytest.mark.parametrize(("source", "token"), [("t1", "t1"), (Counting(), "t2")])
+async def test_a_session_answers_for_itself_when_its_time_ends(source: TokenSource, token: str) -> None:
+    seen: list[str] = []
+
+    async def script(peer: Peer) -> None:
+        seen.extend(await refreshed(peer, SessionRefreshed(600_000)))
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=source) as session:
+        assert await everything(session) == [TokenExpiring(60_000), SessionRefreshed(600_000)]
+    assert seen == [token]
+
+
+async def test_without_a_token_there_is_nothing_to_answer() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.say(TokenExpiring(60_000))
+        assert await peer.receive() == Ping()
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        assert await anext(session) == TokenExpiring(60_000)
+        await session.ping()
+        assert await everything(session) == []
+
+
+@swiftly
+async def test_a_source_that_fails_is_asked_again_while_time_is_left() -> None:
+    seen: list[str] = []
+
+    async def script(peer: Peer) -> None:
+        seen.extend(await refreshed(peer, SessionRefreshed(None)))
+        await peer.leave(1000)
+
+    source = Counting(None, OSError("no"), ClientError("Log in again."))
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=source) as session:
+        assert await everything(session) == [TokenExpiring(60_000), SessionRefreshed(None)]
+    assert seen == ["t4"]
+
+
+@swiftly
+async def test_a_session_without_a_new_token_goes_on_to_its_end() -> None:
+    async def script(peer: Peer) -> None:
+        if peer.visit == 1:
+            await peer.start()
+            await peer.say(TokenExpiring(60_000))
+            await asyncio.sleep(60)
+            await peer.say(Pong("still there"))
+            await peer.leave(4401, refused(TokenExpired.code, "The session's time is over."))
+        await peer.start()
+        await peer.leave(1000)
+
+    source = Counting(None, *[OSError("no")] * 5)
+    async with scripted_gateway(script) as url, connect_at_once(url, token=source) as session:
+        events = await everything(session)
+    assert kinds(events) == ["TokenExpiring", "Pong", "Error", "Reconnecting", "Reconnected"]
+    assert source.asked == 7
+
+
+@pytest.mark.parametrize("code", [Unauthenticated.code, Forbidden.code])
+async def test_a_refused_refresh_leaves_the_session_going(code: str) -> None:
+    error = refused(code, "No.")
+
+    async def script(peer: Peer) -> None:
+        await refreshed(peer, error)
+        await peer.take()
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token="t1") as session:
+        assert [await anext(session), await anext(session)] == [TokenExpiring(60_000), error]
+        await session.final("Still here.")
+        assert kinds(await everything(session)) == ["UtteranceAccepted"]
+
+
+@swiftly
+async def test_a_token_that_is_not_accepted_is_followed_by_a_newer_one() -> None:
+    seen: list[str] = []
+
+    async def script(peer: Peer) -> None:
+        busy = refused(RateLimited.code, "Too often.", retry_after_ms=1)
+        seen.extend(await refreshed(peer, UNAUTHENTICATED, busy, SessionRefreshed(600_000)))
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=Counting()) as session:
+        assert kinds(await everything(session)) == ["TokenExpiring", "Error", "Error", "SessionRefreshed"]
+    assert seen == ["t2", "t3", "t4"]
+
+
+async def waiting(session: ClientSession, asked: asyncio.Event) -> asyncio.Task[list[SessionEvent]]:
+    """A task that reads the session, and waits for a token by now."""
+    await until(session, TokenExpiring)
+    task = asyncio.create_task(everything(session))
+    await asked.wait()
+    return task
+
+
+def slow(asked: asyncio.Event, go_on: asyncio.Event) -> Callable[[], Awaitable[str]]:
+    """A source that answers at first, and then only when it is let."""
+    first = True
+
+    async def source() -> str:
+        nonlocal first
+        if first:
+            first = False
+            return "t1"
+        asked.set()
+        await go_on.wait()
+        return "t2"
+
+    return source
+
+
+async def test_a_wait_for_a_token_may_be_cancelled_and_is_made_up_for() -> None:
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        assert await refreshed(peer, SessionRefreshed(None)) == ["t2"]
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=slow(asked, go_on)) as session:
+        task = await waiting(session, asked)
+        task.cancel()
+        await asyncio.wait([task])
+        go_on.set()
+        assert await everything(session) == [SessionRefreshed(None)]
+
+
+async def test_a_session_may_be_closed_while_it_waits_for_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.client.session._TOKEN_S", None)
+    asked = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.say(TokenExpiring(60_000))
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url:
+        async with connect(url, reads=["ja"], token=slow(asked, asyncio.Event())) as session:
+            task = await waiting(session, asked)
+        assert await task == []
+
+
+async def test_what_is_said_meanwhile_does_not_interrupt_the_source() -> None:
+    """A final that must wait for its turn wakes the iteration; the source is asked once all the same."""
+    asked, go_on = asyncio.Event(), asyncio.Event()
+    source = slow(asked, go_on)
+    questions = 0
+
+    async def counted() -> str:
+        nonlocal questions
+        questions += 1
+        return await source()
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        held = await peer.expect(UtteranceFinal)
+        await peer.say(refused("overloaded", "Full.", held.id, retry_after_ms=1), TokenExpiring(60_000))
+        finals = [await peer.receive() for _ in range(3)]
+        assert [type(each).__name__ for each in finals].count("SessionRefresh") == 1
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=counted) as session:
+        await session.final("One.", "1")
+        task = await waiting(session, asked)
+        await session.final("Two.", "2")
+        session._wake(0.0)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        go_on.set()
+        await task
+    assert questions == 2
+
+
+@swiftly
+async def test_a_source_that_hangs_does_not_stop_the_reading() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.say(TokenExpiring(60_000), Pong("read"))
+        await peer.leave(1000)
+
+    source = slow(asyncio.Event(), asyncio.Event())
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=source) as session:
+        assert await everything(session) == [TokenExpiring(60_000), Pong("read")]
+
+
+async def test_what_came_before_a_close_is_read_though_the_refresh_cannot_be_sent() -> None:
+    closed = asyncio.Event()
+    first = True
+
+    async def source() -> str:
+        nonlocal first
+        if not first:
+            await closed.wait()
+        first = False
+        return "t"
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.say(TokenExpiring(60_000), Pong("last words"))
+        await peer.connection.close(4503)
+        closed.set()
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=source) as session:
+        assert [await anext(session), await anext(session)] == [TokenExpiring(60_000), Pong("last words")]
+        with pytest.raises(SessionClosed):
+            await anext(session)
+
+
+# ---------------------------------------------------------------- when a token is due
+
+
+def test_tries_are_spread_over_the_time_that_is_left() -> None:
+    refreshing = Refreshing(Tokens(Counting()))
+    assert refreshing.due_s is None
+    refreshing.take(TokenExpiring(90_000), 10.0)
+    assert refreshing.is_due(10.0)
+    tries: list[int] = []
+    while refreshing.due_s is not None:
+        assert not refreshing.is_due(refreshing.due_s - 0.001)
+        now_s = refreshing.due_s
+        tries.append(round(now_s))
+        refreshing.failed(now_s)
+    assert tries == [10, 40, 60, 73, 82]
+
+
+def test_there_is_no_try_when_no_time_is_left() -> None:
+    refreshing = Refreshing(Tokens(Counting()))
+    refreshing.take(TokenExpiring(0), 10.0)
+    assert refreshing.is_due(10.0)
+    refreshing.failed(10.0)
+    assert refreshing.due_s is None
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (UNAUTHENTICATED, True),
+        (refused(QuotaExceeded.code, "Enough.", retry_after_ms=1), True),
+        (refused(Forbidden.code, "No."), False),
+        (refused("overloaded", "Full.", "utterance", retry_after_ms=1), False),
+    ],
+)
+def test_which_answers_are_worth_another_try(error: Error, again: bool) -> None:
+    refreshing = Refreshing(Tokens(Counting()))
+    refreshing.take(error, 0.0)
+    assert refreshing.due_s is None  # nothing was sent
+    refreshing.take(TokenExpiring(60_000), 0.0)
+    refreshing.sent()
+    assert refreshing.due_s is None
+    refreshing.take(error, 0.0)
+    assert (refreshing.due_s is not None) is again
+
+
+def test_a_new_announcement_starts_over_and_an_answer_ends_it() -> None:
+    refreshing = Refreshing(Tokens(Counting()))
+    for _ in range(6):
+        refreshing.take(TokenExpiring(60_000), 0.0)
+        assert refreshing.is_due(0.0)
+        refreshing.sent()
+    refreshing.take(TokenExpiring(60_000), 0.0)
+    refreshing.failed(0.0)
+    assert refreshing.due_s is not None
+    refreshing.sent()
+    refreshing.take(SessionRefreshed(600_000), 1.0)
+    refreshing.take(UNAUTHENTICATED, 2.0)
+    assert refreshing.due_s is None
+
+
+def test_the_announcement_of_a_lost_connection_is_void() -> None:
+    refreshing = Refreshing(Tokens(Counting()))
+    refreshing.take(TokenExpiring(60_000), 0.0)
+    refreshing.stop()
+    assert refreshing.due_s is None

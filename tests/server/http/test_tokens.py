@@ -1,0 +1,235 @@
+"""`/v1/tokens`, `/v1/revocations`, and every other endpoint where the gateway has keys."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from gateway.config import AuthSettings, Settings
+from gateway.identity import key_file
+from gateway.identity.key_file import KeyFile, new_api_key, new_signing_key
+from gateway.protocol.messages import Error, SessionStart, SessionStarted, TranslationFinal
+from tests.gateways import Running, running
+from tests.meetings import say
+
+GUEST = "a secret of sixteen or more"
+TRANSLATE = {"text": "hi", "source_lang": "en", "target_lang": "ja"}
+
+
+class Door:
+    """A gateway with keys, as backends of two tenants see it."""
+
+    def __init__(self, gateway: Running, client: httpx.AsyncClient, keys: dict[str, str]) -> None:
+        self.gateway = gateway
+        self.client = client
+        self.keys = keys
+
+    async def post(self, path: str, body: dict[str, Any], bearer: str | None = None) -> httpx.Response:
+        headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
+        return await self.client.post(path, json=body, headers=headers)
+
+    async def token(self, tenant: str = "acme", **body: Any) -> str:
+        response = await self.post("/v1/tokens", {"sub": "ana", **body}, self.keys[tenant])
+        assert response.status_code == 200, response.text
+        token: str = response.json()["invite" if body.get("invite") is True else "token"]
+        return token
+
+    async def transcript(self, bearer: str, meeting: str = "standup") -> httpx.Response:
+        return await self.client.get(
+            f"/v1/meetings/{meeting}/transcript.json", headers={"Authorization": f"Bearer {bearer}"}
+        )
+
+
+@pytest.fixture
+async def door(tmp_path: Path) -> AsyncIterator[Door]:
+    made = {tenant: new_api_key(tenant) for tenant in ("acme", "other")}
+    path = tmp_path / "keys.json"
+    key_file.save(path, KeyFile(signing=(new_signing_key(),), api=tuple(kept for kept, _ in made.values())))
+    settings = Settings(auth=AuthSettings(keys_file=str(path)))
+    async with (
+        running(settings) as gateway,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client,
+    ):
+        yield Door(gateway, client, {tenant: key for tenant, (_, key) in made.items()})
+
+
+def check(response: httpx.Response, status: int, code: str) -> None:
+    assert (response.status_code, response.json()["code"]) == (status, code), response.text
+    assert ("WWW-Authenticate" in response.headers) == (status == 401)
+
+
+async def test_a_backend_gets_a_token_that_opens_a_session_and_is_bound_to_it(door: Door) -> None:
+    asked = {"sub": "ana", "meeting": "standup", "roles": ["read"], "name": "Ana", "expires_s": 60, "max_s": 900}
+    answer = (await door.post("/v1/tokens", asked, door.keys["acme"])).json()
+    assert (answer["meeting"], answer["roles"], answer["name"], answer["expires_in_s"]) == (
+        "standup",
+        ["read"],
+        "Ana",
+        60,
+    )
+    async with door.gateway.peer() as peer:
+        await peer.send(SessionStart(reads=["ja"], token=answer["token"]), say("u1"))
+        started, refused = await peer.until(Error)
+        assert isinstance(started, SessionStarted)
+        assert started.meeting == "standup"
+        assert refused.code == "forbidden"
+
+
+@pytest.mark.parametrize("bearer", [None, "nonsense", "gk_0_nonsense"])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/v1/tokens", {"sub": "ana"}),
+        ("POST", "/v1/revocations", {"all": True}),
+        ("POST", "/v1/translate", TRANSLATE),
+        ("GET", "/v1/meetings/standup/transcript.txt", None),
+    ],
+)
+async def test_nobody_is_served_without_a_valid_token(
+    door: Door, method: str, path: str, body: dict[str, Any] | None, bearer: str | None
+) -> None:
+    headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
+    response = await door.client.request(method, path, json=body, headers=headers)
+    check(response, 401, "unauthenticated")
+    assert response.json()["detail"] == "This gateway needs a valid token."
+
+
+async def test_what_needs_no_token(door: Door) -> None:
+    for path in (
+        "/",
+        "/healthz",
+        "/readyz",
+        "/v1/languages",
+        "/openapi.json",
+        "/asyncapi.json",
+        "/errors/forbidden",
+    ):
+        assert (await door.client.get(path)).status_code == 200, path
+    assert (await door.client.get("/readyz")).json()["auth"] == "token"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"meeting": "standup"}, "sub"),
+        ({"sub": "ana", "meeting": "a/b"}, "meeting"),
+        ({"sub": "ana", "meeting": ".."}, "meeting"),
+        ({"sub": "ana", "roles": ["root"]}, "roles[0]"),
+        ({"sub": "ana", "langs": ["?"]}, "langs[0]"),
+        ({"sub": "ana", "expires_s": 601}, "expires_s"),
+        ({"invite": True, "expires_s": 604_801}, "expires_s"),
+        ({"sub": "ana", "max_s": 86_401}, "max_s"),
+        ({"invite": "eyJ", "guest": "short"}, "guest"),
+    ],
+)
+async def test_a_wrong_order_names_its_field(door: Door, body: dict[str, Any], field: str) -> None:
+    response = await door.post("/v1/tokens", body, door.keys["acme"])
+    assert response.status_code in (400, 422)
+    assert response.json()["field"] == field
+
+
+async def test_a_token_issues_no_tokens_and_revokes_in_its_meeting_only_as_admin(door: Door) -> None:
+    admin = await door.token(meeting="standup", roles=["admin"])
+    check(await door.post("/v1/tokens", {"sub": "eve", "meeting": "standup"}, admin), 403, "forbidden")
+    check(await door.post("/v1/revocations", {"meeting": "board"}, admin), 403, "forbidden")
+    check(await door.post("/v1/revocations", {"all": True}, admin), 403, "forbidden")
+    reader = await door.token(meeting="standup", roles=["read"])
+    check(await door.post("/v1/revocations", {"meeting": "standup"}, reader), 403, "forbidden")
+    assert (await door.post("/v1/revocations", {"meeting": "standup"}, admin)).json() == {"sessions": 0}
+    check(await door.transcript(admin), 401, "unauthenticated")
+
+
+async def test_guests_get_tokens_for_an_invite_until_it_is_revoked(door: Door) -> None:
+    invite = await door.token(invite=True, meeting="standup")
+
+    async def enter(guest: str) -> httpx.Response:
+        return await door.post("/v1/tokens", {"invite": invite, "guest": guest})
+
+    answer = (await enter(GUEST)).json()
+    assert (answer["meeting"], answer["roles"]) == ("standup", ["read", "speak"])
+    check(await door.post("/v1/translate", TRANSLATE, invite), 401, "unauthenticated")
+    async with door.gateway.peer() as ana, door.gateway.peer() as eve:
+        await ana.send(SessionStart(reads=["ja"], token=answer["token"]))
+        [started] = await ana.until(SessionStarted)
+        # Somebody else with the same invite does not get this session, even with its secret.
+        other = (await enter(f"another {GUEST}")).json()["token"]
+        resume = {"session": started.session, "epoch": started.epoch, "offset": started.offset}
+        await eve.connection.send(
+            f'{{"type": "session.start", "reads": ["ja"], "token": "{other}", "resume": {json.dumps(resume)}}}'
+        )
+        assert (await eve.until(Error))[-1].code == "forbidden"
+        assert (await door.post("/v1/revocations", {"sub": "guests"}, door.keys["other"])).json() == {
+            "sessions": 0
+        }
+        revoked = await door.post("/v1/revocations", {"meeting": "standup"}, door.keys["acme"])
+        assert revoked.json() == {"sessions": 1}
+        assert (await ana.until(Error))[-1].code == "token_revoked"
+        with pytest.raises(ConnectionClosed) as closed:
+            await ana.connection.recv()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 4503
+    check(await enter(GUEST), 401, "unauthenticated")
+
+
+async def test_an_invite_for_one_guest_is_that_guests_alone(door: Door) -> None:
+    invite = await door.token(invite=True, meeting="standup", once=True)
+    guests = [f"{GUEST} {n}" for n in range(8)]
+    answers = await asyncio.gather(
+        *(door.post("/v1/tokens", {"invite": invite, "guest": guest}) for guest in guests)
+    )
+    [first] = [n for n, answer in enumerate(answers) if answer.status_code == 200]
+    assert {answer.status_code for answer in answers} == {200, 401}
+    again = await door.post("/v1/tokens", {"invite": invite, "guest": guests[first]})
+    assert again.status_code == 200
+
+
+async def test_transcripts_and_translations_are_held_against_the_token(door: Door) -> None:
+    async with door.gateway.peer() as peer:
+        speaks = await door.token(meeting="standup")
+        await peer.send(SessionStart(reads=["ja"], speaks="en", token=speaks), say("u1", "the plan"))
+        await peer.until(TranslationFinal)
+    allowed = await door.token(meeting="standup", roles=["transcript"])
+    assert (await door.transcript(allowed)).json()["utterances"][0]["text"] == "the plan"
+    assert (await door.transcript(door.keys["acme"])).status_code == 200
+    check(await door.transcript(speaks), 403, "forbidden")
+    check(await door.transcript(allowed, "board"), 403, "forbidden")
+    narrow = await door.token(meeting="standup", roles=["transcript"], langs=["ja"])
+    check(await door.transcript(narrow), 403, "forbidden")
+    # Another tenant's meeting of the same name is another meeting.
+    check(await door.transcript(door.keys["other"]), 404, "unknown_meeting")
+    check(
+        await door.transcript(await door.token("other", meeting="standup", roles=["transcript"])),
+        404,
+        "unknown_meeting",
+    )
+
+    assert (await door.post("/v1/translate", TRANSLATE, door.keys["acme"])).status_code == 200
+    assert (await door.post("/v1/translate", TRANSLATE, await door.token())).status_code == 200
+    for roles in (["speak"], ["read"]):
+        check(await door.post("/v1/translate", TRANSLATE, await door.token(roles=roles)), 403, "forbidden")
+    for langs in ({"langs": ["de"]}, {"speaks": ["de"]}):
+        check(await door.post("/v1/translate", TRANSLATE, await door.token(**langs)), 403, "forbidden")
+
+
+async def test_a_backend_holds_a_socket_with_its_api_key(door: Door) -> None:
+    headers = {"Authorization": f"Bearer {door.keys['acme']}"}
+    async with connect(door.gateway.url, additional_headers=headers) as socket:
+        await socket.send('{"type": "session.start", "meeting": "standup", "reads": ["ja"]}')
+        assert '"meeting":"standup"' in str(await socket.recv())
+
+
+async def test_a_gateway_without_keys_has_no_tokens() -> None:
+    async with (
+        running() as gateway,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client,
+    ):
+        response = await client.post("/v1/tokens", json={"sub": "ana"})
+        assert (response.status_code, response.json()["code"]) == (404, "not_found")

@@ -1,0 +1,35 @@
+// The state of the connection, as listeners hear of it. Must not know what it follows from.
+
+/**
+ * - `loading`: connected, but the engine is not ready yet
+ * - `open`: there is a session. It stays open after `close` until the gateway has finished it
+ * - `reconnecting`: the connection is lost, and the client will try again
+ * - `closed`: nothing happens until `connect` is called
+ * @typedef {"connecting" | "loading" | "open" | "reconnecting" | "closed"} ConnectionState
+ */
+
+/** @typedef {{type: "state", state: ConnectionState, reason: string, code: string, field: string}} StateChanged */
+
+export class ConnectionStatus {
+  /** @type {ConnectionState} */
+  state = "closed";
+  #reason = "";
+  #emit;
+
+  /** @param {(change: StateChanged) => void} emit */
+  constructor(emit) {
+    this.#emit = emit;
+  }
+
+  /**
+   * @param {ConnectionState} state
+   * @param {{code: string, message: string, field?: string | null | undefined} | null} [error] What caused it.
+   */
+  enter(state, error = null) {
+    const reason = error?.message ?? "";
+    if (this.state === state && this.#reason === reason) return;
+    this.state = state;
+    this.#reason = reason;
+    this.#emit({ type: "state", state, reason, code: error?.code ?? "", field: error?.field ?? "" });
+  }
+}

@@ -1,0 +1,31 @@
+// Where one speaks, or reads that one does not. Must not know what is said.
+
+import { button, element } from "../ui/dom.js";
+
+/** @import {Access} from "../access/access.js" */
+/** @import {Composer} from "../speaking/composer.js" */
+
+export class SpeakingArea {
+  element = element("div", "speaking");
+  #composer;
+  #listening = element("p", "listening hint");
+
+  /** @param {{composer: Composer, access: Access, onSpeak: () => void}} options */
+  constructor({ composer, access, onSpeak }) {
+    this.#composer = composer;
+    this.#listening.append(access.read ? "You are listening." : "You were invited neither to speak nor to read.");
+    if (access.speak) this.#listening.append(" ", button("quiet", "Speak, too", "speak-too", onSpeak));
+    this.element.append(this.#listening, composer.element);
+    this.show(true);
+  }
+
+  get isSpeaking() {
+    return !this.#composer.element.hidden;
+  }
+
+  /** @param {boolean} isSpeaking */
+  show(isSpeaking) {
+    this.#composer.element.hidden = !isSpeaking;
+    this.#listening.hidden = isSpeaking;
+  }
+}
