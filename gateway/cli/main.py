@@ -186,7 +186,7 @@ def _key(args: argparse.Namespace) -> int:
     return _starting(args, actions[args.action])
 
 
-def _token(args: argparse.Namespace) -> int:
+def _issue(args: argparse.Namespace) -> int:
     if args.url is not None and not args.invite:
         _misused(args, "--url goes with --invite: a token is never part of a link")
 
@@ -297,6 +297,6 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "speak": _speak,
     "read": _read,
     "key": _key,
-    "token": _token,
+    "token": _issue,
     "version": _version,
 }
