@@ -14,7 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.domain.errors import Forbidden, InvalidValue, StartupError, Unauthenticated
-from gateway.domain.grants import ROLES, Grant, Issued
+from gateway.domain.grants import Grant, Issued
+from gateway.domain.roles import ROLES
 from gateway.identity import key_file
 from gateway.identity.authenticator import DEFAULT_AUDIENCE, Keys, issue
 from gateway.identity.jwks import PublicKeys
@@ -275,7 +276,6 @@ async def test_what_is_issued_is_valid(tenant: str | None, path: Path) -> None:
     issued = keys.issue(grant, for_s=60)
     assert issued.grant == replace(grant, token_id=issued.grant.token_id, issued_s=NOW, expires_s=NOW + 60)
     assert await keys.verify(issued.token) == issued.grant
-    assert len(issued.grant.token_id) == 24
     assert keys.issue(grant, for_s=60).grant.token_id != issued.grant.token_id
 
 

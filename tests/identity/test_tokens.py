@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gateway.domain.errors import Unauthenticated
-from gateway.domain.grants import ROLES, Grant
+from gateway.domain.grants import Grant
 from gateway.domain.languages import NAMES
+from gateway.domain.roles import ROLES
 from gateway.identity.tokens import INVITE_MAX_S, TOKEN_BYTES, Claims, Key, sign, verify
 from tests.identity.forging import (
     ALGORITHMS,
