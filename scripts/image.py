@@ -64,8 +64,11 @@ class Tool(ABC):
         """Build a target of the Dockerfile."""
 
     @abstractmethod
-    def run(self, tag: str, name: str, port: int, *, shm_size: str | None = None) -> list[str]:
-        """The command that runs a gateway read-only, as docs/operations.md says, on a port of loopback."""
+    def run(self, tag: str, name: str, port: int, *arguments: str, shm_size: str | None = None) -> list[str]:
+        """The command that runs a gateway read-only, as docs/operations.md says, on a port of loopback.
+
+        arguments: for `gateway serve`.
+        """
 
     def clean(self) -> None:
         """Remove the images that were built, and what they were built upon."""
@@ -86,9 +89,9 @@ class Docker(Tool):
         build = [self.command, "build", "--target", target, "--label", LABEL, "--tag", tag, str(ROOT)]
         check(build, limit_s=BUILD_LIMIT_S, what="build the image")
 
-    def run(self, tag: str, name: str, port: int, *, shm_size: str | None = None) -> list[str]:
+    def run(self, tag: str, name: str, port: int, *arguments: str, shm_size: str | None = None) -> list[str]:
         options = [*hardened(name, shm_size), "--publish", f"127.0.0.1:{port}:8000"]
-        return [self.command, "run", *options, tag]
+        return [self.command, "run", *options, tag, *arguments]
 
 
 class Podman(Tool):
@@ -109,7 +112,7 @@ class Podman(Tool):
             ]
             check(build, limit_s=BUILD_LIMIT_S, what="build the image")
 
-    def run(self, tag: str, name: str, port: int, *, shm_size: str | None = None) -> list[str]:
+    def run(self, tag: str, name: str, port: int, *arguments: str, shm_size: str | None = None) -> list[str]:
         # The limits that podman would set may be above those of this machine, which it may not raise then.
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         processes = min(32_768, *(limit for limit in resource.getrlimit(resource.RLIMIT_NPROC) if limit > 0))
@@ -124,7 +127,7 @@ class Podman(Tool):
         if not Path("/run/systemd/system").is_dir():
             manager = ["--cgroup-manager", "cgroupfs"]
             options.append("--no-healthcheck")  # it is systemd that would ask
-        return [self.command, *manager, "run", *options, tag, "--port", str(port)]
+        return [self.command, *manager, "run", *options, tag, "--port", str(port), *arguments]
 
     def clean(self) -> None:
         super().clean()

@@ -5,6 +5,7 @@ Knows: the key file, what is printed. Must not know: flags, sessions.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -85,7 +86,7 @@ def print_token(path: Path, grant: Grant, *, for_s: float, invite: bool, url: st
 
 
 def _loaded(path: Path) -> KeyFile:
-    return key_file.load(path) if path.exists() else KeyFile()
+    return key_file.load(path) if os.path.exists(path) else KeyFile()
 
 
 def _save(path: Path, keys: KeyFile) -> None:

@@ -57,8 +57,9 @@ class Keys:
         self._public = public
         self._audience = audience
         self._clock = clock
-        self._file = KeyFile() if path is None else key_file.load(path)
+        # Before it is read: what changes meanwhile is read again.
         self._changed = self._stamp()
+        self._file = KeyFile() if path is None else key_file.load(path)
 
     # ------------------------------------------------------------ who it is
 
@@ -138,7 +139,8 @@ class Keys:
         if self._path is not None:
             with suppress(OSError):
                 found = self._path.stat()
-                return (found.st_mtime_ns, found.st_ino, found.st_size)
+                # The time also of a new owner; whoever may use it, in case that the clock is too coarse to tell.
+                return (found.st_ctime_ns, found.st_ino, found.st_size, found.st_mode)
         return ()
 
 
@@ -156,7 +158,7 @@ def issue(
     Its token id is made here. Raises `InvalidValue` for what no token may say, `Forbidden` if no key may sign.
     """
     most_s = INVITE_MAX_S if invite else TOKEN_MAX_S
-    if not 0 < for_s <= most_s:
+    if not 1 <= for_s <= most_s:
         raise InvalidValue(f"expires_s has to be 1 to {most_s} here.", field="expires_s")
     key = next((_key(key) for key in keys.signing if key.tenant in (None, grant.tenant)), None)
     if key is None:
@@ -167,10 +169,9 @@ def issue(
     )
     for_whom = _invites(audience) if invite else audience
     try:
-        claims = Claims.of(grant, issuer=key.issuer, audience=for_whom)
+        return Issued(sign(Claims.of(grant, issuer=key.issuer, audience=for_whom), key), grant)
     except ValueError as error:
         raise InvalidValue(f"No token may say this: {error}.") from None
-    return Issued(sign(claims, key), grant)
 
 
 def _invites(audience: str) -> str:

@@ -51,7 +51,7 @@ class PublicKeys:
         self._keys: Mapping[str, Key] = {}
         self._asked_s = float("-inf")
         self._fetched_s = float("-inf")
-        self._asking = asyncio.Lock()
+        self._asking: asyncio.Task[None] | None = None
 
     def find(self, kid: str) -> Key | None:
         """The key with this `kid`, as far as it is known; never waits."""
@@ -59,24 +59,25 @@ class PublicKeys:
 
     async def look_for(self, kid: str) -> None:
         """Ask the address if it may be worth it. Never raises."""
-        if not self._worth_asking(kid):
-            return
-        async with self._asking:
-            if not self._worth_asking(kid):
-                return
-            self._asked_s = self._clock()
-            try:
-                self._keys = parse(await asyncio.to_thread(self._fetch), self._issuer)
-            except Exception as error:
-                _log.warning("the address of the public keys does not answer with keys (%s)", type(error).__name__)
-            else:
-                self._fetched_s = self._clock()
-
-    def _worth_asking(self, kid: str) -> bool:
         now_s = self._clock()
-        if now_s - self._asked_s < _PAUSE_S:
-            return False
-        return kid not in self._keys or now_s - self._fetched_s >= _FRESH_S
+        if kid in self._keys and now_s - self._fetched_s < _FRESH_S:
+            return
+        if self._asking is None and now_s - self._asked_s >= _PAUSE_S:
+            self._asking = asyncio.create_task(self._ask())
+        if self._asking is not None:
+            # Whoever leaves meanwhile does not take the answer away from the others.
+            await asyncio.shield(self._asking)
+
+    async def _ask(self) -> None:
+        self._asked_s = self._clock()
+        try:
+            self._keys = parse(await asyncio.to_thread(self._fetch), self._issuer)
+        except Exception as error:
+            _log.warning("the address of the public keys does not answer with keys (%s)", type(error).__name__)
+        else:
+            self._fetched_s = self._clock()
+        finally:
+            self._asking = None
 
 
 def fetch(url: str) -> bytes:
@@ -101,7 +102,8 @@ def parse(content: bytes, issuer: str) -> dict[str, Key]:
 def _key(jwk: Any, issuer: str) -> Key | None:
     if not isinstance(jwk, dict) or not isinstance(kid := jwk.get("kid"), str):
         return None
-    algorithm = _ALGORITHMS.get((jwk.get("kty"), jwk.get("crv")))
+    kind = (jwk.get("kty"), jwk.get("crv"))
+    algorithm = next((name for known, name in _ALGORITHMS.items() if known == kind), None)
     if algorithm is None or jwk.get("alg", algorithm) != algorithm or jwk.get("use", "sig") != "sig":
         return None
     try:

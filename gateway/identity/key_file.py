@@ -42,7 +42,7 @@ API_KEY_PREFIX = "gk_"
 _SECRET_BYTES = 32
 _ID_BYTES = 4
 
-_Tenant = Annotated[str, Meta(pattern=r"^(?!\.+$)[A-Za-z0-9._~-]{1,64}$")]
+_Tenant = Annotated[str, Meta(pattern=r"^(?!\.+$)[A-Za-z0-9._~-]{1,64}\Z")]
 
 
 class SigningKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -66,7 +66,7 @@ class ApiKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: str
     tenant: _Tenant
     # SHA-256 of the whole key in hexadecimal: it is random and long, so that a slow hash would add nothing.
-    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
 class KeyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -134,13 +134,18 @@ def save(path: Path, keys: KeyFile) -> None:
             file.flush()
             os.fsync(file.fileno())
         if path.exists():
-            # Whoever could read it still can, such as the group of the gateway's user.
-            found = path.stat()
-            os.chmod(name, found.st_mode & 0o770)
-            with contextlib.suppress(PermissionError):
-                os.chown(name, -1, found.st_gid)
+            _open_to_the_same(name, path.stat())
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def _open_to_the_same(name: str, found: os.stat_result) -> None:
+    """Whoever could read the file still can, such as the gateway's user and a group, and nobody else."""
+    with contextlib.suppress(PermissionError):
+        os.chown(name, -1, found.st_gid)
+        # Not before it is the same group.
+        os.chmod(name, found.st_mode & 0o770)
+        os.chown(name, found.st_uid, -1)

