@@ -36,8 +36,8 @@ class Door:
         headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
         return await self.client.post(path, json=body, headers=headers)
 
-    async def token(self, tenant: str = "acme", **body: Any) -> str:
-        response = await self.post("/v1/tokens", {"sub": "ana", **body}, self.keys[tenant])
+    async def token(self, of: str = "acme", /, **body: Any) -> str:
+        response = await self.post("/v1/tokens", {"sub": "ana", **body}, self.keys[of])
         assert response.status_code == 200, response.text
         token: str = response.json()["invite" if body.get("invite") is True else "token"]
         return token
@@ -215,7 +215,8 @@ async def test_transcripts_and_translations_are_held_against_the_token(door: Doo
     assert (await door.post("/v1/translate", TRANSLATE, await door.token())).status_code == 200
     for roles in (["speak"], ["read"]):
         check(await door.post("/v1/translate", TRANSLATE, await door.token(roles=roles)), 403, "forbidden")
-    for langs in ({"langs": ["de"]}, {"speaks": ["de"]}):
+    narrow_ones: list[dict[str, Any]] = [{"langs": ["de"]}, {"speaks": ["de"]}]
+    for langs in narrow_ones:
         check(await door.post("/v1/translate", TRANSLATE, await door.token(**langs)), 403, "forbidden")
 
 
