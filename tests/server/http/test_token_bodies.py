@@ -20,8 +20,8 @@ from gateway.server.http.token_bodies import (
 
 def test_an_order_says_all_that_a_grant_has() -> None:
     body = TOKEN.decode(
-        b'{"sub": "ana", "meeting": "standup", "roles": ["read"], "langs": ["ja"], "speaks": ["en"], "name": "Ana",'
-        b'"max_s": 60, "once": true, "expires_s": 30}'
+        b'{"sub": "ana", "meeting": "standup", "roles": ["read"], "langs": ["ja"], "speaks": ["en"],'
+        b'"name": "Ana", "max_s": 60, "once": true, "expires_s": 30}'
     )
     assert body.grant("acme") == Grant(
         tenant="acme",
