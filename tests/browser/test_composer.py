@@ -147,9 +147,10 @@ def one_utterance(frames: list[Frame]) -> bool:
 
 async def test_typing_is_streamed_at_word_ends_and_pauses_and_enter_sends_it(open_composer: OpenComposer) -> None:
     async with open_composer() as composer:
-        await composer.text.press_sequentially("Let's ")
+        # Not key by key: on a busy machine the time between two keys may be a pause.
+        await composer.text.fill("Let's ")
         await composer.until(lambda: composer.partials() == ["Let's"])
-        await composer.text.press_sequentially("mov")
+        await composer.text.fill("Let's mov")
         await composer.until(lambda: composer.partials() == ["Let's", "Let's mov"])
         await composer.text.press_sequentially("e on.")
         await composer.text.press("Enter")
@@ -179,7 +180,7 @@ async def test_shift_enter_begins_a_line_and_the_field_grows(open_composer: Open
 async def test_what_is_cleared_is_given_up(open_composer: OpenComposer) -> None:
     async with open_composer() as composer:
         await composer.text.press_sequentially("Never mind ")
-        await composer.until(lambda: composer.partials() == ["Never mind"] or len(composer.partials()) == 2)
+        await composer.until(lambda: composer.partials()[-1:] == ["Never mind"])
         await composer.text.press("Escape")
         await expect(composer.text).to_have_value("")
         given_up = composer.frames()[0]["id"]
