@@ -80,9 +80,19 @@ class PublicKeys:
             self._asking = None
 
 
+class _Nowhere(urllib.request.HTTPRedirectHandler):
+    """Follows no redirects: one could lead from https to http."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_Nowhere)
+
+
 def fetch(url: str) -> bytes:
-    """The bytes at an address. Raises `OSError` or `ValueError`."""
-    with urllib.request.urlopen(url, timeout=_ANSWER_S) as response:  # noqa: S310 -- the settings allow only https
+    """The bytes at an address, which must not redirect. Raises `OSError` or `ValueError`."""
+    with _OPENER.open(url, timeout=_ANSWER_S) as response:
         content = cast(bytes, response.read(_SET_BYTES + 1))
     if len(content) > _SET_BYTES:
         raise ValueError(f"more than {_SET_BYTES} bytes")

@@ -22,6 +22,9 @@ def check_role(grant: Grant, role: Role, field: str | None = None) -> None:
 
 def check_meeting(grant: Grant, meeting: str | None) -> str | None:
     """The meeting to join, None for a private one. meeting: what was asked for. Raises `Forbidden`."""
+    if not grant.roles & {"speak", "read"}:
+        # Whoever is in a meeting sees who else is.
+        raise Forbidden("The token has neither the role speak nor read.")
     if grant.any_meeting:
         return meeting
     if meeting not in (None, grant.meeting):

@@ -198,7 +198,6 @@ class Session:
     def _on_start(self, message: SessionStart) -> list[Effect]:
         rules = self._rules
         meeting = rules.meeting(message.meeting) if message.meeting is not None else None
-        meeting = check_meeting(self.grant, meeting)
         name = self.grant.name or message.name or ""
         rules.check_length(name, self._limits.name_chars, "name")
         if message.resume is not None:
@@ -207,6 +206,7 @@ class Session:
         reads = rules.languages(message.reads)
         speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else None
         self._check(reads, speaks, originals=message.originals)
+        meeting = check_meeting(self.grant, meeting)
         notes = self._take_options(message.glossary, message.context, message.formality)
         self.name = name
         self._take(Update(speaks, reads, message.stability, message.originals))

@@ -274,6 +274,7 @@ def serving(status: int, content: bytes) -> Iterator[str]:
         def do_GET(self) -> None:
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
+            self.send_header("Location", "http://127.0.0.1:1/")  # nobody follows it
             self.end_headers()
             self.wfile.write(content)
 
@@ -307,7 +308,7 @@ def test_an_immense_answer(more: int) -> None:
                 fetch(url)
 
 
-@pytest.mark.parametrize("status", [404, 500])
+@pytest.mark.parametrize("status", [302, 307, 404, 500])
 def test_errors_of_the_address(status: int) -> None:
     with serving(status, key_set(jwk())) as url, pytest.raises(OSError, match=str(status)):
         fetch(url)
