@@ -42,11 +42,11 @@ def test_a_role_is_there_or_it_is_forbidden(role: Role) -> None:
 @pytest.mark.parametrize(
     ("grant", "asked", "joined"),
     [
-        (granted(meeting="m"), "m", "m"),
-        (granted(meeting="m"), None, "m"),
-        (granted(), None, None),
-        (granted(any_meeting=True), "m", "m"),
-        (granted(any_meeting=True), None, None),
+        (granted("read", meeting="m"), "m", "m"),
+        (granted("read", meeting="m"), None, "m"),
+        (granted("read"), None, None),
+        (granted("read", any_meeting=True), "m", "m"),
+        (granted("read", any_meeting=True), None, None),
         (OPEN, "m", "m"),
     ],
 )
@@ -57,10 +57,10 @@ def test_the_meeting_is_the_tokens(grant: Grant, asked: str | None, joined: str 
 @pytest.mark.parametrize(
     ("grant", "asked"),
     [
-        (granted(meeting="m"), "n"),
-        (granted(meeting="m"), "M"),
-        (granted(meeting="m"), "m."),
-        (granted(), "m"),
+        (granted("read", meeting="m"), "n"),
+        (granted("read", meeting="m"), "M"),
+        (granted("read", meeting="m"), "m."),
+        (granted("read"), "m"),
     ],
 )
 def test_another_meeting_is_forbidden(grant: Grant, asked: str) -> None:
