@@ -401,9 +401,9 @@ async def test_completions_are_read_as_they_are_streamed() -> None:
         assert (record.text, record.tokens, record.failed) == ("Guten Tag!", 4, None)
         assert record.first_s is not None
         assert record.done_s is not None
-        # A space is nothing to read; the words come one after the other.
+        # A space is nothing to read. A busy machine may read the words after it late, and together.
         assert record.first_s - record.sent_s >= 0.019
-        assert record.done_s - record.first_s >= 0.019
+        assert record.first_s <= record.done_s
     assert tally.frames == 6 * 6
 
 
