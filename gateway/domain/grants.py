@@ -86,10 +86,14 @@ class Revocation(Struct, frozen=True, kw_only=True):
     meeting: str | None = None
 
     def hits(self, grant: Grant) -> bool:
-        """Whether a token is revoked by this."""
+        """Whether a token that is presented now is revoked by this."""
+        return grant.issued_s <= self.before_s and self.means(grant)
+
+    def means(self, grant: Grant) -> bool:
+        """Whether it is one of those, whenever it was issued; an API key is none."""
         return (
             grant.tenant == self.tenant
-            and grant.issued_s <= self.before_s
+            and not grant.any_meeting
             and (self.token_id is None or self.token_id in (grant.token_id, grant.invite_id))
             and self.subject in (None, grant.subject)
             and self.meeting in (None, grant.meeting)

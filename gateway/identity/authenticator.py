@@ -163,9 +163,13 @@ def issue(
     key = next((_key(key) for key in keys.signing if key.tenant in (None, grant.tenant)), None)
     if key is None:
         raise Forbidden("There is no key that may sign tokens of this tenant.")
-    issued_s = float(math.floor(now_s))
+    # With a fraction, so that what is issued right after a revocation is valid; one that sums exactly.
+    issued_s = math.floor(now_s * 65_536) / 65_536
     grant = replace(
-        grant, token_id=secrets.token_urlsafe(9), issued_s=issued_s, expires_s=issued_s + math.floor(for_s)
+        grant,
+        token_id=secrets.token_urlsafe(9),
+        issued_s=issued_s,
+        expires_s=issued_s + math.floor(for_s),
     )
     for_whom = _invites(audience) if invite else audience
     try:

@@ -14,6 +14,7 @@ import logging
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 import jwt
@@ -58,15 +59,17 @@ class PublicKeys:
         return self._keys.get(kid)
 
     async def look_for(self, kid: str) -> None:
-        """Ask the address if it may be worth it. Never raises."""
+        """Ask the address if it may be worth it; waits only for a key that is not known. Never raises."""
         now_s = self._clock()
         if kid in self._keys and now_s - self._fetched_s < _FRESH_S:
             return
         if self._asking is None and now_s - self._asked_s >= _PAUSE_S:
             self._asking = asyncio.create_task(self._ask())
-        if self._asking is not None:
+        if self._asking is not None and kid not in self._keys:
             # Whoever leaves meanwhile does not take the answer away from the others.
-            await asyncio.shield(self._asking)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ANSWER_S):
+                    await asyncio.shield(self._asking)
 
     async def _ask(self) -> None:
         self._asked_s = self._clock()

@@ -98,8 +98,8 @@ class Claims(Struct, frozen=True, kw_only=True):
             aud=audience,
             sub=grant.subject,
             jti=grant.token_id,
-            iat=int(grant.issued_s),
-            exp=int(grant.expires_s or 0),
+            iat=grant.issued_s,
+            exp=grant.expires_s or 0,
             gw=Allowed(
                 tenant=grant.tenant,
                 meeting=grant.meeting,

@@ -134,6 +134,8 @@ class Connection:
             self._close_code = code
             self._last_word = _counted(error) if error is not None else None
             self.outbox.close()
+            if code is CloseCode.TOKEN_REVOKED and self._writer is not None:
+                asyncio.get_running_loop().call_later(_FAREWELL_S, self._writer.cancel)
 
     # ------------------------------------------------------------ reading
 

@@ -14,7 +14,8 @@ from gateway.domain.errors import Forbidden, TokenExpired, TokenRevoked, Unauthe
 from gateway.domain.grants import Grant, Revocation
 from gateway.meeting.payload import Payload
 from gateway.protocol.messages import TokenExpiring
-from gateway.sessions.grants import check_reads, check_speaks
+from gateway.sessions.grants import check_meeting, check_reads, check_speaks
+from gateway.sessions.machine import State
 from gateway.sessions.seat import Seat
 from gateway.sessions.spent import SpentTokens
 
@@ -58,8 +59,13 @@ class Lifetimes:
         """
         if grant.expires_s is not None and self._wall_clock() > grant.expires_s + _LATE_S:
             raise Unauthenticated
-        self.spent.use(grant, seat.member.participant)
         left_s = self._left_s(grant)
+        if seat.until_s is not None and grant.token_id == seat.grant.token_id:
+            # The same token again gives no more time than it has given.
+            left_s = seat.until_s - self._clock()
+            if left_s < 0:
+                raise Unauthenticated
+        self.spent.use(grant, seat.member.participant)
         seat.until_s = None if left_s is None else self._clock() + left_s
         seat.warned = False
         return left_s
@@ -67,13 +73,17 @@ class Lifetimes:
     def refresh(self, seat: Seat, grant: Grant) -> float | None:
         """A new token for a session: the seconds that it may last from now on, None for no end.
 
-        Raises `Forbidden` or `Unauthenticated`; then nothing has changed.
+        Raises `Forbidden`, `TokenExpired` or `Unauthenticated`; then nothing has changed.
         """
         earlier, member = seat.grant, seat.member
+        if seat.state.state is not State.OPEN:
+            # While the token was verified.
+            raise TokenExpired("The session's time is over; a new token resumes it.")
         if (grant.tenant, grant.subject) != (earlier.tenant, earlier.subject):
             raise Forbidden("The token is somebody else's.", field="token")
         if grant.meeting != earlier.meeting or grant.any_meeting != earlier.any_meeting:
             raise Forbidden("The token is for another meeting.", field="token")
+        check_meeting(grant, None)
         check_reads(grant, member.reads, originals=member.originals)
         if member.speaks is not None:
             check_speaks(grant, member.speaks, "speaks")
@@ -98,7 +108,8 @@ class Lifetimes:
     def revoke(self, revocation: Revocation, seats: Iterable[Seat]) -> list[Seat]:
         """Tokens are not valid any more. Returns the sessions that end for good."""
         self.spent.revoke(revocation)
-        revoked = [seat for seat in seats if revocation.hits(seat.grant)]
+        # Also what was issued by a clock that is ahead of ours: it is there, so it was issued before.
+        revoked = [seat for seat in seats if revocation.means(seat.grant)]
         for seat in revoked:
             self._close_revoked(seat)
         return revoked
@@ -114,6 +125,8 @@ class Lifetimes:
 
     def _close_revoked(self, seat: Seat) -> None:
         _log.info("session %s… is revoked", seat.member.participant)
+        # From now on nothing is taken from its connection, which may take a while to close.
+        seat.state.disconnected()
         self._close(seat, CloseCode.TOKEN_REVOKED, TokenRevoked("The token was revoked."))
 
     def _close(self, seat: Seat, code: CloseCode, reason: TokenExpired | TokenRevoked) -> None:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.errors import Forbidden, GatewayError, Unauthenticated
+from gateway.domain.errors import Forbidden, GatewayError, TokenExpired, Unauthenticated
 from gateway.domain.grants import OPEN, Grant, Revocation
 from gateway.domain.log import Said, Translated
 from gateway.meeting.feed import Feed
@@ -187,9 +187,40 @@ async def test_a_refresh_gives_the_new_tokens_time_and_another_warning() -> None
 def test_a_refresh_may_end_a_sessions_end() -> None:
     watch = Watch()
     seat, connection = watch.begun()
-    assert watch.lifetimes.refresh(seat, replace(ANA, expires_s=None)) is None
+    assert watch.lifetimes.refresh(seat, replace(ANA, token_id="t2", expires_s=None)) is None
     watch.at(1e6)
     assert connection.closed == []
+
+
+def test_the_same_token_gives_no_more_time_than_it_has_given() -> None:
+    watch = Watch()
+    ana = replace(ANA, max_s=100.0)
+    seat, _ = watch.begun(ana)
+    watch.at(60.0)
+    assert watch.lifetimes.refresh(seat, ana) == 40.0
+    assert watch.lifetimes.begin(seat, ana) == 40.0
+    watch.now_s = 101.0
+    with pytest.raises(Unauthenticated):
+        watch.lifetimes.begin(seat, ana)
+    assert watch.lifetimes.begin(seat, replace(ana, token_id="t2")) == 100.0
+
+
+def test_a_refresh_that_comes_too_late_is_told_so() -> None:
+    watch = Watch()
+    seat, connection = watch.begun()
+    connection.send(UtteranceFinal("1", 1, "Still to be delivered."))
+    watch.at(600.0)
+    with pytest.raises(TokenExpired):
+        watch.lifetimes.refresh(seat, replace(ANA, token_id="t2", expires_s=NOW_S + 9_000))
+    assert seat.until_s == 600.0
+
+
+def test_of_a_revoked_session_nothing_is_taken_while_its_connection_closes() -> None:
+    watch = Watch()
+    _, connection = watch.begun()
+    watch.lifetimes.revoke(Revocation(tenant="acme", before_s=0.0, subject="ana"), watch.seats)
+    assert connection.closed == [CloseCode.TOKEN_REVOKED]
+    assert connection.send(UtteranceFinal("1", 1, "One more thing.")) == []
 
 
 @pytest.mark.parametrize(
@@ -203,6 +234,8 @@ def test_a_refresh_may_end_a_sessions_end() -> None:
         ({"meeting": None}, "forbidden", "token"),
         ({"meeting": None, "any_meeting": True}, "forbidden", "token"),
         ({"any_meeting": True}, "forbidden", "token"),
+        # Nothing that makes somebody a part of a meeting.
+        ({"roles": frozenset({"transcript", "admin"})}, "forbidden", None),
         # Not what the session reads and speaks.
         ({"roles": frozenset({"speak"})}, "forbidden", "reads"),
         ({"roles": frozenset({"read"})}, "forbidden", "speaks"),
@@ -228,7 +261,7 @@ def test_a_refresh_that_is_refused_changes_nothing(fields: dict[str, Any], code:
     assert connection.closed == [CloseCode.TOKEN_EXPIRED]
 
 
-@pytest.mark.parametrize("roles", [{"speak"}, {"read"}, {"transcript"}])
+@pytest.mark.parametrize("roles", [{"speak"}, {"read"}])
 def test_what_a_session_does_not_do_it_needs_no_role_for(roles: set[Any]) -> None:
     watch = Watch()
     can: dict[str, Any] = {

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.errors import Unauthenticated
+from gateway.domain.errors import RateLimited, Unauthenticated
 from gateway.domain.grants import OPEN, Grant, Revocation
+from gateway.sessions import spent as spent_module
 from gateway.sessions.spent import SpentTokens
 
 DAY_S = 86_400.0
@@ -107,3 +108,22 @@ def test_the_next_process_knows_them_besides_its_own() -> None:
     assert is_refused(spent, ONCE, "q")
     assert not is_refused(spent, ONCE, "p")
     assert is_refused(spent, replace(ONCE, token_id="t4"), "q")
+
+
+def test_the_newest_revocation_of_a_kind_counts_and_there_are_only_so_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spent_module, "_MOST_REVOCATIONS", 2)
+    tokens = SpentTokens()
+    for before_s in (5.0, 9.0, 7.0):
+        tokens.revoke(Revocation(tenant="acme", before_s=before_s, subject="ana"))
+    assert tokens.kept()[0] == (Revocation(tenant="acme", before_s=9.0, subject="ana"),)
+    tokens.revoke(Revocation(tenant="acme", before_s=1.0, subject="bo"))
+    with pytest.raises(RateLimited):
+        tokens.revoke(Revocation(tenant="acme", before_s=1.0, subject="cy"))
+    tokens.revoke(Revocation(tenant="acme", before_s=9.0, subject="bo"))
+    tokens.revoke(Revocation(tenant="other", before_s=1.0, subject="cy"))
+    everything = Revocation(tenant="acme", before_s=9.0)
+    tokens.revoke(everything)
+    assert everything in tokens.kept()[0]
+    assert len(tokens.kept()[0]) == 2

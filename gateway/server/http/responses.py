@@ -77,7 +77,8 @@ class Resource:
         except (GatewayError, StatusError, ClientDisconnect):
             raise
         except Exception:
-            _log.exception("%s %s failed", request.method, request.url.path)
+            # Without its address, which may have the id of a meeting.
+            _log.exception("a request failed (%s)", request.method)
             raise GatewayError("The gateway failed; this is a bug of the gateway.") from None
 
 

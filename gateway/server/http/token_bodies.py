@@ -38,7 +38,7 @@ _GUEST_CHARS = 16
 _Id = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
-class TokenBody(Struct, frozen=True, kw_only=True):
+class TokenBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a token or an invite is to allow; or an invite and a guest, to get a token for."""
 
     invite: Annotated[
@@ -137,7 +137,7 @@ class InviteAnswer(Struct, frozen=True):
         return cls(issued.token, expires_at, f"invite={issued.token}")
 
 
-class RevocationBody(Struct, frozen=True, kw_only=True):
+class RevocationBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which tokens and invites, issued until now, are not valid any more: those that match all that is given."""
 
     jti: Annotated[_Id, Meta(description="Id of a token or an invite.")] | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from http import HTTPStatus
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
@@ -65,7 +66,10 @@ class _Tokens:
         invited = await issuer.invited(invite)
         issued = issuer.admit(invited, guest)
         # Revoked, or for one guest only and another's: as if it were no invite.
-        self._registry.lifetimes.spent.use(invited, issued.grant.subject)
+        spent = self._registry.lifetimes.spent
+        spent.use(invited, issued.grant.subject)
+        # A guest who was thrown out: what they had was not issued later than the invite.
+        spent.check(replace(issued.grant, issued_s=invited.issued_s))
         return issued
 
     async def revoke(self, request: Request) -> ASGIApp:
@@ -74,7 +78,7 @@ class _Tokens:
         check_role(asking, "admin")
         body = decoded(REVOCATION, await read_json(request, _BODY_BYTES))
         revocation = body.revocation(asking.tenant, time.time())
-        if not asking.any_meeting and revocation.meeting != asking.meeting:
+        if not asking.any_meeting and (asking.meeting is None or revocation.meeting != asking.meeting):
             raise Forbidden("The token is for another meeting.", field="meeting")
         return json_response(RevocationAnswer(self._registry.revoke(revocation)))
 

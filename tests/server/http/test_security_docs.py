@@ -52,8 +52,8 @@ async def test_the_backend_in_python(gateway: Running) -> None:
     exec(compile(shown("python"), "backend.py", "exec"), names)  # noqa: S102 -- our own page
     transport = httpx.ASGITransport(names["app"])  # type: ignore[arg-type]
     async with httpx.AsyncClient(transport=transport, base_url="http://backend") as client:
-        answer = await client.post("/translation-token/standup")
-    await check(gateway, answer.json())
+        answer = await client.post("/meeting-token/standup")
+    await check(gateway, answer.json()["token"])
 
 
 async def test_the_backend_in_node(gateway: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,8 +69,8 @@ async def test_the_backend_in_node(gateway: Running, tmp_path: Path, monkeypatch
         assert backend.stdout is not None
         assert await backend.stdout.readline() == b"ready\n"
         async with httpx.AsyncClient(trust_env=False) as client:
-            answer = await client.post(f"http://127.0.0.1:{port}/translation-token/standup")
-        await check(gateway, answer.json())
+            answer = await client.post(f"http://127.0.0.1:{port}/meeting-token/standup")
+        await check(gateway, answer.json()["token"])
     finally:
         backend.kill()
         await backend.wait()

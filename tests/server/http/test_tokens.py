@@ -15,6 +15,7 @@ from websockets.exceptions import ConnectionClosed
 
 from gateway.config import AuthSettings, Settings
 from gateway.identity import key_file
+from gateway.identity.authenticator import Keys
 from gateway.identity.key_file import KeyFile, new_api_key, new_signing_key
 from gateway.protocol.messages import Error, SessionStart, SessionStarted, TranslationFinal
 from tests.gateways import Running, running
@@ -27,7 +28,8 @@ TRANSLATE = {"text": "hi", "source_lang": "en", "target_lang": "ja"}
 class Door:
     """A gateway with keys, as backends of two tenants see it."""
 
-    def __init__(self, gateway: Running, client: httpx.AsyncClient, keys: dict[str, str]) -> None:
+    def __init__(self, gateway: Running, client: httpx.AsyncClient, keys: dict[str, str], path: Path) -> None:
+        self.path = path
         self.gateway = gateway
         self.client = client
         self.keys = keys
@@ -58,7 +60,7 @@ async def door(tmp_path: Path) -> AsyncIterator[Door]:
         running(settings) as gateway,
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client,
     ):
-        yield Door(gateway, client, {tenant: key for tenant, (_, key) in made.items()})
+        yield Door(gateway, client, {tenant: key for tenant, (_, key) in made.items()}, path)
 
 
 def check(response: httpx.Response, status: int, code: str) -> None:
@@ -128,9 +130,10 @@ async def test_what_needs_no_token(door: Door) -> None:
         ({"invite": True, "expires_s": 604_801}, "expires_s"),
         ({"sub": "ana", "max_s": 86_401}, "max_s"),
         ({"invite": "eyJ", "guest": "short"}, "guest"),
+        ({"sub": "ana", "role": ["read"]}, None),
     ],
 )
-async def test_a_wrong_order_names_its_field(door: Door, body: dict[str, Any], field: str) -> None:
+async def test_a_wrong_order_names_its_field(door: Door, body: dict[str, Any], field: str | None) -> None:
     response = await door.post("/v1/tokens", body, door.keys["acme"])
     assert response.status_code in (400, 422)
     assert response.json()["field"] == field
@@ -145,6 +148,31 @@ async def test_a_token_issues_no_tokens_and_revokes_in_its_meeting_only_as_admin
     check(await door.post("/v1/revocations", {"meeting": "standup"}, reader), 403, "forbidden")
     assert (await door.post("/v1/revocations", {"meeting": "standup"}, admin)).json() == {"sessions": 0}
     check(await door.transcript(admin), 401, "unauthenticated")
+
+
+async def test_an_admin_of_no_meeting_revokes_nothing(door: Door) -> None:
+    admin = await door.token(roles=["admin"])
+    for body in ({"all": True}, {"sub": "ana"}, {"jti": "1"}):
+        check(await door.post("/v1/revocations", body, admin), 403, "forbidden")
+
+
+async def test_what_is_issued_right_after_a_revocation_is_valid(door: Door) -> None:
+    before = await door.token(meeting="standup", roles=["transcript"])
+    assert (await door.post("/v1/revocations", {"sub": "ana"}, door.keys["acme"])).status_code == 200
+    check(await door.transcript(before), 401, "unauthenticated")
+    after = await door.token(meeting="standup", roles=["transcript"])
+    check(await door.transcript(after), 404, "unknown_meeting")
+
+
+async def test_a_guest_who_is_thrown_out_stays_out(door: Door) -> None:
+    invite = await door.token(invite=True, meeting="standup")
+    await door.post("/v1/tokens", {"invite": invite, "guest": GUEST})
+    keys = Keys(door.path)
+    thrown_out = keys.admit(await keys.invited(invite), GUEST).grant.subject
+    await door.post("/v1/revocations", {"sub": thrown_out}, door.keys["acme"])
+    check(await door.post("/v1/tokens", {"invite": invite, "guest": GUEST}), 401, "unauthenticated")
+    other = await door.post("/v1/tokens", {"invite": invite, "guest": f"another {GUEST}"})
+    assert other.status_code == 200
 
 
 async def test_guests_get_tokens_for_an_invite_until_it_is_revoked(door: Door) -> None:
