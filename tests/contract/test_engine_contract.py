@@ -6,6 +6,7 @@ The simulated engine, the same in a process of its own, and the real one in such
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -302,16 +303,20 @@ async def test_cancelling_while_a_draft_is_looked_at_ends_the_generation(engine:
 
 
 async def test_closing_the_generator_behind_a_draft_ends_the_generation(engine: Engine) -> None:
-    first = engine.generate(request("begun", ENDLESS))
-    begun = "".join([(await anext(first)).text for _ in range(8)])
-    await first.aclose()
+    whole = joined(await generate(engine, request("begun", ENDLESS)))
+    begun = whole[: len(whole) // 3]
     for events in (1, 2):
-        generation = engine.generate(request(f"behind-{events}", ENDLESS, draft=begun))
-        taken = [await anext(generation) for _ in range(events)]
-        assert taken[0].reused > 0
-        assert taken[-1].finish is None
-        await generation.aclose()
-        await until_idle(engine)
+        taken: list[TokenEvent] = []
+        # On a busy machine all of it may be there before this test runs again: then once more.
+        while len(taken) < events or taken[-1].finish is not None:
+            generation = engine.generate(request(f"behind-{events}", ENDLESS, draft=begun))
+            taken = []
+            with contextlib.suppress(StopAsyncIteration):
+                while len(taken) < events:
+                    taken.append(await anext(generation))
+            assert taken[0].reused > 0
+            await generation.aclose()
+            await until_idle(engine)
 
 
 async def test_drafts_do_not_depend_on_company(engine: Engine) -> None:
@@ -332,8 +337,12 @@ async def begin(engine: Engine, count: int) -> list[asyncio.Task[list[TokenEvent
 
 
 async def all_unavailable(running: list[asyncio.Task[list[TokenEvent]]]) -> None:
-    for outcome in await asyncio.gather(*running, return_exceptions=True):
-        assert isinstance(outcome, EngineUnavailable), outcome
+    """All but those that are complete: on a busy machine some are before this test runs again."""
+    outcomes = await asyncio.gather(*running, return_exceptions=True)
+    assert any(isinstance(outcome, EngineUnavailable) for outcome in outcomes)
+    for outcome in outcomes:
+        complete = isinstance(outcome, list) and outcome[-1].finish is not None
+        assert complete or isinstance(outcome, EngineUnavailable), outcome
 
 
 async def until_failed(engine: Engine) -> None:
@@ -366,7 +375,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
     started = processes.children() - others
     assert len(started) == (kind != "simulated")
     tree = processes.descendants(started)
-    running = await begin(engine, 6)
+    running = await begin(engine, 40)
     kill(engine, kind, started, signal.SIGKILL)
     await all_unavailable(running)
     await until_failed(engine)
@@ -381,7 +390,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
     hung = new_engine(kind)
     await hung.start()
     assert joined(await generate(hung, request("good")))
-    running = await begin(hung, 6)
+    running = await begin(hung, 40)
     started = processes.children() - others
     tree = processes.descendants(started)
     if kind != "simulated":
