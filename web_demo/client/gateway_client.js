@@ -21,7 +21,7 @@ import { UtteranceSender } from "./utterance_sender.js";
 const ENDED = { code: "closed", message: "The session has ended." };
 // Errors that answer no message of this client: an option that the gateway does not know, and news of the engine.
 const UNSOLICITED = new Set(["unsupported_option", "engine_restarting"]);
-// Errors of a start that no other settings mend.
+// Errors of a start that no other settings would avoid.
 const NO_ACCESS = new Set(["unauthenticated", "token_revoked"]);
 
 export class GatewayClient {
