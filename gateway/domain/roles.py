@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-__all__ = ["DEFAULT_TENANT", "ROLES", "Role"]
+__all__ = ["DEFAULT_TENANT", "NAME", "ROLES", "Role"]
 
 # speak: say something. read: captions and translations. transcript: what was said before, over HTTP.
 # admin: revoke what the tenant issued, and read what it has used.
@@ -16,3 +16,6 @@ ROLES: frozenset[Role] = frozenset(get_args(Role))
 
 # Whose meetings they are where no other tenant is named.
 DEFAULT_TENANT = "default"
+
+# Regular expression for the name of a tenant or a meeting: nothing that has a meaning in a path or in a file name.
+NAME = r"^(?!\.+$)[A-Za-z0-9._~-]{1,64}\Z"

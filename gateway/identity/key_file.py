@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from gateway.domain.errors import StartupError
+from gateway.domain.roles import NAME
 
 __all__ = [
     "API_KEY_PREFIX",
@@ -42,7 +43,7 @@ API_KEY_PREFIX = "gk_"
 _SECRET_BYTES = 32
 _ID_BYTES = 4
 
-_Tenant = Annotated[str, Meta(pattern=r"^(?!\.+$)[A-Za-z0-9._~-]{1,64}\Z")]
+_Tenant = Annotated[str, Meta(pattern=NAME)]
 
 
 class SigningKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

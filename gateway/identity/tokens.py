@@ -22,7 +22,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import Grant
 from gateway.domain.languages import normalise
-from gateway.domain.roles import Role
+from gateway.domain.roles import NAME, Role
 
 __all__ = ["INVITE_MAX_S", "LEEWAY_S", "TOKEN_BYTES", "TOKEN_MAX_S", "Claims", "Key", "sign", "verify"]
 
@@ -38,8 +38,7 @@ _FORM = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
 _REFUSED_HEADERS = {"jku", "x5u", "jwk", "x5c", "crit", "b64", "zip"}
 _TYPES = {"jwt", "at+jwt"}
 
-# Of tenants, as of meetings: nothing that has a meaning in a path or in a file name.
-_Name = Annotated[str, Meta(pattern=r"^(?!\.+$)[A-Za-z0-9._~-]{1,64}\Z")]
+_Name = Annotated[str, Meta(pattern=NAME)]
 _Text = Annotated[str, Meta(min_length=1, max_length=128)]
 _Lang = Annotated[str, Meta(min_length=2, max_length=32)]
 _Time = Annotated[int, Meta(ge=0, le=2**40)] | Annotated[float, Meta(ge=0, le=2**40)]

@@ -1,6 +1,6 @@
-"""What the parsers of all commands have in common.
+"""What the parsers of several commands have in common.
 
-Knows: argparse, the form of help texts. Must not know: any single command.
+Knows: argparse, the form of help texts, values that several flags take. Must not know: any single command.
 """
 
 from __future__ import annotations
@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import shutil
 
-__all__ = ["Commands", "Help", "add_command"]
+from gateway.domain.languages import normalise
+
+__all__ = ["Commands", "Help", "add_command", "count", "languages"]
 
 Commands = argparse._SubParsersAction
 
@@ -33,3 +35,17 @@ def add_command(
     command = commands.add_parser(name, help=help, description=description, epilog=epilog, formatter_class=Help)
     command.set_defaults(command=name, parser=command)
     return command
+
+
+def count(text: str) -> int:
+    """The value of a flag that takes a number. Raises `ArgumentTypeError`."""
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+
+
+def languages(text: str) -> tuple[str, ...]:
+    """The value of a flag that takes languages, each once. Raises `ArgumentTypeError`."""
+    if found := tuple(dict.fromkeys(normalise(tag) for tag in text.split(",") if tag.strip())):
+        return found
+    raise argparse.ArgumentTypeError("give languages such as ja,de")

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import get_args
 
-from gateway.cli.flags.command import Commands, add_command
+from gateway.cli.flags.command import Commands, add_command, count, languages
 from gateway.domain.roles import DEFAULT_TENANT, Role
 
 __all__ = ["KEYS_FILE", "add_key", "add_token"]
@@ -78,18 +78,20 @@ invite is a link that lets people in for a day, a week at most: everybody who ha
         choices=get_args(Role),
         help="what it allows; may be repeated (default: speak and read)",
     )
-    token.add_argument("--langs", type=_tags, metavar="LANG,…", help="languages that may be read (default: all)")
     token.add_argument(
-        "--speaks", type=_tags, metavar="LANG,…", help="languages that may be spoken (default: all)"
+        "--langs", type=languages, metavar="LANG,…", help="languages that may be read (default: all)"
     )
     token.add_argument(
-        "--max-s", type=_count, metavar="SECONDS", help="how long a session may last (default: until it expires)"
+        "--speaks", type=languages, metavar="LANG,…", help="languages that may be spoken (default: all)"
+    )
+    token.add_argument(
+        "--max-s", type=count, metavar="SECONDS", help="how long a session may last (default: until it expires)"
     )
     token.add_argument(
         "--once", action="store_true", help="it opens one session only, an invite lets one guest in"
     )
     token.add_argument(
-        "--expires", type=_count, metavar="SECONDS", help="how long it is valid (default: 600; an invite: 86400)"
+        "--expires", type=count, metavar="SECONDS", help="how long it is valid (default: 600; an invite: 86400)"
     )
     token.add_argument("--invite", action="store_true", help="an invite instead of a token")
     token.add_argument("--url", help="with --invite: the gateway's page, to print the whole link")
@@ -110,17 +112,3 @@ def _tenant(text: str) -> str:
     if is_meeting_id(text) and len(text) <= 64:
         return text
     raise argparse.ArgumentTypeError(f"{text!r} has other characters than letters, digits and . _ ~ -, or over 64")
-
-
-def _tags(text: str) -> tuple[str, ...]:
-    from gateway.domain.languages import normalise
-
-    if found := tuple(dict.fromkeys(normalise(tag) for tag in text.split(",") if tag.strip())):
-        return found
-    raise argparse.ArgumentTypeError("give languages such as ja,de")
-
-
-def _count(text: str) -> int:
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")

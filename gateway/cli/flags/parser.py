@@ -12,7 +12,7 @@ from math import inf
 from pathlib import Path
 
 from gateway import __version__
-from gateway.cli.flags.command import Commands, Help, add_command
+from gateway.cli.flags.command import Commands, Help, add_command, count, languages
 from gateway.cli.flags.keys import add_key, add_token
 from gateway.domain.languages import NAMES, normalise
 
@@ -91,11 +91,11 @@ def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
         "--engine", choices=("vllm", "simulated"), help="what generates translations (default: vllm)"
     )
     engine.add_argument(
-        "--max-num-seqs", type=_count, metavar="N", help="translations generated together (default: 16)"
+        "--max-num-seqs", type=count, metavar="N", help="translations generated together (default: 16)"
     )
     engine.add_argument(
         "--max-model-len",
-        type=_count,
+        type=count,
         metavar="TOKENS",
         help="most tokens of prompt and output (default: the model's own)",
     )
@@ -222,11 +222,11 @@ Exit statuses: 0 ended by Ctrl-C, or the transcript was printed, 1 no gateway an
 2 wrong usage, 3 the meeting or a language was refused.""",
     )
     read.add_argument(
-        "langs", nargs="*", type=_languages, metavar="LANG", help="a language to read; or several: ja de, or ja,de"
+        "langs", nargs="*", type=languages, metavar="LANG", help="a language to read; or several: ja de, or ja,de"
     )
     what = read.add_argument_group("what to read")
     _add_seat_flags(what, "reader")
-    what.add_argument("--lang", type=_languages, default=(), metavar="LANG,…", help="the same as LANG")
+    what.add_argument("--lang", type=languages, default=(), metavar="LANG,…", help="the same as LANG")
     what.add_argument(
         "--stability",
         choices=("live", "stable", "final"),
@@ -252,7 +252,7 @@ def _add_session_flags(command: argparse.ArgumentParser) -> None:
     )
     what.add_argument(
         "--to",
-        type=_languages,
+        type=languages,
         default=(),
         metavar="LANG,…",
         help="default: every other language the gateway knows",
@@ -301,12 +301,6 @@ def _add_where_flags(where: argparse._ArgumentGroup) -> None:
 # ---------------------------------------------------------------- values of flags
 
 
-def _languages(text: str) -> tuple[str, ...]:
-    if found := tuple(dict.fromkeys(normalise(tag) for tag in text.split(",") if tag.strip())):
-        return found
-    raise argparse.ArgumentTypeError("give languages such as ja,de")
-
-
 def _term(text: str) -> tuple[str | None, str, str]:
     source, equals, target = text.partition("=")
     tag, colon, rest = source.partition(":")
@@ -338,12 +332,6 @@ def _port(text: str) -> int:
     if text.isdecimal() and int(text) <= 65_535:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
-
-
-def _count(text: str) -> int:
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
 
 
 def _share(text: str) -> float:
