@@ -1,4 +1,4 @@
-"""One WebSocket: its session, and the two tasks that read and write it.
+"""One WebSocket: its session, and the task that reads it; `writer` writes it.
 
 Knows: sockets, frames and close codes; carries out the effects that `sessions.machine` asks for.
 Must not know: rules of the protocol, encodings, how translations are made, other connections.
@@ -10,10 +10,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any, ClassVar
 
-from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway import metrics
 from gateway.domain.close_codes import CloseCode
@@ -28,10 +27,7 @@ from gateway.domain.errors import (
     Unauthenticated,
 )
 from gateway.domain.grants import Grant
-from gateway.meeting.outbox import Outbox
-from gateway.meeting.payload import Payload
 from gateway.protocol.codec import Codec
-from gateway.protocol.from_domain import error_message
 from gateway.protocol.messages import (
     ClientMessage,
     Error,
@@ -41,6 +37,7 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
 )
 from gateway.server.core import Core
+from gateway.server.writer import Writer, counted
 from gateway.sessions.effects import (
     Accept,
     Acknowledge,
@@ -61,9 +58,6 @@ from gateway.sessions.seat import Seat
 __all__ = ["Connection", "leaving"]
 
 _log = logging.getLogger(__name__)
-
-# How long a peer that may not be reading gets to take the last frames.
-_FAREWELL_S = 2.0
 
 # Pings that are answered once a client has what it missed; of more, the newest.
 _MOST_PONGS = 16
@@ -91,9 +85,10 @@ class Connection:
         self._grant = grant
         # Whether it is known who the client is, where that is asked.
         self.admitted = grant is not None or not core.identity.required
-        self.outbox = Outbox(outbox_bytes, on_overflow=self._overflowed)
-        # When something was last read or written, by the monotonic clock.
-        self.active_s = time.monotonic()
+        self._writer = Writer(websocket, codec, outbox_bytes)
+        self.outbox, self.finish = self._writer.outbox, self._writer.finish
+        # When something was last read, by the monotonic clock.
+        self._read_s = time.monotonic()
         self._core = core
         self._websocket = websocket
         self._codec = codec
@@ -101,10 +96,12 @@ class Connection:
         self._entry: Entry | None = None
         self._left_for_good = False
         self._pongs: list[Pong] = []
-        self._close_code: CloseCode | None = None
-        self._last_word: Error | None = None
         self._tasks = asyncio.TaskGroup()
-        self._writer: asyncio.Task[None] | None = None
+
+    @property
+    def active_s(self) -> float:
+        """When something was last read or written, by the monotonic clock."""
+        return max(self._read_s, self._writer.active_s)
 
     async def run(self) -> None:
         """Serve until the client leaves, the session ends or the gateway closes it."""
@@ -112,30 +109,20 @@ class Connection:
             try:
                 async with self._tasks as tasks:
                     reader = tasks.create_task(self._read())
-                    self._writer = tasks.create_task(self._write())
                     # Either end of a connection ends the other: a reader without a writer has nobody to answer.
-                    self._writer.add_done_callback(lambda _: reader.cancel())
+                    self._writer.start(tasks).add_done_callback(lambda _: reader.cancel())
                     reader.add_done_callback(lambda _: self.outbox.close())
             except* Exception:
                 _log.exception("a connection failed")
                 self.finish(CloseCode.INTERNAL, GatewayError("The gateway failed; this is a bug of the gateway."))
-            await self._farewell()
+            await self._writer.farewell()
         finally:
             self._leave()
 
     async def turn_away(self, error: GatewayError, code: CloseCode) -> None:
         """Close a connection that gets no session."""
-        self._close_code, self._last_word = code, _counted(error)
-        await self._farewell()
-
-    def finish(self, code: CloseCode, error: GatewayError | None = None) -> None:
-        """Close once everything in the outbox is written; the first reason given is the one that counts."""
-        if self._close_code is None:
-            self._close_code = code
-            self._last_word = _counted(error) if error is not None else None
-            self.outbox.close()
-            if code is CloseCode.TOKEN_REVOKED and self._writer is not None:
-                asyncio.get_running_loop().call_later(_FAREWELL_S, self._writer.cancel)
+        self.finish(code, error)
+        await self._writer.farewell()
 
     # ------------------------------------------------------------ reading
 
@@ -166,7 +153,7 @@ class Connection:
         message = await self._websocket.receive()
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code", 1005))
-        self.active_s = time.monotonic()
+        self._read_s = time.monotonic()
         text: str | None = message.get("text")
         data: bytes | None = message.get("bytes")
         return text if text is not None else data or b""
@@ -230,12 +217,12 @@ class Connection:
             return False
         except GatewayError as error:
             self._session.not_joined()
-            self.outbox.put(_counted(error))
+            self.outbox.put(counted(error))
             return False
         self._entry = entry
         self.outbox.put(core.started(entry))
         if (health := core.engine.health()).state is EngineState.RESTARTING:
-            self.outbox.put(_counted(EngineRestarting(health.reason)))
+            self.outbox.put(counted(EngineRestarting(health.reason)))
         self._tasks.create_task(self._stream_to(entry))
         return True
 
@@ -244,7 +231,7 @@ class Connection:
         try:
             left_s = core.registry.lifetimes.refresh(self._seat(), await core.identity.grant(effect.token))
         except GatewayError as error:
-            self.outbox.put(_counted(error))
+            self.outbox.put(counted(error))
             return False
         self.outbox.put(SessionRefreshed(None if left_s is None else round(left_s * 1_000)))
         return True
@@ -256,7 +243,7 @@ class Connection:
         except GatewayError as error:
             member = seat.member
             self._session.not_updated(Update(member.speaks, member.reads, member.stability, member.originals))
-            self.outbox.put(_counted(error))
+            self.outbox.put(counted(error))
             return False
         return True
 
@@ -270,7 +257,7 @@ class Connection:
             await self._core.registry.accept(self._seat(), effect)
         except GatewayError as error:
             metrics.UTTERANCES.labels("refused").inc()
-            self.outbox.put(_counted(error.for_utterance(said.id)))
+            self.outbox.put(counted(error.for_utterance(said.id)))
         else:
             if effect.again:  # the log, which tells of what is new, has it already
                 await self._acknowledge(Acknowledge(said.id, said.rev))
@@ -333,68 +320,13 @@ class Connection:
         self._session.disconnected()
         if self._entry is not None:
             seat, feed = self._entry.seat, self._entry.feed
-            if seat.member.feed is feed and (self._left_for_good or self._close_code is CloseCode.NORMAL):
+            if seat.member.feed is feed and (self._left_for_good or self._writer.close_code is CloseCode.NORMAL):
                 self._core.registry.end(seat)
             else:
                 self._core.registry.away(seat, feed)
             self._entry = None
 
-    # ------------------------------------------------------------ writing
-
-    async def _write(self) -> None:
-        with suppress(WebSocketDisconnect):
-            while payloads := await self.outbox.get():
-                for payload in payloads:
-                    if (frame := self._frame(payload)) is not None:
-                        await self._send(frame)
-                self.active_s = time.monotonic()
-
-    def _frame(self, payload: Payload) -> str | bytes | None:
-        """None for a message that cannot be encoded: one of them must not end the stream of all others."""
-        try:
-            return payload.frame(self._codec)
-        except (ValueError, OverflowError, TypeError) as error:  # not shown: it may quote what was said
-            metrics.ERRORS.labels(GatewayError.code).inc()
-            _log.error(
-                "left out a %s that %s cannot encode (%s)",
-                type(payload.message).__name__,
-                self._codec.subprotocol,
-                type(error).__name__,
-            )
-            return None
-
-    async def _send(self, frame: str | bytes) -> None:
-        kind = "text" if isinstance(frame, str) else "bytes"
-        try:
-            await self._websocket.send({"type": "websocket.send", kind: frame})
-        except RuntimeError:
-            # The server has closed the connection meanwhile, because a ping went unanswered.
-            raise WebSocketDisconnect(1006) from None
-
-    def _overflowed(self) -> None:
-        """The writer hangs in a send that the client does not read: nothing more can reach it in order."""
-        self.finish(CloseCode.SLOW_READER, SlowReader("Too much waits to be read; reconnect.", retry_after_ms=0))
-        if self._writer is not None:
-            self._writer.cancel()
-
-    async def _farewell(self) -> None:
-        """The error that says why, then the close frame; a peer that does not read gets neither."""
-        if self._websocket.application_state is not WebSocketState.CONNECTED or self._close_code is None:
-            return
-        # The peer may be gone or not reading: then there is nobody to say it to.
-        with suppress(TimeoutError, WebSocketDisconnect, RuntimeError, OSError):
-            async with asyncio.timeout(_FAREWELL_S):
-                if self._last_word is not None:
-                    await self._send(self._codec.encode(self._last_word))
-                reason = self._last_word.code if self._last_word is not None else ""
-                await self._websocket.close(self._close_code, reason)
-
 
 def leaving() -> Draining:
     """Why a newcomer is turned away while the gateway drains."""
     return Draining("The gateway is shutting down; reconnect.", retry_after_ms=1_000)
-
-
-def _counted(error: GatewayError) -> Error:
-    metrics.ERRORS.labels(error.code).inc()
-    return error_message(error)

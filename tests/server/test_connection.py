@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from gateway import metrics
-from gateway.config import EngineSettings, EventLogSettings, Settings
+from gateway.config import EngineSettings, Settings
 from gateway.domain.grants import Revocation
-from gateway.domain.log import Said, Utterance
 from gateway.engines.simulated import Rule, Script
 from gateway.protocol.codec import JSON, MSGPACK, Codec
 from gateway.protocol.limits import Limits
@@ -70,22 +69,6 @@ async def test_deltas_add_up_to_the_final_in_both_encodings(codec: Codec) -> Non
     assert received[-1].text == "[ja] good morning"
     assert received[-1].text.startswith("".join(deltas))
     assert len(deltas) > 1, "tokens arrive as they are generated"
-
-
-@pytest.mark.parametrize("when", ["live", "replayed"])
-@swiftly
-async def test_an_entry_that_one_encoding_cannot_carry_is_left_out_and_nothing_else(when: str) -> None:
-    async with running() as gateway, gateway.peer(MSGPACK) as reader:
-        said = Utterance("0", 2**70, "broken", "en", "p", "Ana", final=True)
-        if when == "replayed":
-            await gateway.gateway.log.append("m", Said(said))
-        await reader.send(SessionStart(reads=["ja", "en"], speaks="en", meeting="m"))
-        await reader.until(SessionStarted)
-        if when == "live":
-            await gateway.gateway.log.append("m", Said(said))
-        await reader.send(say("u1", "whole"))
-        received = await reader.until(TranslationFinal)
-    assert [m.text for m in received if isinstance(m, Caption)] == ["whole"]
 
 
 async def test_sessions_get_their_own_translations_only() -> None:
@@ -233,27 +216,6 @@ async def test_update_holds_from_the_next_utterance() -> None:
         assert {(m.utterance, m.lang) for m in finals} == {("u1", "ja"), ("u2", "de"), ("u2", "fr")}
 
 
-async def test_a_reader_that_stops_reading_is_cut_off_and_harms_nobody() -> None:
-    script = Script(first_token_s=0.001, token_s=0.0, max_running=64, rules=(Rule("LONG", repeat=3_000),))
-    settings = Settings(outbox_bytes=65_536, limits=Limits(utterances_in_flight=10_000, messages_burst=100_000))
-    async with running(settings, script=script) as gateway:  # noqa: SIM117 -- the comment belongs here
-        # A client that reads nothing: the kernel's buffers take some, the outbox its bound.
-        async with gateway.peer(max_queue=1) as stuck, gateway.peer() as reader:
-            await stuck.send(START)
-            await stuck.until(SessionStarted)
-            await reader.send(START)
-            stuck.connection.transport.pause_reading()
-            for n in range(400):
-                await stuck.send(say(f"u{n}", f"LONG {'x' * 1_900}"))
-                if not gateway.gateway.stream.open_sessions > 1:
-                    break
-            await reader.send(say("alive"))
-            assert (await reader.until(TranslationFinal))[-1].utterance == "alive"
-            while gateway.gateway.stream.open_sessions > 1:
-                await asyncio.sleep(0.01)
-            stuck.connection.transport.abort()
-
-
 async def test_an_engine_that_dies_for_good_fails_what_runs_and_refuses_what_comes() -> None:
     settings = Settings(engine=EngineSettings(max_restarts=0, restart_backoff_max_s=3_600))
     async with running(settings) as gateway, gateway.peer() as peer:
@@ -306,32 +268,6 @@ async def test_a_peer_that_answers_no_ping_is_found_and_its_session_kept() -> No
         await away(gateway)
         async with joined(gateway, reads=["ja"], resume=bo.resume()) as again:
             assert again.started.recovered is True
-
-
-async def test_a_reader_past_its_bound_resumes_and_gets_everything() -> None:
-    script = Script(first_token_s=0.0, token_s=0.0)
-    # Long enough to fill the sockets' buffers soon; whatever these hold, the log keeps all of it.
-    text = f"{'w' * 999} " * 20
-    limits = Limits(messages_burst=100_000, text_chars=len(text))
-    settings = Settings(limits=limits, outbox_bytes=200_000, event_log=EventLogSettings(max_bytes=2**40))
-    async with running(settings, script=script) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
-        async with joined(gateway, reads=["ja"]) as slow:
-            slow.peer.connection.transport.pause_reading()
-            feed = gateway.gateway.registry._seats[slow.started.session].member.feed
-            assert feed is not None
-            count = 0
-            while not feed.outbox.overflowed:
-                count += 1
-                await ana.peer.send(say(str(count), text))
-                await ana.until(TranslationFinal, count)
-            slow.lose()
-        await away(gateway)
-        async with joined(gateway, reads=["ja"], resume=slow.resume()) as again:
-            assert again.started.recovered is True
-            await again.until(TranslationFinal, count)
-            offsets = [m.offset for m in again.received if isinstance(m, TranslationFinal)]
-            assert offsets == sorted(set(offsets))
-            assert len(await again.until(TranslationFinal)) == count
 
 
 # ---------------------------------------------------------------- acknowledgements, replaced connections, draining

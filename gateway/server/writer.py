@@ -1,0 +1,112 @@
+"""The writing half of a WebSocket: everything in its outbox, then why it ends, then the close frame.
+
+Knows: frames, close codes, a peer that does not read. Must not know: messages that come, sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from gateway import metrics
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import GatewayError, SlowReader
+from gateway.meeting.outbox import Outbox
+from gateway.meeting.payload import Payload
+from gateway.protocol.codec import Codec
+from gateway.protocol.from_domain import error_message
+from gateway.protocol.messages import Error
+
+__all__ = ["Writer", "counted"]
+
+_log = logging.getLogger(__name__)
+
+# How long a peer that may not be reading gets to take the last frames.
+_FAREWELL_S = 2.0
+
+
+class Writer:
+    """Owns the outbox of one connection."""
+
+    def __init__(self, websocket: WebSocket, codec: Codec, outbox_bytes: int) -> None:
+        self.outbox = Outbox(outbox_bytes, on_overflow=self._overflowed)
+        # When something was last written, by the monotonic clock.
+        self.active_s = time.monotonic()
+        # Why the connection is closed; None while it goes on, or when the client left.
+        self.close_code: CloseCode | None = None
+        self._websocket = websocket
+        self._codec = codec
+        self._last_word: Error | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, tasks: asyncio.TaskGroup) -> asyncio.Task[None]:
+        """Write what is put into the outbox until it is closed."""
+        self._task = tasks.create_task(self._write())
+        return self._task
+
+    def finish(self, code: CloseCode, error: GatewayError | None = None) -> None:
+        """Close once everything in the outbox is written; the first reason given is the one that counts."""
+        if self.close_code is None:
+            self.close_code = code
+            self._last_word = counted(error) if error is not None else None
+            self.outbox.close()
+            if code is CloseCode.TOKEN_REVOKED and self._task is not None:
+                asyncio.get_running_loop().call_later(_FAREWELL_S, self._task.cancel)
+
+    async def farewell(self) -> None:
+        """The error that says why, then the close frame; a peer that does not read gets neither."""
+        if self._websocket.application_state is not WebSocketState.CONNECTED or self.close_code is None:
+            return
+        # The peer may be gone or not reading: then there is nobody to say it to.
+        with suppress(TimeoutError, WebSocketDisconnect, RuntimeError, OSError):
+            async with asyncio.timeout(_FAREWELL_S):
+                if self._last_word is not None:
+                    await self._send(self._codec.encode(self._last_word))
+                reason = self._last_word.code if self._last_word is not None else ""
+                await self._websocket.close(self.close_code, reason)
+
+    async def _write(self) -> None:
+        with suppress(WebSocketDisconnect):
+            while payloads := await self.outbox.get():
+                for payload in payloads:
+                    if (frame := self._frame(payload)) is not None:
+                        await self._send(frame)
+                self.active_s = time.monotonic()
+
+    def _frame(self, payload: Payload) -> str | bytes | None:
+        """None for a message that cannot be encoded: one of them must not end the stream of all others."""
+        try:
+            return payload.frame(self._codec)
+        except (ValueError, OverflowError, TypeError) as error:  # not shown: it may quote what was said
+            metrics.ERRORS.labels(GatewayError.code).inc()
+            _log.error(
+                "left out a %s that %s cannot encode (%s)",
+                type(payload.message).__name__,
+                self._codec.subprotocol,
+                type(error).__name__,
+            )
+            return None
+
+    async def _send(self, frame: str | bytes) -> None:
+        kind = "text" if isinstance(frame, str) else "bytes"
+        try:
+            await self._websocket.send({"type": "websocket.send", kind: frame})
+        except RuntimeError:
+            # The server has closed the connection meanwhile, because a ping went unanswered.
+            raise WebSocketDisconnect(1006) from None
+
+    def _overflowed(self) -> None:
+        """The writer hangs in a send that the client does not read: nothing more can reach it in order."""
+        self.finish(CloseCode.SLOW_READER, SlowReader("Too much waits to be read; reconnect.", retry_after_ms=0))
+        if self._task is not None:
+            self._task.cancel()
+
+
+def counted(error: GatewayError) -> Error:
+    """The message of an error that a client is sent, which the metrics count."""
+    metrics.ERRORS.labels(error.code).inc()
+    return error_message(error)
