@@ -20,7 +20,9 @@ from gateway import config, metrics
 from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError, error_classes
+from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
+from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.simulated import simulated_engines
@@ -33,16 +35,20 @@ from gateway.metrics import DEFAULT_ENGINE
 from gateway.protocol.from_domain import error_message
 from gateway.server import page
 from gateway.server.core import Core
+from gateway.server.guard.audit import Audit
 from gateway.server.guard.hosts import AllowedHosts, is_loopback
 from gateway.server.guard.identity import Identity
-from gateway.server.http import admin, api, tokens
+from gateway.server.http import admin, api, tokens, usage
 from gateway.server.websocket import Stream
 from gateway.sessions.registry import Registry
+from gateway.sessions.usage import TenantUsage
 from gateway.stores import handover_file
+from gateway.stores.audit_file import AuditFile
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.translation.event_loop_lag import EventLoopLag
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
+from gateway.translation.quotas import Quotas
 from gateway.translation.scheduler import Scheduler
 
 __all__ = ["Gateway", "engine_options"]
@@ -69,6 +75,8 @@ class Gateway:
     def __init__(self, settings: Settings, build: Callable[[], Engine] | None = None) -> None:
         self.settings = settings
         self._keys = _keys(settings)
+        audit = Audit(AuditFile(Path(file)).write if (file := settings.auth.audit_file) is not None else None)
+        self.quotas = Quotas(self._keys.quota if self._keys is not None else lambda _: NO_QUOTA)
         self.engine = Supervisor(
             build or _engine_factory(settings),
             config.part(RestartPolicy, settings.engine),
@@ -78,12 +86,14 @@ class Gateway:
             max_publications=settings.event_log.max_publications,
             keep_s=settings.event_log.keep_s,
             max_bytes=settings.event_log.max_bytes,
+            account_bytes=lambda account: self.quotas.of(tenant_of_account(account)).log_bytes,
         )
         self.scheduler = Scheduler(
             self.engine,
             max_waiting=settings.max_waiting,
             best_effort_share=settings.partials_share,
             deadline_s=settings.utterance_deadline_s,
+            quotas=self.quotas,
         )
         self._lag = EventLoopLag()
         self.partials = Partials(
@@ -105,9 +115,11 @@ class Gateway:
             limits=settings.limits,
             max_sessions=settings.max_sessions,
             snapshot=settings.snapshot_utterances,
-            joins_per_account=settings.max_connections_per_address,
+            joins_per_address=settings.max_connections_per_address,
+            quotas=self.quotas,
             stands=lambda grant: self._keys is None or self._keys.stands(grant),
         )
+        self.usage = TenantUsage(self.registry, self.scheduler, self.quotas, self.log.bytes_by_account)
         identity = Identity(self._keys, self.registry.lifetimes.spent.check)
         self.stream = Stream(
             Core(
@@ -118,6 +130,7 @@ class Gateway:
                 registry=self.registry,
                 limits=settings.limits,
                 identity=identity,
+                audit=audit,
             ),
             outbox_bytes=settings.outbox_bytes,
             max_sessions=settings.max_sessions,
@@ -145,13 +158,15 @@ class Gateway:
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
                 *(admin.routes_elsewhere() if own_address else admin.routes(self.engine)),
-                *tokens.routes(self.registry, identity, self._keys),
+                *tokens.routes(self.registry, identity, self._keys, audit),
+                *usage.routes(identity, audit, self.usage.of, self.quotas.of),
                 *api.routes(
                     scheduler=self.scheduler,
                     engine=self.engine,
                     limits=settings.limits,
                     log=self.log,
                     identity=identity,
+                    audit=audit,
                     auth="token"
                     if identity.required
                     else "insecure_open"
@@ -200,6 +215,7 @@ class Gateway:
             await self.registry.sweep()
             metrics.LOG_PUBLICATIONS.set(self.log.publications)
             metrics.LOG_BYTES.set(self.log.bytes)
+            self.usage.show()
 
     # ------------------------------------------------------------ restarts
 
@@ -207,6 +223,7 @@ class Gateway:
         """Go on where an earlier process left off."""
         if self._earlier is not None:
             self.log.restore(self._earlier.meetings)
+            self.quotas.restore(self._earlier.days)
             await self.registry.restore(self._earlier)
             _log.info(
                 "took over %d meetings and %d sessions", len(self._earlier.meetings), len(self._earlier.sessions)
@@ -230,6 +247,7 @@ class Gateway:
             sessions=self.registry.kept(),
             revocations=revocations,
             used_tokens=used_tokens,
+            days=self.quotas.kept(),
         )
         try:
             handover_file.write(Path(file), left)

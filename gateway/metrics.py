@@ -39,10 +39,14 @@ __all__ = [
     "PROMPT_TOKENS",
     "PROMPT_TOKENS_CACHED",
     "QUEUE_S",
+    "QUOTA_REFUSALS",
     "SESSIONS",
     "SESSIONS_AWAY",
     "SESSIONS_RESUMED",
     "SESSIONS_STARTED",
+    "TENANT_CHARACTERS",
+    "TENANT_MINUTES",
+    "TENANT_USAGE",
     "TOKENS",
     "TOKENS_REUSED",
     "TOKEN_INTERVAL_S",
@@ -120,6 +124,18 @@ PROMPT_TOKENS_CACHED = Counter(
     "gateway_prompt_tokens_cached", "Prompt tokens of finished translations that came from the prefix cache."
 )
 ERRORS = Counter("gateway_errors", "Errors sent to clients, by code.", ["code"])
+TENANT_USAGE = Gauge(
+    "gateway_tenant_usage", "What a tenant uses now, and has used today (UTC), by quota.", ["tenant", "quota"]
+)
+TENANT_CHARACTERS = Counter(
+    "gateway_tenant_characters", "Characters of final texts translated, once for each language.", ["tenant"]
+)
+TENANT_MINUTES = Counter(
+    "gateway_tenant_minutes", "Minutes in which a meeting got a translation, once for each language.", ["tenant"]
+)
+QUOTA_REFUSALS = Counter(
+    "gateway_quota_refusals", "What was refused because a tenant's quota is used up.", ["tenant", "quota"]
+)
 OUTBOX_MERGED = Counter("gateway_deltas_merged", "Deltas merged into an unsent one because the reader lagged.")
 # The label `engine` of the only engine.
 DEFAULT_ENGINE = "default"

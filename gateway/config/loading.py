@@ -72,6 +72,7 @@ def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
     """Check bounds that depend on other settings, and rules that are not ranges."""
     files = {
         "event_log.handover_file": settings.event_log.handover_file,
+        "auth.audit_file": settings.auth.audit_file,
         "tls_cert": settings.tls_cert,
         "tls_key": settings.tls_key,
     }

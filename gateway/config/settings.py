@@ -69,6 +69,8 @@ class AuthSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     jwks_issuer: str | None = None
     # The `aud` of all tokens.
     audience: str = "translation-gateway"
+    # File that the audit log is appended to: who did what. None: there is none.
+    audit_file: str | None = None
     # Whether to serve everybody without keys on an address that other machines reach.
     insecure_open: bool = False
 

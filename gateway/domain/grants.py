@@ -19,10 +19,14 @@ __all__ = [
     "meeting_key",
     "meeting_name",
     "tenant_of",
+    "tenant_of_account",
 ]
 
 # Ids of meetings and tenants have no such character.
 _SEPARATOR = "/"
+
+# Accounts of tenants begin so; no address does.
+_TENANT_ACCOUNT = "tenant:"
 
 
 class Grant(Struct, frozen=True, kw_only=True):
@@ -117,4 +121,9 @@ def tenant_of(key: str) -> str:
 
 def account_of_tenant(grant: Grant, address: str) -> str:
     """Who is charged for what the bearer uses: the tenant, or the account of the address where there are none."""
-    return address if grant.is_open else f"tenant:{grant.tenant}"
+    return address if grant.is_open else f"{_TENANT_ACCOUNT}{grant.tenant}"
+
+
+def tenant_of_account(account: str) -> str:
+    """Whose account it is: the only tenant's where there are none."""
+    return account.removeprefix(_TENANT_ACCOUNT) if account.startswith(_TENANT_ACCOUNT) else DEFAULT_TENANT

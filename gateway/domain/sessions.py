@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from gateway.domain.grants import OPEN, Grant, Revocation
 from gateway.domain.log import Publication
+from gateway.domain.quotas import DayOfTenant
 
 __all__ = ["HANDOVER_VERSION", "Handover", "KeptMeeting", "KeptSession", "Stability", "UsedToken"]
 
@@ -100,3 +101,5 @@ class Handover(Struct, frozen=True):
     sessions: tuple[KeptSession, ...] = ()
     revocations: tuple[Revocation, ...] = ()
     used_tokens: tuple[UsedToken, ...] = ()
+    # What tenants have had translated today.
+    days: tuple[DayOfTenant, ...] = ()

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from gateway.domain.errors import Forbidden, InvalidValue, StartupError, Unauthenticated
 from gateway.domain.grants import Grant, Issued
+from gateway.domain.quotas import Quota
 from gateway.domain.roles import ROLES
 from gateway.identity import key_file
 from gateway.identity.jwks import PublicKeys
@@ -73,6 +74,10 @@ class Keys:
         """Whether the key that was presented still exists; tokens have an end of their own."""
         key_id = grant.subject.removeprefix(_API_KEY_SUBJECT)
         return not grant.any_meeting or key_id == grant.subject or any(key.id == key_id for key in self._file.api)
+
+    def quota(self, tenant: str) -> Quota:
+        """What a tenant may use."""
+        return self._file.quota(tenant)
 
     def _api_key(self, presented: str) -> Grant:
         key = self._file.api_key(presented) if len(presented) <= TOKEN_BYTES else None

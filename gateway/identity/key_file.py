@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from gateway.domain.errors import StartupError
+from gateway.domain.quotas import NO_QUOTA, Quota
 from gateway.domain.roles import NAME
 
 __all__ = [
@@ -44,6 +45,8 @@ _SECRET_BYTES = 32
 _ID_BYTES = 4
 
 _Tenant = Annotated[str, Meta(pattern=NAME)]
+# Or every tenant that is not named.
+_TenantOrOthers = Annotated[str, Meta(pattern=rf"^(?:\*\Z|{NAME.removeprefix('^')})")]
 
 
 class SigningKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -76,11 +79,17 @@ class KeyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # The first one that a tenant may use signs its tokens; all of them verify. A new one is added in front.
     signing: tuple[SigningKey, ...] = ()
     api: tuple[ApiKey, ...] = ()
+    # Tenant, or `*` for those that are not named → what it may use.
+    quotas: dict[_TenantOrOthers, Quota] = {}
 
     def __post_init__(self) -> None:
         for what, names in (("kid", [key.kid for key in self.signing]), ("id", [key.id for key in self.api])):
             if len(set(names)) != len(names):
                 raise ValueError(f"two keys have the same {what}")
+
+    def quota(self, tenant: str) -> Quota:
+        """What a tenant may use."""
+        return self.quotas.get(tenant) or self.quotas.get("*") or NO_QUOTA
 
     def api_key(self, presented: str) -> ApiKey | None:
         """The API key that was presented, if it is one of these."""

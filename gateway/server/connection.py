@@ -20,13 +20,14 @@ from gateway.domain.engine import EngineState
 from gateway.domain.errors import (
     Draining,
     EngineRestarting,
+    Forbidden,
     GatewayError,
     SlowReader,
     StartTimeout,
     TooManySessions,
     Unauthenticated,
 )
-from gateway.domain.grants import Grant
+from gateway.domain.grants import Grant, meeting_name
 from gateway.protocol.codec import Codec
 from gateway.protocol.messages import (
     ClientMessage,
@@ -179,6 +180,7 @@ class Connection:
             try:
                 self._grant = await self._core.identity.grant(token)
             except Unauthenticated as error:
+                self._core.audit.record("join", self._websocket, error.code)
                 self.finish(CloseCode.UNAUTHENTICATED, error)
                 return False
         self._session.grant, self.admitted = self._grant, True
@@ -195,6 +197,8 @@ class Connection:
         message = effect.message
         if isinstance(message, Error):
             metrics.ERRORS.labels(message.code).inc()
+            if message.code == Forbidden.code:
+                self._core.audit.record("message", self._websocket, message.code, self._session.grant)
         if isinstance(message, Pong) and self._entry is not None and not self._entry.feed.live:
             # Behind everything that was missed, so that a client can find the end of it.
             self._pongs = [*self._pongs[1 - _MOST_PONGS :], message]
@@ -208,7 +212,7 @@ class Connection:
             self.finish(CloseCode.DRAINING, leaving())
             return False
         try:
-            entry = await core.registry.join(effect, self._session, self.outbox, self.finish, self._address)
+            entry = await self._joined(effect)
         except TooManySessions as error:
             self.finish(CloseCode.TOO_MANY_SESSIONS, error)
             return False
@@ -226,10 +230,23 @@ class Connection:
         self._tasks.create_task(self._stream_to(entry))
         return True
 
+    async def _joined(self, join: Join) -> Entry:
+        """Raises what `Registry.join` raises."""
+        core, session = self._core, self._session
+        with core.audit.attempt("resume" if join.resume is not None else "join", self._websocket) as attempt:
+            attempt.grant, attempt.meeting = session.grant, join.meeting
+            entry = await core.registry.join(join, session, self.outbox, self.finish, self._address)
+            attempt.meeting = meeting_name(entry.seat.room.id)
+        return entry
+
     async def _refresh(self, effect: Refresh) -> bool:
         core = self._core
         try:
-            left_s = core.registry.lifetimes.refresh(self._seat(), await core.identity.grant(effect.token))
+            with core.audit.attempt("refresh", self._websocket) as attempt:
+                attempt.grant = self._session.grant
+                attempt.meeting = meeting_name(self._seat().room.id)
+                attempt.grant = await core.identity.grant(effect.token)
+                left_s = core.registry.lifetimes.refresh(self._seat(), attempt.grant)
         except GatewayError as error:
             self.outbox.put(counted(error))
             return False
@@ -319,8 +336,11 @@ class Connection:
     def _leave(self) -> None:
         self._session.disconnected()
         if self._entry is not None:
-            seat, feed = self._entry.seat, self._entry.feed
-            if seat.member.feed is feed and (self._left_for_good or self._writer.close_code is CloseCode.NORMAL):
+            seat, feed, code = self._entry.seat, self._entry.feed, self._writer.close_code
+            why = code.name.lower() if code is not None else "left" if self._left_for_good else "lost"
+            meeting = meeting_name(seat.room.id)
+            self._core.audit.record("leave", self._websocket, why, self._session.grant, meeting)
+            if seat.member.feed is feed and (self._left_for_good or code is CloseCode.NORMAL):
                 self._core.registry.end(seat)
             else:
                 self._core.registry.away(seat, feed)

@@ -13,6 +13,7 @@ from gateway.domain.grants import meeting_name
 from gateway.domain.ports import Engine
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStarted
+from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
 from gateway.sessions.registry import Entry, Registry
 from gateway.translation.finals import Finals
@@ -32,6 +33,7 @@ class Core(Struct, frozen=True):
     registry: Registry
     limits: Limits
     identity: Identity
+    audit: Audit
 
     def profile(self) -> EngineProfile | None:
         """What the model can do; None while the engine is loading."""

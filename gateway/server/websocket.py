@@ -74,6 +74,7 @@ class Stream:
         except GatewayError as error:
             # Before the handshake there is no frame to send: the HTTP refusal carries the reason.
             metrics.ERRORS.labels(error.code).inc()
+            self._core.audit.record("join", websocket, error.code)
             await websocket.send_denial_response(
                 PlainTextResponse(error.message, error.http_status, challenge(error.http_status))
             )

@@ -1,48 +1,116 @@
-"""How fast one account may join, and which kept session ends when the gateway is full.
+"""Whether one more session may begin: how fast an address and a tenant may join, and what is full.
 
-Knows: accounts, rates, since when sessions are away. Must not know: meetings, sockets, clocks.
+Knows: rates, quotas of tenants, since when sessions are away. Must not know: sockets, what a session does.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from gateway.domain.errors import RateLimited
+from gateway.domain.errors import LimitExceeded, RateLimited, TooManySessions
+from gateway.domain.grants import tenant_of
+from gateway.meeting.members import Member
+from gateway.meeting.room import Room
 from gateway.protocol.rate_limit import TokenBucket
+from gateway.sessions.rooms import Rooms
 from gateway.sessions.seat import Seat
+from gateway.translation.quotas import Quotas
 
-__all__ = ["JoinRate", "to_give_way"]
+__all__ = ["JoinRate", "Joins", "to_give_way"]
 
 # Seconds in which an account may join as often as it may at once: a restart lets everybody join again.
 _REFILL_S = 60.0
 
 
 class JoinRate:
-    """Bounds the joins of each account: `burst` at once, and as many again within a minute."""
+    """Bounds joins: so many at once, and as many again within a minute."""
 
-    def __init__(self, burst: int) -> None:
-        self._burst = burst
-        # Account → its bucket, and until when the bucket is not full again.
-        self._buckets: dict[str, tuple[TokenBucket, float]] = {}
+    def __init__(self) -> None:
+        # Name → how many, its bucket, and until when the bucket is not full again.
+        self._buckets: dict[str, tuple[int, TokenBucket, float]] = {}
 
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def check(self, account: str, now_s: float) -> None:
-        """Count a join. Raises `RateLimited`."""
-        bucket, _ = self._buckets.get(account, (None, 0.0))
-        bucket = bucket or TokenBucket(self._burst / _REFILL_S, self._burst)
-        self._buckets[account] = (bucket, now_s + _REFILL_S)
-        if wait_s := bucket.take(now_s):
-            raise RateLimited(
-                f"This address has joined {self._burst} times within a minute.",
-                retry_after_ms=max(1, round(wait_s * 1_000)),
-            )
+    def take(self, name: str, burst: int, now_s: float) -> float:
+        """Count a join. Returns 0, or the seconds to wait if it is one too many."""
+        held, bucket, _ = self._buckets.get(name, (0, None, 0.0))
+        if bucket is None or held != burst:
+            bucket = TokenBucket(burst / _REFILL_S, burst)
+        self._buckets[name] = (burst, bucket, now_s + _REFILL_S)
+        return bucket.take(now_s)
 
     def sweep(self, now_s: float) -> None:
-        """Forget accounts that may join as often as any other."""
-        self._buckets = {account: held for account, held in self._buckets.items() if held[1] > now_s}
+        """Forget names that may join as often as any other."""
+        self._buckets = {name: held for name, held in self._buckets.items() if held[2] > now_s}
+
+
+class Joins:
+    """Decides who may join."""
+
+    def __init__(
+        self, quotas: Quotas, *, joins_per_address: int, max_sessions: int, meeting_languages: int
+    ) -> None:
+        self._quotas = quotas
+        self._joins_per_address = joins_per_address
+        self._max_sessions = max_sessions
+        self._meeting_languages = meeting_languages
+        self._addresses = JoinRate()
+        self._tenants = JoinRate()
+
+    def check_rate(self, address: str, tenant: str, now_s: float) -> None:
+        """Count a join of a tenant from an address. Raises `RateLimited` or `QuotaExceeded`."""
+        if wait_s := self._addresses.take(address, self._joins_per_address, now_s):
+            raise RateLimited(
+                f"This address has joined {self._joins_per_address} times within a minute.",
+                retry_after_ms=max(1, round(wait_s * 1_000)),
+            )
+        most = self._quotas.of(tenant).joins
+        if most is not None and (wait_s := self._tenants.take(tenant, most, now_s)):
+            raise self._quotas.exceeded(tenant, "joins", f"{most} have joined within a minute.", wait_s)
+
+    def check_begin(self, seats: Iterable[Seat], rooms: Rooms, meeting: str) -> None:
+        """Whether a session may begin in a meeting. meeting: its key. Raises `QuotaExceeded`."""
+        tenant = tenant_of(meeting)
+        quota = self._quotas.of(tenant)
+        # Counted only where it matters: there may be thousands.
+        if quota.sessions is not None:
+            self._quotas.check(tenant, "sessions", sum(tenant_of(seat.room.id) == tenant for seat in seats))
+        if quota.meetings is not None:
+            self._quotas.check(tenant, "meetings", rooms.peopled(tenant, but=meeting))
+
+    def check_languages(self, room: Room, member: Member | None, reads: Collection[str]) -> None:
+        """Raises `LimitExceeded` or `QuotaExceeded`: each language is a translation of everything that is said."""
+        others = room.members.languages(but=member)
+        count = len({*others, *reads})
+        # A quota may have been lowered meanwhile; nobody loses what they read.
+        if count <= len(room.members.languages()):
+            return
+        if count > self._meeting_languages:
+            raise LimitExceeded(
+                f"{len(others)} languages are read in this meeting already; the limit meeting_languages is "
+                f"{self._meeting_languages}.",
+                field="reads",
+            )
+        tenant = tenant_of(room.id)
+        most = self._quotas.of(tenant).languages
+        if most is not None and count > most:
+            detail = f"{len(others)} languages are read in this meeting already."
+            raise self._quotas.exceeded(tenant, "languages", detail, field="reads")
+
+    def giving_way(self, seats: Collection[Seat], account: str) -> Seat | None:
+        """Whose session has to end for a newcomer; None if there is room. Raises `TooManySessions`."""
+        if len(seats) < self._max_sessions:
+            return None
+        if (seat := to_give_way(seats, account)) is None:
+            raise TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
+        return seat
+
+    def sweep(self, now_s: float) -> None:
+        """Forget what does not matter any more."""
+        self._addresses.sweep(now_s)
+        self._tenants.sweep(now_s)
 
 
 def to_give_way(seats: Iterable[Seat], account: str) -> Seat | None:

@@ -7,11 +7,11 @@ Must not know: sockets, the order of messages (`machine`), how translations are 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -24,29 +24,28 @@ from gateway.domain.errors import (
     Forbidden,
     GatewayError,
     InvalidValue,
-    LimitExceeded,
     SessionReplaced,
-    TooManySessions,
 )
-from gateway.domain.grants import Grant, Revocation, account_of_tenant, meeting_key
+from gateway.domain.grants import Grant, Revocation, account_of_tenant, meeting_key, tenant_of
 from gateway.domain.ports import EventLog
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.outbox import Outbox
 from gateway.meeting.payload import Payload
-from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage
 from gateway.sessions.effects import Accept, Join, Update
 from gateway.sessions.grants import may_read
-from gateway.sessions.joins import JoinRate, to_give_way
+from gateway.sessions.joins import Joins
 from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.machine import Session
 from gateway.sessions.restored import is_unfinished, recalled
+from gateway.sessions.rooms import Rooms
 from gateway.sessions.seat import Finish, Seat, member_of
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
+from gateway.translation.quotas import Quotas
 
 __all__ = ["Entry", "Registry"]
 
@@ -76,26 +75,26 @@ class Registry:
         max_sessions: int,
         # Utterances that a latecomer is shown.
         snapshot: int,
-        # Joins of one account at once, and within a minute.
-        joins_per_account: int = 1_000,
+        # Joins of one address at once, and within a minute.
+        joins_per_address: int = 1_000,
+        quotas: Quotas | None = None,
         # Whether what somebody presented is still a key of the gateway's.
         stands: Callable[[Grant], bool] = lambda _: True,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self._event_log = log
         self._finals = finals
         self._partials = partials
         self._limits = limits
-        self._max_sessions = max_sessions
-        self._snapshot = snapshot
         self._clock = clock or time.monotonic
-        self._joins = JoinRate(joins_per_account)
+        self._joins = Joins(
+            quotas or Quotas(),
+            joins_per_address=joins_per_address,
+            max_sessions=max_sessions,
+            meeting_languages=limits.meeting_languages,
+        )
         self.lifetimes = Lifetimes(clock=self._clock, stands=stands)
         self._tasks = asyncio.TaskGroup()
-        # By the meeting's id.
-        self._rooms: dict[str, Room] = {}
-        # Rooms that somebody is about to be in → how many.
-        self._entering: dict[Room, int] = {}
+        self._rooms = Rooms(log, snapshot)
         # By the session's secret.
         self._seats: dict[str, Seat] = {}
         # Those of another process, with the seconds for which they can still be resumed once that is possible.
@@ -115,6 +114,13 @@ class Registry:
         """Connected and kept."""
         return len(self._seats)
 
+    def by_tenant(self) -> dict[str, Counter[str]]:
+        """`sessions` and `meetings` that somebody is in, by tenant."""
+        return {
+            "sessions": Counter(tenant_of(seat.room.id) for seat in self._seats.values()),
+            "meetings": Counter(tenant_of(room.id) for room in self._rooms if room.members),
+        }
+
     @property
     def meetings(self) -> int:
         """Meetings with a session or with a translation that runs."""
@@ -125,11 +131,11 @@ class Registry:
     async def join(self, join: Join, state: Session, outbox: Outbox, finish: Finish, address: str = "") -> Entry:
         """A session begins, or goes on with this connection. address: the account of the client's address.
 
-        Raises `RateLimited`, `InvalidValue`, `LimitExceeded`, `TooManySessions`, `Forbidden`, `Unauthenticated` or
-        `LogUnavailable`; then nothing has changed.
+        Raises `RateLimited`, `InvalidValue`, `LimitExceeded`, `QuotaExceeded`, `TooManySessions`, `Forbidden`,
+        `Unauthenticated` or `LogUnavailable`; then nothing has changed.
         """
-        self._joins.check(address, self._clock())
         resume, grant = join.resume, state.grant
+        self._joins.check_rate(address, grant.tenant, self._clock())
         self.lifetimes.spent.check(grant)
         account = account_of_tenant(grant, address)
         if resume is not None and (seat := self._seats.get(resume.session)) is not None:
@@ -140,7 +146,7 @@ class Registry:
                 raise InvalidValue("This session belongs to another meeting.", field="resume.session")
             if join.meeting is None and not room.private and not grant.any_meeting:
                 raise Forbidden("The token is for private meetings only.", field="resume.session")
-            self._check_languages(room, seat.member, join.reads)
+            self._joins.check_languages(room, seat.member, join.reads)
             page = await room.log.read(room.id, resume.offset, 1)
             newest = await room.latecomers_position()
             if self._seats.get(resume.session) is seat:
@@ -175,8 +181,11 @@ class Registry:
         _log.info("session %s… ended", participant)
 
     def update(self, seat: Seat, update: Update) -> None:
-        """Other languages, from the next utterance on. Raises `LimitExceeded`; then nothing has changed."""
-        self._check_languages(seat.room, seat.member, update.reads)
+        """Other languages, from the next utterance on.
+
+        Raises `LimitExceeded` or `QuotaExceeded`; then nothing has changed.
+        """
+        self._joins.check_languages(seat.room, seat.member, update.reads)
         seat.room.update(
             seat.member,
             name=seat.member.name,
@@ -233,15 +242,12 @@ class Registry:
         for seat in list(self._seats.values()):
             if seat.away_since_s is not None and seat.away_since_s <= longest_s:
                 self.end(seat)
-        for room in list(self._rooms.values()):
-            if not (room.members or self._finals.busy(room) or room in self._entering):
-                del self._rooms[room.id]
-                await room.close()
+        await self._rooms.sweep(self._finals.busy)
         metrics.MEETINGS.set(len(self._rooms))
         metrics.SESSIONS_AWAY.set(sum(not seat.connected for seat in self._seats.values()))
 
     def _resume_unfinished(self) -> None:
-        for room in self._rooms.values():
+        for room in self._rooms:
             self._finals.resume_unfinished(room)
 
     # ------------------------------------------------------------ restarts
@@ -271,10 +277,10 @@ class Registry:
         """
         self.lifetimes.spent.restore(earlier.revocations, earlier.used_tokens)
         for unfinished in filter(is_unfinished, earlier.meetings):
-            async with self._enter(unfinished.meeting, private=False, account=unfinished.account):
+            async with self._rooms.enter(unfinished.meeting, private=False, account=unfinished.account):
                 pass  # from now on the room is open for as long as something in it is unfinished
         for kept in earlier.sessions:
-            async with self._enter(kept.meeting, private=kept.private, account=kept.account) as room:
+            async with self._rooms.enter(kept.meeting, private=kept.private, account=kept.account) as room:
                 room.private = kept.private
                 seat = Seat(
                     secret=kept.session,
@@ -290,10 +296,11 @@ class Registry:
 
     async def _begin(self, join: Join, state: Session, outbox: Outbox, finish: Finish, account: str) -> Entry:
         meeting = meeting_key(state.grant.tenant, join.meeting or secrets.token_hex(8))
-        async with self._enter(meeting, private=join.meeting is None, account=account) as room:
-            self._check_languages(room, None, join.reads)
+        async with self._rooms.enter(meeting, private=join.meeting is None, account=account) as room:
+            self._joins.check_languages(room, None, join.reads)
             after = await room.latecomers_position()
-            giving_way = self._giving_way(account)
+            self._joins.check_begin(self._seats.values(), self._rooms, meeting)
+            giving_way = self._joins.giving_way(self._seats.values(), account)
             member = Member(
                 participant=secrets.token_hex(4),
                 name=join.name,
@@ -356,38 +363,3 @@ class Registry:
         _log.info("session %s… goes on", member.participant)
         self._finals.catch_up(room, member.reads)
         return Entry(seat, feed, recovered)
-
-    def _check_languages(self, room: Room, member: Member | None, reads: tuple[str, ...]) -> None:
-        """Raises `LimitExceeded`: each language of a meeting is a translation of everything that is said."""
-        others = room.members.languages(but=member)
-        if len({*others, *reads}) > max(self._limits.meeting_languages, len(others)):
-            raise LimitExceeded(
-                f"{len(others)} languages are read in this meeting already; the limit meeting_languages is "
-                f"{self._limits.meeting_languages}.",
-                field="reads",
-            )
-
-    @contextlib.asynccontextmanager
-    async def _enter(self, meeting: str, *, private: bool, account: str = "") -> AsyncIterator[Room]:
-        """The meeting's room, open; it stays while the context lasts, and as long as somebody is in it."""
-        room = self._rooms.get(meeting)
-        if room is None:
-            room = self._rooms[meeting] = Room(
-                meeting, self._event_log, private=private, snapshot=self._snapshot, account=account
-            )
-        self._entering[room] = self._entering.get(room, 0) + 1
-        try:
-            await room.open()
-            yield room
-        finally:
-            self._entering[room] -= 1
-            if not self._entering[room]:
-                del self._entering[room]
-
-    def _giving_way(self, account: str) -> Seat | None:
-        """Whose session has to end for a newcomer; None if there is room. Raises `TooManySessions`."""
-        if len(self._seats) < self._max_sessions:
-            return None
-        if (seat := to_give_way(self._seats.values(), account)) is None:
-            raise TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
-        return seat

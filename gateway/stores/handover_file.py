@@ -75,6 +75,7 @@ def _encoded(handover: Handover) -> bytes:
                 sessions=sessions,
                 revocations=tuple(filter(_encodes, handover.revocations)),
                 used_tokens=tuple(filter(_encodes, handover.used_tokens)),
+                days=tuple(filter(_encodes, handover.days)),
             )
         )
 

@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from heapq import heapify, heappop, heappush
 from typing import assert_never
@@ -143,12 +143,13 @@ class MemoryEventLog:
     keep_s: seconds after which a publication is trimmed. An empty meeting without subscribers is forgotten; if it
         begins again, it has a new epoch.
     max_bytes: of all meetings together.
+    account_bytes: account → bytes of all its meetings; None for no bound of its own.
     wall_clock: Unix time in seconds. If it goes backwards, `at_ms` within a meeting does not.
 
     If a meeting exceeds its share (`max_bytes` / `MEETING_SHARE`), it loses its oldest publications, but keeps its
-    newest one, however large. If the total exceeds `max_bytes`, the account that holds the most loses entries: of
-    its meetings, the one whose newest append is oldest loses its oldest publications first, and those with
-    subscribers come last. The publication appended last is never dropped.
+    newest one, however large. If the total exceeds `max_bytes`, the account that holds the most loses entries; if
+    an account exceeds its own bound, it does. Of its meetings, the one whose newest append is oldest loses its
+    oldest publications first, and those with subscribers come last. What was appended last is never dropped.
 
     Age is checked when a meeting is used, and by `sweep`, which must be called regularly.
     """
@@ -159,12 +160,14 @@ class MemoryEventLog:
         max_publications: int = 10_000,
         keep_s: float = 14_400.0,
         max_bytes: int = 268_435_456,
+        account_bytes: Callable[[str], int | None] = lambda _: None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._max_publications = max_publications
         self._keep_ms = round(keep_s * 1_000)
         self._max_bytes = max_bytes
         self._share_bytes = max_bytes // MEETING_SHARE
+        self._account_bytes = account_bytes
         self._wall_clock = wall_clock
         self._rings: dict[str, _Ring] = {}
         # Account → estimated bytes of its meetings; those that hold the most come first.
@@ -190,6 +193,10 @@ class MemoryEventLog:
     def bytes(self) -> int:
         """Estimated bytes of all meetings."""
         return self._bytes
+
+    def bytes_by_account(self) -> Mapping[str, int]:
+        """Estimated bytes of each account's meetings."""
+        return self._held
 
     async def append(self, meeting: str, event: LoggedEvent) -> Publication:
         now_ms = self._now_ms()
@@ -338,18 +345,27 @@ class MemoryEventLog:
             self._drop_oldest(ring)
 
     def _fit(self, newest: _Ring) -> None:
-        """Drop publications until the total is within bounds, but not the newest one, which is in `newest`."""
+        """Drop publications until all is within bounds, but not the newest one, which is in `newest`."""
+        most = self._account_bytes(newest.account)
+        while most is not None and self._held[newest.account] > most:
+            if not self._drop_one(newest.account, newest):
+                break
         while self._bytes > self._max_bytes:
-            spared = newest.meeting if len(newest.publications) == 1 else None
             # An account may hold nothing else than the newest publication.
-            alone = newest.account if newest.bytes == self._held[newest.account] else None
-            account = self._accounts.first(but=alone if spared is not None else None)
-            meeting = None if account is None else self._orders[account].first(but=spared)
-            if meeting is None:
+            alone = len(newest.publications) == 1 and newest.bytes == self._held[newest.account]
+            account = self._accounts.first(but=newest.account if alone else None)
+            if account is None or not self._drop_one(account, newest):
                 return
-            ring = self._rings[meeting]
-            self._drop_oldest(ring)
-            self._forget_if_over(ring)
+
+    def _drop_one(self, account: str, newest: _Ring) -> bool:
+        """Drop a publication of an account, but not the only one of `newest`. Returns whether there was one."""
+        meeting = self._orders[account].first(but=newest.meeting if len(newest.publications) == 1 else None)
+        if meeting is None:
+            return False
+        ring = self._rings[meeting]
+        self._drop_oldest(ring)
+        self._forget_if_over(ring)
+        return True
 
     def _deliver(self, ring: _Ring, publication: Publication) -> None:
         for subscription, deliver in tuple(ring.subscribers.items()):

@@ -147,7 +147,7 @@ class Finals:
             running = self._running_of(room, utterance.key)
             missing = [lang for lang in record.missing() if lang not in running]
             try:
-                tickets = self._admit(room, utterance, missing, FINAL)
+                tickets = self._admit(room, utterance, missing, FINAL, promised=True)
             except GatewayError:
                 return
             self._begin(room, utterance, record.said, missing, tickets)
@@ -174,7 +174,9 @@ class Finals:
     def _running_of(self, room: Room, key: UtteranceKey) -> dict[str, _Translation]:
         return self._running.get(room, {}).get(key, {})
 
-    def _admit(self, room: Room, utterance: Utterance, languages: list[str], priority: int) -> list[Ticket]:
+    def _admit(
+        self, room: Room, utterance: Utterance, languages: list[str], priority: int, *, promised: bool = False
+    ) -> list[Ticket]:
         requests = []
         for lang in languages:
             # What readers have seen of it is gone on from, unless the whole text makes it implausible.
@@ -194,7 +196,8 @@ class Finals:
                     cache_scope=room.id,
                 )
             )
-        return self._scheduler.admit(room.id, requests, account=room.account_of(utterance.participant))
+        account = room.account_of(utterance.participant)
+        return self._scheduler.admit(room.id, requests, account=account, promised=promised)
 
     async def _join_in(self, room: Room, utterance: Utterance, said: int, languages: list[str]) -> None:
         """Somebody may have come with another language while the log was written to."""
@@ -204,7 +207,7 @@ class Finals:
             room.promise(record, late)
         for lang in late:
             try:
-                tickets = self._admit(room, utterance, [lang], FINAL)
+                tickets = self._admit(room, utterance, [lang], FINAL, promised=True)
             except GatewayError as error:
                 await self._log_outcome(room, _untranslated(utterance, said, lang, error))
             else:

@@ -15,6 +15,7 @@ import asyncio
 import itertools
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
@@ -28,8 +29,10 @@ from gateway.domain.errors import (
     EngineUnavailable,
     GatewayError,
 )
+from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
 from gateway.translation.admission import Admission
+from gateway.translation.quotas import Quotas
 from gateway.translation.ticket import SUSPECT_CRASHES, Generated, Stage, Ticket
 from gateway.translation.turn_order import TurnQueue
 
@@ -57,10 +60,13 @@ class Scheduler:
         best_effort_share: float = 0.5,
         # How long after its admission a translation is given up, crashes of the engine included.
         deadline_s: float = 300.0,
+        # Of the tenants whose translations they are.
+        quotas: Quotas | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._engine = engine
-        self._admission = Admission(max_waiting)
+        self._quotas = quotas or Quotas()
+        self._admission = Admission(max_waiting, self._quotas)
         self._lookahead = lookahead
         self._best_effort_share = best_effort_share
         self._deadline_s = deadline_s
@@ -83,17 +89,24 @@ class Scheduler:
         """Handed to the engine, not ended."""
         return len(self._running)
 
+    def waiting_by_account(self) -> Counter[str]:
+        """As `waiting`, of each account."""
+        return Counter(ticket.account for ticket in self._queue)
+
     @property
     def draining(self) -> bool:
         return self._draining
 
-    def admit(self, meeting: str, requests: Sequence[TranslationRequest], *, account: str = "") -> list[Ticket]:
+    def admit(
+        self, meeting: str, requests: Sequence[TranslationRequest], *, account: str = "", promised: bool = False
+    ) -> list[Ticket]:
         """Take on all of `requests` or none. Accounts take turns, and so do the meetings of each.
 
-        account: who is charged for the places. All requests have one priority: `FINAL` is promised and comes
+        account: who is charged for the places. promised: accepted before, so that it does not matter what else the
+        tenant has had translated since. All requests have one priority: `FINAL` is promised and comes
         first; the others are best effort, and partials give up their place to finals. While the engine is being
-        built again, translations are admitted and wait. Raises `Draining`, `EngineUnavailable` or `Overloaded`:
-        all retryable, none admitted.
+        built again, translations are admitted and wait. Raises `Draining`, `EngineUnavailable`, `Overloaded`
+        or `QuotaExceeded`: all retryable, none admitted.
         """
         if self._draining:
             raise Draining("The gateway is shutting down; reconnect and send this again.", retry_after_ms=1_000)
@@ -102,6 +115,8 @@ class Scheduler:
             raise EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=2_000)
         if not requests:
             return []
+        if not promised:
+            self._quotas.check_day(tenant_of_account(account))
         free = max(0, self._free())
         self._admission.check(self._queue, account, meeting, requests[0].priority, len(requests), free)
         now_s = self._clock()
@@ -224,6 +239,8 @@ class Scheduler:
         if not ticket.request.final:
             metrics.PARTIAL_S.observe(ticket.finished_s - ticket.admitted_s)
             return
+        tenant = tenant_of_account(ticket.account)
+        self._quotas.translated(tenant, ticket.meeting, ticket.request.target, len(ticket.request.text))
         metrics.TRANSLATION_S.observe(ticket.finished_s - ticket.admitted_s)
         if ticket.first_token_s is not None:
             metrics.FIRST_TOKEN_S.observe(ticket.first_token_s - ticket.admitted_s)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.errors import StartupError
+from gateway.domain.quotas import NO_QUOTA, Quota
 from gateway.identity.key_file import (
     API_KEY_PREFIX,
     ApiKey,
@@ -135,6 +136,34 @@ def test_tenants_that_cannot_be(part: str, tenant: object, path: Path) -> None:
         load(written(path, {part: [{**key, "tenant": tenant}]}))
 
 
+def test_a_tenant_has_its_own_quota_or_that_of_those_not_named(path: Path) -> None:
+    named = load(written(path, {"quotas": {"acme": {"sessions": 5, "characters": 0}}}))
+    assert named.quota("acme") == Quota(sessions=5, characters=0)
+    assert named.quota("other") == NO_QUOTA
+    both = load(written(path, {"quotas": {"acme": {}, "*": {"sessions": 1}}}))
+    assert (both.quota("acme"), both.quota("other")) == (NO_QUOTA, Quota(sessions=1))
+    save(path, both)
+    assert load(path) == both
+
+
+@pytest.mark.parametrize(
+    ("tenant", "quota"),
+    [
+        ("a/b", {}),
+        ("**", {}),
+        ("", {}),
+        ("acme", {"session": 5}),
+        ("acme", {"sessions": -1}),
+        ("acme", {"sessions": "5"}),
+        ("acme", {"joins": 0}),
+        ("acme", {"log_bytes": 2**53}),
+    ],
+)
+def test_quotas_that_cannot_be(tenant: str, quota: dict[str, object], path: Path) -> None:
+    with pytest.raises(StartupError, match=r"^The key file .* is not valid: .*quotas"):
+        load(written(path, {"quotas": {tenant: quota}}))
+
+
 @pytest.mark.parametrize("sha256", ["", SECRET, hash_of(SECRET).upper(), hash_of(SECRET) + "\n", None])
 def test_hashes_that_cannot_be(sha256: object, path: Path) -> None:
     with pytest.raises(StartupError, match=r"`\$\.api\[0\]\.sha256`\.$") as refused:
@@ -195,7 +224,7 @@ def test_a_file_is_replaced_as_a_whole(path: Path) -> None:
     save(path, KeyFile())
     with path.open("rb") as reader:
         save(path, KeyFile(signing=(new_signing_key(),)))
-        assert json.loads(reader.read()) == {"signing": [], "api": []}
+        assert json.loads(reader.read()) == {"signing": [], "api": [], "quotas": {}}
     assert len(load(path).signing) == 1
 
 

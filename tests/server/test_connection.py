@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from gateway import metrics
-from gateway.config import EngineSettings, Settings
+from gateway.config import AuthSettings, EngineSettings, Settings
 from gateway.domain.grants import Revocation
 from gateway.engines.simulated import Rule, Script
 from gateway.protocol.codec import JSON, MSGPACK, Codec
@@ -449,7 +449,9 @@ async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
     keys = Keyring(tmp_path)
     meeting, sentence = "canary-meeting", "The canary sings."
     tokens = [keys.token(meeting=meeting, subject=f"canary-{n}", name="Canary") for n in range(5)]
-    async with running(keys.settings()) as gateway:
+    audit_file = tmp_path / "audit.jsonl"
+    auth = AuthSettings(keys_file=str(keys.path), audit_file=str(audit_file))
+    async with running(Settings(auth=auth)) as gateway:
         registry: Any = gateway.gateway.registry
 
         def broken(*_: Any, **__: Any) -> Any:
@@ -483,10 +485,12 @@ async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
             registry.revoke(Revocation(tenant="acme", before_s=1e12, subject="canary-4"))
             assert await bo.closed() == 4503
         exposed = metrics.exposition().decode()
-    logged = caplog.text
+    logged, audited = caplog.text, audit_file.read_text("utf-8")
+    assert audited.count('"join","outcome":"ok"') == 2
     assert sum(record.exc_info is not None for record in caplog.records) == 3, "what a bug leaves is looked at"
     assert "is revoked" in logged
     for secret in (*tokens, *(part for token in tokens for part in token.split(".")[1:]), meeting, sentence):
         assert secret not in logged
         assert secret not in exposed
-    assert "canary" not in logged.lower() + exposed.lower()
+        assert secret not in audited
+    assert "canary" not in logged.lower() + exposed.lower() + audited.lower().replace('"canary-', "")

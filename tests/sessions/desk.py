@@ -10,12 +10,14 @@ from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineProfile
 from gateway.domain.errors import Forbidden, GatewayError
 from gateway.domain.grants import OPEN, Grant
+from gateway.domain.quotas import NO_QUOTA
 from gateway.meeting.outbox import Outbox
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Error, ServerMessage, SessionStart
 from gateway.sessions.effects import Effect, Join, Reply
 from gateway.sessions.machine import Session
 from gateway.sessions.registry import Entry, Registry
+from gateway.translation.quotas import Quotas
 from tests.translation.stage import Log, Stage, stage
 
 PROFILE = EngineProfile("m", "f", ("en", "de", "fr", "ja"))
@@ -52,6 +54,8 @@ class Desk:
         self.now_s = 0.0
         # Subjects of whoever presents a key that is not the gateway's any more.
         self.keys_gone: set[str] = set()
+        # Of the tenant `acme`.
+        self.quota = NO_QUOTA
         self.registry = Registry(
             log=core.log,
             finals=core.finals,
@@ -59,7 +63,8 @@ class Desk:
             limits=limits,
             max_sessions=max_sessions,
             snapshot=10,
-            joins_per_account=joins,
+            joins_per_address=joins,
+            quotas=Quotas(lambda tenant: self.quota if tenant == "acme" else NO_QUOTA),
             stands=lambda grant: grant.subject not in self.keys_gone,
             clock=lambda: self.now_s,
         )

@@ -1,14 +1,22 @@
-"""How often an account may join, and whose kept session gives way."""
+"""How often somebody may join, whose kept session gives way, and what a tenant's quota leaves room for."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
-from gateway.domain.errors import RateLimited
+from gateway.domain.errors import QuotaExceeded
+from gateway.domain.grants import OPEN, Grant
+from gateway.domain.quotas import Quota
+from gateway.protocol.messages import Resume
+from gateway.sessions.effects import Update
 from gateway.sessions.joins import JoinRate, to_give_way
+from gateway.sessions.registry import Entry
 from gateway.sessions.seat import Seat
+from tests.sessions.desk import Desk, desk
 
 
 class Away:
@@ -46,25 +54,113 @@ def test_nobody_who_is_connected_gives_way() -> None:
     assert gives_way("a", Away("a", None), Away("b", None)) is None
 
 
-def test_joins_are_as_many_at_once_as_within_a_minute_of_each_account() -> None:
-    joins = JoinRate(burst=60)
-    for _ in range(60):
-        joins.check("a", 0.0)
-    with pytest.raises(RateLimited, match="joined 60 times within a minute") as limited:
-        joins.check("a", 0.5)
-    assert limited.value.retry_after_ms == 500
-    joins.check("b", 0.5)
-    joins.check("a", 1.0)
+def test_joins_are_as_many_at_once_as_within_a_minute_of_each_name() -> None:
+    joins = JoinRate()
+    assert not any(joins.take("a", 60, 0.0) for _ in range(60))
+    assert joins.take("a", 60, 0.5) == 0.5
+    assert joins.take("b", 60, 0.5) == 0.0
+    assert joins.take("a", 60, 1.0) == 0.0
 
 
-def test_accounts_that_may_join_as_often_as_any_other_are_forgotten() -> None:
-    joins = JoinRate(burst=2)
-    joins.check("a", 0.0)
-    joins.check("b", 50.0)
+def test_another_bound_holds_at_once() -> None:
+    joins = JoinRate()
+    assert joins.take("a", 1, 0.0) == 0.0
+    assert joins.take("a", 1, 0.0) > 0.0
+    assert not any(joins.take("a", 2, 0.0) for _ in range(2))
+    assert joins.take("a", 2, 0.0) > 0.0
+
+
+def test_names_that_may_join_as_often_as_any_other_are_forgotten() -> None:
+    joins = JoinRate()
+    joins.take("a", 2, 0.0)
+    joins.take("b", 2, 50.0)
     joins.sweep(59.9)
     assert len(joins) == 2
     joins.sweep(60.0)
     assert len(joins) == 1
-    joins.check("b", 50.0)
-    with pytest.raises(RateLimited):
-        joins.check("b", 50.0)
+    assert joins.take("b", 2, 50.0) == 0.0
+    assert joins.take("b", 2, 50.0) > 0.0
+
+
+# ---------------------------------------------------------------- quotas of tenants
+
+
+def of(tenant: str) -> Grant:
+    """Everything in every meeting of a tenant."""
+    return replace(OPEN, tenant=tenant, subject=f"api-key:{tenant}")
+
+
+def resume(entry: Entry) -> Resume:
+    return Resume(entry.seat.secret, entry.seat.room.epoch, entry.seat.room.offset)
+
+
+async def refused(d: Desk, quota: str, **fields: Any) -> None:
+    before = d.registry.sessions
+    with pytest.raises(QuotaExceeded, match=f"This tenant's quota {quota} is 2.") as error:
+        await d.join(**{"grant": of("acme"), **fields})
+    assert error.value.retry_after_ms
+    assert d.registry.sessions == before
+
+
+async def test_a_tenant_has_so_many_sessions_connected_or_kept() -> None:
+    async with desk() as d:
+        d.quota = Quota(sessions=2)
+        kept, _ = await d.join(grant=of("acme"))
+        d.registry.away(kept.seat, kept.feed)
+        gone, _ = await d.join(grant=of("acme"), meeting="n")
+        await refused(d, "sessions")
+        await refused(d, "sessions", meeting=None)
+        await d.join(grant=of("other"))
+        again, _ = await d.join(grant=of("acme"), resume=resume(kept))
+        assert again.recovered
+        d.registry.end(gone.seat)
+        await d.join(grant=of("acme"))
+
+
+async def test_a_tenant_has_so_many_meetings_that_somebody_is_in() -> None:
+    async with desk() as d:
+        d.quota = Quota(meetings=2)
+        await d.join(grant=of("acme"), meeting="a")
+        last, _ = await d.join(grant=of("acme"), meeting=None)
+        await refused(d, "meetings", meeting="b")
+        await refused(d, "meetings", meeting=None)
+        await d.join(grant=of("acme"), meeting="a")
+        await d.join(grant=of("other"), meeting="b")
+        d.registry.end(last.seat)
+        await d.join(grant=of("acme"), meeting="b")
+
+
+async def test_of_two_that_come_at_once_for_the_last_place_one_gets_it() -> None:
+    async with desk() as d:
+        d.quota = Quota(meetings=2)
+        await d.join(grant=of("acme"), meeting="a")
+        outcomes = await asyncio.gather(
+            *(d.join(grant=of("acme"), meeting=name) for name in "bcd"), return_exceptions=True
+        )
+        assert [isinstance(outcome, QuotaExceeded) for outcome in outcomes].count(False) == 1
+
+
+async def test_a_tenant_joins_so_often_within_a_minute_from_wherever() -> None:
+    async with desk() as d:
+        d.quota = Quota(joins=2)
+        first, _ = await d.join("here", grant=of("acme"))
+        await d.join("there", grant=of("acme"), resume=resume(first))
+        await refused(d, "joins", account="elsewhere")
+        await d.join("here", grant=of("other"))
+        d.now_s += 30
+        await d.join("here", grant=of("acme"))
+
+
+async def test_a_tenants_meeting_is_translated_into_so_many_languages() -> None:
+    async with desk() as d:
+        d.quota = Quota(languages=2)
+        entry, _ = await d.join(grant=of("acme"), reads=["ja", "de"])
+        await refused(d, "languages", reads=["fr"])
+        with pytest.raises(QuotaExceeded) as error:
+            d.registry.update(entry.seat, Update("en", ("ja", "de", "fr"), "live", originals=False))
+        assert error.value.field == "reads"
+        await d.join(grant=of("acme"), reads=["de"])
+        await d.join(grant=of("other"), reads=["ja", "de", "fr"])
+        d.quota = Quota(languages=1)
+        # Nobody loses what they read, and nothing is added.
+        d.registry.update(entry.seat, Update("en", ("ja", "de"), "live", originals=False))

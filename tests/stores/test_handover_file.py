@@ -17,6 +17,7 @@ from msgspec import structs
 from gateway.domain.errors import StartupError
 from gateway.domain.grants import Grant, Revocation
 from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
+from gateway.domain.quotas import DayOfTenant
 from gateway.domain.roles import ROLES
 from gateway.domain.sessions import HANDOVER_VERSION, Handover, KeptMeeting, KeptSession, UsedToken
 from gateway.stores import handover_file
@@ -74,6 +75,7 @@ FULL = Handover(
     sessions=(ANA, BEN, structs.replace(BEN, session="u" * 32, grant=GRANT)),
     revocations=(Revocation(tenant="acme", before_s=17.5, token_id="t1"),),
     used_tokens=(UsedToken("acme", "t2", "0a1b2c3d", 1_700_000_000.5),),
+    days=(DayOfTenant(tenant="acme", day=20_000, characters=7, minutes=2),),
 )
 
 
@@ -124,6 +126,7 @@ def test_an_entry_that_cannot_be_encoded_takes_nothing_else_with_it(path: Path) 
             sessions=(nameless, BEN),
             revocations=(structs.replace(revoked, subject="\ud800"), revoked),
             used_tokens=(structs.replace(used, token_id="\ud800"), used),
+            days=FULL.days,
         ),
     )
     left = handover_file.read(path)

@@ -601,6 +601,28 @@ def _tracked(value: object) -> int:
     return len(value) if isinstance(value, list | set) else 0
 
 
+async def test_an_account_with_a_bound_of_its_own_loses_its_oldest_meetings_and_no_others() -> None:
+    bounds = {"bounded": room_for(4, meetings=2)}
+    log = MemoryEventLog(account_bytes=bounds.get)
+    async with (
+        log.subscribe("first", nothing, account="bounded"),
+        log.subscribe("second", nothing, account="bounded"),
+        log.subscribe("other", nothing, account="free"),
+    ):
+        for meeting in ("first", "other", "second"):
+            for text in "123":
+                await log.append(meeting, said(text))
+        assert texts(await log.read("first", after=0)) == ["3"]
+        assert texts(await log.read("second", after=0)) == ["1", "2", "3"]
+        assert texts(await log.read("other", after=0)) == ["1", "2", "3"]
+        assert log.bytes_by_account() == {"bounded": room_for(4, 2), "free": room_for(3, 1)}
+        bounds["bounded"] = 0
+        await log.append("second", said("4"))
+        assert texts(await log.read("first", after=0)) == []
+        assert texts(await log.read("second", after=0)) == ["4"], "the newest is never dropped"
+        assert texts(await log.read("other", after=0)) == ["1", "2", "3"]
+
+
 @pytest.mark.usefixtures("without_shares")
 async def test_an_account_that_fills_the_log_loses_its_own_meetings() -> None:
     """However many meetings it has, and though others' were used longer ago and nobody is in them any more."""

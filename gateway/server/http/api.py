@@ -31,6 +31,7 @@ from gateway.domain.ports import Engine, EventLog
 from gateway.protocol import asyncapi
 from gateway.protocol.limits import Limits
 from gateway.server.guard.accounts import client_account
+from gateway.server.guard.audit import Attempt, Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.http import bodies, openapi
 from gateway.server.http.bodies import (
@@ -67,6 +68,7 @@ def routes(
     limits: Limits,
     log: EventLog,
     identity: Identity,
+    audit: Audit,
     # What `/readyz` says of who is let in.
     auth: Literal["token", "none", "insecure_open"] = "none",
     # Shortest time between two deltas of a translation, in seconds.
@@ -75,8 +77,8 @@ def routes(
     batch_texts: int = 64,
 ) -> list[BaseRoute]:
     """Every HTTP route of the gateway."""
-    api = _Api(scheduler, engine, limits, identity, auth, delta_interval_s, batch_texts)
-    transcripts = Transcripts(log, engine, identity, most_languages=limits.languages)
+    api = _Api(scheduler, engine, limits, identity, audit, auth, delta_interval_s, batch_texts)
+    transcripts = Transcripts(log, engine, identity, audit, most_languages=limits.languages)
     return [
         Route("/v1/translate", Resource(POST=api.translate)),
         Route("/v1/languages", Resource(GET=api.languages)),
@@ -104,6 +106,7 @@ class _Api:
         engine: Engine,
         limits: Limits,
         identity: Identity,
+        audit: Audit,
         auth: Literal["token", "none", "insecure_open"],
         delta_interval_s: float,
         batch_texts: int,
@@ -112,12 +115,17 @@ class _Api:
         self._engine = engine
         self._limits = limits
         self._identity = identity
+        self._audit = audit
         self._auth = auth
         self._delta_interval_s = delta_interval_s
         self._batch_texts = batch_texts
 
     async def translate(self, request: Request) -> ASGIApp:
-        grant = await self._identity.of(request)
+        with self._audit.attempt("translate", request, refusals_only=True) as attempt:
+            return await self._translate(request, attempt)
+
+    async def _translate(self, request: Request, attempt: Attempt) -> ASGIApp:
+        attempt.grant = grant = await self._identity.of(request)
         body = decode_body(await read_json(request))
         account = account_of_tenant(grant, client_account(request))
         requests, left_out = plan(

@@ -43,6 +43,7 @@ __all__ = [
     "TRANSCRIPT_ERRORS",
     "TRANSCRIPT_MEDIA_TYPES",
     "TRANSLATE_ERRORS",
+    "USAGE_ERRORS",
     "BatchAnswer",
     "DeltaEvent",
     "DoneEvent",
@@ -102,6 +103,8 @@ TOKEN_ERRORS: tuple[type[GatewayError], ...] = (
     Unauthenticated,
     Forbidden,
 )
+# The same for a tenant's usage.
+USAGE_ERRORS: tuple[type[GatewayError], ...] = (Unauthenticated, Forbidden)
 # The same for a QR code.
 QR_ERRORS: tuple[type[GatewayError], ...] = (InvalidValue, LimitExceeded, GatewayError)
 # Every error of the tree that an HTTP answer may contain, by status, in the order of the documentation.

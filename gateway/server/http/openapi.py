@@ -27,6 +27,7 @@ from gateway.server.http.bodies import (
     TRANSCRIPT_ERRORS,
     TRANSCRIPT_MEDIA_TYPES,
     TRANSLATE_ERRORS,
+    USAGE_ERRORS,
     BatchAnswer,
     Health,
     Languages,
@@ -45,6 +46,7 @@ from gateway.server.http.token_bodies import (
     TokenBody,
 )
 from gateway.server.http.translate_request import TranslateBody
+from gateway.server.http.usage import UsageAnswer
 
 __all__ = ["TRANSLATE_EXAMPLES", "openapi"]
 
@@ -119,6 +121,12 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
             },
             "/v1/revocations": {
                 "post": _asked("revocations", "End what was issued.", RevocationBody, (RevocationAnswer,))
+            },
+            "/v1/usage": {
+                "get": {
+                    **_get("usage", "What the tenant of an API key uses.", UsageAnswer, USAGE_ERRORS),
+                    "security": _SECURED,
+                }
             },
             "/v1/languages": {
                 "get": _get("languages", "What the loaded model can do.", Languages, (EngineUnavailable,))

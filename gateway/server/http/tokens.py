@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from gateway.domain.errors import Forbidden
 from gateway.domain.grants import Issued
 from gateway.domain.ports import Issuer
+from gateway.server.guard.audit import Attempt, Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.http.request_bodies import decoded, read_json
 from gateway.server.http.responses import Resource, StatusError, json_response
@@ -35,9 +36,9 @@ __all__ = ["routes"]
 _BODY_BYTES = 16_384
 
 
-def routes(registry: Registry, identity: Identity, issuer: Issuer | None) -> list[BaseRoute]:
+def routes(registry: Registry, identity: Identity, issuer: Issuer | None, audit: Audit) -> list[BaseRoute]:
     """issuer: None where nobody needs a token."""
-    tokens = _Tokens(registry, identity, issuer)
+    tokens = _Tokens(registry, identity, issuer, audit)
     return [
         Route("/v1/tokens", Resource(POST=tokens.issue)),
         Route("/v1/revocations", Resource(POST=tokens.revoke)),
@@ -45,42 +46,51 @@ def routes(registry: Registry, identity: Identity, issuer: Issuer | None) -> lis
 
 
 class _Tokens:
-    def __init__(self, registry: Registry, identity: Identity, issuer: Issuer | None) -> None:
+    def __init__(self, registry: Registry, identity: Identity, issuer: Issuer | None, audit: Audit) -> None:
         self._registry = registry
         self._identity = identity
         self._issuer = issuer
+        self._audit = audit
 
     async def issue(self, request: Request) -> ASGIApp:
         issuer = self._needed()
         body = decoded(TOKEN, await read_json(request, _BODY_BYTES))
         if isinstance(body.invite, str):
             check_guest(body.guest)
-            return json_response(TokenAnswer.of(await self._admit(issuer, body.invite, body.guest)))
-        asking = await self._identity.of(request)
-        if not asking.any_meeting:
-            raise Forbidden("Tokens are issued to whoever has an API key of the tenant.")
-        issued = issuer.issue(body.grant(asking.tenant), for_s=body.valid_s, invite=body.invite)
+            with self._audit.attempt("exchange", request) as attempt:
+                return json_response(TokenAnswer.of(await self._admit(issuer, body.invite, body.guest, attempt)))
+        with self._audit.attempt("invite" if body.invite else "token", request) as attempt:
+            attempt.grant = asking = await self._identity.of(request)
+            attempt.meeting = body.meeting
+            if not asking.any_meeting:
+                raise Forbidden("Tokens are issued to whoever has an API key of the tenant.")
+            issued = issuer.issue(body.grant(asking.tenant), for_s=body.valid_s, invite=body.invite)
+            attempt.grant, attempt.by = issued.grant, asking.subject
         return json_response(InviteAnswer.of(issued) if body.invite else TokenAnswer.of(issued))
 
-    async def _admit(self, issuer: Issuer, invite: str, guest: str) -> Issued:
-        invited = await issuer.invited(invite)
+    async def _admit(self, issuer: Issuer, invite: str, guest: str, attempt: Attempt) -> Issued:
+        attempt.grant = invited = await issuer.invited(invite)
+        attempt.meeting = invited.meeting
         issued = issuer.admit(invited, guest)
         # Revoked, or for one guest only and another's: as if it were no invite.
         spent = self._registry.lifetimes.spent
         spent.use(invited, issued.grant.subject)
         # A guest who was thrown out: what they had was not issued later than the invite.
         spent.check(replace(issued.grant, issued_s=invited.issued_s))
+        attempt.grant, attempt.by = issued.grant, invited.token_id
         return issued
 
     async def revoke(self, request: Request) -> ASGIApp:
         self._needed()
-        asking = await self._identity.of(request)
-        check_role(asking, "admin")
-        body = decoded(REVOCATION, await read_json(request, _BODY_BYTES))
-        revocation = body.revocation(asking.tenant, time.time())
-        if not asking.any_meeting and (asking.meeting is None or revocation.meeting != asking.meeting):
-            raise Forbidden("The token is for another meeting.", field="meeting")
-        return json_response(RevocationAnswer(self._registry.revoke(revocation)))
+        with self._audit.attempt("revoke", request) as attempt:
+            attempt.grant = asking = await self._identity.of(request)
+            check_role(asking, "admin")
+            body = decoded(REVOCATION, await read_json(request, _BODY_BYTES))
+            revocation = body.revocation(asking.tenant, time.time())
+            attempt.meeting = revocation.meeting
+            if not asking.any_meeting and (asking.meeting is None or revocation.meeting != asking.meeting):
+                raise Forbidden("The token is for another meeting.", field="meeting")
+            return json_response(RevocationAnswer(self._registry.revoke(revocation)))
 
     def _needed(self) -> Issuer:
         if self._issuer is None:

@@ -31,6 +31,7 @@ from gateway.domain.ports import Engine, EventLog
 from gateway.meeting.transcript import Spoken, plain_text, subrip, transcript, webvtt
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
 from gateway.server.guard.accounts import client_account
+from gateway.server.guard.audit import Attempt, Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.http import bodies
 from gateway.server.http.bodies import (
@@ -53,8 +54,11 @@ _MOST_WANTED = 4
 class Transcripts:
     """The endpoint. most_languages: of one transcript."""
 
-    def __init__(self, log: EventLog, engine: Engine, identity: Identity, *, most_languages: int) -> None:
+    def __init__(
+        self, log: EventLog, engine: Engine, identity: Identity, audit: Audit, *, most_languages: int
+    ) -> None:
         self._identity = identity
+        self._audit = audit
         self._log = log
         self._engine = engine
         self._most_languages = most_languages
@@ -69,7 +73,12 @@ class Transcripts:
         if format not in TRANSCRIPT_MEDIA_TYPES:
             detail = f"A transcript ends in one of {', '.join(TRANSCRIPT_MEDIA_TYPES)}."
             return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, detail))
-        grant = await self._identity.of(request)
+        with self._audit.attempt("transcript", request) as attempt:
+            return await self._transcript(request, meeting, format, attempt)
+
+    async def _transcript(self, request: Request, meeting: str, format: str, attempt: Attempt) -> ASGIApp:
+        attempt.grant = grant = await self._identity.of(request)
+        attempt.meeting = meeting
         _check(grant, meeting)
         langs = languages(request.query_params.getlist("lang"), known=self._known(), most=self._most_languages)
         account = account_of_tenant(grant, client_account(request))

@@ -1,0 +1,59 @@
+"""What one tenant may use, and what it uses.
+
+Knows: the names of quotas and what each counts. Must not know: who counts, clocks, where quotas are written.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+__all__ = ["NO_QUOTA", "DayOfTenant", "Quota", "Usage"]
+
+_Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+
+
+class Quota(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What one tenant may use. None: as much as the settings allow everybody."""
+
+    # Meetings that somebody is in.
+    meetings: _Count | None = None
+    # Sessions, connected or kept.
+    sessions: _Count | None = None
+    # Sessions begun or resumed within a minute; as many may begin at once.
+    joins: Annotated[int, Meta(ge=1, le=2**53 - 1)] | None = None
+    # Languages that one meeting is translated into.
+    languages: _Count | None = None
+    # Translations that wait for the engine.
+    waiting: _Count | None = None
+    # Estimated bytes of the logs of all its meetings; beyond it their oldest entries go.
+    log_bytes: _Count | None = None
+    # Characters translated in a day (UTC): those of each final text, once for each language.
+    characters: _Count | None = None
+    # Minutes translated in a day (UTC): each minute in which a meeting got a translation, once for each language.
+    minutes: _Count | None = None
+
+
+NO_QUOTA = Quota()
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """What a tenant uses now, and has used today; the fields mean what they mean in `Quota`."""
+
+    meetings: int = 0
+    sessions: int = 0
+    waiting: int = 0
+    log_bytes: int = 0
+    characters: int = 0
+    minutes: int = 0
+
+
+class DayOfTenant(Struct, kw_only=True):
+    """What one tenant has had translated in one day."""
+
+    tenant: str
+    # Days since 1970-01-01, UTC.
+    day: int
+    characters: int = 0
+    minutes: int = 0

@@ -1,0 +1,120 @@
+"""Records who did what: each session, token, transcript, and what was refused.
+
+Knows: grants, addresses, how fast refusals may come. Must not know: where entries are written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from msgspec import Struct
+from starlette.requests import HTTPConnection
+
+from gateway.domain.audit import Action, AuditEntry
+from gateway.domain.errors import GatewayError
+from gateway.domain.grants import Grant
+from gateway.protocol.rate_limit import TokenBucket
+
+__all__ = ["OK", "Attempt", "Audit", "hash_of_meeting"]
+
+# The outcome of what was done.
+OK = "ok"
+
+# Refusals a second of one tenant that are written, and of everybody who is not known together; and at once.
+# Otherwise whoever is refused could fill a disk.
+_REFUSALS_PER_S, _REFUSALS_AT_ONCE = 10, 100
+
+_HASH_CHARS = 16
+
+
+class Attempt(Struct):
+    """Something that somebody is about to do, as far as it is known yet."""
+
+    grant: Grant | None = None
+    # The meeting's id.
+    meeting: str | None = None
+    # What a token is issued for.
+    by: str | None = None
+
+
+class Audit:
+    """Makes the entries of the audit log."""
+
+    def __init__(
+        self,
+        # None: there is no audit log.
+        write: Callable[[AuditEntry], None] | None = None,
+        *,
+        # Monotonic, seconds.
+        clock: Callable[[], float] = time.monotonic,
+        # Seconds since 1970.
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._write = write
+        self._clock = clock
+        self._wall_clock = wall_clock
+        # Tenant, None for nobody known → how fast refusals may come, and how many were not written.
+        self._refusals: dict[str | None, TokenBucket] = {}
+        self._left_out: dict[str | None, int] = {}
+
+    @contextmanager
+    def attempt(self, action: Action, client: HTTPConnection, *, refusals_only: bool = False) -> Iterator[Attempt]:
+        """Record how the block ends. What is known of who and where is set on the way."""
+        attempt = Attempt()
+        try:
+            yield attempt
+        except GatewayError as error:
+            self._record(action, client, error.code, attempt)
+            raise
+        if not refusals_only:
+            self._record(action, client, OK, attempt)
+
+    def record(
+        self,
+        action: Action,
+        client: HTTPConnection,
+        outcome: str,
+        grant: Grant | None = None,
+        meeting: str | None = None,
+    ) -> None:
+        """Write an entry. meeting: its id."""
+        self._record(action, client, outcome, Attempt(grant, meeting))
+
+    def _record(self, action: Action, client: HTTPConnection, outcome: str, attempt: Attempt) -> None:
+        if self._write is None:
+            return
+        grant, meeting = attempt.grant, attempt.meeting
+        tenant = None if grant is None else grant.tenant
+        if outcome != OK and action != "leave" and not self._may_write(tenant):
+            return
+        now = datetime.fromtimestamp(self._wall_clock(), UTC)
+        self._write(
+            AuditEntry(
+                time=now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+                action=action,
+                outcome=outcome,
+                address=client.client.host if client.client is not None else "",
+                tenant=tenant,
+                sub=None if grant is None else grant.subject,
+                jti=None if grant is None else grant.token_id,
+                meeting=None if tenant is None or meeting is None else hash_of_meeting(tenant, meeting),
+                by=attempt.by,
+                left_out=self._left_out.pop(tenant, 0),
+            )
+        )
+
+    def _may_write(self, tenant: str | None) -> bool:
+        bucket = self._refusals.setdefault(tenant, TokenBucket(_REFUSALS_PER_S, _REFUSALS_AT_ONCE))
+        if bucket.take(self._clock()):
+            self._left_out[tenant] = self._left_out.get(tenant, 0) + 1
+            return False
+        return True
+
+
+def hash_of_meeting(tenant: str, meeting: str) -> str:
+    """What stands for a meeting: the same for all entries, and for whoever looks for a meeting they know."""
+    return hashlib.sha256(f"{tenant}/{meeting}".encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]

@@ -1,0 +1,61 @@
+"""The meetings that somebody is in, or in which something is still to be translated.
+
+Knows: which rooms are open, and when one is not needed any more. Must not know: sessions, what a room does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+
+from gateway.domain.grants import tenant_of
+from gateway.domain.ports import EventLog
+from gateway.meeting.room import Room
+
+__all__ = ["Rooms"]
+
+
+class Rooms:
+    """Opens and closes the rooms of a log. snapshot: utterances that a latecomer is shown."""
+
+    def __init__(self, log: EventLog, snapshot: int) -> None:
+        self._log = log
+        self._snapshot = snapshot
+        # By the meeting's key.
+        self._rooms: dict[str, Room] = {}
+        # Rooms that somebody is about to be in → how many.
+        self._entering: dict[Room, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._rooms)
+
+    def __iter__(self) -> Iterator[Room]:
+        return iter(self._rooms.values())
+
+    def peopled(self, tenant: str, but: str) -> int:
+        """How many of the tenant's meetings somebody is in. but: the key of one that does not count."""
+        return sum(bool(room.members) and room.id != but and tenant_of(room.id) == tenant for room in self)
+
+    @contextlib.asynccontextmanager
+    async def enter(self, meeting: str, *, private: bool, account: str = "") -> AsyncIterator[Room]:
+        """The meeting's room, open; it stays while the context lasts, and as long as somebody is in it."""
+        room = self._rooms.get(meeting)
+        if room is None:
+            room = self._rooms[meeting] = Room(
+                meeting, self._log, private=private, snapshot=self._snapshot, account=account
+            )
+        self._entering[room] = self._entering.get(room, 0) + 1
+        try:
+            await room.open()
+            yield room
+        finally:
+            self._entering[room] -= 1
+            if not self._entering[room]:
+                del self._entering[room]
+
+    async def sweep(self, busy: Callable[[Room], bool]) -> None:
+        """Let go of rooms that nobody is in. busy: whether something is still to be done in a room."""
+        for room in list(self):
+            if not (room.members or busy(room) or room in self._entering):
+                del self._rooms[room.id]
+                await room.close()

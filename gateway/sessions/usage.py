@@ -1,0 +1,69 @@
+"""What every tenant uses, gathered from whoever counts it.
+
+Knows: sessions, meetings, what waits and what was translated, by tenant. Must not know: quotas, who asks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import asdict
+
+from gateway import metrics
+from gateway.domain.grants import tenant_of_account
+from gateway.domain.quotas import Usage
+from gateway.sessions.registry import Registry
+from gateway.translation.quotas import Quotas
+from gateway.translation.scheduler import Scheduler
+
+__all__ = ["TenantUsage"]
+
+
+class TenantUsage:
+    """The usage of all tenants."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        scheduler: Scheduler,
+        quotas: Quotas,
+        # Account → estimated bytes of the logs of its meetings.
+        log_bytes: Callable[[], Mapping[str, int]],
+    ) -> None:
+        self._registry = registry
+        self._scheduler = scheduler
+        self._quotas = quotas
+        self._log_bytes = log_bytes
+        # Tenants that the metrics name.
+        self._shown: set[str] = set()
+
+    def of(self, tenant: str) -> Usage:
+        """What one tenant uses."""
+        return self.all().get(tenant, Usage())
+
+    def all(self) -> dict[str, Usage]:
+        """Tenant → what it uses, for tenants that use anything or have today."""
+        counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for name, by_tenant in self._registry.by_tenant().items():
+            for tenant, count in by_tenant.items():
+                counts[tenant][name] += count
+        by_account = {"waiting": self._scheduler.waiting_by_account(), "log_bytes": self._log_bytes()}
+        for name, accounts in by_account.items():
+            for account, count in accounts.items():
+                counts[tenant_of_account(account)][name] += count
+        for tenant in self._quotas.tenants():
+            today = self._quotas.today(tenant)
+            counts[tenant] += Counter(characters=today.characters, minutes=today.minutes)
+        return {tenant: Usage(**of_tenant) for tenant, of_tenant in counts.items()}
+
+    def show(self) -> None:
+        """Set the metrics."""
+        usages = self.all()
+        for tenant in self._shown - usages.keys():
+            for name in Usage.__struct_fields__:
+                metrics.TENANT_USAGE.remove(tenant, name)
+        self._shown = set(usages)
+        for tenant, usage in usages.items():
+            for name, count in asdict(usage).items():
+                metrics.TENANT_USAGE.labels(tenant, name).set(count)

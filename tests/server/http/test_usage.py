@@ -1,0 +1,168 @@
+"""`GET /v1/usage`, and quotas as a tenant's users and backend meet them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from msgspec.structs import replace
+
+from gateway.config import AuthSettings, EventLogSettings, Settings
+from gateway.domain.errors import QuotaExceeded
+from gateway.domain.quotas import Quota
+from gateway.identity import key_file
+from gateway.protocol.messages import Caption, Error, TranslationFinal, UtteranceAccepted, UtterancePartial
+from tests.gateways import Running
+from tests.keys import Keyring
+from tests.meetings import joined, say
+from tests.over_http import check_problem, serving
+
+TEXT = {"text": "12345", "source_lang": "en", "target_lang": "ja"}
+
+
+class Acme(Keyring):
+    """The keys of a tenant, and its quota."""
+
+    def allow(self, **quota: Any) -> None:
+        key_file.save(self.path, replace(key_file.load(self.path), quotas={"acme": Quota(**quota)}))
+
+    async def allow_in(self, gateway: Running, **quota: Any) -> None:
+        self.allow(**quota)
+        while gateway.gateway.quotas.of("acme") != Quota(**quota):
+            await asyncio.sleep(0.01)
+
+    @property
+    def header(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.api_key}"}
+
+
+@pytest.fixture
+def acme(tmp_path: Path) -> Acme:
+    return Acme(tmp_path)
+
+
+async def usage(client: httpx.AsyncClient, acme: Acme) -> dict[str, Any]:
+    response = await client.get("/v1/usage", headers=acme.header)
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+async def test_what_a_tenant_uses_and_may_use(acme: Acme) -> None:
+    acme.allow(sessions=5, characters=1_000, joins=100, languages=3)
+    async with serving(settings=acme.settings()) as (gateway, client):
+        async with joined(gateway, token=acme.token(), speaks="en", reads=["ja", "de"]) as ana:
+            await ana.peer.send(say("1", "1234567"))
+            await ana.until(TranslationFinal, 2)
+            used = await usage(client, acme)
+        assert (await client.post("/v1/translate", json=TEXT, headers=acme.header)).status_code == 200
+        later = await usage(client, acme)
+    resets_at = datetime.fromisoformat(used.pop("resets_at")).timestamp()
+    assert resets_at % 86_400 == 0
+    assert resets_at - 86_400 <= time.time() <= resets_at
+    assert used.pop("log_bytes")["used"] > 1_000
+    assert used == {
+        "tenant": "acme",
+        "meetings": {"used": 1, "quota": None},
+        "sessions": {"used": 1, "quota": 5},
+        "waiting": {"used": 0, "quota": None},
+        "characters": {"used": 14, "quota": 1_000},
+        "minutes": {"used": 2, "quota": None},
+        "joins": 100,
+        "languages": 3,
+    }
+    assert later["characters"]["used"] == 19
+    assert later["minutes"]["used"] == 2, "a call over HTTP is no meeting"
+
+
+async def test_usage_is_told_to_whoever_has_an_api_key(acme: Acme) -> None:
+    async with serving(settings=acme.settings()) as (_, client):
+        check_problem(await client.get("/v1/usage"), 401, "unauthenticated")
+        admin = acme.bearer(roles=frozenset({"admin"}))
+        check_problem(await client.get("/v1/usage", headers=admin), 403, "forbidden")
+
+
+async def test_where_nobody_needs_a_token_all_is_one_tenants() -> None:
+    async with serving() as (gateway, client), joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(say("1", "1234567"))
+        await ana.until(TranslationFinal)
+        used = (await client.get("/v1/usage")).json()
+    assert used["tenant"] == "default"
+    assert (used["sessions"]["used"], used["characters"]["used"]) == (1, 7)
+    assert used["log_bytes"]["used"] > 1_000
+
+
+async def test_what_is_used_up_is_refused_and_goes_on_once_there_is_more(acme: Acme) -> None:
+    acme.allow(characters=5)
+    async with (
+        serving(settings=acme.settings()) as (gateway, client),
+        joined(gateway, token=acme.token(), speaks="en", reads=["ja"]) as ana,
+    ):
+        await ana.peer.send(say("1", "goes over"))
+        await ana.until(TranslationFinal)
+        await ana.peer.send(say("2", "too late"))
+        [error] = await ana.until(Error)
+        assert (error.code, error.utterance, error.retryable) == ("quota_exceeded", "2", True)
+        assert "quota characters is 5" in error.message
+        assert 0 < error.retry_after_ms <= 60_000
+        refused = await client.post("/v1/translate", json=TEXT, headers=acme.header)
+        check_problem(refused, 429, "quota_exceeded")
+        assert 1 <= int(refused.headers["Retry-After"]) <= 60
+        await acme.allow_in(gateway, characters=100)
+        await ana.peer.send(say("2", "too late"))
+        await ana.until(TranslationFinal, 2)
+        assert (await usage(client, acme))["characters"] == {"used": 17, "quota": 100}
+
+
+async def test_nothing_is_translated_while_it_is_said_either(acme: Acme, monkeypatch: pytest.MonkeyPatch) -> None:
+    acme.allow(characters=0)
+    async with (
+        serving(settings=acme.settings()) as (gateway, _),
+        joined(gateway, token=acme.token(), speaks="en", reads=["ja"]) as ana,
+    ):
+        scheduler = gateway.gateway.scheduler
+        refused, admit = asyncio.Event(), scheduler.admit
+
+        def watched(*args: Any, **options: Any) -> Any:
+            try:
+                return admit(*args, **options)
+            except QuotaExceeded:
+                refused.set()
+                raise
+
+        monkeypatch.setattr(scheduler, "admit", watched)
+        await ana.peer.send(UtterancePartial(id="1", rev=1, text="all of it"))
+        await refused.wait()
+        shown = await ana.everything()
+        assert {type(m) for m in shown} == {Caption}, "a partial that is not translated is no error"
+
+
+async def test_what_was_used_and_what_was_promised_survive_a_restart(acme: Acme, tmp_path: Path) -> None:
+    acme.allow(characters=8)
+    auth = AuthSettings(keys_file=str(acme.path))
+    settings = Settings(auth=auth, drain_s=0, event_log=EventLogSettings(handover_file=str(tmp_path / "handover")))
+    async with (
+        serving(settings=settings) as (gateway, _),
+        joined(gateway, token=acme.token(max_s=600), speaks="en", reads=["ja"]) as ana,
+    ):
+        await ana.peer.send(say("1", "used up."))
+        await ana.until(TranslationFinal)
+        await acme.allow_in(gateway, characters=9)
+        await ana.peer.send(say("2", "STALL promised"))
+        await ana.until(UtteranceAccepted, 2)
+        await acme.allow_in(gateway, characters=8)
+        await gateway.gateway.drain()
+    async with (
+        serving(settings=settings) as (gateway, client),
+        joined(gateway, token=acme.token(), reads=["ja"], resume=ana.resume()) as again,
+    ):
+        assert again.started.recovered
+        assert (await usage(client, acme))["characters"]["used"] == 8
+        scheduler = gateway.gateway.scheduler
+        while not scheduler.running:
+            await asyncio.sleep(0.01)

@@ -1,0 +1,93 @@
+"""The audit log on disk: private, appended to, and rotated by somebody else."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from gateway.domain.audit import AuditEntry
+from gateway.domain.errors import StartupError
+from gateway.stores.audit_file import AuditFile
+
+
+def entry(sub: str) -> AuditEntry:
+    return AuditEntry(time="2026-01-01T00:00:00.000Z", action="join", outcome="ok", address="::1", sub=sub)
+
+
+def subjects(path: Path) -> list[str]:
+    return [json.loads(line)["sub"] for line in path.read_text("utf-8").removesuffix("\n").split("\n")]
+
+
+def test_each_entry_is_a_line_of_a_file_for_its_owner_that_is_appended_to(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    umask = os.umask(0)
+    try:
+        for sub in ("ana", "b\n\u2028o"):
+            file = AuditFile(path)
+            file.write(entry(sub))
+            file.close()
+    finally:
+        os.umask(umask)
+    assert subjects(path) == ["ana", "b\n\u2028o"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    first = json.loads(path.read_text("utf-8").split("\n")[0])
+    assert first == {
+        "time": "2026-01-01T00:00:00.000Z",
+        "action": "join",
+        "outcome": "ok",
+        "address": "::1",
+        "tenant": None,
+        "sub": "ana",
+        "jti": None,
+        "meeting": None,
+        "by": None,
+        "left_out": 0,
+    }
+
+
+def test_a_file_that_was_rotated_is_followed_by_a_new_one(tmp_path: Path) -> None:
+    path, old = tmp_path / "audit.jsonl", tmp_path / "audit.jsonl.1"
+    file = AuditFile(path)
+    file.write(entry("ana"))
+    path.rename(old)
+    file.write(entry("bo"))
+    file.close()
+    assert (subjects(old), subjects(path)) == (["ana"], ["bo"])
+
+
+def test_a_file_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match=r"The audit log .* cannot be written"):
+        AuditFile(tmp_path)
+
+
+def test_an_entry_that_cannot_be_written_is_heard_of_and_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        file = AuditFile(Path("/dev/full"))
+        file.write(entry("somebody"))
+        file.close()
+    assert "cannot be written" in caplog.text
+    assert "somebody" not in caplog.text
+
+
+def test_after_a_disk_was_full_entries_begin_on_a_new_line(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    write = os.write
+
+    def short(descriptor: int, line: bytes) -> int:
+        return write(descriptor, line[:20])
+
+    file = AuditFile(path)
+    with pytest.MonkeyPatch.context() as full:
+        full.setattr(os, "write", short)
+        file.write(entry("ana"))
+    for sub in ("bo", "cy"):
+        file.write(entry(sub))
+    file.close()
+    torn, *whole = path.read_text("utf-8").splitlines()
+    assert len(torn) == 20
+    assert [json.loads(line)["sub"] for line in whole] == ["bo", "cy"]
