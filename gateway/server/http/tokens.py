@@ -14,7 +14,6 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from gateway.domain.errors import Forbidden
-from gateway.domain.grants import Issued
 from gateway.domain.ports import Issuer
 from gateway.server.guard.identity import Identity
 from gateway.server.http.request_bodies import decoded, read_json
@@ -55,14 +54,14 @@ class _Tokens:
         body = decoded(TOKEN, await read_json(request, _BODY_BYTES))
         if isinstance(body.invite, str):
             check_guest(body.guest)
-            return json_response(TokenAnswer.of(await self._admit(issuer, body.invite, body.guest)))
+            return json_response(await self._admit(issuer, body.invite, body.guest))
         asking = await self._identity.of(request)
         if not asking.any_meeting:
             raise Forbidden("Tokens are issued to whoever has an API key of the tenant.")
         issued = issuer.issue(body.grant(asking.tenant), for_s=body.valid_s, invite=body.invite)
         return json_response(InviteAnswer.of(issued) if body.invite else TokenAnswer.of(issued))
 
-    async def _admit(self, issuer: Issuer, invite: str, guest: str) -> Issued:
+    async def _admit(self, issuer: Issuer, invite: str, guest: str) -> TokenAnswer:
         invited = await issuer.invited(invite)
         issued = issuer.admit(invited, guest)
         # Revoked, or for one guest only and another's: as if it were no invite.
@@ -70,7 +69,7 @@ class _Tokens:
         spent.use(invited, issued.grant.subject)
         # A guest who was thrown out: what they had was not issued later than the invite.
         spent.check(replace(issued.grant, issued_s=invited.issued_s))
-        return issued
+        return TokenAnswer.of(issued, invited=invited)
 
     async def revoke(self, request: Request) -> ASGIApp:
         self._needed()
