@@ -4,13 +4,14 @@ at the end, one guest meets a gateway with keys."""
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, Request, Route, WebSocketRoute, expect
+from playwright.async_api import Locator, Page, Request, Route, WebSocketRoute, expect
 
 from gateway.cli.main import main
 from tests.browser.axe import scan
@@ -42,10 +43,10 @@ OUTDATED = "inv.outdated"
 class Tokens:
     """What answers `POST /v1/tokens`, and what it was asked."""
 
-    def __init__(self, *roles: str, meeting: str, name: str | None) -> None:
+    def __init__(self, *roles: str, **grant: Any) -> None:
         self.asked: list[dict[str, str]] = []
         self.refuses = False
-        self._grant = {"meeting": meeting, "roles": roles, "name": name}
+        self._grant = {"roles": roles, "langs": None, "speaks": None, "once": False, **grant}
 
     @property
     def given(self) -> list[str]:
@@ -97,12 +98,16 @@ def visit(open_page: OpenPage, gateway: GatewayProcess) -> Any:
 
     @asynccontextmanager
     async def opened(
-        *roles: str, meeting: str = "", name: str | None = None, **options: Any
+        *roles: str,
+        meeting: str = "",
+        name: str | None = None,
+        limits: dict[str, Any] | None = None,
+        **options: Any,
     ) -> AsyncIterator[Visit]:
         async with open_page(f"{gateway.url}/healthz", **options) as watch:
             watch.allow("favicon.ico")
             watch.allow("401")
-            tokens = Tokens(*roles, meeting=meeting or new_meeting(), name=name)
+            tokens = Tokens(*roles, meeting=meeting or new_meeting(), name=name, **limits or {})
             await watch.page.route("**/v1/tokens", tokens.answer)
             await watch.page.route("**/readyz", _wants_tokens)
             visited = Visit(watch, gateway, tokens)
@@ -205,6 +210,21 @@ async def test_who_may_do_everything_shares_the_invite_and_saves_the_transcript(
             f"{visited.gateway.url}/?view=captions&lang=en&lines=2&size=2.25#invite={INVITE}"
         )
         assert await read_code(page.get_by_role("img", name="QR code of the meeting link")) == link
+
+
+async def test_with_no_language_to_read_or_speak_one_is_offered_neither(visit: Any) -> None:
+    # The gateway does not know the one language.
+    limits = {"langs": ["tlh"], "speaks": []}
+    async with visit("speak", "read", "transcript", name="Bo", limits=limits) as visited:
+        page = visited.page
+        await visited.goto(f"#invite={INVITE}")
+        await connected(page)
+        (start,) = visited.starts
+        assert (start["reads"], start["speaks"], start["originals"]) == ([], None, False)
+        await expect(page.get_by_text("You were invited neither to speak nor to read.")).to_be_visible()
+        await expect(page.get_by_test_id("composer")).to_be_hidden()
+        people = await show(page, "people")
+        await expect(people.get_by_test_id("download")).to_be_hidden()
 
 
 async def test_without_an_invite_one_hears_why_and_nothing_is_tried(visit: Any, artifacts: Any) -> None:
@@ -387,20 +407,34 @@ async def test_captions_without_an_invite_say_why_once_the_gateway_refuses(visit
         assert sockets == 1
 
 
-async def test_a_guest_of_a_gateway_with_keys_joins_speaks_and_comes_back(
-    open_page: OpenPage, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    keys = str(tmp_path / "keys.json")
+# -------------------------------------------------------------------- a gateway with keys
+
+
+@contextmanager
+def gateway_with_keys(folder: Path) -> Iterator[tuple[GatewayProcess, Callable[..., str]]]:
+    """A gateway, and what makes a link with an invite to the meeting `weekly` there."""
+    keys = str(folder / "keys.json")
     assert main(["key", "new", "--keys", keys]) == 0
+
+    def link(*limits: str) -> str:
+        with redirect_stdout(StringIO()) as printed:
+            order = ["--meeting", "weekly", "--invite", "--url", gateway.url, *limits]
+            assert main(["token", "--keys", keys, *order]) == 0
+        return printed.getvalue().strip()
+
     with gateway_process("--engine", "simulated", "--keys", keys) as gateway:
-        gateway.ready()
-        capfd.readouterr()
-        assert main(["token", "--keys", keys, "--meeting", "weekly", "--invite", "--url", gateway.url]) == 0
-        link = capfd.readouterr().out.strip()
+        yield gateway.ready(), link
+    assert "eyJ" not in gateway.said
+
+
+async def test_a_guest_of_a_gateway_with_keys_joins_speaks_and_comes_back(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    with gateway_with_keys(tmp_path) as (gateway, link):
         async with open_page(f"{gateway.url}/healthz", **DESKTOP) as watch:
             watch.allow("favicon.ico")
             page = watch.page
-            await page.goto(link)
+            await page.goto(link())
             await join(page, "Ana")
             await say(page, SENTENCE)
             await expect(row(page, SENTENCE)).to_be_visible()
@@ -408,4 +442,41 @@ async def test_a_guest_of_a_gateway_with_keys_joins_speaks_and_comes_back(
             await page.reload()
             await connected(page)
             await expect(row(page, SENTENCE)).to_be_visible()
-        assert "eyJ" not in gateway.said
+
+
+async def values(options: Locator) -> list[str]:
+    found: list[str] = await options.evaluate_all("options => options.map((option) => option.value)")
+    return found
+
+
+async def test_the_only_guest_of_an_invite_is_offered_its_languages_and_nothing_to_share(
+    open_page: OpenPage, tmp_path: Path, artifacts: Path
+) -> None:
+    with gateway_with_keys(tmp_path) as (gateway, link):
+        async with open_page(f"{gateway.url}/healthz", **DESKTOP) as watch:
+            watch.allow("favicon.ico")
+            page = watch.page
+            # Choices of another meeting.
+            await page.evaluate("Object.assign(localStorage, { reads: 'fr,ja', lang: 'fr', speaks: 'fr' })")
+            await page.goto(link("--langs", "ja,de", "--speaks", "en,es", "--once"))
+            reads = page.get_by_role("dialog").get_by_label("I read").get_by_role("option")
+            await expect(reads).to_have_count(2)
+            assert sorted(await values(reads)) == ["de", "ja"]
+            await join(page, "Ana", reads="ja")
+            spoken = page.get_by_test_id("spoken-lang")
+            assert sorted(await values(spoken.get_by_role("option"))) == ["en", "es"]
+            await expect(spoken).to_have_value("en")
+            pane = await show(page, "reading")
+            chips = pane.get_by_role("group", name="Languages you read").get_by_role("checkbox")
+            await expect(chips.locator("visible=true")).to_have_count(2)
+            await expect(pane.get_by_test_id("originals")).to_be_hidden()
+            for testid in ("share", "empty-invite"):
+                await expect(page.get_by_test_id(testid)).to_have_count(0)
+            await page.screenshot(path=artifacts / "page-invited-languages-empty.png")
+
+            await settled(await say(page, SENTENCE))
+            await expect(cell(row(page, SENTENCE), "ja")).to_have_text(f"[ja] {SENTENCE}")
+            await expect(page.get_by_role("log").locator(".heading")).to_have_count(1)
+            await expect(alert(page)).to_be_hidden()
+            await page.screenshot(path=artifacts / "page-invited-languages.png")
+            assert not (await scan(page)).serious

@@ -149,7 +149,7 @@ async def test_a_reader_that_lags_gets_everything_before_the_gateway_leaves() ->
         assert feed.outbox.bytes, "it has not everything yet"
         leaving = asyncio.create_task(gateway.gateway.drain())
         (served,) = gateway.gateway.stream._connections
-        while served._close_code is None:
+        while served._writer.close_code is None:
             await asyncio.sleep(0.005)
         for _ in range(20):
             await asyncio.sleep(0)

@@ -6,6 +6,7 @@ Must not know: headers, who asks, how tokens are signed.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from msgspec import Meta, Struct
 
 from gateway.domain.errors import InvalidValue
 from gateway.domain.grants import Grant, Issued, Revocation
+from gateway.domain.languages import normalise
 from gateway.domain.roles import Role
 from gateway.protocol.checks import check_language_tag, is_meeting_id
 from gateway.protocol.fields import Lang
@@ -92,8 +94,8 @@ class TokenBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             subject=self.sub or "guests",
             roles=frozenset(self.roles),
             meeting=self.meeting,
-            langs=None if self.langs is None else frozenset(self.langs),
-            speaks=None if self.speaks is None else frozenset(self.speaks),
+            langs=None if self.langs is None else frozenset(map(normalise, self.langs)),
+            speaks=None if self.speaks is None else frozenset(map(normalise, self.speaks)),
             name=self.name,
             max_s=self.max_s,
             once=self.once,
@@ -109,9 +111,13 @@ class TokenAnswer(Struct, frozen=True):
     meeting: str | None
     roles: list[Role]
     name: str | None
+    langs: Annotated[list[str] | None, Meta(description="Languages that may be read; null: all.")]
+    speaks: Annotated[list[str] | None, Meta(description="Languages that may be spoken; null: all.")]
+    once: Annotated[bool, Meta(description="It opens one session, or the invite was for one guest.")]
 
     @classmethod
-    def of(cls, issued: Issued) -> TokenAnswer:
+    def of(cls, issued: Issued, *, invited: Grant | None = None) -> TokenAnswer:
+        """invited: what the invite allows that the token was issued for."""
         grant = issued.grant
         expires_s = grant.expires_s or 0.0
         return cls(
@@ -121,6 +127,10 @@ class TokenAnswer(Struct, frozen=True):
             meeting=grant.meeting,
             roles=sorted(grant.roles),
             name=grant.name,
+            langs=_listed(grant.langs),
+            speaks=_listed(grant.speaks),
+            # The token of an invite's only guest opens sessions again.
+            once=(invited or grant).once,
         )
 
 
@@ -164,6 +174,10 @@ def check_guest(guest: str) -> None:
     """Raises `InvalidValue`."""
     if len(guest) < _GUEST_CHARS:
         raise InvalidValue(f"A guest's secret has at least {_GUEST_CHARS} characters.", field="guest")
+
+
+def _listed(langs: Collection[str] | None) -> list[str] | None:
+    return None if langs is None else sorted(langs)
 
 
 TOKEN = msgspec.json.Decoder(TokenBody)

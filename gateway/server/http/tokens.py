@@ -14,7 +14,6 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from gateway.domain.errors import Forbidden
-from gateway.domain.grants import Issued
 from gateway.domain.ports import Issuer
 from gateway.server.guard.audit import Attempt, Audit
 from gateway.server.guard.identity import Identity
@@ -58,7 +57,7 @@ class _Tokens:
         if isinstance(body.invite, str):
             check_guest(body.guest)
             with self._audit.attempt("exchange", request) as attempt:
-                return json_response(TokenAnswer.of(await self._admit(issuer, body.invite, body.guest, attempt)))
+                return json_response(await self._admit(issuer, body.invite, body.guest, attempt))
         with self._audit.attempt("invite" if body.invite else "token", request) as attempt:
             attempt.grant = asking = await self._identity.of(request)
             attempt.meeting = body.meeting
@@ -68,7 +67,7 @@ class _Tokens:
             attempt.grant, attempt.by = issued.grant, asking.subject
         return json_response(InviteAnswer.of(issued) if body.invite else TokenAnswer.of(issued))
 
-    async def _admit(self, issuer: Issuer, invite: str, guest: str, attempt: Attempt) -> Issued:
+    async def _admit(self, issuer: Issuer, invite: str, guest: str, attempt: Attempt) -> TokenAnswer:
         attempt.grant = invited = await issuer.invited(invite)
         attempt.meeting = invited.meeting
         issued = issuer.admit(invited, guest)
@@ -78,7 +77,7 @@ class _Tokens:
         # A guest who was thrown out: what they had was not issued later than the invite.
         spent.check(replace(issued.grant, issued_s=invited.issued_s))
         attempt.grant, attempt.by = issued.grant, invited.token_id
-        return issued
+        return TokenAnswer.of(issued, invited=invited)
 
     async def revoke(self, request: Request) -> ASGIApp:
         self._needed()

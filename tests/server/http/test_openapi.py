@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from starlette.routing import Route
 
 from gateway.domain.engine import EngineProfile
+from gateway.domain.quotas import NO_QUOTA, Usage
 from gateway.engines.simulated import SimulatedEngine
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
@@ -20,8 +21,9 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceFinal,
 )
+from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
-from gateway.server.http import admin, api, tokens
+from gateway.server.http import admin, api, tokens, usage
 from gateway.server.http.bodies import (
     HTTP_ERRORS,
     HTTP_STATUSES,
@@ -70,9 +72,15 @@ def test_every_route_is_documented_and_no_other() -> None:
     engine = SimulatedEngine()
     scheduler = Scheduler(engine, max_waiting=1)
     routes = api.routes(
-        scheduler=scheduler, engine=engine, limits=Limits(), log=MemoryEventLog(), identity=Identity()
+        scheduler=scheduler,
+        engine=engine,
+        limits=Limits(),
+        log=MemoryEventLog(),
+        identity=Identity(),
+        audit=Audit(),
     )
-    routes += [*admin.routes(engine), *tokens.routes(cast(Any, None), Identity(), None)]
+    routes += [*admin.routes(engine), *tokens.routes(cast(Any, None), Identity(), None, Audit())]
+    routes += usage.routes(Identity(), Audit(), lambda _: Usage(), lambda _: NO_QUOTA)
     served = {route.path for route in routes if isinstance(route, Route)}
     assert served - {"/v1/stream", "/v1/{rest:path}"} == set(OPENAPI["paths"])
 

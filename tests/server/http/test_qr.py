@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 
 from gateway.engines.simulated import SimulatedEngine
 from gateway.protocol.limits import Limits
+from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.http import api
 from gateway.server.http.bodies import QR_LINK_CHARS
@@ -34,7 +35,12 @@ async def serving() -> AsyncIterator[httpx.AsyncClient]:
     engine = SimulatedEngine()
     scheduler = Scheduler(engine, max_waiting=1)
     routes = api.routes(
-        scheduler=scheduler, engine=engine, limits=Limits(), log=MemoryEventLog(), identity=Identity()
+        scheduler=scheduler,
+        engine=engine,
+        limits=Limits(),
+        log=MemoryEventLog(),
+        identity=Identity(),
+        audit=Audit(),
     )
     transport = httpx.ASGITransport(Starlette(routes=routes))
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:

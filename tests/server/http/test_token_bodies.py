@@ -37,6 +37,11 @@ def test_an_order_says_all_that_a_grant_has() -> None:
     assert body.valid_s == 30
 
 
+def test_an_order_may_write_a_language_in_other_ways() -> None:
+    grant = TOKEN.decode(b'{"sub": "ana", "langs": ["EN-us", "zh_TW"], "speaks": ["De"]}').grant("acme")
+    assert (grant.langs, grant.speaks) == (frozenset({"en", "zh-hant"}), frozenset({"de"}))
+
+
 def test_what_is_not_said() -> None:
     token, invite = TOKEN.decode(b'{"sub": "ana"}'), TOKEN.decode(b'{"invite": true}')
     assert token.grant("acme") == Grant(tenant="acme", subject="ana", roles=frozenset({"speak", "read"}))
@@ -69,8 +74,18 @@ def test_a_guest_needs_a_secret_that_cannot_be_guessed() -> None:
 def test_an_answer_tells_what_was_issued() -> None:
     grant = Grant(subject="ana", roles=frozenset({"speak", "read"}), meeting="m", issued_s=1_000, expires_s=1_600)
     at = datetime.fromtimestamp(1_600, UTC)
-    assert TokenAnswer.of(Issued("t", grant)) == TokenAnswer("t", at, 600, "m", ["read", "speak"], None)
+    everything = TokenAnswer("t", at, 600, "m", ["read", "speak"], None, langs=None, speaks=None, once=False)
+    assert TokenAnswer.of(Issued("t", grant)) == everything
     assert InviteAnswer.of(Issued("t", grant)) == InviteAnswer("t", at, "invite=t")
+
+
+def test_an_answer_tells_the_languages_and_whether_it_was_for_one_guest() -> None:
+    grant = Grant(langs=frozenset({"ja", "de"}), speaks=frozenset(), once=True)
+    answer = TokenAnswer.of(Issued("t", grant))
+    assert (answer.langs, answer.speaks, answer.once) == (["de", "ja"], [], True)
+    exchanged = Issued("t", Grant())
+    assert TokenAnswer.of(exchanged, invited=grant).once
+    assert not TokenAnswer.of(exchanged, invited=Grant()).once
 
 
 def test_a_revocation_is_of_the_tenant_and_of_what_was_issued_until_now() -> None:

@@ -85,6 +85,22 @@ async def test_a_backend_gets_a_token_that_opens_a_session_and_is_bound_to_it(do
         assert refused.code == "forbidden"
 
 
+async def test_an_answer_says_which_languages_and_whether_for_one_session_or_guest(door: Door) -> None:
+    def said(response: httpx.Response) -> tuple[Any, ...]:
+        answer = response.json()
+        return answer["langs"], answer["speaks"], answer["once"]
+
+    async def exchanged(**body: Any) -> httpx.Response:
+        invite = await door.token(invite=True, meeting="standup", **body)
+        return await door.post("/v1/tokens", {"invite": invite, "guest": GUEST})
+
+    limits: dict[str, Any] = {"langs": ["zh-TW", "de"], "speaks": ["en"], "once": True}
+    told = (["de", "zh-hant"], ["en"], True)
+    assert said(await door.post("/v1/tokens", {"sub": "ana", **limits}, door.keys["acme"])) == told
+    assert said(await exchanged(**limits)) == told
+    assert said(await exchanged()) == (None, None, False)
+
+
 @pytest.mark.parametrize("bearer", [None, "nonsense", "gk_0_nonsense"])
 @pytest.mark.parametrize(
     ("method", "path", "body"),

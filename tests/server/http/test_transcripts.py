@@ -17,6 +17,7 @@ from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Tr
 from gateway.domain.ports import Engine, EventLog
 from gateway.engines.simulated import Script, SimulatedEngine
 from gateway.protocol.limits import Limits
+from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.http import api
 from gateway.stores.memory_log import MemoryEventLog
@@ -67,7 +68,7 @@ async def serving(
         await engine.start()
     scheduler = Scheduler(engine, max_waiting=1)
     routes = api.routes(
-        scheduler=scheduler, engine=engine, limits=limits or Limits(), log=log, identity=Identity()
+        scheduler=scheduler, engine=engine, limits=limits or Limits(), log=log, identity=Identity(), audit=Audit()
     )
     transport = httpx.ASGITransport(Starlette(routes=routes))
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway/v1/meetings") as client:

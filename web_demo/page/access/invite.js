@@ -4,7 +4,18 @@
 /** @import {Access} from "./access.js" */
 
 /** @typedef {"speak" | "read" | "transcript" | "admin"} Role */
-/** @typedef {{token: string, meeting: string | null, roles: Role[], name: string | null}} Grant The gateway's answer. */
+
+/**
+ * The gateway's answer.
+ * @typedef {object} Grant
+ * @property {string} token
+ * @property {string | null} meeting
+ * @property {Role[]} roles
+ * @property {string | null} name
+ * @property {string[] | null} langs
+ * @property {string[] | null} speaks
+ * @property {boolean} once Whether the invite is for one guest, and used up by now.
+ */
 
 const TIMEOUT_MS = 10_000;
 const REFUSED = "This invite is not valid, or not any more. Ask whoever sent you the link for a new one.";
@@ -38,9 +49,12 @@ export class Invite {
 
   /** @returns {Promise<Access>} Rejected with `InviteRefused`, or with another error if it is worth another attempt. */
   async access() {
-    const { meeting, roles, name } = await this.#exchange();
-    const [speak, read, transcript] = [roles.includes("speak"), roles.includes("read"), roles.includes("transcript")];
-    return { speak, read, transcript, meeting, name: name ?? "", token: this.token, fragment: this.fragment };
+    const { meeting, roles, name, langs, speaks, once } = await this.#exchange();
+    const [speak, read] = [roles.includes("speak"), roles.includes("read")];
+    // Both are in every language: the gateway gives neither to those who may read only some.
+    const [originals, transcript] = [read && langs === null, roles.includes("transcript") && langs === null];
+    const fragment = once ? null : this.fragment;
+    return { speak, read, originals, transcript, langs, speaks, meeting, name: name ?? "", token: this.token, fragment };
   }
 
   /** A fresh token. Rejected like `access`. */

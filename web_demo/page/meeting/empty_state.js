@@ -6,14 +6,14 @@ export class EmptyState {
   /**
    * @param {object} actions An action that is null is not offered.
    * @param {(() => void) | null} actions.onPlaySample
-   * @param {() => void} actions.onInvite
+   * @param {(() => void) | null} actions.onInvite
    * @param {(() => void) | null} actions.onSpeak
    */
   constructor({ onPlaySample, onInvite, onSpeak }) {
     this.element = element("div", "empty-state");
     const others = element("div", "others");
     if (onSpeak !== null) others.append(button("secondary", "Say something", "empty-speak", onSpeak));
-    others.append(button("secondary", "Invite people", "empty-invite", onInvite));
+    if (onInvite !== null) others.append(button("secondary", "Invite people", "empty-invite", onInvite));
     this.element.append(
       element("h2", "", "Everyone speaks their language. Everyone reads their own."),
       element("p", "", "Words are translated while they are being said, into every language that somebody reads."),

@@ -2,7 +2,7 @@
 // them works.
 
 import { GatewayClient } from "../../client/gateway_client.js";
-import { refusalOf } from "../access/access.js";
+import { allowedOf, refusalOf } from "../access/access.js";
 import { EngineMonitor } from "../engine/engine_monitor.js";
 import { askToJoin } from "../people/join_dialog.js";
 import { PeopleList } from "../people/people_list.js";
@@ -98,9 +98,12 @@ export class MeetingPage {
     this.#languageNames = new Map(languages.map(({ tag, name }) => [tag, name]));
     const nameOf = this.#nameOf;
     const meeting = () => this.#client.meeting;
-    const offered = () => languages;
+    const { originals, fragment, read: hasCaptions } = access;
+    const readable = allowedOf(languages, access.langs);
+    const offered = () => readable;
 
-    this.#readingSettings = new ReadingSettings({ languages, nameOf, onChange: (reading) => this.#onChoice(reading) });
+    const onChange = (/** @type {Reading} */ reading) => this.#onChoice(reading);
+    this.#readingSettings = new ReadingSettings({ languages: readable, nameOf, hasOriginals: originals, onChange });
     this.#readingSettings.limit = limits.languages;
     const { reads, stability } = this.#reading;
     this.#client = new GatewayClient(streamUrl, {
@@ -108,7 +111,7 @@ export class MeetingPage {
       name: access.name || (loadPreference("name") ?? ""),
       reads,
       stability,
-      originals: access.read,
+      originals,
       ...(access.token && { token: access.token }),
     });
     this.#client.listen((event) => this.#onEvent(event));
@@ -125,10 +128,10 @@ export class MeetingPage {
       onProblem: showAlert,
       onLang: (lang) => this.#client.speak(lang),
     });
-    this.#composer.offer(languages, { demo: gateway.family === "bundled" });
+    this.#composer.offer(allowedOf(languages, access.speaks), { demo: gateway.family === "bundled" });
     this.#speaking = new SpeakingArea({ composer: this.#composer, access, onSpeak: () => this.#startSpeaking() });
-    const { fragment, read: hasCaptions } = access;
-    this.#shareDialog = new ShareDialog({ meeting, languages: offered, onProblem: showAlert, fragment, hasCaptions });
+    this.#shareDialog =
+      fragment === null ? null : new ShareDialog({ meeting, languages: offered, onProblem: showAlert, fragment, hasCaptions });
     const peopleList = new PeopleList({ client: this.#client, nameOf, canRename: access.name === "" });
     const download = new TranscriptDownload({
       meeting,
@@ -185,10 +188,10 @@ export class MeetingPage {
   }
 
   async #askToJoin() {
-    const { languages, limits } = this.#gateway;
     const [meeting, access] = [this.#client.meeting, this.#access];
     if (access.name && !access.read) return access.speak ? "speak" : "listen"; // there is nothing to ask
-    const answer = await askToJoin({ languages, nameOf: this.#nameOf, meeting, nameChars: limits.name_chars, access });
+    const [languages, nameChars] = [allowedOf(this.#gateway.languages, access.langs), this.#gateway.limits.name_chars];
+    const answer = await askToJoin({ languages, nameOf: this.#nameOf, meeting, nameChars, access });
     this.#client.rename(answer.name);
     if (!access.read) return answer.speaks ? "speak" : "listen";
     if (loadPreference("reads") === null || !this.#readingSettings.value.reads.includes(answer.lang)) {
@@ -222,19 +225,20 @@ export class MeetingPage {
     stage.ariaLabel = "Meeting";
     stage.append(this.#view.element, this.#banner.element);
     const { speak, token } = this.#access;
+    const share = this.#shareDialog;
     const emptyState = new EmptyState({
       onPlaySample: token === null ? () => this.#sampleButton.toggle() : null,
-      onInvite: () => this.#shareDialog.open(),
+      onInvite: share && (() => share.open()),
       onSpeak: speak ? () => this.#startSpeaking() : null,
     });
     this.#view.empty.append(emptyState.element);
     this.#element.hidden = true;
     this.#element.append(stage, this.#speaking.element, this.#sidePanel.element);
     main.append(this.#element, this.#announcer.element);
-    const share = button("quiet", "Share", "share", () => this.#shareDialog.open());
     const options = button("quiet", "Options", "options", () => this.#sidePanel.toggle());
     this.#sidePanel.setOpener(options);
-    actions.append(this.#sampleButton.element, share, options);
+    const shareButtons = share === null ? [] : [button("quiet", "Share", "share", () => share.open())];
+    actions.append(this.#sampleButton.element, ...shareButtons, options);
   }
 
   #stopOnLeave() {

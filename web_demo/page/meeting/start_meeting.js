@@ -1,7 +1,7 @@
 // Opens the meeting page once the gateway can translate, and shows why it cannot until then. Must not know what is on
 // the page.
 
-import { EVERYTHING, NOT_INVITED } from "../access/access.js";
+import { accessWith, EVERYTHING, NOT_INVITED } from "../access/access.js";
 import { InviteRefused } from "../access/invite.js";
 import { DisplaySettings } from "../settings/display_settings.js";
 import { hideAlert, showAlert } from "../status/alert.js";
@@ -35,13 +35,14 @@ export function startMeeting({ streamUrl, query, invite }) {
 
   async function open() {
     isOpening = true;
-    const [gateway, access] = await Promise.all([fetchGatewayInfo(), fetchAccess()]);
+    const [gateway, allowed] = await Promise.all([fetchGatewayInfo(), fetchAccess()]);
     isOpening = false;
     // The next answer about readiness, seconds from now, tries again.
     if (isRefused) return;
     if (gateway === null) return showAlert("The gateway did not say which languages it knows; trying again.");
-    if (access === null) return showAlert("The gateway did not answer about the invite; trying again.");
+    if (allowed === null) return showAlert("The gateway did not answer about the invite; trying again.");
     hideAlert();
+    const access = accessWith(allowed, gateway.languages);
     page = new MeetingPage({ streamUrl, query, access, gateway, displaySettings, readiness, loadingCard });
     await page.join();
   }

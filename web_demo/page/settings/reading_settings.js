@@ -41,11 +41,18 @@ export class ReadingSettings {
   #originals;
   #announce = dropdown("announce");
 
-  /** @param {{languages: readonly Language[], nameOf: (tag: string) => string, onChange: (value: Reading) => void}} options */
-  constructor({ languages, nameOf, onChange }) {
+  /**
+   * @param {object} options
+   * @param {readonly Language[]} options.languages
+   * @param {(tag: string) => string} options.nameOf
+   * @param {boolean} [options.hasOriginals] Whether the original text can be shown.
+   * @param {(value: Reading) => void} options.onChange
+   */
+  constructor({ languages, nameOf, hasOriginals = true, onChange }) {
     this.#nameOf = nameOf;
     this.#onChange = onChange;
     this.#value = savedReading(languages);
+    this.#value.originals &&= hasOriginals;
     const saved = loadPreference("announce");
     this.#announceChoice = saved === SILENT ? "" : saved;
 
@@ -66,6 +73,7 @@ export class ReadingSettings {
     stabilities.setAttribute("aria-describedby", this.#explanation.id);
     const originals = checkbox("panel-check", "originals", "Show what was said, too", (shown) => this.#change({ originals: shown }));
     this.#originals = originals.input;
+    originals.label.hidden = !hasOriginals;
     this.#announce.addEventListener("change", () => this.#change({ announce: this.#announce.value }));
     this.element.append(
       fieldset("Languages you read", chips, this.#note),
