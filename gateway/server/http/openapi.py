@@ -92,6 +92,7 @@ _BODIES: tuple[type[Struct], ...] = (
     InviteAnswer,
     RevocationBody,
     RevocationAnswer,
+    UsageAnswer,
     Languages,
     Health,
     Readiness,
@@ -349,7 +350,7 @@ def _problems(problems: Iterable[ProblemKind]) -> Document:
             "description": f"{HTTPStatus(status).phrase}: {names}.",
             "content": {"application/problem+json": {"schema": ref(Problem)}},
         }
-        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
             response["headers"] = {
                 "Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}
             }
