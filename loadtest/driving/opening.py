@@ -6,11 +6,13 @@ Knows: how a session begins. Must not know: what is said or read in it.
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from websockets.exceptions import WebSocketException
 
 from gateway.protocol.messages import SessionStart
@@ -27,6 +29,9 @@ _PAUSE_S = 0.25
 
 # Besides connections: the standard streams, the event loop's own files.
 _FILES = 64
+
+# Environment variable with a token or an API key, for a gateway that needs one.
+_TOKEN_VARIABLE = "GATEWAY_TOKEN"  # noqa: S105 -- the name of a variable
 
 _STARTED = b'{"type":"session.started"'
 _ERROR = b'{"type":"error"'
@@ -101,6 +106,7 @@ async def _start(wire: Wire, start: SessionStart) -> str:
     answers: asyncio.Queue[bytes] = asyncio.Queue()
     wire.take = answers.put_nowait
     wire.ended = lambda why: answers.put_nowait(b"")
+    start = replace(start, token=os.environ.get(_TOKEN_VARIABLE))
     while True:
         wire.send(msgspec.json.encode(start))
         while not (answer := await answers.get()).startswith((_STARTED, _ERROR)):

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,7 +15,14 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
 from gateway.config import Settings
-from gateway.protocol.messages import Error, ServerMessage, TranslationDelta, TranslationFailed, TranslationFinal
+from gateway.protocol.messages import (
+    Error,
+    ServerMessage,
+    SessionStart,
+    TranslationDelta,
+    TranslationFailed,
+    TranslationFinal,
+)
 from gateway.protocol.messages import Timings as Taken
 from loadtest.driving import meetings, opening
 from loadtest.driving.client import Share
@@ -25,6 +33,7 @@ from loadtest.driving.wire import Wire, open_wire
 from loadtest.results import LoadtestError
 from loadtest.trial.values import InMeetings, Line, Partial, Record, WebSocketGateway
 from tests.gateways import Running, running
+from tests.keys import Keyring
 
 ALONE = Share(0, 1, "alone")
 
@@ -490,6 +499,21 @@ async def test_a_session_that_is_refused_is_not_tried_again() -> None:
     async with running() as gateway, meetings.client(address(gateway), InMeetings(1, 1, 1), ALONE) as client:
         with pytest.raises(LoadtestError, match=r"refuses a session: .*xx"):
             await client.prepare([line])
+
+
+async def test_sessions_open_at_a_gateway_that_needs_a_token(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    keys, opened = Keyring(tmp_path), asyncio.Queue[Wire]()
+    wanted = [opening.Wanted(SessionStart(reads=["ja"]), opened.put_nowait)]
+    async with running(keys.settings()) as gateway:
+        url = f"http://127.0.0.1:{gateway.port}"
+        monkeypatch.delenv("GATEWAY_TOKEN", raising=False)
+        with pytest.raises(LoadtestError, match="needs a valid token"):
+            await opening.open_all(url, wanted)
+        monkeypatch.setenv("GATEWAY_TOKEN", keys.api_key)
+        await opening.open_all(url, wanted)
+        opened.get_nowait().close()
 
 
 def test_more_connections_than_the_machine_allows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
