@@ -39,7 +39,6 @@ __all__ = [
     "PROMPT_TOKENS",
     "PROMPT_TOKENS_CACHED",
     "QUEUE_S",
-    "QUOTA_REFUSALS",
     "SESSIONS",
     "SESSIONS_AWAY",
     "SESSIONS_RESUMED",
@@ -132,9 +131,6 @@ TENANT_CHARACTERS = Counter(
 )
 TENANT_MINUTES = Counter(
     "gateway_tenant_minutes", "Minutes in which a meeting got a translation, once for each language.", ["tenant"]
-)
-QUOTA_REFUSALS = Counter(
-    "gateway_quota_refusals", "What was refused because a tenant's quota is used up.", ["tenant", "quota"]
 )
 OUTBOX_MERGED = Counter("gateway_deltas_merged", "Deltas merged into an unsent one because the reader lagged.")
 # The label `engine` of the only engine.

@@ -47,7 +47,8 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     jti: str | None = None
     # A hash of tenant and meeting; None where no meeting was named.
     meeting: str | None = None
-    # What a token or an invite was issued for: an API key, or the id of an invite.
-    by: str | None = None
-    # Refusals of the same tenant, or of nobody known, that came too fast to be written before this one.
+    # Of a token or an invite what it was issued for: an API key, or the id of an invite. Of a revocation what was
+    # revoked: `all`, or such as `sub ana`.
+    detail: str | None = None
+    # Entries of the same tenant, or of nobody known, that came too fast to be written before this one.
     left_out: int = 0

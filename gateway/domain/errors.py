@@ -33,6 +33,7 @@ Must not know: sockets, frames, engines. An error outside this tree reaches a cl
     │   ├── TooManyInFlight             too_many_in_flight
     │   ├── TooManySessions             too_many_sessions
     │   ├── QuotaExceeded               quota_exceeded
+    │   │   └── DailyQuotaExceeded      daily_quota_exceeded
     │   ├── Overloaded                  overloaded
     │   ├── Draining                    draining
     │   ├── EngineUnavailable           engine_unavailable
@@ -51,6 +52,7 @@ from typing import Any, ClassVar
 
 __all__ = [
     "Cancelled",
+    "DailyQuotaExceeded",
     "DeadlineExceeded",
     "Draining",
     "EngineFailed",
@@ -313,10 +315,16 @@ class TooManySessions(Unavailable):
 
 
 class QuotaExceeded(Unavailable):
-    """The tenant has used what its quota allows; `message` names the quota."""
+    """The tenant has as much as its quota allows; `message` names the quota."""
 
     code = "quota_exceeded"
     http_status = 429
+
+
+class DailyQuotaExceeded(QuotaExceeded):
+    """The tenant has had all translated that its quota allows for today."""
+
+    code = "daily_quota_exceeded"
 
 
 class Overloaded(Unavailable):

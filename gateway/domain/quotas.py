@@ -23,15 +23,15 @@ class Quota(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     sessions: _Count | None = None
     # Sessions begun or resumed within a minute; as many may begin at once.
     joins: Annotated[int, Meta(ge=1, le=2**53 - 1)] | None = None
-    # Languages that one meeting is translated into.
+    # Languages read in one meeting.
     languages: _Count | None = None
     # Translations that wait for the engine.
     waiting: _Count | None = None
     # Estimated bytes of the logs of all its meetings; beyond it their oldest entries go.
-    log_bytes: _Count | None = None
-    # Characters translated in a day (UTC): those of each final text, once for each language.
+    log_bytes: Annotated[int, Meta(ge=2**20, le=2**53 - 1)] | None = None
+    # Characters translated in a day (UTC): of each final text whose translation has begun, once for each language.
     characters: _Count | None = None
-    # Minutes translated in a day (UTC): each minute in which a meeting got a translation, once for each language.
+    # Minutes translated in a day (UTC): each in which a translation began in a meeting, once for each language.
     minutes: _Count | None = None
 
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -22,6 +22,7 @@ from gateway.domain.errors import (
     EngineRestarting,
     Forbidden,
     GatewayError,
+    QuotaExceeded,
     SlowReader,
     StartTimeout,
     TooManySessions,
@@ -33,6 +34,7 @@ from gateway.protocol.messages import (
     ClientMessage,
     Error,
     Pong,
+    ServerMessage,
     SessionRefreshed,
     SessionStart,
     UtteranceAccepted,
@@ -170,7 +172,18 @@ class Connection:
             return
         if isinstance(message, SessionStart) and not await self._identify(message.token):
             return
-        await self._carry_out(self._session.receive(message, now_s, self._core.profile()))
+        effects = self._session.receive(message, now_s, self._core.profile())
+        if any(isinstance(effect, Reply) and _forbids(effect.message) for effect in effects):
+            self._record_forbidden(message)
+        await self._carry_out(effects)
+
+    def _record_forbidden(self, message: ClientMessage) -> None:
+        grant = self._session.grant
+        if isinstance(message, SessionStart):
+            self._core.audit.record(_joining(message), self._websocket, Forbidden.code, grant, message.meeting)
+        else:
+            meeting = meeting_name(self._seat().room.id)
+            self._core.audit.record("message", self._websocket, Forbidden.code, grant, meeting)
 
     async def _identify(self, token: str | None) -> bool:
         """Find out who starts the session. False: nobody who may."""
@@ -197,8 +210,6 @@ class Connection:
         message = effect.message
         if isinstance(message, Error):
             metrics.ERRORS.labels(message.code).inc()
-            if message.code == Forbidden.code:
-                self._core.audit.record("message", self._websocket, message.code, self._session.grant)
         if isinstance(message, Pong) and self._entry is not None and not self._entry.feed.live:
             # Behind everything that was missed, so that a client can find the end of it.
             self._pongs = [*self._pongs[1 - _MOST_PONGS :], message]
@@ -213,7 +224,7 @@ class Connection:
             return False
         try:
             entry = await self._joined(effect)
-        except TooManySessions as error:
+        except (TooManySessions, QuotaExceeded) as error:
             self.finish(CloseCode.TOO_MANY_SESSIONS, error)
             return False
         except Unauthenticated as error:
@@ -233,10 +244,12 @@ class Connection:
     async def _joined(self, join: Join) -> Entry:
         """Raises what `Registry.join` raises."""
         core, session = self._core, self._session
-        with core.audit.attempt("resume" if join.resume is not None else "join", self._websocket) as attempt:
+        with core.audit.attempt(_joining(join), self._websocket) as attempt:
             attempt.grant, attempt.meeting = session.grant, join.meeting
             entry = await core.registry.join(join, session, self.outbox, self.finish, self._address)
             attempt.meeting = meeting_name(entry.seat.room.id)
+            if join.resume is not None and join.resume.session != entry.seat.secret:
+                attempt.action = "join"  # what was to be resumed is not there any more
         return entry
 
     async def _refresh(self, effect: Refresh) -> bool:
@@ -345,6 +358,14 @@ class Connection:
             else:
                 self._core.registry.away(seat, feed)
             self._entry = None
+
+
+def _joining(start: SessionStart | Join) -> Literal["join", "resume"]:
+    return "join" if start.resume is None else "resume"
+
+
+def _forbids(message: ServerMessage) -> bool:
+    return isinstance(message, Error) and message.code == Forbidden.code
 
 
 def leaving() -> Draining:

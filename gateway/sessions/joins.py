@@ -60,15 +60,13 @@ class Joins:
         self._tenants = JoinRate()
 
     def check_rate(self, address: str, tenant: str, now_s: float) -> None:
-        """Count a join of a tenant from an address. Raises `RateLimited` or `QuotaExceeded`."""
-        if wait_s := self._addresses.take(address, self._joins_per_address, now_s):
-            raise RateLimited(
-                f"This address has joined {self._joins_per_address} times within a minute.",
-                retry_after_ms=max(1, round(wait_s * 1_000)),
-            )
+        """Count a join of a tenant from an address. Raises `RateLimited`."""
         most = self._quotas.of(tenant).joins
+        # First the tenant: what it has too much of must not use up what the address may.
         if most is not None and (wait_s := self._tenants.take(tenant, most, now_s)):
-            raise self._quotas.exceeded(tenant, "joins", f"{most} have joined within a minute.", wait_s)
+            raise _too_fast(f"This tenant's quota joins is {most} a minute.", wait_s)
+        if wait_s := self._addresses.take(address, self._joins_per_address, now_s):
+            raise _too_fast(f"This address has joined {self._joins_per_address} times within a minute.", wait_s)
 
     def check_begin(self, seats: Iterable[Seat], rooms: Rooms, meeting: str) -> None:
         """Whether a session may begin in a meeting. meeting: its key. Raises `QuotaExceeded`."""
@@ -81,23 +79,19 @@ class Joins:
             self._quotas.check(tenant, "meetings", rooms.peopled(tenant, but=meeting))
 
     def check_languages(self, room: Room, member: Member | None, reads: Collection[str]) -> None:
-        """Raises `LimitExceeded` or `QuotaExceeded`: each language is a translation of everything that is said."""
+        """Raises `LimitExceeded`: each language is a translation of everything that is said."""
         others = room.members.languages(but=member)
         count = len({*others, *reads})
         # A quota may have been lowered meanwhile; nobody loses what they read.
         if count <= len(room.members.languages()):
             return
-        if count > self._meeting_languages:
-            raise LimitExceeded(
-                f"{len(others)} languages are read in this meeting already; the limit meeting_languages is "
-                f"{self._meeting_languages}.",
-                field="reads",
-            )
-        tenant = tenant_of(room.id)
-        most = self._quotas.of(tenant).languages
-        if most is not None and count > most:
-            detail = f"{len(others)} languages are read in this meeting already."
-            raise self._quotas.exceeded(tenant, "languages", detail, field="reads")
+        quota = self._quotas.of(tenant_of(room.id)).languages
+        bounds = {"the limit meeting_languages": self._meeting_languages, "this tenant's quota languages": quota}
+        for name, most in bounds.items():
+            if most is not None and count > most:
+                raise LimitExceeded(
+                    f"{len(others)} languages are read in this meeting already; {name} is {most}.", field="reads"
+                )
 
     def giving_way(self, seats: Collection[Seat], account: str) -> Seat | None:
         """Whose session has to end for a newcomer; None if there is room. Raises `TooManySessions`."""
@@ -111,6 +105,10 @@ class Joins:
         """Forget what does not matter any more."""
         self._addresses.sweep(now_s)
         self._tenants.sweep(now_s)
+
+
+def _too_fast(message: str, wait_s: float) -> RateLimited:
+    return RateLimited(message, retry_after_ms=max(1, round(wait_s * 1_000)))
 
 
 def to_give_way(seats: Iterable[Seat], account: str) -> Seat | None:

@@ -135,8 +135,8 @@ class Registry:
         `Unauthenticated` or `LogUnavailable`; then nothing has changed.
         """
         resume, grant = join.resume, state.grant
-        self._joins.check_rate(address, grant.tenant, self._clock())
         self.lifetimes.spent.check(grant)
+        self._joins.check_rate(address, grant.tenant, self._clock())
         account = account_of_tenant(grant, address)
         if resume is not None and (seat := self._seats.get(resume.session)) is not None:
             room = seat.room
@@ -146,10 +146,10 @@ class Registry:
                 raise InvalidValue("This session belongs to another meeting.", field="resume.session")
             if join.meeting is None and not room.private and not grant.any_meeting:
                 raise Forbidden("The token is for private meetings only.", field="resume.session")
-            self._joins.check_languages(room, seat.member, join.reads)
             page = await room.log.read(room.id, resume.offset, 1)
             newest = await room.latecomers_position()
             if self._seats.get(resume.session) is seat:
+                self._joins.check_languages(room, seat.member, join.reads)
                 recovered = page.epoch == resume.epoch and page.first - 1 <= resume.offset <= page.last
                 after = resume.offset if recovered else newest
                 seat.member.account = account
@@ -183,7 +183,7 @@ class Registry:
     def update(self, seat: Seat, update: Update) -> None:
         """Other languages, from the next utterance on.
 
-        Raises `LimitExceeded` or `QuotaExceeded`; then nothing has changed.
+        Raises `LimitExceeded`; then nothing has changed.
         """
         self._joins.check_languages(seat.room, seat.member, update.reads)
         seat.room.update(
@@ -297,8 +297,8 @@ class Registry:
     async def _begin(self, join: Join, state: Session, outbox: Outbox, finish: Finish, account: str) -> Entry:
         meeting = meeting_key(state.grant.tenant, join.meeting or secrets.token_hex(8))
         async with self._rooms.enter(meeting, private=join.meeting is None, account=account) as room:
-            self._joins.check_languages(room, None, join.reads)
             after = await room.latecomers_position()
+            self._joins.check_languages(room, None, join.reads)
             self._joins.check_begin(self._seats.values(), self._rooms, meeting)
             giving_way = self._joins.giving_way(self._seats.values(), account)
             member = Member(

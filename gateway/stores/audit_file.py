@@ -5,8 +5,10 @@ Knows: the file, and that another program may rotate it. Must not know: what ent
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import stat
 from pathlib import Path
 
 import msgspec
@@ -26,34 +28,42 @@ class AuditFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # Whether the file ends in the middle of a line.
+        # Whether the last entry could not be written.
+        self._failing = False
+        # Whether the file ends in the middle of a line: a disk was full, or a process was killed.
         self._torn = False
         try:
-            self._descriptor = os.open(path, _FLAGS, 0o600)
+            self._open()
         except OSError as error:
             raise StartupError(f"The audit log {path} cannot be written ({error.strerror or error}).") from None
 
     def write(self, entry: AuditEntry) -> None:
-        """Append an entry. Never raises: that it fails is logged."""
+        """Append an entry. Never raises: that it fails is logged, once until it works again."""
         try:
-            self._follow()
+            if self._is_moved():
+                os.close(self._descriptor)
+                self._open()
             line = (b"\n" if self._torn else b"") + msgspec.json.encode(entry) + b"\n"
             self._torn = os.write(self._descriptor, line) < len(line)
         except OSError as error:
-            _log.error("an entry of the audit log cannot be written (%s)", error.strerror or error)
+            if not self._failing:
+                _log.error("the audit log cannot be written (%s)", error.strerror or error)
+            self._failing = True
+        else:
+            self._failing = False
 
-    def close(self) -> None:
-        os.close(self._descriptor)
+    def _open(self) -> None:
+        self._descriptor = os.open(self._path, _FLAGS, 0o600)
+        self._torn = False
+        with contextlib.suppress(OSError), self._path.open("rb") as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+                self._torn = file.read(1) != b"\n"
 
-    def _follow(self) -> None:
-        """Go on in a new file where this one was moved away."""
+    def _is_moved(self) -> bool:
         held = os.fstat(self._descriptor)
         try:
             there = os.stat(self._path)
         except FileNotFoundError:
-            there = None
-        if there is None or (held.st_dev, held.st_ino) != (there.st_dev, there.st_ino):
-            descriptor = os.open(self._path, _FLAGS, 0o600)
-            self._torn = False
-            os.close(self._descriptor)
-            self._descriptor = descriptor
+            return True
+        return (held.st_dev, held.st_ino) != (there.st_dev, there.st_ino)

@@ -274,8 +274,8 @@ class MemoryEventLog:
                 self._hold(ring, publication)
             self._fit_share(ring)
             self._rank(ring)
-        if ring is not None:
-            self._fit(ring)
+        for last_of_account in {ring.account: ring for ring in self._rings.values()}.values():
+            self._fit(last_of_account)
 
     def _now_ms(self) -> int:
         return int(self._wall_clock() * 1_000)
@@ -347,12 +347,12 @@ class MemoryEventLog:
     def _fit(self, newest: _Ring) -> None:
         """Drop publications until all is within bounds, but not the newest one, which is in `newest`."""
         most = self._account_bytes(newest.account)
-        while most is not None and self._held[newest.account] > most:
+        while most is not None and self._held.get(newest.account, 0) > most:
             if not self._drop_one(newest.account, newest):
                 break
         while self._bytes > self._max_bytes:
             # An account may hold nothing else than the newest publication.
-            alone = len(newest.publications) == 1 and newest.bytes == self._held[newest.account]
+            alone = len(newest.publications) == 1 and newest.bytes == self._held.get(newest.account, 0)
             account = self._accounts.first(but=newest.account if alone else None)
             if account is None or not self._drop_one(account, newest):
                 return

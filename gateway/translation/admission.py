@@ -1,6 +1,6 @@
 """Whether the queue in front of the engine has room for more: the rule behind `overloaded`.
 
-Knows: how many translations wait, in all, of one account and of one meeting, and the quotas of tenants.
+Knows: how many translations wait, in all, of one account and of one meeting.
 Must not know: why the engine is slow, who asks.
 """
 
@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.domain.errors import Overloaded
-from gateway.domain.grants import tenant_of_account
-from gateway.translation.quotas import Quotas
 from gateway.translation.ticket import FINAL
 from gateway.translation.turn_order import TurnQueue
 
@@ -30,13 +28,9 @@ class Admission:
 
     # Translations that may wait for their turn; one more is refused.
     max_waiting: int
-    quotas: Quotas
 
     def check(self, queue: TurnQueue, account: str, meeting: str, priority: int, count: int, free: int) -> None:
-        """Whether there is room for `count` newcomers of one meeting; `free` of them need not wait.
-
-        Raises `Overloaded`, or `QuotaExceeded` where the account is a tenant's that has too many waiting.
-        """
+        """Raise `Overloaded` where `count` newcomers of one meeting are too many; `free` of them need not wait."""
         # Best effort takes half of the room, in all and of each meeting; finals do not see it.
         part = 1 if priority == FINAL else 2
         limit = self.max_waiting // part
@@ -48,9 +42,8 @@ class Admission:
         own = queue.ahead_of_meeting(priority, account, meeting)
         if own + count > share + free:
             raise _overloaded(f"{own} translations of this meeting are waiting already; its share is {share}.")
-        own = queue.ahead_of_account(priority, account)
-        self.quotas.check(tenant_of_account(account), "waiting", own, count - free)
         share = _ACCOUNT_FACTOR * (limit - waiting)
+        own = queue.ahead_of_account(priority, account)
         if own + count > share + free:
             raise _overloaded(
                 f"{own} translations of this address are waiting already; its share is {share} at present."

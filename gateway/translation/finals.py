@@ -17,7 +17,7 @@ from typing import Self
 
 from gateway import metrics
 from gateway.domain.engine import TranslationRequest
-from gateway.domain.errors import Cancelled, Draining, GatewayError, LogUnavailable
+from gateway.domain.errors import Cancelled, DailyQuotaExceeded, Draining, GatewayError, LogUnavailable
 from gateway.domain.log import Said, Translated, Untranslated, Utterance, UtteranceKey
 from gateway.meeting.live_text import LiveTranslation
 from gateway.meeting.room import Room
@@ -91,7 +91,8 @@ class Finals:
         """Log a final utterance and translate it into every language the meeting reads.
 
         again: it is in the log already, and only what is missing is to be done. Raises what `Scheduler.admit` and
-        `EventLog.append` raise; then nothing was accepted and nobody was told anything.
+        `EventLog.append` raise; then nothing was accepted and nobody was told anything. Where the tenant's quota
+        for the day is used up, it is accepted, and ends untranslated.
         """
         self._partials.stop(room, utterance.key)
         record = await room.find(utterance.key) if again else None
@@ -99,28 +100,25 @@ class Finals:
         languages = [lang for lang in room.members.languages() if lang not in (utterance.lang, *translated)]
         # What is on its way for a latecomer is not done twice, and counts.
         wanted = [lang for lang in languages if lang not in self._running_of(room, utterance.key)]
-        tickets = self._admit(room, utterance, wanted, FINAL)
-        if record is None:
-            self._accepting.add((room, utterance.key))
-            try:
-                said = (await room.log.append(room.id, Said(utterance, tuple(languages)))).offset
-            except BaseException:
-                self._accepting.discard((room, utterance.key))
-                for ticket in tickets:
-                    self._scheduler.withdraw(ticket)
-                raise
-        else:
-            said = record.said
-        metrics.UTTERANCES.labels("accepted").inc()
-        self._partials.forget(room, utterance.key)
-        self._begin(room, utterance, said, wanted, tickets)
-        if record is not None:
-            room.promise(record, languages)
-        else:
-            try:
+        used_up = None
+        try:
+            tickets = self._admit(room, utterance, wanted, FINAL)
+        except DailyQuotaExceeded as error:
+            tickets, used_up = [], error
+        self._accepting.add((room, utterance.key))
+        try:
+            said = record.said if record is not None else await self._log_said(room, utterance, languages, tickets)
+            metrics.UTTERANCES.labels("accepted").inc()
+            self._partials.forget(room, utterance.key)
+            self._begin(room, utterance, said, wanted if used_up is None else [], tickets)
+            if record is not None:
+                room.promise(record, languages)
+            else:
                 await self._join_in(room, utterance, said, languages)
-            finally:
-                self._accepting.discard((room, utterance.key))
+            if used_up is not None:
+                await self._leave_out(room, utterance, said, wanted, used_up)
+        finally:
+            self._accepting.discard((room, utterance.key))
 
     def catch_up(self, room: Room, languages: Sequence[str]) -> None:
         """Translate what a latecomer is shown into languages in which it is missing, as far as there is room."""
@@ -199,6 +197,17 @@ class Finals:
         account = room.account_of(utterance.participant)
         return self._scheduler.admit(room.id, requests, account=account, promised=promised)
 
+    async def _log_said(
+        self, room: Room, utterance: Utterance, languages: list[str], tickets: list[Ticket]
+    ) -> int:
+        """Its offset. Raises `LogUnavailable`; then nothing is to be translated."""
+        try:
+            return (await room.log.append(room.id, Said(utterance, tuple(languages)))).offset
+        except BaseException:
+            for ticket in tickets:
+                self._scheduler.withdraw(ticket)
+            raise
+
     async def _join_in(self, room: Room, utterance: Utterance, said: int, languages: list[str]) -> None:
         """Somebody may have come with another language while the log was written to."""
         there = {utterance.lang, *languages, *self._running_of(room, utterance.key)}
@@ -209,9 +218,17 @@ class Finals:
             try:
                 tickets = self._admit(room, utterance, [lang], FINAL, promised=True)
             except GatewayError as error:
-                await self._log_outcome(room, _untranslated(utterance, said, lang, error))
+                await self._leave_out(room, utterance, said, [lang], error)
             else:
                 self._begin(room, utterance, said, [lang], tickets)
+
+    async def _leave_out(
+        self, room: Room, utterance: Utterance, said: int, languages: list[str], error: GatewayError
+    ) -> None:
+        """It is in the log, and is not translated into these languages."""
+        for lang in languages:
+            metrics.TRANSLATIONS.labels(error.code, lang).inc()
+            await self._log_outcome(room, _untranslated(utterance, said, lang, error))
 
     def _begin(
         self, room: Room, utterance: Utterance, said: int, languages: list[str], tickets: list[Ticket]

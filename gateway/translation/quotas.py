@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from gateway import metrics
-from gateway.domain.errors import QuotaExceeded
+from gateway.domain.errors import DailyQuotaExceeded, QuotaExceeded
 from gateway.domain.quotas import NO_QUOTA, DayOfTenant, Quota
 
 __all__ = ["Quotas"]
@@ -21,7 +21,7 @@ _MINUTE_S = 60
 _MOST_RETRY_S = 60.0
 
 # After which a place that was taken may be free again.
-_PLACE_S = 5.0
+_PLACE_MS = 5_000
 
 
 class Quotas:
@@ -44,36 +44,35 @@ class Quotas:
 
     # ------------------------------------------------------------ checks
 
-    def check_day(self, tenant: str) -> None:
-        """Raises `QuotaExceeded` if the tenant has had all translated that it may today."""
+    def check_day(self, tenant: str, meeting: str) -> None:
+        """Whether more of a meeting may be translated today. meeting: empty for a call over HTTP, as below.
+
+        Raises `DailyQuotaExceeded`.
+        """
         quota, today = self.of(tenant), self.today(tenant)
-        left_s = _DAY_S - self._wall_clock() % _DAY_S
-        used = {"characters": (today.characters, quota.characters), "minutes": (today.minutes, quota.minutes)}
-        for name, (count, most) in used.items():
+        used = [("characters", today.characters, quota.characters)]
+        if meeting:
+            used.append(("minutes", today.minutes, quota.minutes))
+        for name, count, most in used:
             if most is not None and count >= most:
-                raise self.exceeded(tenant, name, "Nothing more is translated before 00:00 UTC.", left_s)
+                left_s = _DAY_S - self._wall_clock() % _DAY_S
+                raise DailyQuotaExceeded(
+                    f"Nothing more is translated before 00:00 UTC: this tenant's quota {name} is {most}.",
+                    retry_after_ms=max(1, round(min(_MOST_RETRY_S, left_s) * 1_000)),
+                )
 
     def check(self, tenant: str, name: str, count: int, more: int = 1) -> None:
         """Raises `QuotaExceeded` if `count` of something leave no room for `more`. name: of the quota."""
         most: int | None = getattr(self.of(tenant), name)
         if most is not None and count + more > most:
-            raise self.exceeded(tenant, name, f"There are {count} already.")
-
-    def exceeded(
-        self, tenant: str, name: str, detail: str, retry_after_s: float = _PLACE_S, field: str | None = None
-    ) -> QuotaExceeded:
-        """The error of a quota, which is counted. detail: what it means, in a sentence."""
-        metrics.QUOTA_REFUSALS.labels(tenant, name).inc()
-        return QuotaExceeded(
-            f"{detail} This tenant's quota {name} is {getattr(self.of(tenant), name)}.",
-            field=field,
-            retry_after_ms=max(1, round(min(_MOST_RETRY_S, retry_after_s) * 1_000)),
-        )
+            raise QuotaExceeded(
+                f"There are {count} already: this tenant's quota {name} is {most}.", retry_after_ms=_PLACE_MS
+            )
 
     # ------------------------------------------------------------ usage
 
     def translated(self, tenant: str, meeting: str, lang: str, characters: int) -> None:
-        """A translation was made. meeting: its key; empty for a translation over HTTP, which takes no minutes."""
+        """A text is translated. A call over HTTP takes no minutes."""
         today = self.today(tenant)
         today.characters += characters
         metrics.TENANT_CHARACTERS.labels(tenant).inc(characters)

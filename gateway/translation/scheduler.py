@@ -66,7 +66,7 @@ class Scheduler:
     ) -> None:
         self._engine = engine
         self._quotas = quotas or Quotas()
-        self._admission = Admission(max_waiting, self._quotas)
+        self._admission = Admission(max_waiting)
         self._lookahead = lookahead
         self._best_effort_share = best_effort_share
         self._deadline_s = deadline_s
@@ -102,11 +102,11 @@ class Scheduler:
     ) -> list[Ticket]:
         """Take on all of `requests` or none. Accounts take turns, and so do the meetings of each.
 
-        account: who is charged for the places. promised: accepted before, so that it does not matter what else the
-        tenant has had translated since. All requests have one priority: `FINAL` is promised and comes
-        first; the others are best effort, and partials give up their place to finals. While the engine is being
-        built again, translations are admitted and wait. Raises `Draining`, `EngineUnavailable`, `Overloaded`
-        or `QuotaExceeded`: all retryable, none admitted.
+        account: who is charged for the places. promised: accepted before, so that quotas do not matter any more.
+        All requests have one priority: `FINAL` is promised and comes first; the others are best effort, and
+        partials give up their place to finals. While the engine is being built again, translations are admitted
+        and wait. Raises `Draining`, `EngineUnavailable`, `Overloaded` or `QuotaExceeded`: all retryable, none
+        admitted.
         """
         if self._draining:
             raise Draining("The gateway is shutting down; reconnect and send this again.", retry_after_ms=1_000)
@@ -115,10 +115,13 @@ class Scheduler:
             raise EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=2_000)
         if not requests:
             return []
+        free, priority = max(0, self._free()), requests[0].priority
         if not promised:
-            self._quotas.check_day(tenant_of_account(account))
-        free = max(0, self._free())
-        self._admission.check(self._queue, account, meeting, requests[0].priority, len(requests), free)
+            tenant = tenant_of_account(account)
+            self._quotas.check_day(tenant, meeting)
+            waiting = self._queue.ahead_of_account(priority, account)
+            self._quotas.check(tenant, "waiting", waiting, len(requests) - free)
+        self._admission.check(self._queue, account, meeting, priority, len(requests), free)
         now_s = self._clock()
         loop = asyncio.get_running_loop()
         tickets = [Ticket(next(self._serials), meeting, request, now_s, account) for request in requests]
@@ -217,6 +220,7 @@ class Scheduler:
                 async for event in events:
                     if ticket.first_token_s is None and event.tokens:
                         ticket.first_token_s = self._clock()
+                    self._charge(ticket)
                     ticket.tokens += event.tokens + event.reused
                     generated += event.tokens
                     # Some tokenizers begin with a space that is no part of the translation.
@@ -232,6 +236,13 @@ class Scheduler:
             text.rstrip(), truncated=finish is FinishReason.LENGTH, rejected=finish is FinishReason.REJECTED
         )
 
+    def _charge(self, ticket: Ticket) -> None:
+        """Count a final text once its translation begins, whatever becomes of it; partials cost nothing."""
+        if ticket.request.final and not ticket.charged:
+            ticket.charged = True
+            tenant = tenant_of_account(ticket.account)
+            self._quotas.translated(tenant, ticket.meeting, ticket.request.target, len(ticket.request.text))
+
     def _finished(self, ticket: Ticket, event: TokenEvent) -> None:
         ticket.finished_s = self._clock()
         metrics.PROMPT_TOKENS.inc(event.prompt_tokens)
@@ -239,8 +250,6 @@ class Scheduler:
         if not ticket.request.final:
             metrics.PARTIAL_S.observe(ticket.finished_s - ticket.admitted_s)
             return
-        tenant = tenant_of_account(ticket.account)
-        self._quotas.translated(tenant, ticket.meeting, ticket.request.target, len(ticket.request.text))
         metrics.TRANSLATION_S.observe(ticket.finished_s - ticket.admitted_s)
         if ticket.first_token_s is not None:
             metrics.FIRST_TOKEN_S.observe(ticket.first_token_s - ticket.admitted_s)

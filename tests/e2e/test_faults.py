@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
 
 from gateway.client import ClientSession, Reconnected, connect
+from gateway.config import BUNDLED_MODEL
 from gateway.protocol.messages import Error, TranslationFailed, TranslationFinal, UtteranceAccepted
 from tests.e2e.test_real_engine import SENTENCES
 from tests.processes import (
@@ -91,12 +93,50 @@ def handover(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("faults") / "handover"
 
 
+# A plugin of vLLM: a step of the engine fails once a file of this name is there, which it takes away.
+BUG = """
+from pathlib import Path
+
+
+def register():
+    from vllm.v1.worker.worker_base import WorkerWrapperBase
+
+    works = WorkerWrapperBase.execute_model
+
+    def execute_model(self, *args, **kwargs):
+        bug = Path(__file__).with_name("bug")
+        if bug.exists():
+            bug.unlink()
+            raise RuntimeError("the test says so")
+        return works(self, *args, **kwargs)
+
+    if works.__module__ != __name__:
+        WorkerWrapperBase.execute_model = execute_model
+"""
+
+
 @pytest.fixture(scope="module")
-def gateway(handover: Path) -> Iterator[GatewayProcess]:
+def broken_engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder: with a file `bug` in it the engine fails in its next step, and says why in its log."""
+    folder = tmp_path_factory.mktemp("plugin")
+    (folder / "broken_engine.py").write_text(BUG)
+    (folder / "broken_engine-1.dist-info").mkdir()
+    (folder / "broken_engine-1.dist-info" / "METADATA").write_text("Name: broken-engine\nVersion: 1\n")
+    plugins = "[vllm.general_plugins]\nbroken_engine = broken_engine:register\n"
+    (folder / "broken_engine-1.dist-info" / "entry_points.txt").write_text(plugins)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def gateway(handover: Path, broken_engine: Path) -> Iterator[GatewayProcess]:
     """One for all that is done to an engine; each test leaves it ready, but the last, which ends it."""
     settings = {
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(broken_engine), os.environ.get("PYTHONPATH")])),
+        "TMPDIR": str(broken_engine),
+        "GATEWAY__AUTH__AUDIT_FILE": str(broken_engine / "audit.jsonl"),
+        "GATEWAY__LOG_LEVEL": "debug",
         "GATEWAY__ENGINE__STALL_S": "15",
-        "GATEWAY__ENGINE__MAX_RESTARTS": "3",
+        "GATEWAY__ENGINE__MAX_RESTARTS": "4",
         "GATEWAY__ENGINE__RESTART_BACKOFF_MAX_S": "1",
         "GATEWAY__LIMITS__UTTERANCES_IN_FLIGHT": "100",
     }
@@ -104,6 +144,33 @@ def gateway(handover: Path) -> Iterator[GatewayProcess]:
         yield process.ready()
         assert process.end() == 0
     assert "Traceback" not in process.said
+
+
+@engine
+async def test_a_crash_leaves_nothing_of_what_was_said(gateway: GatewayProcess, broken_engine: Path) -> None:
+    """Neither in the engine's log, which shows what it was working on, nor anywhere else."""
+    sentence, token, meeting = "The canary sings at night.", "canary-token", "canary-meeting"
+    options = {"meeting": meeting, "token": token, "context": sentence, "reads": ["ja"], "speaks": "en"}
+    async with somebody(gateway.url, **options) as ana:
+        await ana.session.final(sentence)
+        await ana.finals(1)
+        said = 1
+        (broken_engine / "bug").touch()
+        while not ana.of(Error, "engine_restarting"):
+            await ana.session.final(f"{sentence} {said}")
+            said += 1
+            await ana.until(UtteranceAccepted, said)
+        await ana.finals(said)
+    files = await asyncio.to_thread(lambda: [*broken_engine.glob("*.log"), broken_engine / "audit.jsonl"])
+    written = "".join([await asyncio.to_thread(file.read_text) for file in files])
+    assert "the test says so" in written
+    assert "Dumping scheduler output" in written
+    assert '"action":"join"' in written
+    tokenizer = Tokenizer.from_file(str(BUNDLED_MODEL / "tokenizer.json"))
+    tokens = str(tokenizer.encode(sentence, add_special_tokens=False).ids[1:4]).strip("[]")
+    everything = written + gateway.said + await asyncio.to_thread(gateway.get, "/metrics")
+    for secret in ("canary", tokens):
+        assert secret not in everything.lower()
 
 
 @engine

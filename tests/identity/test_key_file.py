@@ -157,6 +157,7 @@ def test_a_tenant_has_its_own_quota_or_that_of_those_not_named(path: Path) -> No
         ("acme", {"sessions": "5"}),
         ("acme", {"joins": 0}),
         ("acme", {"log_bytes": 2**53}),
+        ("acme", {"log_bytes": 1_000}),
     ],
 )
 def test_quotas_that_cannot_be(tenant: str, quota: dict[str, object], path: Path) -> None:

@@ -28,9 +28,7 @@ def test_each_entry_is_a_line_of_a_file_for_its_owner_that_is_appended_to(tmp_pa
     umask = os.umask(0)
     try:
         for sub in ("ana", "b\n\u2028o"):
-            file = AuditFile(path)
-            file.write(entry(sub))
-            file.close()
+            AuditFile(path).write(entry(sub))
     finally:
         os.umask(umask)
     assert subjects(path) == ["ana", "b\n\u2028o"]
@@ -45,7 +43,7 @@ def test_each_entry_is_a_line_of_a_file_for_its_owner_that_is_appended_to(tmp_pa
         "sub": "ana",
         "jti": None,
         "meeting": None,
-        "by": None,
+        "detail": None,
         "left_out": 0,
     }
 
@@ -56,7 +54,6 @@ def test_a_file_that_was_rotated_is_followed_by_a_new_one(tmp_path: Path) -> Non
     file.write(entry("ana"))
     path.rename(old)
     file.write(entry("bo"))
-    file.close()
     assert (subjects(old), subjects(path)) == (["ana"], ["bo"])
 
 
@@ -68,9 +65,9 @@ def test_a_file_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -
 def test_an_entry_that_cannot_be_written_is_heard_of_and_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         file = AuditFile(Path("/dev/full"))
-        file.write(entry("somebody"))
-        file.close()
-    assert "cannot be written" in caplog.text
+        for _ in range(3):
+            file.write(entry("somebody"))
+    assert caplog.text.count("cannot be written") == 1
     assert "somebody" not in caplog.text
 
 
@@ -87,7 +84,15 @@ def test_after_a_disk_was_full_entries_begin_on_a_new_line(tmp_path: Path) -> No
         file.write(entry("ana"))
     for sub in ("bo", "cy"):
         file.write(entry(sub))
-    file.close()
     torn, *whole = path.read_text("utf-8").splitlines()
     assert len(torn) == 20
     assert [json.loads(line)["sub"] for line in whole] == ["bo", "cy"]
+
+
+def test_after_a_process_was_killed_entries_begin_on_a_new_line(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    path.write_bytes(b'{"torn":')
+    AuditFile(path).write(entry("ana"))
+    torn, whole = path.read_text("utf-8").splitlines()
+    assert torn == '{"torn":'
+    assert json.loads(whole)["sub"] == "ana"

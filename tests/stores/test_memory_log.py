@@ -601,6 +601,21 @@ def _tracked(value: object) -> int:
     return len(value) if isinstance(value, list | set) else 0
 
 
+async def test_every_account_is_within_its_bound_in_the_next_process() -> None:
+    earlier = MemoryEventLog()
+    async with AsyncExitStack() as subscriptions:
+        for account in ("a", "b", "empty"):
+            await subscriptions.enter_async_context(earlier.subscribe(account, nothing, account=account))
+        for text in "123":
+            await earlier.append("a", said(text))
+            await earlier.append("b", said(text))
+        kept = earlier.dump()
+    log = MemoryEventLog(account_bytes=lambda _: room_for(2, meetings=1))
+    log.restore(kept)
+    for account in "ab":
+        assert texts(await log.read(account, after=0)) == ["2", "3"]
+
+
 async def test_an_account_with_a_bound_of_its_own_loses_its_oldest_meetings_and_no_others() -> None:
     bounds = {"bounded": room_for(4, meetings=2)}
     log = MemoryEventLog(account_bytes=bounds.get)

@@ -9,6 +9,7 @@ from typing import Any
 
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.log import LoggedEvent, Publication, Utterance
+from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
@@ -24,6 +25,7 @@ from gateway.protocol.messages import (
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
+from gateway.translation.quotas import Quotas
 from gateway.translation.scheduler import Scheduler
 from tests.translation.engines import AnsweredEngine
 
@@ -96,7 +98,10 @@ class Stage:
 
     def __init__(self, engine: AnsweredEngine, log: Log, live_bytes: int, **options: Any) -> None:
         self.engine = engine
-        self.scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
+        # Of everybody.
+        self.quota = NO_QUOTA
+        self.quotas = Quotas(lambda _: self.quota)
+        self.scheduler = Scheduler(engine, max_waiting=100, lookahead=0, quotas=self.quotas)
         self.partials = Partials(self.scheduler, pace_s=0.0, max_bytes=live_bytes)
         self.finals = Finals(self.scheduler, self.partials, **options)
         self.log = log

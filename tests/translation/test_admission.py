@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.engine import TranslationRequest
-from gateway.domain.errors import Overloaded, QuotaExceeded
-from gateway.domain.quotas import NO_QUOTA, Quota
+from gateway.domain.errors import Overloaded
 from gateway.translation.admission import Admission
-from gateway.translation.quotas import Quotas
 from gateway.translation.ticket import CATCHING_UP, FINAL, PARTIAL, Ticket
 from gateway.translation.turn_order import TurnQueue
 
@@ -22,9 +20,9 @@ _serials = itertools.count(1)
 class Door:
     """Lets in what there is room for; nothing runs."""
 
-    def __init__(self, max_waiting: int, quota: Quota = NO_QUOTA) -> None:
+    def __init__(self, max_waiting: int) -> None:
         self.queue = TurnQueue()
-        self.admission = Admission(max_waiting, Quotas(lambda tenant: quota if tenant == "acme" else NO_QUOTA))
+        self.admission = Admission(max_waiting)
 
     def come(
         self, meeting: str, count: int = 1, priority: int = FINAL, free: int = 0, account: str | None = None
@@ -51,16 +49,6 @@ def test_one_meeting_may_not_fill_the_queue() -> None:
     door.come("other", 2)
     with pytest.raises(Overloaded, match="4 translations are waiting already; the limit is 4"):
         door.come("third")
-
-
-def test_a_tenant_has_no_more_waiting_than_its_quota_in_all_its_meetings() -> None:
-    door = Door(100, Quota(waiting=3))
-    door.come("acme/a", 2, account="tenant:acme")
-    door.come("acme/b", account="tenant:acme")
-    with pytest.raises(QuotaExceeded, match="There are 3 already"):
-        door.come("acme/c", account="tenant:acme")
-    door.come("acme/c", 2, account="tenant:acme", free=2)
-    door.come("other/m", 9, account="tenant:other")
 
 
 def test_however_many_meetings_an_account_has_others_find_room() -> None:

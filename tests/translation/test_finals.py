@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from gateway.config import Settings
 from gateway.domain.engine import EngineState, TranslationRequest
-from gateway.domain.errors import EngineUnavailable, LogUnavailable
+from gateway.domain.errors import EngineUnavailable, LogUnavailable, QuotaExceeded
 from gateway.domain.log import LoggedEvent, Publication, Said, Translated, Untranslated
+from gateway.domain.quotas import NO_QUOTA, Quota
 from gateway.engines.simulated import Rule, Script
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
@@ -642,3 +643,72 @@ async def test_an_engine_that_comes_back_is_not_asked_for_what_nobody_was_promis
         assert [e.utterance for e in await logged(gateway) if isinstance(e, Translated) and e.lang == "de"] == [
             "now"
         ]
+
+
+# ---------------------------------------------------------------- quotas
+
+
+async def test_once_a_day_is_used_up_utterances_are_kept_untranslated_until_there_is_more() -> None:
+    async with stage() as r:
+        await r.speaker()
+        await r.reader(lang="de")
+        await r.reader(lang="fr")
+        r.quota = Quota(characters=0)
+        await r.final("One.")
+        said, *outcomes = await events(r)
+        assert isinstance(said, Said)
+        assert [(each.lang, each.code) for each in outcomes if isinstance(each, Untranslated)] == [
+            ("de", "daily_quota_exceeded"),
+            ("fr", "daily_quota_exceeded"),
+        ]
+        assert (r.finished, r.engine.requests) == ([("u", True)], [])
+        r.finals.resume_unfinished(r.room)
+        assert r.engine.requests == [], "it has its outcome"
+        r.quota = NO_QUOTA
+        await r.final("One.", again=True)
+        await answer(r, de="Eins.", fr="Un.")
+        await r.finals.quiet()
+        assert len(await events(r)) == 5
+
+
+async def test_what_has_no_place_in_the_queue_for_a_quota_is_not_taken_on() -> None:
+    async with stage(max_running=1) as r:
+        await r.speaker()
+        await r.reader(lang="de")
+        r.quota = Quota(waiting=1)
+        await r.final("One.", utterance="1")
+        await r.final("Two.", utterance="2")
+        with pytest.raises(QuotaExceeded):
+            await r.final("Three.", utterance="3")
+        assert len(await events(r)) == 2
+        await answer(r, de="Eins.")
+        await until(lambda: r.engine.pending() and r.engine.requests[-1].text == "Two.")
+        await answer(r, de="Zwei.")
+
+
+async def test_what_was_promised_is_translated_whatever_quotas_say_now() -> None:
+    async with stage() as r:
+        await r.speaker()
+        await r.reader(lang="de")
+        await r.log.append("m", Said(said("One.", 1, "u", "ana", final=True), ("de",)))
+        r.quota = Quota(characters=0, minutes=0, waiting=0)
+        r.finals.resume_unfinished(r.room)
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        assert isinstance((await events(r))[-1], Translated)
+
+
+async def test_what_is_being_left_untranslated_is_not_resumed_meanwhile() -> None:
+    log = Log()
+    async with stage(log=log) as r:
+        await r.speaker()
+        await r.reader(lang="de")
+        r.quota = Quota(characters=0)
+        log.refuses = lambda event: isinstance(event, Untranslated)
+        accepting = asyncio.create_task(r.final("One."))
+        await until(lambda: log.refused)
+        r.finals.resume_unfinished(r.room)
+        log.refuses = lambda _: False
+        await accepting
+        assert r.engine.requests == []
+        assert [type(event) for event in await events(r)] == [Said, Untranslated]

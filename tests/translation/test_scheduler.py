@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.config import Settings
 from gateway.domain.engine import (
@@ -26,8 +27,10 @@ from gateway.domain.errors import (
     EngineUnavailable,
     GatewayError,
     Overloaded,
+    QuotaExceeded,
 )
 from gateway.domain.log import Translated
+from gateway.domain.quotas import NO_QUOTA, Quota
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
@@ -36,6 +39,7 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
 )
 from gateway.translation.pacing import Throttle
+from gateway.translation.quotas import Quotas
 from gateway.translation.scheduler import Scheduler
 from gateway.translation.ticket import Generated, Ticket
 from tests.gateways import running
@@ -101,6 +105,40 @@ async def test_full_is_said_at_once_and_nothing_of_the_call_is_admitted() -> Non
     assert caught.value.retry_after_ms
     assert (scheduler.running, scheduler.waiting) == (1, 1)
     scheduler.admit("m", [request("c")])
+
+
+async def test_a_tenant_has_no_more_waiting_than_its_quota_in_all_its_meetings() -> None:
+    quotas = Quotas(lambda tenant: Quota(waiting=2) if tenant == "acme" else NO_QUOTA)
+    scheduler = Scheduler(SteppedEngine(max_running=1), max_waiting=100, lookahead=0, quotas=quotas)
+    tickets = [
+        *scheduler.admit("acme/a", requests("1", "2"), account="tenant:acme"),
+        *scheduler.admit("acme/b", requests("3"), account="tenant:acme"),
+    ]
+    with pytest.raises(QuotaExceeded, match="There are 2 already: this tenant's quota waiting is 2"):
+        scheduler.admit("acme/c", requests("4"), account="tenant:acme")
+    assert scheduler.waiting_by_account() == {"tenant:acme": 2}
+    tickets += scheduler.admit("acme/c", requests("4"), account="tenant:acme", promised=True)
+    tickets += scheduler.admit("other/m", requests("5", "6", "7"), account="tenant:other")
+    assert scheduler.waiting_by_account() == {"tenant:acme": 3, "tenant:other": 3}
+    for ticket in tickets:
+        scheduler.withdraw(ticket)
+
+
+async def test_a_final_is_charged_once_its_translation_begins_whatever_becomes_of_it() -> None:
+    quotas, engine = Quotas(), SteppedEngine(max_running=3)
+    scheduler = Scheduler(engine, max_waiting=100, lookahead=0, quotas=quotas)
+    whole, cut, never = scheduler.admit("acme/m", requests("whole", "cut", "never"), account="tenant:acme")
+    [live] = scheduler.admit("acme/m", [replace(request("live", priority=1), final=False)], account="tenant:acme")
+    scheduler.withdraw(never)
+    tasks = collect(scheduler, whole, cut, live)
+    await spin(lambda: len(engine.begun) == 3)
+    engine.let("whole", "live")
+    await tasks[0]
+    await tasks[2]
+    scheduler.withdraw(cut)
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert quotas.today("acme").characters == 2
+    assert quotas.today("acme").minutes == 1
 
 
 async def test_a_waiting_ticket_can_be_withdrawn() -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from gateway.domain.errors import (
+    DailyQuotaExceeded,
     DeadlineExceeded,
     Draining,
     EngineFailed,
@@ -77,6 +78,7 @@ TRANSLATE_ERRORS: tuple[type[GatewayError], ...] = (
     GatewayError,
     EngineFailed,
     QuotaExceeded,
+    DailyQuotaExceeded,
     Overloaded,
     Draining,
     EngineUnavailable,

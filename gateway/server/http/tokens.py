@@ -64,7 +64,7 @@ class _Tokens:
             if not asking.any_meeting:
                 raise Forbidden("Tokens are issued to whoever has an API key of the tenant.")
             issued = issuer.issue(body.grant(asking.tenant), for_s=body.valid_s, invite=body.invite)
-            attempt.grant, attempt.by = issued.grant, asking.subject
+            attempt.grant, attempt.detail = issued.grant, asking.subject
         return json_response(InviteAnswer.of(issued) if body.invite else TokenAnswer.of(issued))
 
     async def _admit(self, issuer: Issuer, invite: str, guest: str, attempt: Attempt) -> TokenAnswer:
@@ -76,7 +76,7 @@ class _Tokens:
         spent.use(invited, issued.grant.subject)
         # A guest who was thrown out: what they had was not issued later than the invite.
         spent.check(replace(issued.grant, issued_s=invited.issued_s))
-        attempt.grant, attempt.by = issued.grant, invited.token_id
+        attempt.grant, attempt.detail = issued.grant, invited.token_id
         return TokenAnswer.of(issued, invited=invited)
 
     async def revoke(self, request: Request) -> ASGIApp:
@@ -87,6 +87,8 @@ class _Tokens:
             body = decoded(REVOCATION, await read_json(request, _BODY_BYTES))
             revocation = body.revocation(asking.tenant, time.time())
             attempt.meeting = revocation.meeting
+            meant = {"jti": revocation.token_id, "sub": revocation.subject}
+            attempt.detail = " ".join(f"{name} {value}" for name, value in meant.items() if value) or "all"
             if not asking.any_meeting and (asking.meeting is None or revocation.meeting != asking.meeting):
                 raise Forbidden("The token is for another meeting.", field="meeting")
             return json_response(RevocationAnswer(self._registry.revoke(revocation)))

@@ -86,8 +86,8 @@ def test_of_what_happens_all_the_time_refusals_are_enough() -> None:
 def test_what_is_issued_says_for_what() -> None:
     book = Book()
     with book.audit.attempt("exchange", CLIENT) as attempt:
-        attempt.grant, attempt.by = ANA, "the invite"
-    assert book.entries[0].by == "the invite"
+        attempt.grant, attempt.detail = ANA, "the invite"
+    assert book.entries[0].detail == "the invite"
 
 
 def test_the_same_name_of_two_tenants_is_two_meetings() -> None:
@@ -104,14 +104,25 @@ def test_a_flood_of_refusals_writes_little_and_hides_nobody_else() -> None:
     book.audit.record("join", CLIENT, "forbidden", replace(ANA, tenant="other"))
     book.audit.record("join", CLIENT, "ok", OPEN)
     assert len(book.entries) == 103
-    for _ in range(1_000):
-        book.audit.record("leave", CLIENT, "lost", ANA)
-    assert len(book.entries) == 1_103, "what was let in may leave"
     book.now_s = 0.1
     book.audit.record("join", CLIENT, "unauthenticated")
     book.now_s = 0.2
     book.audit.record("join", CLIENT, "unauthenticated")
     assert [entry.left_out for entry in book.entries[-2:]] == [9_900, 0]
+
+
+def test_a_flood_of_what_is_allowed_writes_little_but_every_session() -> None:
+    book = Book()
+    for _ in range(1_000):
+        book.audit.record("usage", CLIENT, "ok", ANA)
+    assert len(book.entries) == 500
+    for _ in range(1_000):
+        book.audit.record("join", CLIENT, "ok", ANA)
+        book.audit.record("leave", CLIENT, "lost", ANA)
+    assert len(book.entries) == 2_500
+    assert book.entries[500].left_out == 500
+    book.audit.record("join", CLIENT, "forbidden", ANA)
+    assert len(book.entries) == 2_501
 
 
 def test_without_a_log_nothing_is_written() -> None:
@@ -142,6 +153,9 @@ async def test_sessions_tokens_and_transcripts_are_recorded_and_nothing_of_what_
             await bo.until(SessionRefreshed)
             bo.lose()
         await away(gateway)
+        async with gateway.peer() as peer:
+            await peer.send(SessionStart(reads=["ja"], meeting="n", token=reader))
+            assert isinstance(await peer.receive(), Error)
         async with joined(gateway, token=reader, reads=["ja"], resume=bo.resume()) as again:
             await again.peer.send(SessionEnd())
             assert await again.closed() == 1000
@@ -151,37 +165,44 @@ async def test_sessions_tokens_and_transcripts_are_recorded_and_nothing_of_what_
         await post("/v1/tokens", api_key, sub="cy", meeting="m")
         invite = (await post("/v1/tokens", api_key, invite=True, meeting="m"))["invite"]
         await post("/v1/tokens", {}, invite=invite, guest="a secret of a guest")
-        await post("/v1/revocations", api_key, meeting="m")
-        await client.get("/v1/meetings/m/transcript.txt", headers=api_key)
+        await post("/v1/revocations", api_key, meeting="m", sub="ana")
+        await post("/v1/revocations", api_key, all=True)
+        await client.get("/v1/meetings/n/transcript.txt", headers=api_key)
         await client.get("/v1/usage", headers=api_key)
         await post("/v1/translate", api_key, text="secret words", source_lang="en", target_lang="ja")
         await post("/v1/translate", {}, text="secret words", source_lang="en", target_lang="ja")
     written = file.read_text("utf-8")
     entries = [json.loads(line) for line in written.splitlines()]
+    guest, backend = entries[11]["sub"], entries[12]["sub"]
     assert [(each["action"], each["outcome"], each["sub"]) for each in entries] == [
         ("join", "ok", "bo"),
         ("message", "forbidden", "bo"),
         ("refresh", "forbidden", "ana"),
         ("refresh", "ok", "bo"),
         ("leave", "lost", "bo"),
+        ("join", "forbidden", "bo"),
         ("resume", "ok", "bo"),
         ("leave", "normal", "bo"),
         ("join", "unauthenticated", None),
         ("token", "ok", "cy"),
         ("invite", "ok", "guests"),
-        ("exchange", "ok", entries[10]["sub"]),
-        ("revoke", "ok", entries[11]["sub"]),
-        ("transcript", "ok", entries[11]["sub"]),
-        ("usage", "ok", entries[11]["sub"]),
+        ("exchange", "ok", guest),
+        ("revoke", "ok", backend),
+        ("revoke", "ok", backend),
+        ("transcript", "unknown_meeting", backend),
+        ("usage", "ok", backend),
         ("translate", "unauthenticated", None),
     ]
-    assert entries[10]["sub"].startswith("guest:")
-    assert entries[11]["sub"].startswith("api-key:")
-    assert entries[10]["by"] == entries[9]["jti"]
-    assert entries[9]["by"] == entries[11]["sub"]
-    in_meeting = [each["meeting"] for each in entries if each["action"] not in ("usage", "translate", "message")]
-    assert set(in_meeting) == {hash_of_meeting("acme", "m"), None}
-    assert in_meeting.count(None) == 1, "nobody knows where to whoever has no token is going"
+    assert guest.startswith("guest:")
+    assert backend.startswith("api-key:")
+    details = [each["detail"] for each in entries if each["detail"]]
+    assert details == [backend, backend, entries[10]["jti"], "sub ana", "all"]
+    meetings = {(each["action"], each["outcome"]): each["meeting"] for each in entries}
+    for attempt in (("join", "forbidden"), ("transcript", "unknown_meeting")):
+        assert meetings.pop(attempt) == hash_of_meeting("acme", "n")
+    nowhere = {action for (action, _), meeting in meetings.items() if meeting is None}
+    assert nowhere == {"join", "revoke", "usage", "translate"}, "of a join that named no tenant"
+    assert {meeting for meeting in meetings.values() if meeting} == {hash_of_meeting("acme", "m")}
     assert {each["address"] for each in entries} == {"127.0.0.1"}
     for secret in ("secret", reader, keys.api_key, invite, "nonsense", bo.started.session):
         assert secret not in written

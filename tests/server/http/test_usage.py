@@ -11,15 +11,25 @@ from typing import Any
 import httpx
 import pytest
 from msgspec.structs import replace
+from prometheus_client import REGISTRY
 
 from gateway.config import AuthSettings, EventLogSettings, Settings
 from gateway.domain.errors import QuotaExceeded
 from gateway.domain.quotas import Quota
 from gateway.identity import key_file
-from gateway.protocol.messages import Caption, Error, TranslationFinal, UtteranceAccepted, UtterancePartial
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    Caption,
+    Error,
+    SessionStart,
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceAccepted,
+    UtterancePartial,
+)
 from tests.gateways import Running
 from tests.keys import Keyring
-from tests.meetings import joined, say
+from tests.meetings import close_of, joined, say
 from tests.over_http import check_problem, serving
 
 TEXT = {"text": "12345", "source_lang": "en", "target_lang": "ja"}
@@ -97,7 +107,7 @@ async def test_where_nobody_needs_a_token_all_is_one_tenants() -> None:
     assert used["log_bytes"]["used"] > 1_000
 
 
-async def test_what_is_used_up_is_refused_and_goes_on_once_there_is_more(acme: Acme) -> None:
+async def test_what_is_used_up_is_said_and_goes_on_once_there_is_more(acme: Acme) -> None:
     acme.allow(characters=5)
     async with (
         serving(settings=acme.settings()) as (gateway, client),
@@ -106,17 +116,71 @@ async def test_what_is_used_up_is_refused_and_goes_on_once_there_is_more(acme: A
         await ana.peer.send(say("1", "goes over"))
         await ana.until(TranslationFinal)
         await ana.peer.send(say("2", "too late"))
-        [error] = await ana.until(Error)
-        assert (error.code, error.utterance, error.retryable) == ("quota_exceeded", "2", True)
-        assert "quota characters is 5" in error.message
-        assert 0 < error.retry_after_ms <= 60_000
+        [failed] = await ana.until(TranslationFailed)
+        assert (failed.utterance, failed.lang, failed.code) == ("2", "ja", "daily_quota_exceeded")
+        assert "quota characters is 5" in failed.message
         refused = await client.post("/v1/translate", json=TEXT, headers=acme.header)
-        check_problem(refused, 429, "quota_exceeded")
+        check_problem(refused, 429, "daily_quota_exceeded")
         assert 1 <= int(refused.headers["Retry-After"]) <= 60
+        assert 1 <= refused.json()["retry_after_ms"] <= 60_000
         await acme.allow_in(gateway, characters=100)
         await ana.peer.send(say("2", "too late"))
         await ana.until(TranslationFinal, 2)
         assert (await usage(client, acme))["characters"] == {"used": 17, "quota": 100}
+
+
+@pytest.mark.parametrize(
+    ("quota", "start", "closes"),
+    [
+        ("sessions", {"meeting": "m"}, "quota_exceeded"),
+        ("meetings", {"meeting": "n"}, "quota_exceeded"),
+        ("languages", {"meeting": "m", "reads": ["de"]}, None),
+        ("joins", {"meeting": "m"}, None),
+    ],
+)
+async def test_a_session_that_a_quota_has_no_room_for(
+    acme: Acme, quota: str, start: dict[str, Any], closes: str | None
+) -> None:
+    acme.allow(**{quota: 1})
+    async with (
+        serving(settings=acme.settings()) as (gateway, _),
+        joined(gateway, token=acme.api_key, reads=["ja"]),
+        gateway.peer() as peer,
+    ):
+        await peer.send(SessionStart(**{"reads": [], "token": acme.api_key, **start}))
+        error: Any
+        if closes is not None:
+            code, error = await close_of(peer)
+            assert (code, error.code) == (4509, closes)
+        else:
+            error = await peer.receive()
+        assert isinstance(error, Error)
+        assert f"quota {quota} is 1" in error.message
+
+
+async def test_a_tenants_log_is_within_its_quota_and_its_usage_in_the_metrics(acme: Acme) -> None:
+    acme.allow(log_bytes=2**20)
+    text = "x" * 2_000
+
+    async def shown(name: str) -> float:
+        labels = {"tenant": "acme", "quota": name}
+        while not (value := REGISTRY.get_sample_value("gateway_tenant_usage", labels)):
+            await asyncio.sleep(0.01)
+        return value
+
+    limits = Limits(messages_burst=10_000, messages_per_s=10_000)
+    async with (
+        serving(settings=acme.settings(limits=limits)) as (gateway, client),
+        joined(gateway, token=acme.token(), speaks="en") as ana,
+    ):
+        for n in range(150):
+            await ana.peer.send(say(str(n), text))
+            await ana.until(UtteranceAccepted, n + 1)
+        assert 2**19 < (await usage(client, acme))["log_bytes"]["used"] <= 2**20
+        assert await shown("sessions") == 1
+        assert 0 < await shown("log_bytes") <= 2**20
+        page = await gateway.gateway.log.read("acme/m", 0, 1)
+        assert page.first > 1, "its own oldest entries went"
 
 
 async def test_nothing_is_translated_while_it_is_said_either(acme: Acme, monkeypatch: pytest.MonkeyPatch) -> None:
