@@ -150,7 +150,7 @@ class Gateway:
         metrics.ENGINE_WAITING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().waiting)
         metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(False)
         # Its own address, where there is one, has the metrics; others could learn from them what is going on.
-        own_address = settings.admin_port is not None or not is_loopback(settings.host)
+        own_address = settings.admin_port is not None or not is_loopback(settings.host) or self._keys is not None
         self.admin_app = Starlette(
             routes=admin.routes(self.engine), middleware=_middleware(settings.admin_host, settings.allowed_hosts)
         )

@@ -190,6 +190,8 @@ async def _watch_engine(gateway: Gateway, server: DrainingServer, sock: socket.s
     terminal.write(f"Loading the engine; the page is at {address} already and says how far it is.\n")
     if _listens_everywhere(sock):
         terminal.write("Others reach it too, at every address of this machine.\n")
+    if gateway.settings.auth.insecure_open:
+        terminal.write("Warning: nobody needs a token; whoever reaches it can read and write every meeting.\n")
     # One line that counts on a terminal, one line per stage in a log.
     counting = terminal.isatty()
     said = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import logging
+import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -48,6 +49,31 @@ def test_the_log_has_one_line_for_each_event_of_the_level_and_above() -> None:
     assert [line.partition(" INFO ")[2] for line in terminal.getvalue().splitlines()] == [
         "gateway.sessions: session a started"
     ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Invalid HTTP request received.",
+        "Invalid UTF-8 sequence received from client.",
+        "Unsupported upgrade request.",
+    ],
+)
+def test_what_anybody_could_fill_the_log_with_is_not_in_it(line: str) -> None:
+    terminal = io.StringIO()
+    log_to(terminal, "INFO")
+    logging.getLogger("uvicorn.error").warning(line)
+    assert terminal.getvalue() == ""
+
+
+def test_a_process_opens_as_many_files_as_the_system_allows() -> None:
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 128));"
+        "from gateway.runtime import raise_file_limit;"
+        "print(raise_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))"
+    )
+    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert said.stdout.split() == ["128", "128", "128"]
 
 
 def test_of_the_server_there_is_what_went_wrong_but_not_each_refused_handshake() -> None:

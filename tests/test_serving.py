@@ -40,11 +40,12 @@ def test_the_address_that_is_shown_can_be_opened(host: str, shown: str) -> None:
 def test_a_gateway_on_every_address_names_one_to_open() -> None:
     with gateway_process("--engine", "simulated", "--host", "0.0.0.0", "--insecure-open") as gateway:
         gateway.ready()
-        first, second, *_ = gateway.said.splitlines()
+        first, second, third, *_ = gateway.said.splitlines()
         port = gateway.port
         assert gateway.end() == 0
     assert first == (f"Loading the engine; the page is at http://127.0.0.1:{port} already and says how far it is.")
     assert second == "Others reach it too, at every address of this machine."
+    assert third == "Warning: nobody needs a token; whoever reaches it can read and write every meeting."
     assert f"Ready: http://127.0.0.1:{port}" in gateway.said
 
 
@@ -53,6 +54,16 @@ def test_a_gateway_on_loopback_says_nothing_of_others() -> None:
         gateway.ready()
         assert gateway.end() == 0
     assert "Others" not in gateway.said
+    assert "Warning" not in gateway.said
+
+
+def test_a_gateway_that_others_reach_does_not_start_without_keys() -> None:
+    with gateway_process("--engine", "simulated", "--host", "0.0.0.0") as gateway:
+        assert gateway.process.wait(400) == 1
+        gateway.end()
+    [sentence] = gateway.said.splitlines()
+    assert sentence.startswith("gateway: Everybody who reaches 0.0.0.0 could read and write every meeting")
+    assert "gateway key new" in sentence
 
 
 def _run(*argv: str, **environment: str) -> Ran:

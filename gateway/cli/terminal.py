@@ -26,7 +26,7 @@ _COLOURS = ("\x1b[36m", "\x1b[32m", "\x1b[33m", "\x1b[35m", "\x1b[34m")
 _MOST_ROWS = 6
 
 # Characters that change the direction of the text after them.
-_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 # What JSON allows in a text, and a terminal should not get: control characters that JSON does not escape, breaks
 # of lines, changes of direction.

@@ -87,7 +87,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tls_key: str | None = None
     # Address of `/metrics`, where `admin_port` is set.
     admin_host: str = "127.0.0.1"
-    # Port of `/metrics`; 0 takes a free one. None: on the gateway's own address if that is loopback, else nowhere.
+    # Port of `/metrics`; 0 takes a free one. None: the gateway's own, on loopback and where nobody needs a token.
     admin_port: Annotated[int, Meta(ge=0, le=65_535)] | None = None
     # Sessions held at once, connected or kept.
     max_sessions: Annotated[int, Meta(ge=1, le=10**7)] = 10_000

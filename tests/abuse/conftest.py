@@ -23,6 +23,9 @@ from tests.processes import GatewayProcess, gateway_process, resident_bytes
 SECONDS = float(os.environ.get("ABUSE_S", "2"))
 OUT = os.environ.get("ABUSE_OUT")
 
+# What the honest session may wait for a pong beside any attack.
+_MOST_P99_MS = 50.0
+
 Figures = dict[str, dict[str, Any]]
 
 
@@ -106,6 +109,8 @@ class Scene:
             "memory, MiB": round(grown / 2**20, 1),
             "found": ", ".join(f"{key} {value}" for key, value in found.items() if key != "answer"),
         }
+        if OUT is not None:
+            assert _p99(self.honest.waits_ms) < _MOST_P99_MS
         return {**found, "grown": grown}
 
     def note(self, attack: str, **figures: Any) -> None:

@@ -1,6 +1,6 @@
 """One rude client, and an honest session beside it that must not notice: `make abuse` has the figures.
 
-How long the honest session waits is measured and not asserted, because it depends on the machine.
+How long the honest session waits depends on the machine: only `make abuse`, which runs alone, asserts it.
 """
 
 from __future__ import annotations
@@ -60,9 +60,11 @@ async def test_silent_connections_lock_nobody_out(scene: Any) -> None:
 
 
 async def test_unfinished_speech_is_kept_within_bounds(scene: Any) -> None:
-    async with scene({"GATEWAY__EVENT_LOG__MAX_BYTES": str(16 * MIB)}) as it:
+    # A quarter of the log's bytes; the figures are those of the log as it comes.
+    env = None if "ABUSE_OUT" in os.environ else {"GATEWAY__EVENT_LOG__MAX_BYTES": str(16 * MIB)}
+    async with scene(env) as it:
         found = await it.attacked("unfinished emoji")
-        assert found["grown"] < 60 * MIB
+        assert found["grown"] < (60 if env else 128) * MIB
 
 
 async def test_what_nobody_reads_pushes_out_only_its_own(scene: Any) -> None:
@@ -79,7 +81,9 @@ async def test_what_nobody_reads_pushes_out_only_its_own(scene: Any) -> None:
 
 
 async def test_joins_push_out_no_session_of_others(scene: Any) -> None:
-    async with scene({"GATEWAY__MAX_SESSIONS": "200"}) as it:
+    # In a short test, a gateway that is full soon.
+    env = None if "ABUSE_OUT" in os.environ else {"GATEWAY__MAX_SESSIONS": "200"}
+    async with scene(env) as it:
         found = await it.attacked("joins")
         assert found["begun"] <= 1_100
         # Its connection is lost; the client resumes by itself.

@@ -178,7 +178,43 @@ def test_a_certificate_and_its_key_come_together(tmp_path: Path) -> None:
         load(overrides={"tls_cert": "c.pem"})
 
 
-@pytest.mark.parametrize("setting", ["tls_cert", "tls_key", "event_log.handover_file"])
+KEYS = "https://id.example/keys"
+
+
+@pytest.mark.parametrize(
+    ("auth", "reason"),
+    [
+        (
+            {"jwks_url": "http://id.example/keys", "jwks_issuer": "i"},
+            "it is not an https address",
+        ),
+        (
+            {"jwks_url": "ftp://127.0.0.1/keys", "jwks_issuer": "i"},
+            "it is not an https address",
+        ),
+        ({"jwks_url": KEYS}, "^auth.jwks_url is given, .*go together"),
+        ({"jwks_issuer": "i"}, "^auth.jwks_issuer is given, .*go together"),
+        (
+            {"insecure_open": True, "keys_file": "k.json"},
+            "with keys, nobody is let in without a token",
+        ),
+        (
+            {"insecure_open": True, "jwks_url": KEYS, "jwks_issuer": "i"},
+            "with keys, nobody is let in without a token",
+        ),
+    ],
+)
+def test_who_is_let_in_is_not_left_open(auth: dict[str, object], reason: str) -> None:
+    with pytest.raises(StartupError, match=reason):
+        load(overrides={f"auth.{name}": value for name, value in auth.items()})
+
+
+def test_keys_of_an_identity_provider_come_over_https_or_from_this_machine() -> None:
+    for url in (KEYS, "http://127.0.0.1:8080/keys", "http://localhost/keys"):
+        assert load(overrides={"auth.jwks_url": url, "auth.jwks_issuer": "i"}).auth.jwks_url == url
+
+
+@pytest.mark.parametrize("setting", ["tls_cert", "tls_key", "event_log.handover_file", "auth.audit_file"])
 def test_a_file_without_a_name_is_refused(setting: str) -> None:
     with pytest.raises(StartupError, match=rf"^{setting} is empty, from --[a-z-]+: name a file, or leave it out"):
         load(overrides={"tls_cert": "c.pem", "tls_key": "k.pem", setting: ""})

@@ -165,7 +165,9 @@ async def drain(gateway: GatewayProcess, stop: Callable[[GatewayProcess], None])
         assert closed.value.code == 1012
         assert closed.value.error is not None
         assert closed.value.error.code == "draining"
-    assert seen == ["first token", "draining", *["final"] * (2 * said - too_early)]
+    # On a busy machine all may be done before the gateway hears of the signal.
+    assert seen[0] == "first token"
+    assert sorted(seen[1:]) == ["draining", *["final"] * (2 * said - too_early)]
     assert await asyncio.to_thread(gateway.process.wait, 60) == 0
     await asyncio.to_thread(gateway.ended, started)
     assert "Traceback" not in gateway.said

@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from gateway.identity import key_file
 from gateway.identity.authenticator import DEFAULT_AUDIENCE, Keys, issue
 from gateway.identity.jwks import PublicKeys
 from gateway.identity.key_file import ApiKey, KeyFile, SigningKey, new_api_key, new_signing_key, save
-from gateway.identity.tokens import INVITE_MAX_S, TOKEN_MAX_S
+from gateway.identity.tokens import INVITE_MAX_S, TOKEN_MAX_S, verify
 from tests.identity.forging import AUDIENCE, ISSUER, NOW, claims, private, token
 from tests.identity.test_jwks import Address, jwk, key_set
 
@@ -59,6 +60,19 @@ async def refused(keys: Keys, presented: str) -> bool:
     except Unauthenticated:
         return True
     return False
+
+
+async def test_tokens_are_verified_off_the_event_loop(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    def watched(*args: Any, **options: Any) -> Any:
+        threads.append(threading.get_ident())
+        return verify(*args, **options)
+
+    monkeypatch.setattr("gateway.identity.authenticator.verify", watched)
+    assert not await refused(authenticator(path, KeyFile(signing=(FORGED,))), token())
+    assert threads != []
+    assert threading.get_ident() not in threads
 
 
 # ---------------------------------------------------------------- API keys

@@ -439,6 +439,50 @@ async def test_a_session_whose_token_is_revoked_is_closed_for_good(how: str, tmp
                 assert (code, error and error.code) == (4501, "unauthenticated")
 
 
+async def test_of_those_who_use_a_token_for_one_session_at_once_one_is_let_in(tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    async with running(keys.settings()) as gateway, contextlib.AsyncExitStack() as peers:
+        start = SessionStart(reads=["ja"], meeting="m", token=keys.token(once=True))
+        asking = [await peers.enter_async_context(gateway.peer()) for _ in range(6)]
+        answers = await asyncio.gather(*(ask(peer, start) for peer in asking))
+        assert sum(isinstance(answer, SessionStarted) for answer in answers) == 1
+        assert sum(isinstance(answer, Error) and answer.code == "unauthenticated" for answer in answers) == 5
+
+
+@swiftly
+async def test_what_was_accepted_before_the_end_is_delivered_after_it(tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    # Five seconds, of which the session lasts one.
+    script = Script(first_token_s=0.1, token_s=0.1, rules=(Rule("LONG", repeat=50),))
+    async with running(keys.settings(), script=script) as gateway:
+        token = keys.token(max_s=1)
+        async with joined(gateway, token=token, speaks="en", reads=["ja"]) as ana:
+            await ana.peer.send(say("1", "LONG text"))
+            await ana.until(TranslationDelta)
+            assert await ana.closed() == 4401
+            [final] = [message for message in ana.received if isinstance(message, TranslationFinal)]
+            assert final.utterance == "1"
+            assert ana.received[-1].code == "token_expired"
+
+
+async def test_nobody_cancels_in_another_meeting(tmp_path: Path) -> None:
+    """Neither in one of the tenant's nor in another tenant's of the same name."""
+    keys = Keyring(tmp_path)
+    async with (
+        running(keys.settings()) as gateway,
+        joined(gateway, token=keys.token(), speaks="en", reads=["ja"]) as ana,
+        joined(gateway, token=keys.token(subject="bo", tenant="other")) as other,
+        joined(gateway, token=keys.token(subject="cy", meeting="n"), meeting="n") as near,
+    ):
+        await ana.peer.send(say("1", "LONG text"))
+        await ana.until(TranslationDelta)
+        for somebody in (other, near):
+            await somebody.peer.send(UtteranceCancel("1"))
+            [error] = await somebody.until(Error)
+            assert error.code == "unknown_utterance"
+        await ana.until(TranslationFinal)
+
+
 async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.typing import Origin
 
 from gateway.config import AuthSettings, Settings
@@ -198,6 +198,19 @@ async def test_one_address_behind_a_proxy_has_its_share_of_connections() -> None
         async with connect(gateway.url, additional_headers=another) as other:
             await other.send(json.dumps({"type": "session.start", "reads": []}))
             assert json.loads(await other.recv())["type"] == "session.started"
+
+
+async def test_who_is_no_trusted_proxy_names_nobody_else() -> None:
+    settings = Settings(max_connections_per_address=2)
+    async with running(settings) as gateway, contextlib.AsyncExitStack() as open_ones:
+        for n in range(2):
+            header = {"X-Forwarded-For": f"192.0.2.{n}"}
+            await open_ones.enter_async_context(connect(gateway.url, additional_headers=header))
+        before = gateway.gateway.stream.open_sessions
+        with contextlib.suppress(WebSocketException, OSError):  # closed before it is a WebSocket, or right after
+            async with connect(gateway.url, additional_headers={"X-Forwarded-For": "192.0.2.9"}) as third:
+                await third.wait_closed()
+        assert gateway.gateway.stream.open_sessions == before == 2
 
 
 # ---------------------------------------------------------------- tokens

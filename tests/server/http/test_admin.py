@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 
 import httpx
 import pytest
 
 from gateway import metrics
 from gateway.config import AuthSettings, Settings
+from tests.keys import Keyring
 from tests.over_http import NO_TLS, serving
 from tests.processes import gateway_process
 
@@ -39,6 +41,13 @@ async def test_pages_of_metrics_are_written_one_at_a_time(monkeypatch: pytest.Mo
         assert len(together) == 1
         go_on.set()
         assert [response.status_code for response in await asyncio.gather(*asked)] == [200] * 3
+
+
+async def test_with_keys_metrics_have_an_address_of_their_own(tmp_path: Path) -> None:
+    async with serving(settings=Keyring(tmp_path).settings()) as (_, client):
+        response = await client.get("/metrics")
+    assert response.status_code == 404
+    assert "admin_port" in response.text
 
 
 @pytest.mark.parametrize(
