@@ -106,12 +106,18 @@ def _refuse(terminal: TextIO, error: StartupError, *, traceback: bool) -> int:
 def server_config(gateway: Gateway) -> uvicorn.Config:
     """How the gateway is served, here and wherever it is measured or tested.
 
-    Raises `StartupError` if its certificate cannot be used.
+    Raises `StartupError` if its certificate cannot be used, or the system allows too few connections.
     """
     settings = gateway.settings
     frame_bytes = _HARD_FRAME_FACTOR * settings.limits.message_bytes
+    files = raise_file_limit()
+    if files < 2 * _RESERVED_FILES:
+        raise StartupError(
+            f"This system lets the gateway open {files} files and connections; it needs at least "
+            f"{2 * _RESERVED_FILES} (ulimit -Hn, or LimitNOFILE of its service)."
+        )
     connections = Connections(
-        raise_file_limit() - _RESERVED_FILES,
+        files - _RESERVED_FILES,
         settings.max_connections_per_address,
         shared=in_networks(settings.trusted_proxies),
     )

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from gateway.app import Gateway
+from gateway.config import EngineSettings, Settings
+from gateway.domain.errors import StartupError
 from gateway.server.uvicorn_server import listen
-from gateway.serving import page_address
+from gateway.serving import page_address, server_config
 from tests.certificates import certificate
 from tests.cli.commands import Ran, run
 from tests.processes import gateway_process
@@ -47,6 +50,15 @@ def test_a_gateway_on_every_address_names_one_to_open() -> None:
     assert second == "Others reach it too, at every address of this machine."
     assert third == "Warning: nobody needs a token; whoever reaches it can read and write every meeting."
     assert f"Ready: http://127.0.0.1:{port}" in gateway.said
+
+
+def test_a_system_that_allows_few_connections_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    gateway = Gateway(Settings(engine=EngineSettings(kind="simulated")))
+    monkeypatch.setattr("gateway.serving.raise_file_limit", lambda: 511)
+    with pytest.raises(StartupError, match="open 511 files and connections; it needs at least 512"):
+        server_config(gateway)
+    monkeypatch.setattr("gateway.serving.raise_file_limit", lambda: 512)
+    server_config(gateway)
 
 
 def test_a_gateway_on_loopback_says_nothing_of_others() -> None:
