@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 from websockets.exceptions import WebSocketException
 
 from gateway.protocol.messages import SessionStart
@@ -29,9 +28,6 @@ _PAUSE_S = 0.25
 
 # Besides connections: the standard streams, the event loop's own files.
 _FILES = 64
-
-# Environment variable with a token or an API key, for a gateway that needs one.
-_TOKEN_VARIABLE = "GATEWAY_TOKEN"  # noqa: S105 -- the name of a variable
 
 _STARTED = b'{"type":"session.started"'
 _ERROR = b'{"type":"error"'
@@ -106,7 +102,7 @@ async def _start(wire: Wire, start: SessionStart) -> str:
     answers: asyncio.Queue[bytes] = asyncio.Queue()
     wire.take = answers.put_nowait
     wire.ended = lambda why: answers.put_nowait(b"")
-    start = replace(start, token=os.environ.get(_TOKEN_VARIABLE))
+    start = msgspec.structs.replace(start, token=os.environ.get("GATEWAY_TOKEN"))
     while True:
         wire.send(msgspec.json.encode(start))
         while not (answer := await answers.get()).startswith((_STARTED, _ERROR)):
