@@ -220,7 +220,8 @@ class Scheduler:
                 async for event in events:
                     if ticket.first_token_s is None and event.tokens:
                         ticket.first_token_s = self._clock()
-                    self._charge(ticket)
+                    if not ticket.charged:
+                        self._charge(ticket)
                     ticket.tokens += event.tokens + event.reused
                     generated += event.tokens
                     # Some tokenizers begin with a space that is no part of the translation.
@@ -237,11 +238,10 @@ class Scheduler:
         )
 
     def _charge(self, ticket: Ticket) -> None:
-        """Count a final text once its translation begins, whatever becomes of it; partials cost nothing."""
-        if ticket.request.final and not ticket.charged:
-            ticket.charged = True
-            tenant = tenant_of_account(ticket.account)
-            self._quotas.translated(tenant, ticket.meeting, ticket.request.target, len(ticket.request.text))
+        """Count a text whose translation begins, whatever becomes of it."""
+        ticket.charged = True
+        tenant = tenant_of_account(ticket.account)
+        self._quotas.translated(tenant, ticket.meeting, ticket.request.target, len(ticket.request.text))
 
     def _finished(self, ticket: Ticket, event: TokenEvent) -> None:
         ticket.finished_s = self._clock()

@@ -76,8 +76,8 @@ class Ticket:
         self.finished_s: float | None = None
         # Tokens of `text`, generated or taken over from the request's prefix and draft.
         self.tokens = 0
-        # Whether its tenant's quota has it counted.
-        self.charged = False
+        # Whether its tenant's quota has it counted, as far as it counts; partials cost nothing.
+        self.charged = not request.final
         # What the last attempt has generated so far.
         self.text = ""
         # How often the engine died while this ran.
