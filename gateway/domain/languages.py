@@ -5,9 +5,10 @@ Knows: tags and names. Must not know: which of them a model can translate (the e
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import MappingProxyType
 
-__all__ = ["NAMES", "language_name", "normalise"]
+__all__ = ["NAMES", "language_name", "normalise", "normalised"]
 
 # English names as the model cards of open translation models spell them.
 NAMES = MappingProxyType(
@@ -74,6 +75,11 @@ def normalise(tag: str) -> str:
         return "zh-hant"
     primary = lowered.partition("-")[0]
     return primary if primary in NAMES else lowered
+
+
+def normalised(tags: Iterable[str] | None) -> frozenset[str] | None:
+    """The set of these tags, each normalised; None for None."""
+    return None if tags is None else frozenset(map(normalise, tags))
 
 
 def language_name(tag: str) -> str:

@@ -21,7 +21,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import Grant
-from gateway.domain.languages import normalise
+from gateway.domain.languages import normalised
 from gateway.domain.roles import NAME, Role
 
 __all__ = ["INVITE_MAX_S", "LEEWAY_S", "TOKEN_BYTES", "TOKEN_MAX_S", "Claims", "Key", "sign", "verify"]
@@ -123,8 +123,8 @@ class Claims(Struct, frozen=True, kw_only=True):
             token_id=self.jti,
             roles=gw.roles,
             meeting=gw.meeting,
-            langs=_normalised(gw.langs),
-            speaks=_normalised(gw.speaks),
+            langs=normalised(gw.langs),
+            speaks=normalised(gw.speaks),
             name=gw.name,
             issued_s=self.iat,
             expires_s=self.exp,
@@ -206,7 +206,3 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_number(_: str) -> None:
     raise ValueError
-
-
-def _normalised(langs: frozenset[str] | None) -> frozenset[str] | None:
-    return None if langs is None else frozenset(map(normalise, langs))

@@ -6,11 +6,12 @@ Knows: argparse, and what each flag accepts. Must not know: what the commands do
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import get_args
 
 from gateway.cli.flags.command import Commands, add_command, count, languages
-from gateway.domain.roles import DEFAULT_TENANT, Role
+from gateway.domain.roles import DEFAULT_TENANT, NAME, Role
 
 __all__ = ["KEYS_FILE", "add_key", "add_token"]
 
@@ -107,8 +108,6 @@ def _add_keys_file(command: argparse.ArgumentParser) -> None:
 
 
 def _tenant(text: str) -> str:
-    from gateway.protocol.checks import is_meeting_id
-
-    if is_meeting_id(text) and len(text) <= 64:
+    if re.match(NAME, text):
         return text
     raise argparse.ArgumentTypeError(f"{text!r} has other characters than letters, digits and . _ ~ -, or over 64")

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from gateway.domain.errors import InvalidValue
 from gateway.domain.grants import Grant, Issued, Revocation
-from gateway.domain.languages import normalise
+from gateway.domain.languages import normalised
 from gateway.domain.roles import Role
 from gateway.protocol.checks import check_language_tag, is_meeting_id
 from gateway.protocol.fields import Lang
@@ -94,8 +94,8 @@ class TokenBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             subject=self.sub or "guests",
             roles=frozenset(self.roles),
             meeting=self.meeting,
-            langs=None if self.langs is None else frozenset(map(normalise, self.langs)),
-            speaks=None if self.speaks is None else frozenset(map(normalise, self.speaks)),
+            langs=normalised(self.langs),
+            speaks=normalised(self.speaks),
             name=self.name,
             max_s=self.max_s,
             once=self.once,
