@@ -41,7 +41,7 @@ class UsageAnswer(Struct, frozen=True, kw_only=True):
     characters: Annotated[Used, Meta(description="Characters translated today, once for each language.")]
     minutes: Annotated[Used, Meta(description="Minutes translated today, once for each language.")]
     joins: Annotated[int | None, Meta(description="Quota: sessions begun or resumed within a minute.")]
-    languages: Annotated[int | None, Meta(description="Quota: languages that one meeting is translated into.")]
+    languages: Annotated[int | None, Meta(description="Quota: languages that are read in one meeting.")]
     resets_at: Annotated[datetime, Meta(description="When `characters` and `minutes` begin at 0 again.")]
 
     @classmethod
