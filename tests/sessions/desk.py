@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineProfile
 from gateway.domain.errors import Forbidden, GatewayError
@@ -21,6 +23,11 @@ from gateway.translation.quotas import Quotas
 from tests.translation.stage import Log, Stage, stage
 
 PROFILE = EngineProfile("m", "f", ("en", "de", "fr", "ja"))
+
+
+def api_key_of(tenant: str) -> Grant:
+    """Everything in every meeting of a tenant."""
+    return replace(OPEN, tenant=tenant, subject=f"api-key:{tenant}")
 
 
 class Connection:

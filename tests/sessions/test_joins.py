@@ -6,10 +6,8 @@ import asyncio
 from typing import Any, cast
 
 import pytest
-from msgspec.structs import replace
 
 from gateway.domain.errors import LimitExceeded, QuotaExceeded, RateLimited
-from gateway.domain.grants import OPEN, Grant
 from gateway.domain.log import Page
 from gateway.domain.quotas import Quota
 from gateway.protocol.messages import Resume
@@ -17,7 +15,7 @@ from gateway.sessions.effects import Update
 from gateway.sessions.joins import JoinRate, to_give_way
 from gateway.sessions.registry import Entry
 from gateway.sessions.seat import Seat
-from tests.sessions.desk import Desk, desk
+from tests.sessions.desk import Desk, api_key_of, desk
 from tests.translation.stage import Log
 
 
@@ -87,11 +85,6 @@ def test_names_that_may_join_as_often_as_any_other_are_forgotten() -> None:
 # ---------------------------------------------------------------- quotas of tenants
 
 
-def of(tenant: str) -> Grant:
-    """Everything in every meeting of a tenant."""
-    return replace(OPEN, tenant=tenant, subject=f"api-key:{tenant}")
-
-
 def resume(entry: Entry) -> Resume:
     return Resume(entry.seat.secret, entry.seat.room.epoch, entry.seat.room.offset)
 
@@ -100,7 +93,7 @@ async def refused(d: Desk, quota: str, **fields: Any) -> None:
     before = d.registry.sessions
     expected = {"joins": RateLimited, "languages": LimitExceeded}.get(quota, QuotaExceeded)
     with pytest.raises(expected, match=f"his tenant's quota {quota} is 2") as error:
-        await d.join(**{"grant": of("acme"), **fields})
+        await d.join(**{"grant": api_key_of("acme"), **fields})
     assert (error.value.retry_after_ms is not None) is error.value.retryable
     assert d.registry.sessions == before
 
@@ -108,29 +101,29 @@ async def refused(d: Desk, quota: str, **fields: Any) -> None:
 async def test_a_tenant_has_so_many_sessions_connected_or_kept() -> None:
     async with desk() as d:
         d.quota = Quota(sessions=2)
-        kept, _ = await d.join(grant=of("acme"))
+        kept, _ = await d.join(grant=api_key_of("acme"))
         d.registry.away(kept.seat, kept.feed)
-        gone, _ = await d.join(grant=of("acme"), meeting="n")
+        gone, _ = await d.join(grant=api_key_of("acme"), meeting="n")
         await refused(d, "sessions")
         await refused(d, "sessions", meeting=None)
-        await d.join(grant=of("other"))
-        again, _ = await d.join(grant=of("acme"), resume=resume(kept))
+        await d.join(grant=api_key_of("other"))
+        again, _ = await d.join(grant=api_key_of("acme"), resume=resume(kept))
         assert again.recovered
         d.registry.end(gone.seat)
-        await d.join(grant=of("acme"))
+        await d.join(grant=api_key_of("acme"))
 
 
 async def test_a_tenant_has_so_many_meetings_that_somebody_is_in() -> None:
     async with desk() as d:
         d.quota = Quota(meetings=2)
-        await d.join(grant=of("acme"), meeting="a")
-        last, _ = await d.join(grant=of("acme"), meeting=None)
+        await d.join(grant=api_key_of("acme"), meeting="a")
+        last, _ = await d.join(grant=api_key_of("acme"), meeting=None)
         await refused(d, "meetings", meeting="b")
         await refused(d, "meetings", meeting=None)
-        await d.join(grant=of("acme"), meeting="a")
-        await d.join(grant=of("other"), meeting="b")
+        await d.join(grant=api_key_of("acme"), meeting="a")
+        await d.join(grant=api_key_of("other"), meeting="b")
         d.registry.end(last.seat)
-        await d.join(grant=of("acme"), meeting="b")
+        await d.join(grant=api_key_of("acme"), meeting="b")
 
 
 class SlowLog(Log):
@@ -155,9 +148,9 @@ async def test_of_those_that_come_at_once_for_the_last_place_one_gets_it(
 ) -> None:
     async with desk(log=SlowLog()) as d:
         d.quota = quota
-        await d.join(grant=of("acme"), meeting="a", reads=["ja"])
+        await d.join(grant=api_key_of("acme"), meeting="a", reads=["ja"])
         outcomes = await asyncio.gather(
-            *(d.join(grant=of("acme"), **fields) for fields in joins), return_exceptions=True
+            *(d.join(grant=api_key_of("acme"), **fields) for fields in joins), return_exceptions=True
         )
         refused = [outcome for outcome in outcomes if isinstance(outcome, QuotaExceeded | LimitExceeded)]
         assert len(refused) == 2
@@ -167,33 +160,33 @@ async def test_what_a_tenant_has_too_much_of_takes_nothing_from_its_address() ->
     async with desk(joins=3) as d:
         d.quota = Quota(joins=2)
         for _ in range(2):
-            await d.join("office", grant=of("acme"))
+            await d.join("office", grant=api_key_of("acme"))
         for _ in range(10):
             await refused(d, "joins", account="office")
-        await d.join("office", grant=of("other"))
+        await d.join("office", grant=api_key_of("other"))
 
 
 async def test_a_tenant_joins_so_often_within_a_minute_from_wherever() -> None:
     async with desk() as d:
         d.quota = Quota(joins=2)
-        first, _ = await d.join("here", grant=of("acme"))
-        await d.join("there", grant=of("acme"), resume=resume(first))
+        first, _ = await d.join("here", grant=api_key_of("acme"))
+        await d.join("there", grant=api_key_of("acme"), resume=resume(first))
         await refused(d, "joins", account="elsewhere")
-        await d.join("here", grant=of("other"))
+        await d.join("here", grant=api_key_of("other"))
         d.now_s += 30
-        await d.join("here", grant=of("acme"))
+        await d.join("here", grant=api_key_of("acme"))
 
 
 async def test_a_tenants_meeting_is_translated_into_so_many_languages() -> None:
     async with desk() as d:
         d.quota = Quota(languages=2)
-        entry, _ = await d.join(grant=of("acme"), reads=["ja", "de"])
+        entry, _ = await d.join(grant=api_key_of("acme"), reads=["ja", "de"])
         await refused(d, "languages", reads=["fr"])
         with pytest.raises(LimitExceeded) as error:
             d.registry.update(entry.seat, Update("en", ("ja", "de", "fr"), "live", originals=False))
         assert error.value.field == "reads"
-        await d.join(grant=of("acme"), reads=["de"])
-        await d.join(grant=of("other"), reads=["ja", "de", "fr"])
+        await d.join(grant=api_key_of("acme"), reads=["de"])
+        await d.join(grant=api_key_of("other"), reads=["ja", "de", "fr"])
         d.quota = Quota(languages=1)
         # Nobody loses what they read, and nothing is added.
         d.registry.update(entry.seat, Update("en", ("ja", "de"), "live", originals=False))

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
 from prometheus_client import REGISTRY
 
 from gateway.domain.engine import TranslationRequest
-from gateway.domain.grants import OPEN, Grant
 from gateway.domain.quotas import Usage
 from gateway.sessions.usage import TenantUsage
 from gateway.translation.quotas import Quotas
-from tests.sessions.desk import Desk, desk
-
-
-def of(tenant: str) -> Grant:
-    return replace(OPEN, tenant=tenant, subject=f"api-key:{tenant}")
+from tests.sessions.desk import Desk, api_key_of, desk
 
 
 def usage(d: Desk, quotas: Quotas, log_bytes: dict[str, int]) -> TenantUsage:
@@ -30,8 +24,8 @@ async def test_each_tenant_has_its_own() -> None:
     async with desk() as d:
         used = usage(d, quotas, {"tenant:acme": 7, "tenant:other": 8, "10.0.0.1": 9, "10.0.0.2": 1})
         for meeting in ("a", "a", "b"):
-            await d.join(grant=of("acme"), meeting=meeting)
-        await d.join(grant=of("other"), meeting="a")
+            await d.join(grant=api_key_of("acme"), meeting=meeting)
+        await d.join(grant=api_key_of("other"), meeting="a")
         quotas.translated("acme", "acme/a", "ja", 5)
         request = TranslationRequest(id="r", text="x", source="en", target="ja")
         running = d.core.scheduler.admit("acme/a", [request] * 40, account="tenant:acme")
