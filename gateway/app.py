@@ -19,9 +19,9 @@ from starlette.routing import WebSocketRoute
 from gateway import config, metrics
 from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
-from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError, error_classes
+from gateway.domain.errors import EngineRestarting, EngineUnavailable, LogUnavailable, StartupError, error_classes
 from gateway.domain.grants import tenant_of_account
-from gateway.domain.ports import Engine
+from gateway.domain.ports import Engine, EventLog
 from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
 from gateway.engines.host.proxy import HostedEngine, start_host
@@ -44,7 +44,7 @@ from gateway.sessions.registry import Registry
 from gateway.sessions.usage import TenantUsage
 from gateway.stores import handover_file
 from gateway.stores.audit_file import AuditFile
-from gateway.stores.memory_log import MemoryEventLog
+from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.event_loop_lag import EventLoopLag
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
@@ -82,12 +82,18 @@ class Gateway:
             config.part(RestartPolicy, settings.engine),
             on_change=self._engine_changed,
         )
-        self.log = MemoryEventLog(
+        self._earlier: Handover | None = None
+        if (file := settings.event_log.handover_file) is not None:
+            handover_file.check(Path(file))
+            self._earlier = handover_file.read(Path(file))
+        store = MemoryStore(
             max_publications=settings.event_log.max_publications,
             keep_s=settings.event_log.keep_s,
             max_bytes=settings.event_log.max_bytes,
             account_bytes=lambda account: self.quotas.of(tenant_of_account(account)).log_bytes,
+            earlier=() if self._earlier is None else self._earlier.meetings,
         )
+        self.log: EventLog = MemoryEventLog(store)
         self.scheduler = Scheduler(
             self.engine,
             max_waiting=settings.max_waiting,
@@ -119,7 +125,7 @@ class Gateway:
             quotas=self.quotas,
             stands=lambda grant: self._keys is None or self._keys.stands(grant),
         )
-        self.usage = TenantUsage(self.registry, self.scheduler, self.quotas, self.log.bytes_by_account)
+        self.usage = TenantUsage(self.registry, self.scheduler, self.quotas, self.log)
         identity = Identity(self._keys, self.registry.lifetimes.spent.check)
         self.stream = Stream(
             Core(
@@ -138,10 +144,6 @@ class Gateway:
             max_connections_per_account=settings.max_connections_per_address,
         )
         self.failure: StartupError | None = None
-        self._earlier: Handover | None = None
-        if (file := settings.event_log.handover_file) is not None:
-            handover_file.check(Path(file))
-            self._earlier = handover_file.read(Path(file))
         for cls in error_classes():
             metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
         metrics.TRANSLATIONS_WAITING.set_function(lambda: self.scheduler.waiting)
@@ -192,13 +194,14 @@ class Gateway:
             sweeping.cancel()
             loading.cancel()
             await self.engine.stop()
+        await self.log.close()
 
     def _engine_changed(self, health: EngineHealth) -> None:
         metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(health.state is EngineState.READY)
         self.scheduler.engine_changed()
         if health.state is EngineState.READY:
             self._taken_over()
-            self.registry.catch_up()
+            self.registry.engine_ready()
         elif health.state is EngineState.RESTARTING:
             self.registry.tell(error_message(EngineRestarting(health.reason)))
         elif health.state is EngineState.FAILED:
@@ -208,21 +211,19 @@ class Gateway:
         """What has expired is let go of, every second."""
         while True:
             await asyncio.sleep(_SWEEP_S)
-            self.log.sweep()
+            await self.log.sweep()
             self.stream.close_idle()
             if self._keys is not None:
                 await self._keys.reload()
             await self.registry.sweep()
-            metrics.LOG_PUBLICATIONS.set(self.log.publications)
-            metrics.LOG_BYTES.set(self.log.bytes)
-            self.usage.show()
+            with contextlib.suppress(LogUnavailable):
+                await self.usage.show()
 
     # ------------------------------------------------------------ restarts
 
     async def _take_over(self) -> None:
         """Go on where an earlier process left off."""
         if self._earlier is not None:
-            self.log.restore(self._earlier.meetings)
             self.quotas.restore(self._earlier.days)
             await self.registry.restore(self._earlier)
             _log.info(
@@ -238,12 +239,12 @@ class Gateway:
             except OSError as error:
                 _log.error("%s cannot be deleted (%s): delete it", file, error.strerror or error)
 
-    def _hand_over(self) -> None:
+    async def _hand_over(self) -> None:
         if (file := self.settings.event_log.handover_file) is None:
             return
         revocations, used_tokens = self.registry.lifetimes.spent.kept()
         left = Handover(
-            meetings=self.log.dump(),
+            meetings=await self.log.kept(),
             sessions=self.registry.kept(),
             revocations=revocations,
             used_tokens=used_tokens,
@@ -280,7 +281,7 @@ class Gateway:
             try:
                 await self._say_goodbye()
             finally:
-                self._hand_over()
+                await self._hand_over()
 
     async def _say_goodbye(self) -> None:
         with contextlib.suppress(TimeoutError):

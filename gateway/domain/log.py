@@ -5,17 +5,22 @@ Knows: utterances, their translations, and their order. Must not know: the wire,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from gateway.domain.engine import Formality, TranslationOptions
 
 __all__ = [
+    "Accepted",
+    "LogUsage",
     "LoggedEvent",
     "Page",
     "Publication",
     "Said",
     "Timings",
     "Translated",
+    "Unfinished",
     "Untranslated",
     "Utterance",
     "UtteranceKey",
@@ -134,3 +139,41 @@ class Page(Struct, frozen=True):
     # Offset of the newest publication that was ever appended.
     last: int
     publications: tuple[Publication, ...] = ()
+
+
+class Accepted(Struct, frozen=True):
+    """What became of a final utterance that was offered to a meeting's log."""
+
+    # Of its `Said`.
+    offset: int
+    # The languages in which it is promised and has no outcome yet.
+    unfinished: tuple[str, ...] = ()
+    # Those of them in which the gateway that offered it is to translate it.
+    owned: tuple[str, ...] = ()
+    # Whether it was in the log before.
+    known: bool = False
+
+
+class Unfinished(Struct, frozen=True):
+    """An accepted utterance, and languages in which it is promised and has no outcome yet."""
+
+    # The meeting's key.
+    meeting: str
+    utterance: Utterance
+    # Offset of its `Said`, which the log may not hold any more.
+    said: int
+    languages: tuple[str, ...]
+    # How many gateways have taken it on, the present one included.
+    tries: int = 1
+    # Who is charged for the meeting's log.
+    account: str = ""
+
+
+class LogUsage(Struct, frozen=True):
+    """What the logs of all meetings hold."""
+
+    publications: int
+    # Estimated memory.
+    bytes: int
+    # The part of each account.
+    bytes_by_account: Mapping[str, int]

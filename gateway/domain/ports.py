@@ -5,15 +5,25 @@ Knows: the contract of each port. Must not know: any implementation.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from gateway.domain.engine import EngineCapacity, EngineHealth, EngineProfile, TokenEvent, TranslationRequest
 from gateway.domain.grants import Grant, Issued
-from gateway.domain.log import LoggedEvent, Page, Publication
+from gateway.domain.log import (
+    Accepted,
+    LogUsage,
+    Page,
+    Publication,
+    Translated,
+    Unfinished,
+    Untranslated,
+    Utterance,
+)
+from gateway.domain.sessions import KeptMeeting
 
-__all__ = ["Authenticator", "Engine", "EventLog", "Issuer"]
+__all__ = ["Authenticator", "Engine", "EventLog", "Issuer", "Subscription"]
 
 
 class Engine(Protocol):
@@ -60,29 +70,90 @@ class Engine(Protocol):
 class EventLog(Protocol):
     """What was said and translated in each meeting, in one order that every reader sees.
 
-    Contract of every adapter (`tests/contract/test_event_log_contract.py` runs on each):
+    Each gateway has one of its own; those of one store share what is in it. Contract of every adapter
+    (`tests/contract/test_event_log_contract.py` runs on each, with two gateways on one store):
     - offsets of one meeting are 1, 2, 3 … without gaps within an epoch; an entry never changes;
-    - when `append` returns, the publication can be read, and the subscribers of this process have received it;
+    - an utterance is accepted once, and each promise made for it is concluded once, whoever tries and how often;
+    - when `accept` or `conclude` has returned, the publication can be read, and is delivered soon;
     - a subscriber gets every publication after its subscription, each once, in the order of offsets;
+    - what a gateway has promised and not concluded when it is gone, another one can take over;
     - a new log, after the old one was lost or has expired, has another epoch;
-    - a log is bounded by count and by age; the oldest entries are trimmed, and `Page.first` moves;
+    - a log is bounded by count and by age; the oldest entries are trimmed, and `Page.first` moves; what is
+      unfinished of them is still owed;
     - reading a meeting that has no log does not create one.
+
+    Everything raises `LogUnavailable` while the store cannot be reached. It may have been done all the same, and
+    can be repeated: it is never done twice.
     """
 
-    async def append(self, meeting: str, event: LoggedEvent) -> Publication:
-        """Append to the meeting's log. Raises `LogUnavailable`; then nothing was written."""
+    async def accept(self, meeting: str, utterance: Utterance) -> Accepted:
+        """Append a final utterance, promised in all languages that are read in the meeting, but in its own.
+
+        It is not appended again if the log has it. Then it is promised, once more or for the first time, in those
+        languages that have no translation. The caller owns what nobody owned before, and is to conclude it.
+        Raises `UtteranceFinished` if the log has it with another text, `LogUnavailable`.
+        """
+
+    async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
+        """Append the outcome of what was promised. None if it has one already; then nothing was appended.
+
+        A failure counts only from the gateway that owns the promise, a translation from any. Raises
+        `LogUnavailable`.
+        """
+
+    async def claim(self, meeting: str, wanted: Mapping[int, Collection[str]]) -> dict[int, tuple[str, ...]]:
+        """Promise utterances of the log in more languages. wanted: offset of a `Said` → languages.
+
+        Returns those that the caller now owns: not those that have an outcome, and not what others own. Raises
+        `LogUnavailable`.
+        """
+
+    async def take_over(self) -> tuple[Unfinished, ...]:
+        """Own what gateways that are gone left unfinished, in every meeting; some of it, if it is much.
+
+        Also what this gateway owns without knowing, since the answer to its `accept` or `claim` was lost. Raises
+        `LogUnavailable`.
+        """
 
     async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
         """At most `limit` publications with offsets above `after`, oldest first. Raises `LogUnavailable`."""
 
     def subscribe(
         self, meeting: str, deliver: Callable[[Publication], None], *, account: str = ""
-    ) -> AbstractAsyncContextManager[Page]:
+    ) -> AbstractAsyncContextManager[Subscription]:
         """Deliver every new publication while the context lasts. `deliver` must not block and must not raise.
 
-        Yields an empty page with the position at which delivery begins. A meeting without a log gets one, for
-        which `account` is charged: for want of room, the account that holds the most loses entries. A log with
-        subscribers does not expire.
+        A meeting without a log gets one, for which `account` is charged: for want of room, the account that holds
+        the most loses entries. A log with subscribers does not expire. Raises `LogUnavailable`.
+        """
+
+    async def sweep(self) -> None:
+        """Let go of what has expired, and show that this gateway is there; to be called every second.
+
+        One that was not heard of for some seconds is gone: see `take_over`. Never raises.
+        """
+
+    async def usage(self) -> LogUsage:
+        """What is held. Raises `LogUnavailable`."""
+
+    async def kept(self) -> tuple[KeptMeeting, ...]:
+        """What would be lost with this process, for the next one; nothing where the store outlives it."""
+
+    async def close(self) -> None:
+        """This gateway leaves; what it has not concluded is for others to take over. Never raises."""
+
+
+class Subscription(Protocol):
+    """The delivery of one meeting's publications to one subscriber."""
+
+    @property
+    def start(self) -> Page:
+        """An empty page with the position at which delivery begins."""
+
+    async def reads(self, languages: Collection[str]) -> int:
+        """These languages are read here, and no others any more: in them the next utterances are promised.
+
+        Returns the offset of the newest publication before that. Raises `LogUnavailable`.
         """
 
 

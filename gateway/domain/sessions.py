@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from gateway.domain.grants import OPEN, Grant, Revocation
-from gateway.domain.log import Publication
+from gateway.domain.log import Publication, Unfinished
 from gateway.domain.quotas import DayOfTenant
 
 __all__ = ["HANDOVER_VERSION", "Handover", "KeptMeeting", "KeptSession", "Stability", "UsedToken"]
@@ -41,6 +41,8 @@ class KeptMeeting(Struct, frozen=True):
     publications: tuple[Publication, ...]
     # Who is charged for it.
     account: str = ""
+    # What is promised beyond what the publications tell: of utterances that are not held any more, and again.
+    unfinished: tuple[Unfinished, ...] = ()
 
     def __post_init__(self) -> None:
         offsets = [held.offset for held in self.publications]

@@ -96,10 +96,6 @@ class History:
         records = list(self._records.values())
         return records[max(0, len(records) - self._keep) :]
 
-    def unfinished(self) -> list[Record]:
-        """Those of which a promised translation has no outcome."""
-        return list(self._unfinished.values())
-
     def trim(self, first: int) -> None:
         """The log holds nothing before the offset `first` any more. What is not finished is still waited for."""
         while self._records and (oldest := next(iter(self._records.values()))).said < first:

@@ -10,14 +10,15 @@ subscription delivers. What is not logged (deltas, partial captions, participant
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from msgspec.structs import replace
 
 from gateway.domain.errors import LogUnavailable
-from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
-from gateway.domain.ports import EventLog
+from gateway.domain.log import Accepted, Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
+from gateway.domain.ports import EventLog, Subscription
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
 from gateway.meeting.history import History, Record
@@ -58,8 +59,16 @@ class Room:
         self.live = LiveText()
         # Members that the others were told of.
         self._announced: dict[Member, None] = {}
+        # Language → how many are about to read it.
+        self._expected: Counter[str] = Counter()
+        # The languages that the log knows to be read here.
+        self._known_to_be_read: frozenset[str] = frozenset()
+        self._telling = asyncio.Lock()
+        # Set when a publication is delivered.
+        self._delivered = asyncio.Event()
         self._opening = asyncio.Lock()
-        self._subscription = AsyncExitStack()
+        self._subscription: Subscription | None = None
+        self._unsubscribe = AsyncExitStack()
         self._is_open = False
 
     # ------------------------------------------------------------ life
@@ -71,19 +80,49 @@ class Room:
                 return
             async with AsyncExitStack() as subscription:
                 delivery = self.log.subscribe(self.id, self._deliver, account=self._account)
-                start = await subscription.enter_async_context(delivery)
+                self._subscription = await subscription.enter_async_context(delivery)
+                start = self._subscription.start
                 self.epoch, self.offset = start.epoch, start.last
                 # Publications that arrive meanwhile are noted twice, which changes nothing.
                 async for publication in self._logged(start.first - 1):
                     self.history.note(publication)
-                self._subscription = subscription.pop_all()
+                self._unsubscribe = subscription.pop_all()
             self._is_open = True
 
     async def close(self) -> None:
         """Let go of the log; what it holds stays there as long as it keeps it."""
         async with self._opening:
-            self._is_open = False
-            await self._subscription.aclose()
+            self._is_open, self._subscription, self._known_to_be_read = False, None, frozenset()
+            await self._unsubscribe.aclose()
+
+    # ------------------------------------------------------------ languages
+
+    def languages(self, but: Member | None = None) -> frozenset[str]:
+        """Those that somebody reads, or somebody else, and those that somebody is about to read."""
+        return frozenset((*self._expected, *self.members.languages(but)))
+
+    @asynccontextmanager
+    async def reading(self, languages: Collection[str]) -> AsyncIterator[None]:
+        """Somebody is about to read these: what is said from now on is translated into them.
+
+        What was said before has been delivered. Raises `LogUnavailable`.
+        """
+        self._expected.update(languages)
+        try:
+            await self.tell_languages()
+            yield
+        finally:
+            self._expected -= Counter(languages)
+
+    async def tell_languages(self) -> None:
+        """Tell the log which languages are read here, if it knows otherwise. Raises `LogUnavailable`."""
+        async with self._telling:
+            languages = self.languages()
+            if self._subscription is None or languages == self._known_to_be_read:
+                return
+            said_before = await self._subscription.reads(languages)
+            self._known_to_be_read = languages
+        await self.reached(said_before)
 
     # ------------------------------------------------------------ members
 
@@ -163,14 +202,6 @@ class Room:
         self.history.trim(page.first)
         return newest[0].said - 1 if (newest := self.history.newest()) else self.offset
 
-    async def find(self, key: UtteranceKey) -> Record | None:
-        """An utterance that was accepted, as far as the log goes back. Raises `LogUnavailable`."""
-        if (record := self.history.get(key)) is not None:
-            return record
-        participant, utterance = key
-        said = await self.said_by(participant)
-        return next((record for record in said if record.utterance.id == utterance), None)
-
     async def said_by(self, participant: str) -> list[Record]:
         """Every utterance of a participant that the log holds, oldest first. Raises `LogUnavailable`."""
         found: dict[str, Record] = {}
@@ -183,9 +214,16 @@ class Room:
                         record.note(outcome)
         return list(found.values())
 
-    def promise(self, record: Record, languages: list[str]) -> None:
-        """An utterance that was accepted before is to be translated into these languages, perhaps once more."""
-        self.history.promise(record, languages)
+    async def reached(self, offset: int) -> None:
+        """Wait until everything up to this offset was delivered."""
+        while self.offset < offset:
+            self._delivered.clear()
+            await self._delivered.wait()
+
+    def promise(self, utterance: Utterance, accepted: Accepted) -> None:
+        """An utterance that was accepted before is to be translated, as far as it is unfinished."""
+        record = self.history.get(utterance.key) or Record(utterance, accepted.offset)
+        self.history.promise(record, accepted.unfinished)
         if not record.missing():
             self._finished(record)
 
@@ -258,6 +296,7 @@ class Room:
     def _deliver(self, publication: Publication) -> None:
         """Called by the log for every publication, in order."""
         self.offset = max(self.offset, publication.offset)
+        self._delivered.set()
         finished = self.history.note(publication)
         payload = Payload(publication_message(publication))
         event = publication.event

@@ -269,7 +269,7 @@ class Connection:
     async def _update(self, effect: Update) -> bool:
         seat = self._seat()
         try:
-            self._core.registry.update(seat, effect)
+            await self._core.registry.update(seat, effect)
         except GatewayError as error:
             member = seat.member
             self._session.not_updated(Update(member.speaks, member.reads, member.stability, member.originals))
@@ -284,12 +284,12 @@ class Connection:
     async def _accept(self, effect: Accept) -> bool:
         said = effect.utterance
         try:
-            await self._core.registry.accept(self._seat(), effect)
+            known = await self._core.registry.accept(self._seat(), effect)
         except GatewayError as error:
             metrics.UTTERANCES.labels("refused").inc()
             self.outbox.put(counted(error.for_utterance(said.id)))
         else:
-            if effect.again:  # the log, which tells of what is new, has it already
+            if known:  # the log, which tells of what is new, has it already
                 await self._acknowledge(Acknowledge(said.id, said.rev))
         return True
 

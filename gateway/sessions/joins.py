@@ -80,10 +80,10 @@ class Joins:
 
     def check_languages(self, room: Room, member: Member | None, reads: Collection[str]) -> None:
         """Raises `LimitExceeded`: each language is a translation of everything that is said."""
-        others = room.members.languages(but=member)
+        others = room.languages(but=member)
         count = len({*others, *reads})
         # A quota may have been lowered meanwhile; nobody loses what they read.
-        if count <= len(room.members.languages()):
+        if count <= len(room.languages()):
             return
         quota = self._quotas.of(tenant_of(room.id)).languages
         bounds = {"the limit meeting_languages": self._meeting_languages, "this tenant's quota languages": quota}

@@ -77,7 +77,7 @@ __all__ = ["Session", "State"]
 CONTEXT_UTTERANCES = 4
 
 # Messages that one counts as which costs more than others: everybody in the meeting is told of a `session.update`,
-# a token is verified, and the log is searched for an utterance that is to be translated again.
+# and a token is verified.
 _HEAVY_COST = 10
 
 
@@ -148,7 +148,7 @@ class Session:
             message.id if isinstance(message, UtterancePartial | UtteranceFinal | UtteranceCancel) else None
         )
         try:
-            self._pace(now_s, _HEAVY_COST if self._is_heavy(message) else 1)
+            self._pace(now_s, _HEAVY_COST if isinstance(message, SessionUpdate | SessionRefresh) else 1)
             self._rules.profile = profile
             rule = _TABLE[self.state].get(type(message), _REFUSAL[self.state])
             return rule(self, message)
@@ -319,12 +319,6 @@ class Session:
             raise RateLimited(
                 f"More than {self._limits.messages_per_s} messages a second.", retry_after_ms=wait_ms
             )
-
-    def _is_heavy(self, message: ClientMessage) -> bool:
-        if isinstance(message, UtteranceFinal):
-            known = self._known.get(message.id)
-            return known is not None and known.failed
-        return isinstance(message, SessionUpdate | SessionRefresh)
 
     def _close(self) -> list[Effect]:
         self.state = State.CLOSED

@@ -7,6 +7,7 @@ Must not know: sockets, the order of messages (`machine`), how translations are 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
@@ -24,9 +25,11 @@ from gateway.domain.errors import (
     Forbidden,
     GatewayError,
     InvalidValue,
+    LogUnavailable,
     SessionReplaced,
 )
 from gateway.domain.grants import Grant, Revocation, account_of_tenant, meeting_key, tenant_of
+from gateway.domain.log import Accepted, Unfinished
 from gateway.domain.ports import EventLog
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting.feed import Feed
@@ -40,7 +43,7 @@ from gateway.sessions.grants import may_read
 from gateway.sessions.joins import Joins
 from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.machine import Session
-from gateway.sessions.restored import is_unfinished, recalled
+from gateway.sessions.restored import recalled
 from gateway.sessions.rooms import Rooms
 from gateway.sessions.seat import Finish, Seat, member_of
 from gateway.translation.finals import Finals
@@ -94,7 +97,10 @@ class Registry:
         )
         self.lifetimes = Lifetimes(clock=self._clock, stands=stands)
         self._tasks = asyncio.TaskGroup()
+        self._log = log
         self._rooms = Rooms(log, snapshot)
+        # What this gateway has taken over and not begun.
+        self._taken: list[Unfinished] = []
         # By the session's secret.
         self._seats: dict[str, Seat] = {}
         # Those of another process, with the seconds for which they can still be resumed once that is possible.
@@ -146,14 +152,15 @@ class Registry:
                 raise InvalidValue("This session belongs to another meeting.", field="resume.session")
             if join.meeting is None and not room.private and not grant.any_meeting:
                 raise Forbidden("The token is for private meetings only.", field="resume.session")
-            page = await room.log.read(room.id, resume.offset, 1)
-            newest = await room.latecomers_position()
-            if self._seats.get(resume.session) is seat:
-                self._joins.check_languages(room, seat.member, join.reads)
-                recovered = page.epoch == resume.epoch and page.first - 1 <= resume.offset <= page.last
-                after = resume.offset if recovered else newest
-                seat.member.account = account
-                return self._go_on(seat, join, state, outbox, finish, after, recovered=recovered)
+            self._joins.check_languages(room, seat.member, join.reads)
+            async with room.reading(join.reads):
+                page = await room.log.read(room.id, resume.offset, 1)
+                newest = await room.latecomers_position()
+                if self._seats.get(resume.session) is seat:
+                    recovered = page.epoch == resume.epoch and page.first - 1 <= resume.offset <= page.last
+                    after = resume.offset if recovered else newest
+                    seat.member.account = account
+                    return self._go_on(seat, join, state, outbox, finish, after, recovered=recovered)
         return await self._begin(join, state, outbox, finish, account)
 
     def away(self, seat: Seat, feed: Feed) -> None:
@@ -180,20 +187,21 @@ class Registry:
             self._finals.abandon(room)
         _log.info("session %s… ended", participant)
 
-    def update(self, seat: Seat, update: Update) -> None:
+    async def update(self, seat: Seat, update: Update) -> None:
         """Other languages, from the next utterance on.
 
-        Raises `LimitExceeded`; then nothing has changed.
+        Raises `LimitExceeded` or `LogUnavailable`; then nothing has changed.
         """
         self._joins.check_languages(seat.room, seat.member, update.reads)
-        seat.room.update(
-            seat.member,
-            name=seat.member.name,
-            speaks=update.speaks,
-            reads=update.reads,
-            stability=update.stability,
-            originals=update.originals,
-        )
+        async with seat.room.reading(update.reads):
+            seat.room.update(
+                seat.member,
+                name=seat.member.name,
+                speaks=update.speaks,
+                reads=update.reads,
+                stability=update.stability,
+                originals=update.originals,
+            )
 
     def revoke(self, revocation: Revocation) -> int:
         """Tokens are not valid any more; their sessions end at once, connected or kept. Returns how many."""
@@ -204,27 +212,28 @@ class Registry:
             self.end(seat)
         return len(seats)
 
-    async def accept(self, seat: Seat, accept: Accept) -> None:
-        """Take on a final utterance of a session.
+    async def accept(self, seat: Seat, accept: Accept) -> bool:
+        """Take on a final utterance of a session. Returns whether it was in the log before.
 
         Raises what `Finals.accept` raises; then nothing was accepted, and the session knows. Whoever awaits this
         may be cancelled; what was begun is carried through.
         """
         accepting = self._tasks.create_task(self._accept(seat, accept))
-        if (refusal := await asyncio.shield(accepting)) is not None:
-            raise refusal
+        accepted = await asyncio.shield(accepting)
+        if isinstance(accepted, GatewayError):
+            raise accepted
+        return accepted.known
 
-    async def _accept(self, seat: Seat, accept: Accept) -> GatewayError | None:
+    async def _accept(self, seat: Seat, accept: Accept) -> Accepted | GatewayError:
         """The error that it was refused with, if it was: a task that raised would end all the others."""
         try:
-            await self._finals.accept(seat.room, accept.utterance, again=accept.again)
+            return await self._finals.accept(seat.room, accept.utterance)
         except Exception as error:
             seat.refused(accept)
             if isinstance(error, GatewayError):
                 return error
             _log.exception("an utterance could not be accepted")
             return GatewayError("The gateway failed; this is a bug of the gateway.")
-        return None
 
     def tell(self, message: ServerMessage) -> None:
         """Something that concerns every session that is connected."""
@@ -235,30 +244,38 @@ class Registry:
 
     async def sweep(self) -> None:
         """End sessions that were away for too long, let go of meetings that nobody is in."""
-        self._resume_unfinished()
+        await self._resume_unfinished()
         self._joins.sweep(self._clock())
         self._end_all(self.lifetimes.sweep(list(self._seats.values())))
         longest_s = self._clock() - self._limits.keep_s
         for seat in list(self._seats.values()):
             if seat.away_since_s is not None and seat.away_since_s <= longest_s:
                 self.end(seat)
-        await self._rooms.sweep(self._finals.busy)
+        with contextlib.suppress(LogUnavailable):
+            await self._rooms.sweep(self._finals.busy)
         metrics.MEETINGS.set(len(self._rooms))
         metrics.SESSIONS_AWAY.set(sum(not seat.connected for seat in self._seats.values()))
 
-    def _resume_unfinished(self) -> None:
-        for room in self._rooms:
-            self._finals.resume_unfinished(room)
+    async def _resume_unfinished(self) -> None:
+        """Go on with what nobody is translating: this gateway's own, and what others have left."""
+        self._finals.resume()
+        with contextlib.suppress(LogUnavailable):
+            self._taken += await self._log.take_over()
+            while self._taken:
+                work = self._taken[0]
+                async with self._rooms.enter(work.meeting, private=False, account=work.account) as room:
+                    await self._finals.take_over(room, work)
+                self._taken.pop(0)
 
     # ------------------------------------------------------------ restarts
 
-    def catch_up(self) -> None:
-        """The engine takes work: another process's sessions can be resumed, and what it left is gone on with."""
+    def engine_ready(self) -> None:
+        """Another process's sessions can be resumed, and what is unfinished is gone on with."""
         for seat, left_s in self._restored.items():
             if not seat.connected:
                 seat.away_since_s = self._clock() - self._limits.keep_s + left_s
         self._restored.clear()
-        self._resume_unfinished()
+        self._finals.resume()
 
     def kept(self) -> tuple[KeptSession, ...]:
         """What another process needs to let every session go on."""
@@ -276,9 +293,7 @@ class Registry:
         Raises `LogUnavailable`.
         """
         self.lifetimes.spent.restore(earlier.revocations, earlier.used_tokens)
-        for unfinished in filter(is_unfinished, earlier.meetings):
-            async with self._rooms.enter(unfinished.meeting, private=False, account=unfinished.account):
-                pass  # from now on the room is open for as long as something in it is unfinished
+        await self._resume_unfinished()  # first, so that sessions see what is on its way
         for kept in earlier.sessions:
             async with self._rooms.enter(kept.meeting, private=kept.private, account=kept.account) as room:
                 room.private = kept.private
@@ -296,9 +311,13 @@ class Registry:
 
     async def _begin(self, join: Join, state: Session, outbox: Outbox, finish: Finish, account: str) -> Entry:
         meeting = meeting_key(state.grant.tenant, join.meeting or secrets.token_hex(8))
-        async with self._rooms.enter(meeting, private=join.meeting is None, account=account) as room:
-            after = await room.latecomers_position()
+        async with contextlib.AsyncExitStack() as entering:
+            room = await entering.enter_async_context(
+                self._rooms.enter(meeting, private=join.meeting is None, account=account)
+            )
             self._joins.check_languages(room, None, join.reads)
+            await entering.enter_async_context(room.reading(join.reads))
+            after = await room.latecomers_position()
             self._joins.check_begin(self._seats.values(), self._rooms, meeting)
             giving_way = self._joins.giving_way(self._seats.values(), account)
             member = Member(

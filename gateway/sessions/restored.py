@@ -5,13 +5,12 @@ Knows: logs, and the protocol state of a session. Must not know: which sessions 
 
 from __future__ import annotations
 
-from gateway.domain.sessions import KeptMeeting, KeptSession
-from gateway.meeting.history import History
+from gateway.domain.sessions import KeptSession
 from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.sessions.machine import Session
 
-__all__ = ["is_unfinished", "recalled"]
+__all__ = ["recalled"]
 
 
 async def recalled(room: Room, kept: KeptSession, limits: Limits) -> Session:
@@ -22,11 +21,3 @@ async def recalled(room: Room, kept: KeptSession, limits: Limits) -> Session:
         missing = bool(record.missing())
         state.recall(record.utterance, failed=not missing and record.failed, in_flight=missing)
     return state
-
-
-def is_unfinished(meeting: KeptMeeting) -> bool:
-    """Whether something that was accepted has no outcome in some language."""
-    history = History(0)
-    for publication in meeting.publications:
-        history.note(publication)
-    return bool(history.unfinished())

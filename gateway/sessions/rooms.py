@@ -54,8 +54,13 @@ class Rooms:
                 del self._entering[room]
 
     async def sweep(self, busy: Callable[[Room], bool]) -> None:
-        """Let go of rooms that nobody is in. busy: whether something is still to be done in a room."""
+        """Let go of rooms that nobody is in, and of languages that nobody reads.
+
+        busy: whether something is still to be done in a room. Raises `LogUnavailable`.
+        """
         for room in list(self):
             if not (room.members or busy(room) or room in self._entering):
                 del self._rooms[room.id]
                 await room.close()
+            else:
+                await room.tell_languages()

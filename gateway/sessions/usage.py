@@ -6,12 +6,13 @@ Knows: sessions, meetings, what waits and what was translated, by tenant. Must n
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
 
 from msgspec.structs import asdict
 
 from gateway import metrics
 from gateway.domain.grants import tenant_of_account
+from gateway.domain.log import LogUsage
+from gateway.domain.ports import EventLog
 from gateway.domain.quotas import Usage
 from gateway.sessions.registry import Registry
 from gateway.translation.quotas import Quotas
@@ -23,32 +24,25 @@ __all__ = ["TenantUsage"]
 class TenantUsage:
     """The usage of all tenants."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        scheduler: Scheduler,
-        quotas: Quotas,
-        # Account → estimated bytes of the logs of its meetings.
-        log_bytes: Callable[[], Mapping[str, int]],
-    ) -> None:
+    def __init__(self, registry: Registry, scheduler: Scheduler, quotas: Quotas, log: EventLog) -> None:
         self._registry = registry
         self._scheduler = scheduler
         self._quotas = quotas
-        self._log_bytes = log_bytes
+        self._log = log
         # Tenants that the metrics name.
         self._shown: set[str] = set()
 
-    def of(self, tenant: str) -> Usage:
-        """What one tenant uses."""
-        return self.all().get(tenant, Usage())
+    async def of(self, tenant: str) -> Usage:
+        """What one tenant uses. Raises `LogUnavailable`."""
+        return self._all(await self._log.usage()).get(tenant, Usage())
 
-    def all(self) -> dict[str, Usage]:
+    def _all(self, log: LogUsage) -> dict[str, Usage]:
         """Tenant → what it uses, for tenants that use anything or have today."""
         counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for name, by_tenant in self._registry.by_tenant().items():
             for tenant, count in by_tenant.items():
                 counts[tenant][name] += count
-        by_account = {"waiting": self._scheduler.waiting_by_account(), "log_bytes": self._log_bytes()}
+        by_account = {"waiting": self._scheduler.waiting_by_account(), "log_bytes": log.bytes_by_account}
         for name, accounts in by_account.items():
             for account, count in accounts.items():
                 counts[tenant_of_account(account)][name] += count
@@ -57,9 +51,12 @@ class TenantUsage:
             counts[tenant] += Counter(characters=today.characters, minutes=today.minutes)
         return {tenant: Usage(**of_tenant) for tenant, of_tenant in counts.items()}
 
-    def show(self) -> None:
-        """Set the metrics."""
-        usages = self.all()
+    async def show(self) -> None:
+        """Set the metrics. Raises `LogUnavailable`."""
+        log = await self._log.usage()
+        metrics.LOG_PUBLICATIONS.set(log.publications)
+        metrics.LOG_BYTES.set(log.bytes)
+        usages = self._all(log)
         for tenant in self._shown - usages.keys():
             for name in Usage.__struct_fields__:
                 metrics.TENANT_USAGE.remove(tenant, name)

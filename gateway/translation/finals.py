@@ -1,6 +1,6 @@
 """Translates accepted utterances, and puts what becomes of each into the log.
 
-Knows: one task per utterance and language, and that each ends in exactly one entry of the log.
+Knows: one task per utterance and language that this gateway owns, and that each ends in an entry of the log.
 Must not know: sockets, sessions, which engine it is, who reads.
 """
 
@@ -10,18 +10,27 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from gateway import metrics
 from gateway.domain.engine import TranslationRequest
-from gateway.domain.errors import Cancelled, DailyQuotaExceeded, Draining, GatewayError, LogUnavailable
-from gateway.domain.log import Said, Translated, Untranslated, Utterance, UtteranceKey
+from gateway.domain.errors import (
+    Cancelled,
+    DailyQuotaExceeded,
+    Draining,
+    EngineFailed,
+    GatewayError,
+    LogUnavailable,
+)
+from gateway.domain.log import Accepted, Translated, Unfinished, Untranslated, Utterance, UtteranceKey
 from gateway.meeting.live_text import LiveTranslation
 from gateway.meeting.room import Room
 from gateway.translation.commit_policy import FINAL_TOLERANCE
+from gateway.translation.owned import Owned
 from gateway.translation.pacing import Throttle
 from gateway.translation.partials import Partials
 from gateway.translation.scheduler import Scheduler
@@ -34,6 +43,9 @@ _log = logging.getLogger(__name__)
 # An outcome that the log does not take is offered again, after so many seconds, and then every `_LOG_RETRY_S`.
 _LOG_RETRIES_S = (0.1, 0.5, 2.0)
 _LOG_RETRY_S = 5.0
+
+# A text that so many gateways have taken on may be what ends them.
+_MOST_TRIES = 3
 
 
 @dataclass(eq=False)
@@ -69,8 +81,9 @@ class Finals:
         self._tasks = asyncio.TaskGroup()
         # Utterance → language → translation, for meetings in which something waits or runs.
         self._running: dict[Room, dict[UtteranceKey, dict[str, _Translation]]] = {}
-        # Those that are being written to the log, which promises their languages before their tasks begin.
-        self._accepting: set[tuple[Room, UtteranceKey]] = set()
+        self._owned = Owned()
+        # Those that are being written to the log → how often.
+        self._accepting: Counter[tuple[Room, UtteranceKey]] = Counter()
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._leaving = asyncio.Event()
@@ -87,68 +100,55 @@ class Finals:
             self._give_up(room, Draining("The gateway stopped before this was translated; send it again."))
         await self._tasks.__aexit__(kind, error, trace)
 
-    async def accept(self, room: Room, utterance: Utterance, *, again: bool = False) -> None:
+    async def accept(self, room: Room, utterance: Utterance) -> Accepted:
         """Log a final utterance and translate it into every language the meeting reads.
 
-        again: it is in the log already, and only what is missing is to be done. Raises what `Scheduler.admit` and
-        `EventLog.append` raise; then nothing was accepted and nobody was told anything. Where the tenant's quota
-        for the day is used up, it is accepted, and ends untranslated.
+        Of one that is in the log already, only what is missing is done. Raises what `Scheduler.admit` and
+        `EventLog.accept` raise; then nobody was told anything. Where the tenant's quota for the day is used up, it
+        is accepted, and ends untranslated.
         """
         self._partials.stop(room, utterance.key)
-        record = await room.find(utterance.key) if again else None
-        translated = {lang for lang, done in record.outcomes.items() if done} if record is not None else set()
-        languages = [lang for lang in room.members.languages() if lang not in (utterance.lang, *translated)]
-        # What is on its way for a latecomer is not done twice, and counts.
-        wanted = [lang for lang in languages if lang not in self._running_of(room, utterance.key)]
+        expected = self._expected(room, utterance)
         used_up = None
         try:
-            tickets = self._admit(room, utterance, wanted, FINAL)
+            tickets = self._admit(room, utterance, expected, FINAL)
         except DailyQuotaExceeded as error:
-            tickets, used_up = [], error
-        self._accepting.add((room, utterance.key))
+            expected, tickets, used_up = [], [], error
+        self._accepting[room, utterance.key] += 1
         try:
-            said = record.said if record is not None else await self._log_said(room, utterance, languages, tickets)
+            accepted = await self._log_said(room, utterance, tickets)
             metrics.UTTERANCES.labels("accepted").inc()
+            self._owned.add(room, utterance, accepted.offset, accepted.owned)
+            await self._delivered(room, accepted.offset, tickets)
             self._partials.forget(room, utterance.key)
-            self._begin(room, utterance, said, wanted if used_up is None else [], tickets)
-            if record is not None:
-                room.promise(record, languages)
-            else:
-                await self._join_in(room, utterance, said, languages)
+            if accepted.known:
+                room.promise(utterance, accepted)
             if used_up is not None:
-                await self._leave_out(room, utterance, said, wanted, used_up)
+                await self._leave_out(room, utterance, accepted.offset, accepted.owned, used_up)
+            else:
+                by_lang = dict(zip(expected, tickets, strict=True))
+                self._begin(room, utterance, accepted.offset, accepted.owned, by_lang)
         finally:
-            self._accepting.discard((room, utterance.key))
+            self._accepting -= Counter([(room, utterance.key)])
+        self._resume(room)  # it may be read in more languages than expected
+        return accepted
 
     def catch_up(self, room: Room, languages: Sequence[str]) -> None:
         """Translate what a latecomer is shown into languages in which it is missing, as far as there is room."""
-        for record in room.history.newest():
-            utterance = record.utterance
-            there = {utterance.lang, *record.outcomes, *record.languages, *self._running_of(room, utterance.key)}
-            missing = [lang for lang in languages if lang not in there]
-            try:
-                tickets = self._admit(room, utterance, missing, CATCHING_UP)
-            except GatewayError as error:
-                _log.info("recent utterances of a meeting are left untranslated: %s", error.code)
-                return
-            self._begin(room, utterance, record.said, missing, tickets)
+        self._tasks.create_task(self._catch_up(room, languages))
 
-    def resume_unfinished(self, room: Room) -> None:
-        """Go on with what was promised and nobody is translating, as far as there is room now.
+    async def take_over(self, room: Room, work: Unfinished) -> None:
+        """Go on with what another gateway left, as far as there is room now, and with the rest later."""
+        self._owned.add(room, work.utterance, work.said, work.languages)
+        if work.tries > _MOST_TRIES:
+            error = EngineFailed("The gateways that were to translate this were lost; it was not translated.")
+            await self._leave_out(room, work.utterance, work.said, work.languages, error)
+        self._resume(room)
 
-        It takes all that is unfinished in the log for this process's own: one gateway writes a meeting's log.
-        """
-        for record in room.history.unfinished():
-            utterance = record.utterance
-            if (room, utterance.key) in self._accepting:
-                continue
-            running = self._running_of(room, utterance.key)
-            missing = [lang for lang in record.missing() if lang not in running]
-            try:
-                tickets = self._admit(room, utterance, missing, FINAL, promised=True)
-            except GatewayError:
-                return
-            self._begin(room, utterance, record.said, missing, tickets)
+    def resume(self) -> None:
+        """Go on with what this gateway owns and is not translating, as far as there is room now."""
+        for room in self._owned:
+            self._resume(room)
 
     def cancel(self, room: Room, key: UtteranceKey) -> None:
         """Stop what is left of an utterance; each language gets an `Untranslated` with code `cancelled`."""
@@ -161,7 +161,7 @@ class Finals:
 
     def busy(self, room: Room) -> bool:
         """Whether anything of a meeting waits, runs, or is still to be resumed."""
-        return room in self._running or bool(room.history.unfinished())
+        return room in self._running or room in self._owned or any(room is each for each, _ in self._accepting)
 
     async def quiet(self) -> None:
         """Wait until the outcome of everything accepted is in the log."""
@@ -197,49 +197,103 @@ class Finals:
         account = room.account_of(utterance.participant)
         return self._scheduler.admit(room.id, requests, account=account, promised=promised)
 
-    async def _log_said(
-        self, room: Room, utterance: Utterance, languages: list[str], tickets: list[Ticket]
-    ) -> int:
-        """Its offset. Raises `LogUnavailable`; then nothing is to be translated."""
+    def _expected(self, room: Room, utterance: Utterance) -> list[str]:
+        """The languages in which it will probably be promised; what is on its way for a latecomer counts."""
+        record = room.history.get(utterance.key)
+        translated = {lang for lang, done in record.outcomes.items() if done} if record is not None else set()
+        there = {utterance.lang, *translated, *self._running_of(room, utterance.key)}
+        return [lang for lang in room.members.languages() if lang not in there]
+
+    async def _log_said(self, room: Room, utterance: Utterance, tickets: list[Ticket]) -> Accepted:
         try:
-            return (await room.log.append(room.id, Said(utterance, tuple(languages)))).offset
+            await room.tell_languages()
+            return await room.log.accept(room.id, utterance)
         except BaseException:
-            for ticket in tickets:
-                self._scheduler.withdraw(ticket)
+            self._withdraw(tickets)
             raise
 
-    async def _join_in(self, room: Room, utterance: Utterance, said: int, languages: list[str]) -> None:
-        """Somebody may have come with another language while the log was written to."""
-        there = {utterance.lang, *languages, *self._running_of(room, utterance.key)}
-        late = [lang for lang in room.members.languages() if lang not in there]
-        if late and (record := room.history.get(utterance.key)) is not None:
-            room.promise(record, late)
-        for lang in late:
-            try:
-                tickets = self._admit(room, utterance, [lang], FINAL, promised=True)
-            except GatewayError as error:
-                await self._leave_out(room, utterance, said, [lang], error)
-            else:
-                self._begin(room, utterance, said, [lang], tickets)
+    async def _delivered(self, room: Room, offset: int, tickets: list[Ticket]) -> None:
+        """Wait until readers have what was said: no translation of it is shown before."""
+        try:
+            await room.reached(offset)
+        except BaseException:
+            self._withdraw(tickets)
+            raise
+
+    def _withdraw(self, tickets: Iterable[Ticket]) -> None:
+        for ticket in tickets:
+            self._scheduler.withdraw(ticket)
 
     async def _leave_out(
-        self, room: Room, utterance: Utterance, said: int, languages: list[str], error: GatewayError
+        self, room: Room, utterance: Utterance, said: int, languages: Iterable[str], error: GatewayError
     ) -> None:
-        """It is in the log, and is not translated into these languages."""
+        """It is in the log, and is not translated into these languages, but for what is on its way."""
         for lang in languages:
-            metrics.TRANSLATIONS.labels(error.code, lang).inc()
-            await self._log_outcome(room, _untranslated(utterance, said, lang, error))
+            if lang not in self._running_of(room, utterance.key):
+                metrics.TRANSLATIONS.labels(error.code, lang).inc()
+                await self._log_outcome(room, _untranslated(utterance, said, lang, error))
+                self._owned.remove(room, said, lang)
+
+    async def _catch_up(self, room: Room, languages: Sequence[str]) -> None:
+        admitted: dict[int, tuple[Utterance, dict[str, Ticket]]] = {}
+        claimed: dict[int, tuple[str, ...]] = {}
+        try:
+            for record in room.history.newest():
+                utterance = record.utterance
+                there = {
+                    utterance.lang,
+                    *record.outcomes,
+                    *record.languages,
+                    *self._running_of(room, utterance.key),
+                }
+                missing = [lang for lang in languages if lang not in there]
+                if missing:
+                    tickets = self._admit(room, utterance, missing, CATCHING_UP)
+                    admitted[record.said] = (utterance, dict(zip(missing, tickets, strict=True)))
+        except GatewayError as error:
+            _log.info("recent utterances of a meeting are left untranslated: %s", error.code)
+        try:
+            if admitted:
+                claimed = await room.log.claim(
+                    room.id, {said: [*by_lang] for said, (_, by_lang) in admitted.items()}
+                )
+        except LogUnavailable as error:
+            _log.info("recent utterances of a meeting are left untranslated: %s", error.code)
+        except Exception:
+            _log.exception("recent utterances of a meeting are left untranslated")
+        finally:
+            for said, (utterance, by_lang) in admitted.items():
+                self._owned.add(room, utterance, said, claimed.get(said, ()))
+                self._begin(room, utterance, said, claimed.get(said, ()), by_lang)
+
+    def _resume(self, room: Room) -> None:
+        def missing(utterance: Utterance, lang: str) -> bool:
+            is_accepting = (room, utterance.key) in self._accepting
+            return not is_accepting and lang not in self._running_of(room, utterance.key)
+
+        for utterance, said, languages in self._owned.where(room, missing):
+            try:
+                tickets = self._admit(room, utterance, languages, FINAL, promised=True)
+            except GatewayError:
+                return
+            self._begin(room, utterance, said, languages, dict(zip(languages, tickets, strict=True)))
 
     def _begin(
-        self, room: Room, utterance: Utterance, said: int, languages: list[str], tickets: list[Ticket]
+        self,
+        room: Room,
+        utterance: Utterance,
+        said: int,
+        languages: Collection[str],
+        tickets: Mapping[str, Ticket],
     ) -> None:
-        for lang, ticket in zip(languages, tickets, strict=True):
-            running = self._running.setdefault(room, {}).setdefault(utterance.key, {})
-            if lang in running:
+        """Translate into those of the languages that have a ticket; the other tickets are given back."""
+        for lang, ticket in tickets.items():
+            if lang not in languages or lang in self._running_of(room, utterance.key):
                 self._scheduler.withdraw(ticket)
                 continue
             shown = room.live.final(utterance, lang, said, ticket.request.prefix)
-            running[lang] = translation = _Translation(utterance, said, lang, ticket, shown)
+            translation = _Translation(utterance, said, lang, ticket, shown)
+            self._running.setdefault(room, {}).setdefault(utterance.key, {})[lang] = translation
             self._quiet.clear()
             self._tasks.create_task(self._translate(room, translation))
 
@@ -301,7 +355,9 @@ class Finals:
         """Offer an outcome until the log takes it."""
         for wait_s in itertools.chain(_LOG_RETRIES_S, itertools.repeat(_LOG_RETRY_S)):
             try:
-                await room.log.append(room.id, outcome)
+                concluded = await room.log.conclude(room.id, outcome)
+                if concluded is not None:
+                    await room.reached(concluded.offset)
                 return
             except LogUnavailable:
                 if self._leaving.is_set():
@@ -327,6 +383,7 @@ class Finals:
             del self._running[room]
         if not self._running:
             self._quiet.set()
+        self._owned.remove(room, translation.said, lang)
 
 
 def _untranslated(utterance: Utterance, said: int, lang: str, error: GatewayError) -> Untranslated:

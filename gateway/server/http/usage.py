@@ -5,7 +5,7 @@ Knows: who may ask. Must not know: who counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -58,7 +58,7 @@ class UsageAnswer(Struct, frozen=True, kw_only=True):
 
 
 def routes(
-    identity: Identity, audit: Audit, usage: Callable[[str], Usage], quota: Callable[[str], Quota]
+    identity: Identity, audit: Audit, usage: Callable[[str], Awaitable[Usage]], quota: Callable[[str], Quota]
 ) -> list[BaseRoute]:
     """usage, quota: of a tenant."""
 
@@ -68,6 +68,6 @@ def routes(
             if not asking.any_meeting:
                 raise Forbidden("What a tenant uses is told to whoever has an API key of it.")
             tenant = asking.tenant
-            return json_response(UsageAnswer.of(tenant, usage(tenant), quota(tenant), datetime.now(UTC)))
+            return json_response(UsageAnswer.of(tenant, await usage(tenant), quota(tenant), datetime.now(UTC)))
 
     return [Route("/v1/usage", Resource(GET=endpoint))]

@@ -1,12 +1,11 @@
-"""What the memory adapter promises beyond the contract: bounds over all meetings, forgetting, handing over."""
+"""Bounds of each meeting and of all together, forgetting, handing over."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 import tracemalloc
-from contextlib import AsyncExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +16,8 @@ from hypothesis import strategies as st
 
 from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Translated, Untranslated, Utterance
 from gateway.domain.sessions import KeptMeeting
-from gateway.stores import memory_log
-from gateway.stores.memory_log import MEETING_BYTES, MEETING_SHARE, MemoryEventLog, publication_bytes
+from gateway.stores import bounded_logs
+from gateway.stores.bounded_logs import MEETING_BYTES, MEETING_SHARE, BoundedLogs, publication_bytes
 
 
 class Clock:
@@ -60,137 +59,137 @@ def nothing(publication: Publication) -> None:
 @pytest.fixture
 def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """A meeting may take all there is, so that two of them are enough to see who loses what."""
-    monkeypatch.setattr(memory_log, "MEETING_SHARE", 1)
+    monkeypatch.setattr(bounded_logs, "MEETING_SHARE", 1)
 
 
 # Bytes of one meeting
 
 
 @pytest.mark.parametrize("heard", [False, True])
-async def test_a_meeting_that_floods_costs_no_other_meeting_a_publication(heard: bool) -> None:
-    log = MemoryEventLog(max_bytes=MEETING_SHARE * room_for(4, meetings=1))
+def test_a_meeting_that_floods_costs_no_other_meeting_a_publication(heard: bool) -> None:
+    log = BoundedLogs(max_bytes=MEETING_SHARE * room_for(4, meetings=1))
     quiet = [f"quiet {n}" for n in range(MEETING_SHARE - 1)]
     for meeting in quiet:
         for text in ("1", "2", "3", "4"):
-            await log.append(meeting, said(text))
-    async with AsyncExitStack() as subscriptions:
+            log.append(meeting, said(text))
+    with ExitStack() as subscriptions:
         if heard:
-            await subscriptions.enter_async_context(log.subscribe("flood", nothing))
+            subscriptions.enter_context(log.subscribe("flood", nothing))
         for n in range(200):
-            publication = await log.append("flood", said("x" * (1 + 37 * n % 700)))
-            page = await log.read("flood", after=0)
+            publication = log.append("flood", said("x" * (1 + 37 * n % 700)))
+            page = log.read("flood", after=0)
             assert page.publications[-1] == publication
             assert sum(map(publication_bytes, page.publications)) + MEETING_BYTES <= room_for(4, meetings=1)
             for meeting in quiet:
-                assert texts(await log.read(meeting, after=0)) == ["1", "2", "3", "4"]
+                assert texts(log.read(meeting, after=0)) == ["1", "2", "3", "4"]
 
 
-async def test_a_meeting_past_its_share_loses_its_own_oldest_publications() -> None:
-    log = MemoryEventLog(max_bytes=MEETING_SHARE * room_for(3, meetings=1))
+def test_a_meeting_past_its_share_loses_its_own_oldest_publications() -> None:
+    log = BoundedLogs(max_bytes=MEETING_SHARE * room_for(3, meetings=1))
     for text in ("1", "2", "3"):
-        await log.append("standup", said(text))
-    assert texts(await log.read("standup", after=0)) == ["1", "2", "3"], "exactly its share"
-    await log.append("standup", said("4"))
-    page = await log.read("standup", after=0)
+        log.append("standup", said(text))
+    assert texts(log.read("standup", after=0)) == ["1", "2", "3"], "exactly its share"
+    log.append("standup", said("4"))
+    page = log.read("standup", after=0)
     assert (page.first, page.last, texts(page)) == (2, 4, ["2", "3", "4"])
     long = "x" * (1 + SIZE // 2)  # as much as three of the others
-    await log.append("standup", said(long))
-    assert texts(await log.read("standup", after=0)) == [long]
+    log.append("standup", said(long))
+    assert texts(log.read("standup", after=0)) == [long]
     for text in ("6", "7"):
-        await log.append("standup", said(text))
-    assert texts(await log.read("standup", after=0)) == ["6", "7"]
+        log.append("standup", said(text))
+    assert texts(log.read("standup", after=0)) == ["6", "7"]
     assert log.bytes == room_for(2, meetings=1)
 
 
-async def test_one_byte_less_is_one_publication_less() -> None:
+def test_one_byte_less_is_one_publication_less() -> None:
     for max_bytes, held in ((MEETING_SHARE * room_for(3, 1), 3), (MEETING_SHARE * room_for(3, 1) - 1, 2)):
-        log = MemoryEventLog(max_bytes=max_bytes)
+        log = BoundedLogs(max_bytes=max_bytes)
         for _ in range(10):
-            await log.append("standup", said("x"))
+            log.append("standup", said("x"))
         assert log.publications == held
 
 
-async def test_a_publication_that_is_larger_than_the_share_is_held_until_the_next() -> None:
-    log = MemoryEventLog(max_bytes=MEETING_SHARE * room_for(3, meetings=1))
+def test_a_publication_that_is_larger_than_the_share_is_held_until_the_next() -> None:
+    log = BoundedLogs(max_bytes=MEETING_SHARE * room_for(3, meetings=1))
     long = "x" * (2 * SIZE)
-    await log.append("retro", said("1"))
-    await log.append("standup", said("1"))
-    await log.append("standup", said(long))
-    assert texts(await log.read("standup", after=0)) == [long]
-    await log.append("retro", said("2"))
-    assert texts(await log.read("standup", after=0)) == [long], "nothing was appended to it"
-    await log.append("standup", said("2"))
-    assert texts(await log.read("standup", after=0)) == ["2"]
-    assert texts(await log.read("retro", after=0)) == ["1", "2"]
+    log.append("retro", said("1"))
+    log.append("standup", said("1"))
+    log.append("standup", said(long))
+    assert texts(log.read("standup", after=0)) == [long]
+    log.append("retro", said("2"))
+    assert texts(log.read("standup", after=0)) == [long], "nothing was appended to it"
+    log.append("standup", said("2"))
+    assert texts(log.read("standup", after=0)) == ["2"]
+    assert texts(log.read("retro", after=0)) == ["1", "2"]
 
 
 # Bytes of all meetings
 
 
 @pytest.mark.usefixtures("without_shares")
-async def test_the_quietest_meeting_loses_its_oldest_publications_first() -> None:
-    log = MemoryEventLog(max_bytes=room_for(5, meetings=2))
+def test_the_quietest_meeting_loses_its_oldest_publications_first() -> None:
+    log = BoundedLogs(max_bytes=room_for(5, meetings=2))
     for meeting, text in (("retro", "1"), ("retro", "2"), ("standup", "1"), ("retro", "3"), ("standup", "2")):
-        await log.append(meeting, said(text))
-    await log.append("standup", said("3"))
-    assert texts(await log.read("retro", after=0)) == ["2", "3"]
-    await log.append("retro", said("4"))
-    assert texts(await log.read("standup", after=0)) == ["2", "3"]
-    assert texts(await log.read("retro", after=0)) == ["2", "3", "4"]
-    assert (await log.read("standup", after=0)).first == 2
+        log.append(meeting, said(text))
+    log.append("standup", said("3"))
+    assert texts(log.read("retro", after=0)) == ["2", "3"]
+    log.append("retro", said("4"))
+    assert texts(log.read("standup", after=0)) == ["2", "3"]
+    assert texts(log.read("retro", after=0)) == ["2", "3", "4"]
+    assert (log.read("standup", after=0)).first == 2
     assert log.bytes == room_for(5, meetings=2)
 
 
 @pytest.mark.usefixtures("without_shares")
-async def test_a_meeting_with_subscribers_loses_something_only_when_nothing_else_is_left() -> None:
-    log = MemoryEventLog(max_bytes=room_for(4, meetings=2))
-    async with log.subscribe("heard", nothing):
+def test_a_meeting_with_subscribers_loses_something_only_when_nothing_else_is_left() -> None:
+    log = BoundedLogs(max_bytes=room_for(4, meetings=2))
+    with log.subscribe("heard", nothing):
         for text in ("1", "2"):
-            await log.append("heard", said(text))
+            log.append("heard", said(text))
         for text in ("1", "2", "3", "4"):
-            await log.append("unheard", said(text))
-        assert texts(await log.read("heard", after=0)) == ["1", "2"]
-        assert texts(await log.read("unheard", after=0)) == ["3", "4"]
+            log.append("unheard", said(text))
+        assert texts(log.read("heard", after=0)) == ["1", "2"]
+        assert texts(log.read("unheard", after=0)) == ["3", "4"]
         for text in ("3", "4"):
-            await log.append("heard", said(text))
-        assert texts(await log.read("heard", after=0)) == ["1", "2", "3", "4"]
-        assert await log.read("unheard", after=0) == Page("", first=1, last=0)
+            log.append("heard", said(text))
+        assert texts(log.read("heard", after=0)) == ["1", "2", "3", "4"]
+        assert log.read("unheard", after=0) == Page("", first=1, last=0)
         assert log.meetings == 1
         for _ in range(20):
-            await log.append("heard", said("x"))
-        page = await log.read("heard", after=0)
+            log.append("heard", said("x"))
+        page = log.read("heard", after=0)
         assert page.last == 24
         assert room_for(len(page.publications), 1) <= room_for(4, 2) < room_for(len(page.publications) + 1, 1)
     for text in ("1", "2", "3"):
-        await log.append("unheard", said(text))
-    assert texts(await log.read("heard", after=0)) == ["x"], "nobody is subscribed any more"
-    assert texts(await log.read("unheard", after=0)) == ["1", "2", "3"]
+        log.append("unheard", said(text))
+    assert texts(log.read("heard", after=0)) == ["x"], "nobody is subscribed any more"
+    assert texts(log.read("unheard", after=0)) == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize("before", range(0, 100, 3))
-async def test_meetings_are_given_up_in_order_however_much_went_on_before(before: int) -> None:
+def test_meetings_are_given_up_in_order_however_much_went_on_before(before: int) -> None:
     names = [f"{n}" for n in range(10)]
-    log = MemoryEventLog(max_publications=1, max_bytes=room_for(10, meetings=10))
+    log = BoundedLogs(max_publications=1, max_bytes=room_for(10, meetings=10))
     for n in range(before):
-        await log.append(names[n % 10], said("x"))
+        log.append(names[n % 10], said("x"))
     for name in reversed(names):
-        await log.append(name, said("x"))
+        log.append(name, said("x"))
     for n in range(1, 10):
-        await log.append(f"new {n}", said("x"))
+        log.append(f"new {n}", said("x"))
         assert {kept.meeting for kept in log.dump()} == {*names[: 10 - n], *(f"new {m}" for m in range(1, n + 1))}
 
 
-async def test_what_was_just_appended_is_there_even_if_it_is_too_much_alone() -> None:
-    log = MemoryEventLog(max_bytes=10)
-    async with log.subscribe("heard", nothing):
-        await log.append("heard", said("1"))
-        assert texts(await log.read("heard", after=0)) == ["1"]
-        await log.append("unheard", said("1"))
-        assert texts(await log.read("unheard", after=0)) == ["1"]
-        page = await log.read("heard", after=0)
+def test_what_was_just_appended_is_there_even_if_it_is_too_much_alone() -> None:
+    log = BoundedLogs(max_bytes=10)
+    with log.subscribe("heard", nothing):
+        log.append("heard", said("1"))
+        assert texts(log.read("heard", after=0)) == ["1"]
+        log.append("unheard", said("1"))
+        assert texts(log.read("unheard", after=0)) == ["1"]
+        page = log.read("heard", after=0)
         assert (page.first, page.last) == (2, 1)
-        await log.append("heard", said("2"))
-        assert texts(await log.read("heard", after=0)) == ["2"]
+        log.append("heard", said("2"))
+        assert texts(log.read("heard", after=0)) == ["2"]
         assert (log.meetings, log.publications) == (1, 1)
 
 
@@ -235,16 +234,16 @@ def costly(kind: str, n: int) -> LoggedEvent:
 @pytest.mark.parametrize("meetings", [1, 200, 1_500])
 @pytest.mark.parametrize("kind", ["said", "said with everything", "translated", "untranslated"])
 def test_the_estimate_is_not_below_what_python_takes(kind: str, meetings: int) -> None:
-    log = MemoryEventLog()
+    log = BoundedLogs()
 
-    async def fill() -> None:
+    def fill() -> None:
         for n in range(1_500):
-            await log.append(f"a meeting with a rather long name {n % meetings}", costly(kind, n))
+            log.append(f"a meeting with a rather long name {n % meetings}", costly(kind, n))
 
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        asyncio.run(fill())
+        fill()
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -255,97 +254,100 @@ def test_the_estimate_is_not_below_what_python_takes(kind: str, meetings: int) -
 # Forgetting
 
 
-async def test_sweeping_drops_what_expired_and_says_how_much() -> None:
+def test_sweeping_drops_what_expired_and_says_how_much() -> None:
     clock = Clock()
-    log = MemoryEventLog(keep_s=60.0, wall_clock=clock)
-    async with log.subscribe("heard", nothing):
+    log = BoundedLogs(keep_s=60.0, wall_clock=clock)
+    with log.subscribe("heard", nothing):
         for meeting in ("heard", "over", "over", "running"):
-            await log.append(meeting, said("1"))
+            log.append(meeting, said("1"))
         clock.now += 30.0
-        await log.append("running", said("2"))
+        log.append("running", said("2"))
         assert log.sweep() == 0
         clock.now += 31.0
         assert log.sweep() == 4
         assert (log.meetings, log.publications, log.bytes) == (2, 1, room_for(1, meetings=1))
-        assert (await log.read("heard", after=0)).last == 1
-        assert texts(await log.read("running", after=0)) == ["2"]
+        assert (log.read("heard", after=0)).last == 1
+        assert texts(log.read("running", after=0)) == ["2"]
     assert log.meetings == 1
 
 
-async def test_a_meeting_in_which_nothing_was_said_goes_with_its_last_subscriber() -> None:
-    log = MemoryEventLog()
-    async with log.subscribe("standup", nothing) as first:
-        async with log.subscribe("standup", nothing) as second:
+def test_a_meeting_in_which_nothing_was_said_goes_with_its_last_subscriber() -> None:
+    log = BoundedLogs()
+    with log.subscribe("standup", nothing) as first:
+        with log.subscribe("standup", nothing) as second:
             assert second.epoch == first.epoch
         assert log.meetings == 1
     assert log.meetings == 0
-    async with log.subscribe("standup", nothing) as again:
+    with log.subscribe("standup", nothing) as again:
         assert again.epoch != first.epoch
 
 
-async def test_reading_an_unknown_meeting_leaves_nothing_behind() -> None:
-    log = MemoryEventLog()
-    await log.read("nobody", after=0)
+def test_reading_an_unknown_meeting_leaves_nothing_behind() -> None:
+    log = BoundedLogs()
+    log.read("nobody", after=0)
     assert (log.meetings, log.publications, log.bytes) == (0, 0, 0)
 
 
-async def test_a_clock_that_is_put_back_does_not_put_publications_out_of_order() -> None:
+def test_a_clock_that_is_put_back_does_not_put_publications_out_of_order() -> None:
     clock = Clock()
-    log = MemoryEventLog(wall_clock=clock)
-    first = await log.append("standup", said("1"))
+    log = BoundedLogs(wall_clock=clock)
+    first = log.append("standup", said("1"))
     clock.now -= 3_600.0
-    second = await log.append("standup", said("2"))
+    second = log.append("standup", said("2"))
     assert second.at_ms == first.at_ms
 
 
 # Subscribers
 
 
-async def test_unsubscribing_twice_is_like_once() -> None:
-    log = MemoryEventLog()
+def test_unsubscribing_twice_is_like_once() -> None:
+    log = BoundedLogs()
     seen: list[Publication] = []
     subscription = log.subscribe("standup", seen.append)
-    await subscription.__aenter__()
-    await log.append("standup", said("1"))
-    await subscription.__aexit__(None, None, None)
-    await subscription.__aexit__(None, None, None)
-    await log.append("standup", said("2"))
+    subscription.__enter__()
+    log.append("standup", said("1"))
+    subscription.__exit__(None, None, None)
+    subscription.__exit__(None, None, None)
+    log.append("standup", said("2"))
     assert [publication.offset for publication in seen] == [1]
 
 
-async def test_a_subscriber_that_another_one_ended_during_delivery_gets_nothing_more() -> None:
-    log = MemoryEventLog()
+def test_a_subscriber_that_another_one_ended_during_delivery_gets_nothing_more() -> None:
+    log = BoundedLogs()
     seen: list[Publication] = []
-    second = AsyncExitStack()
+    second = ExitStack()
 
     def end_the_second(publication: Publication) -> None:
-        ending = second.aclose()
+        ending = second.close()
         with pytest.raises(StopIteration):
             ending.send(None)  # it does not suspend
 
-    async with log.subscribe("standup", end_the_second):
-        await second.enter_async_context(log.subscribe("standup", seen.append))
-        await log.append("standup", said("1"))
-        await log.append("standup", said("2"))
+    with log.subscribe("standup", end_the_second):
+        second.enter_context(log.subscribe("standup", seen.append))
+        log.append("standup", said("1"))
+        log.append("standup", said("2"))
     assert seen == []
 
 
-async def test_a_subscriber_that_raises_harms_nobody_and_its_words_are_not_logged(
+def test_a_subscriber_that_raises_harms_nobody_and_its_words_are_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    log = MemoryEventLog()
+    log = BoundedLogs()
     seen: list[Publication] = []
 
     def broken(publication: Publication) -> None:
         raise ValueError(f"cannot take {publication}")
 
-    async with log.subscribe("standup", broken), log.subscribe("standup", seen.append):
-        with caplog.at_level(logging.DEBUG):
-            assert (await log.append("standup", said("a secret"))).offset == 1
+    with (
+        log.subscribe("standup", broken),
+        log.subscribe("standup", seen.append),
+        caplog.at_level(logging.DEBUG),
+    ):
+        assert (log.append("standup", said("a secret"))).offset == 1
     assert len(seen) == 1
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     assert "ValueError" in caplog.text
-    assert "test_memory_log.py" in caplog.text
+    assert "test_bounded_logs.py" in caplog.text
     assert "offset 1" in caplog.text
     assert "secret" not in caplog.text
 
@@ -353,94 +355,94 @@ async def test_a_subscriber_that_raises_harms_nobody_and_its_words_are_not_logge
 # Handing over
 
 
-async def test_the_next_process_goes_on_where_this_one_was() -> None:
+def test_the_next_process_goes_on_where_this_one_was() -> None:
     clock = Clock()
-    log = MemoryEventLog(wall_clock=clock)
+    log = BoundedLogs(wall_clock=clock)
     seen: list[Publication] = []
-    async with log.subscribe("silent", nothing) as silent:
+    with log.subscribe("silent", nothing) as silent:
         for text in ("1", "2", "3"):
-            await log.append("standup", said(text))
+            log.append("standup", said(text))
         dumped = log.dump()
-    before = await log.read("standup", after=0)
+    before = log.read("standup", after=0)
 
-    log = MemoryEventLog(wall_clock=clock)
+    log = BoundedLogs(wall_clock=clock)
     log.restore(dumped)
-    assert await log.read("standup", after=0) == before
+    assert log.read("standup", after=0) == before
     assert (log.meetings, log.publications, log.bytes) == (2, 3, room_for(3, meetings=1))
-    async with log.subscribe("silent", seen.append) as again, log.subscribe("standup", seen.append) as page:
+    with log.subscribe("silent", seen.append) as again, log.subscribe("standup", seen.append) as page:
         assert again == silent
         assert (page.epoch, page.first, page.last) == (before.epoch, 1, 3)
-        assert (await log.append("standup", said("4"))).offset == 4
-        assert (await log.append("silent", said("1"))).offset == 1
+        assert (log.append("standup", said("4"))).offset == 4
+        assert (log.append("silent", said("1"))).offset == 1
     assert [publication.offset for publication in seen] == [4, 1]
     assert {kept.meeting: kept.last for kept in log.dump()} == {"standup": 4, "silent": 1}
 
 
-async def test_what_expired_between_the_processes_is_not_taken_over_but_the_position_is() -> None:
+def test_what_expired_between_the_processes_is_not_taken_over_but_the_position_is() -> None:
     clock = Clock()
-    log = MemoryEventLog(keep_s=60.0, wall_clock=clock)
-    await log.append("over", said("1"))
-    await log.append("running", said("1"))
+    log = BoundedLogs(keep_s=60.0, wall_clock=clock)
+    log.append("over", said("1"))
+    log.append("running", said("1"))
     clock.now += 30.0
-    await log.append("running", said("2"))
+    log.append("running", said("2"))
     dumped = log.dump()
     clock.now += 31.0
-    log = MemoryEventLog(keep_s=60.0, wall_clock=clock)
+    log = BoundedLogs(keep_s=60.0, wall_clock=clock)
     log.restore(dumped)
     assert {(kept.meeting, kept.first, kept.last) for kept in log.dump()} == {("over", 2, 1), ("running", 2, 2)}
     assert {kept.epoch for kept in log.dump()} == {kept.epoch for kept in dumped}
-    assert (await log.read("over", after=0)).last == 1
-    assert texts(await log.read("running", after=0)) == ["2"]
+    assert (log.read("over", after=0)).last == 1
+    assert texts(log.read("running", after=0)) == ["2"]
     assert log.publications == 1
     assert log.sweep() == 0
     assert log.meetings == 1, "nobody came back to the other"
 
 
-async def test_a_meeting_that_flooded_is_taken_over_within_its_share() -> None:
+def test_a_meeting_that_flooded_is_taken_over_within_its_share() -> None:
     clock = Clock()
-    log = MemoryEventLog(wall_clock=clock)
+    log = BoundedLogs(wall_clock=clock)
     for text in ("1", "2", "3"):
-        await log.append("standup", said(text))
+        log.append("standup", said(text))
     clock.now += 1.0
     for _ in range(100):
-        await log.append("flood", said("x"))
-    flooded = await log.read("flood", after=0)
+        log.append("flood", said("x"))
+    flooded = log.read("flood", after=0)
     dumped = log.dump()
-    log = MemoryEventLog(max_bytes=MEETING_SHARE * room_for(3, meetings=1), wall_clock=clock)
+    log = BoundedLogs(max_bytes=MEETING_SHARE * room_for(3, meetings=1), wall_clock=clock)
     log.restore(dumped)
-    page = await log.read("flood", after=0)
+    page = log.read("flood", after=0)
     assert (page.epoch, page.first, page.last) == (flooded.epoch, 98, 100)
-    assert texts(await log.read("standup", after=0)) == ["1", "2", "3"]
+    assert texts(log.read("standup", after=0)) == ["1", "2", "3"]
     assert log.bytes == room_for(6, meetings=2)
 
 
 @pytest.mark.usefixtures("without_shares")
-async def test_a_log_with_narrower_bounds_takes_over_the_newest() -> None:
+def test_a_log_with_narrower_bounds_takes_over_the_newest() -> None:
     clock = Clock()
-    log = MemoryEventLog(wall_clock=clock)
+    log = BoundedLogs(wall_clock=clock)
     for text in ("1", "2", "3"):
         for meeting in ("retro", "standup"):
             clock.now += 1.0
-            await log.append(meeting, said(text))
+            log.append(meeting, said(text))
     dumped = tuple(reversed(log.dump()))
-    log = MemoryEventLog(max_publications=2, max_bytes=room_for(3, meetings=2), wall_clock=clock)
+    log = BoundedLogs(max_publications=2, max_bytes=room_for(3, meetings=2), wall_clock=clock)
     log.restore(dumped)
-    assert texts(await log.read("retro", after=0)) == ["3"]
-    assert texts(await log.read("standup", after=0)) == ["2", "3"]
+    assert texts(log.read("retro", after=0)) == ["3"]
+    assert texts(log.read("standup", after=0)) == ["2", "3"]
     assert (log.publications, log.bytes) == (3, room_for(3, meetings=2))
-    assert (await log.append("retro", said("4"))).offset == 4
+    assert (log.append("retro", said("4"))).offset == 4
 
 
-async def test_an_empty_dump_is_no_trouble() -> None:
-    log = MemoryEventLog()
+def test_an_empty_dump_is_no_trouble() -> None:
+    log = BoundedLogs()
     assert log.dump() == ()
     log.restore(())
     assert log.meetings == 0
 
 
-async def test_a_log_in_use_cannot_be_restored() -> None:
-    log = MemoryEventLog()
-    await log.append("standup", said("1"))
+def test_a_log_in_use_cannot_be_restored() -> None:
+    log = BoundedLogs()
+    log.append("standup", said("1"))
     with pytest.raises(RuntimeError):
         log.restore(log.dump())
     assert log.publications == 1
@@ -527,35 +529,33 @@ def test_it_holds_what_the_bounds_say_whatever_happened(steps: list[tuple[str, s
     """Some publications are larger than a share, so that five meetings can be too much for the log."""
     clock = Clock()
     max_bytes = room_for(room, meetings=8)
-    log = MemoryEventLog(max_publications=4, keep_s=3.0, max_bytes=max_bytes, wall_clock=clock)
+    log = BoundedLogs(max_publications=4, keep_s=3.0, max_bytes=max_bytes, wall_clock=clock)
     models = Models(max_publications=4, keep_ms=3_000, room=max_bytes)
 
-    async def take_steps() -> None:
-        async with AsyncExitStack() as stack:
-            subscribed: dict[str, list[AsyncExitStack]] = {name: [] for name in "abcde"}
+    def take_steps() -> None:
+        with ExitStack() as stack:
+            subscribed: dict[str, list[ExitStack]] = {name: [] for name in "abcde"}
             for step, name, chars in steps:
                 match step:
                     case "append":
                         models.append(name, chars, int(clock.now * 1_000))
-                        publication = await log.append(name, said("x" * chars))
+                        publication = log.append(name, said("x" * chars))
                         assert publication.offset == models.meetings[name].last
                     case "subscribe":
                         models.expire(name, int(clock.now * 1_000))
                         account = "x" if name in "ab" else "y"
                         models.meetings.setdefault(name, Model(account)).subscribers += 1
-                        subscribed[name].append(await stack.enter_async_context(AsyncExitStack()))
-                        page = await subscribed[name][-1].enter_async_context(
-                            log.subscribe(name, nothing, account=account)
-                        )
+                        subscribed[name].append(stack.enter_context(ExitStack()))
+                        page = subscribed[name][-1].enter_context(log.subscribe(name, nothing, account=account))
                         assert page.last == models.meetings[name].last
                     case "leave" if subscribed[name]:
                         models.meetings[name].subscribers -= 1
                         models.forget()
-                        await subscribed[name].pop().aclose()
+                        subscribed[name].pop().close()
                     case "read":
                         models.expire(name, int(clock.now * 1_000))
                         model = models.meetings.get(name, Model())
-                        page = await log.read(name, after=0)
+                        page = log.read(name, after=0)
                         held = [publication.offset for publication in page.publications]
                         assert (page.first, page.last, held) == (
                             model.first,
@@ -574,19 +574,19 @@ def test_it_holds_what_the_bounds_say_whatever_happened(steps: list[tuple[str, s
                 assert log.meetings == len(models.meetings)
                 assert log.publications == sum(len(each.times) for each in models.meetings.values())
 
-    asyncio.run(take_steps())
+    take_steps()
 
 
-async def test_meetings_that_come_and_go_leave_nothing_behind() -> None:
+def test_meetings_that_come_and_go_leave_nothing_behind() -> None:
     clock = Clock()
-    log = MemoryEventLog(max_publications=2, keep_s=60, wall_clock=clock)
+    log = BoundedLogs(max_publications=2, keep_s=60, wall_clock=clock)
     for n in range(1_000):
-        async with log.subscribe(f"private {n}", nothing):
+        with log.subscribe(f"private {n}", nothing):
             pass
-        async with log.subscribe(f"short {n}", nothing, account=f"account {n % 300}"):
-            await log.append(f"short {n}", said("1"))
+        with log.subscribe(f"short {n}", nothing, account=f"account {n % 300}"):
+            log.append(f"short {n}", said("1"))
         clock.now += 1
-        await log.append("standup", said("1"))
+        log.append("standup", said("1"))
         log.sweep()
     assert log.meetings == 61
     assert _tracked(vars(log)) < 1_000
@@ -594,66 +594,66 @@ async def test_meetings_that_come_and_go_leave_nothing_behind() -> None:
 
 def _tracked(value: object) -> int:
     """How many things are held, down to the last."""
-    if isinstance(value, memory_log._Order):
+    if isinstance(value, bounded_logs._Order):
         value = vars(value)
     if isinstance(value, dict):
         return sum(1 + _tracked(each) for each in value.values())
     return len(value) if isinstance(value, list | set) else 0
 
 
-async def test_every_account_is_within_its_bound_in_the_next_process() -> None:
-    earlier = MemoryEventLog()
-    async with AsyncExitStack() as subscriptions:
+def test_every_account_is_within_its_bound_in_the_next_process() -> None:
+    earlier = BoundedLogs()
+    with ExitStack() as subscriptions:
         for account in ("a", "b", "empty"):
-            await subscriptions.enter_async_context(earlier.subscribe(account, nothing, account=account))
+            subscriptions.enter_context(earlier.subscribe(account, nothing, account=account))
         for text in "123":
-            await earlier.append("a", said(text))
-            await earlier.append("b", said(text))
+            earlier.append("a", said(text))
+            earlier.append("b", said(text))
         kept = earlier.dump()
-    log = MemoryEventLog(account_bytes=lambda _: room_for(2, meetings=1))
+    log = BoundedLogs(account_bytes=lambda _: room_for(2, meetings=1))
     log.restore(kept)
     for account in "ab":
-        assert texts(await log.read(account, after=0)) == ["2", "3"]
+        assert texts(log.read(account, after=0)) == ["2", "3"]
 
 
-async def test_an_account_with_a_bound_of_its_own_loses_its_oldest_meetings_and_no_others() -> None:
+def test_an_account_with_a_bound_of_its_own_loses_its_oldest_meetings_and_no_others() -> None:
     bounds = {"bounded": room_for(4, meetings=2)}
-    log = MemoryEventLog(account_bytes=bounds.get)
-    async with (
+    log = BoundedLogs(account_bytes=bounds.get)
+    with (
         log.subscribe("first", nothing, account="bounded"),
         log.subscribe("second", nothing, account="bounded"),
         log.subscribe("other", nothing, account="free"),
     ):
         for meeting in ("first", "other", "second"):
             for text in "123":
-                await log.append(meeting, said(text))
-        assert texts(await log.read("first", after=0)) == ["3"]
-        assert texts(await log.read("second", after=0)) == ["1", "2", "3"]
-        assert texts(await log.read("other", after=0)) == ["1", "2", "3"]
+                log.append(meeting, said(text))
+        assert texts(log.read("first", after=0)) == ["3"]
+        assert texts(log.read("second", after=0)) == ["1", "2", "3"]
+        assert texts(log.read("other", after=0)) == ["1", "2", "3"]
         assert log.bytes_by_account() == {"bounded": room_for(4, 2), "free": room_for(3, 1)}
         bounds["bounded"] = 0
-        await log.append("second", said("4"))
-        assert texts(await log.read("first", after=0)) == []
-        assert texts(await log.read("second", after=0)) == ["4"], "the newest is never dropped"
-        assert texts(await log.read("other", after=0)) == ["1", "2", "3"]
+        log.append("second", said("4"))
+        assert texts(log.read("first", after=0)) == []
+        assert texts(log.read("second", after=0)) == ["4"], "the newest is never dropped"
+        assert texts(log.read("other", after=0)) == ["1", "2", "3"]
 
 
 @pytest.mark.usefixtures("without_shares")
-async def test_an_account_that_fills_the_log_loses_its_own_meetings() -> None:
+def test_an_account_that_fills_the_log_loses_its_own_meetings() -> None:
     """However many meetings it has, and though others' were used longer ago and nobody is in them any more."""
-    log = MemoryEventLog(max_bytes=room_for(20, meetings=20))
-    async with log.subscribe("ended", nothing, account="small"):
-        await log.append("ended", said("1"))
-        await log.append("ended", said("2"))
-    async with AsyncExitStack() as flood:
+    log = BoundedLogs(max_bytes=room_for(20, meetings=20))
+    with log.subscribe("ended", nothing, account="small"):
+        log.append("ended", said("1"))
+        log.append("ended", said("2"))
+    with ExitStack() as flood:
         for n in range(100):
-            await flood.enter_async_context(log.subscribe(f"flood {n}", nothing, account="large"))
-            await log.append(f"flood {n}", said("x"))
-    assert texts(await log.read("ended", after=0)) == ["1", "2"]
+            flood.enter_context(log.subscribe(f"flood {n}", nothing, account="large"))
+            log.append(f"flood {n}", said("x"))
+    assert texts(log.read("ended", after=0)) == ["1", "2"]
     earlier = log
-    log = MemoryEventLog(max_bytes=room_for(10, meetings=10))
+    log = BoundedLogs(max_bytes=room_for(10, meetings=10))
     log.restore(earlier.dump())
-    assert texts(await log.read("ended", after=0)) == ["1", "2"], "also in the next process"
+    assert texts(log.read("ended", after=0)) == ["1", "2"], "also in the next process"
 
 
 def test_a_kept_meeting_whose_offsets_do_not_fit_is_refused() -> None:

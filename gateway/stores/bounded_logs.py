@@ -1,0 +1,399 @@
+"""The publications of every meeting in this process's memory, bounded by count, age and bytes.
+
+Knows: the publications of each meeting, its subscribers, and an estimate of the bytes.
+Must not know: what was promised, who translates, sessions, files. It must not be used from several threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from heapq import heapify, heappop, heappush
+from typing import assert_never
+
+from gateway.domain.log import LoggedEvent, Page, Publication, Said, Translated, Untranslated
+from gateway.domain.sessions import KeptMeeting
+
+__all__ = ["MEETING_BYTES", "MEETING_SHARE", "BoundedLogs", "publication_bytes"]
+
+_log = logging.getLogger(__name__)
+
+# Estimated bytes of a meeting that is not empty, besides its publications.
+MEETING_BYTES = 1_024
+# One meeting holds at most `max_bytes` divided by this, so that it cannot push out all others.
+MEETING_SHARE = 8
+# Estimated bytes of a publication, besides its texts.
+_PUBLICATION_BYTES = 512
+# Estimated bytes of what is remembered of an utterance: its place in the log, its outcomes.
+_UTTERANCE_BYTES = 640
+# Estimated bytes of a text, besides its characters.
+_TEXT_BYTES = 80
+# Bytes of a character at most, in a text of ASCII alone and in any other. The widest has four; a text that is
+# not ASCII also keeps its UTF-8 form once it was encoded.
+_ASCII_CHAR_BYTES = 4
+_CHAR_BYTES = 8
+
+
+def publication_bytes(publication: Publication) -> int:
+    """The memory of a publication in bytes; a high estimate."""
+    texts = 0
+    chars_bytes = _UTTERANCE_BYTES if isinstance(publication.event, Said) else 0
+    for text in _texts(publication.event):
+        texts += 1
+        chars_bytes += len(text) * (_ASCII_CHAR_BYTES if text.isascii() else _CHAR_BYTES)
+    return _PUBLICATION_BYTES + _TEXT_BYTES * texts + chars_bytes
+
+
+def _texts(event: LoggedEvent) -> Iterator[str]:
+    match event:
+        case Said(utterance=said, languages=languages):
+            yield from (said.id, said.text, said.lang, said.participant, said.speaker, *said.context, *languages)
+            for lang, terms in said.glossary:
+                yield lang
+                for term in terms:
+                    yield from (*term, "")  # the empty text counts for the pair itself
+        case Translated():
+            yield from (event.participant, event.utterance, event.speaker, event.lang, event.text)
+        case Untranslated():
+            yield from (event.participant, event.utterance, event.speaker, event.lang, event.code, event.message)
+        case _:
+            assert_never(event)
+
+
+_Rank = tuple[int, int]
+
+
+class _Order:
+    """Names by a rank that changes; the lowest comes first."""
+
+    def __init__(self, rank: Callable[[str], _Rank | None]) -> None:
+        # None for a name that does not count.
+        self._rank = rank
+        # A heap. An outdated rank stays until it reaches the top, or until there are too many of them.
+        self._ranks: list[tuple[_Rank, str]] = []
+        self._names: set[str] = set()
+
+    def changed(self, name: str) -> None:
+        """Its rank is another now."""
+        if (rank := self._rank(name)) is None:
+            self._names.discard(name)
+            return
+        self._names.add(name)
+        heappush(self._ranks, (rank, name))
+        if len(self._ranks) > 2 * len(self._names) + 64:
+            self._ranks = [(rank, each) for each in self._names if (rank := self._rank(each)) is not None]
+            heapify(self._ranks)
+
+    def first(self, but: str | None = None) -> str | None:
+        """The name that comes first, `but` excepted; None if there is none."""
+        skipped = None
+        while self._ranks:
+            rank, name = self._ranks[0]
+            if self._rank(name) == rank and name != but:
+                break
+            heappop(self._ranks)
+            if name == but:
+                skipped = name
+        found = self._ranks[0][1] if self._ranks else None
+        if skipped is not None:
+            self.changed(skipped)
+        return found
+
+
+class _Ring:
+    """One meeting's log."""
+
+    __slots__ = ("account", "bytes", "epoch", "first", "last", "meeting", "newest", "publications", "subscribers")
+
+    def __init__(self, meeting: str, epoch: str, first: int = 1, account: str = "") -> None:
+        self.meeting = meeting
+        self.epoch = epoch
+        # Who is charged for it.
+        self.account = account
+        # Offset of the oldest publication.
+        self.first = first
+        # Offset of the newest publication.
+        self.last = first - 1
+        # Number of its newest append, counted over all meetings.
+        self.newest = 0
+        # Estimated bytes, `MEETING_BYTES` included.
+        self.bytes = 0
+        # Offset → publication, from `first` to `last` without gaps. Reading and dropping need no search.
+        self.publications: dict[int, Publication] = {}
+        self.subscribers: dict[object, Callable[[Publication], None]] = {}
+
+    def page(self, after: int, limit: int) -> Page:
+        start = max(after + 1, self.first)
+        stop = min(start + limit, self.last + 1)
+        held = tuple(self.publications[offset] for offset in range(start, stop))
+        return Page(self.epoch, self.first, self.last, held)
+
+    def rank(self) -> _Rank:
+        """Its place in the order in which an account's meetings lose publications when the log is full."""
+        return (bool(self.subscribers), self.newest)
+
+
+class BoundedLogs:
+    """A log per meeting, bounded by count, age and bytes, and in total by bytes. Bytes are estimates.
+
+    max_publications: of one meeting.
+    keep_s: seconds after which a publication is trimmed. An empty meeting without subscribers is forgotten; if it
+        begins again, it has a new epoch.
+    max_bytes: of all meetings together.
+    account_bytes: account → bytes of all its meetings; None for no bound of its own.
+    wall_clock: Unix time in seconds. If it goes backwards, `at_ms` within a meeting does not.
+    dropped: is told of each publication that is not held any more, and its meeting.
+    needed: whether a meeting is not to be forgotten, though nothing is in it.
+
+    If a meeting exceeds its share (`max_bytes` / `MEETING_SHARE`), it loses its oldest publications, but keeps its
+    newest one, however large. If the total exceeds `max_bytes`, the account that holds the most loses entries; if
+    an account exceeds its own bound, it does. Of its meetings, the one whose newest append is oldest loses its
+    oldest publications first, and those with subscribers come last. What was appended last is never dropped.
+
+    Age is checked when a meeting is used, and by `sweep`, which must be called regularly.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_publications: int = 10_000,
+        keep_s: float = 14_400.0,
+        max_bytes: int = 268_435_456,
+        account_bytes: Callable[[str], int | None] = lambda _: None,
+        wall_clock: Callable[[], float] = time.time,
+        dropped: Callable[[str, Publication], None] = lambda _meeting, _publication: None,
+        needed: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._max_publications = max_publications
+        self._keep_ms = round(keep_s * 1_000)
+        self._max_bytes = max_bytes
+        self._share_bytes = max_bytes // MEETING_SHARE
+        self._account_bytes = account_bytes
+        self._wall_clock = wall_clock
+        self._dropped = dropped
+        self._needed = needed
+        self._rings: dict[str, _Ring] = {}
+        # Account → estimated bytes of its meetings; those that hold the most come first.
+        self._held: dict[str, int] = {}
+        self._accounts = _Order(lambda account: (-self._held[account], 0) if account in self._held else None)
+        # Account → its meetings, in the order in which they lose publications.
+        self._orders: dict[str, _Order] = {}
+        self._appended = 0
+        self._publications = 0
+        self._bytes = 0
+
+    @property
+    def meetings(self) -> int:
+        """How many meetings have a log."""
+        return len(self._rings)
+
+    @property
+    def publications(self) -> int:
+        """How many publications all meetings hold."""
+        return self._publications
+
+    @property
+    def bytes(self) -> int:
+        """Estimated bytes of all meetings."""
+        return self._bytes
+
+    def bytes_by_account(self) -> Mapping[str, int]:
+        """Estimated bytes of each account's meetings."""
+        return self._held
+
+    def append(self, meeting: str, event: LoggedEvent) -> Publication:
+        """The next publication of a meeting, delivered to its subscribers."""
+        now_ms = self._now_ms()
+        ring = self._current(meeting, now_ms) or self._begin(meeting)
+        ahead = ring.publications.get(ring.last)
+        at_ms = now_ms if ahead is None else max(now_ms, ahead.at_ms)
+        publication = Publication(ring.last + 1, at_ms, event)
+        self._hold(ring, publication)
+        if len(ring.publications) > self._max_publications:
+            self._drop_oldest(ring)
+        self._fit_share(ring)
+        self._rank(ring)
+        self._fit(ring)
+        self._deliver(ring, publication)
+        return publication
+
+    def read(self, meeting: str, after: int, limit: int = 200) -> Page:
+        """As `EventLog.read`."""
+        ring = self._current(meeting, self._now_ms())
+        return Page("", first=1, last=0) if ring is None else ring.page(after, limit)
+
+    def account_of(self, meeting: str) -> str:
+        """Who is charged for a meeting's log."""
+        return ring.account if (ring := self._rings.get(meeting)) is not None else ""
+
+    @contextmanager
+    def subscribe(
+        self, meeting: str, deliver: Callable[[Publication], None], *, account: str = ""
+    ) -> Iterator[Page]:
+        """As `EventLog.subscribe`; yields the position at which delivery begins."""
+        ring = self._current(meeting, self._now_ms()) or self._begin(meeting, account)
+        subscription = object()
+        ring.subscribers[subscription] = deliver
+        self._rank(ring)
+        try:
+            yield ring.page(ring.last, 0)
+        finally:
+            del ring.subscribers[subscription]
+            self._rank(ring)
+            self._forget_if_over(ring)
+
+    def sweep(self) -> int:
+        """Drop all expired publications. Returns how many there were."""
+        now_ms = self._now_ms()
+        before = self._publications
+        for ring in tuple(self._rings.values()):
+            self._expire(ring, now_ms)
+            self._forget_if_over(ring)
+        return before - self._publications
+
+    def dump(self) -> tuple[KeptMeeting, ...]:
+        """All meetings, for `restore` in the next process; also empty ones, of which only the position is left."""
+        return tuple(
+            KeptMeeting(
+                ring.meeting,
+                ring.epoch,
+                ring.first,
+                ring.last,
+                tuple(ring.publications.values()),
+                account=ring.account,
+            )
+            for ring in self._rings.values()
+        )
+
+    def restore(self, meetings: Iterable[KeptMeeting]) -> None:
+        """Restore the meetings of a dump with their epochs and offsets, within the bounds of this log.
+
+        An empty meeting stays until the next `sweep`, so that its sessions can subscribe again.
+        Raises `RuntimeError` unless this log is empty.
+        """
+        if self._rings:
+            raise RuntimeError("a log can be restored only before it is used")
+        horizon_ms = self._now_ms() - self._keep_ms
+        ring = None
+        for kept in sorted(meetings, key=lambda kept: kept.publications[-1].at_ms if kept.publications else 0):
+            first = max(kept.first, kept.last + 1 - self._max_publications)
+            while first <= kept.last and kept.publications[first - kept.first].at_ms < horizon_ms:
+                first += 1
+            ring = self._rings[kept.meeting] = _Ring(kept.meeting, kept.epoch, first, kept.account)
+            for publication in kept.publications[first - kept.first :]:
+                self._hold(ring, publication)
+            self._fit_share(ring)
+            self._rank(ring)
+        for last_of_account in {ring.account: ring for ring in self._rings.values()}.values():
+            self._fit(last_of_account)
+
+    def _now_ms(self) -> int:
+        return int(self._wall_clock() * 1_000)
+
+    def _begin(self, meeting: str, account: str = "") -> _Ring:
+        ring = self._rings[meeting] = _Ring(meeting, epoch=secrets.token_hex(4), account=account)
+        return ring
+
+    def _current(self, meeting: str, now_ms: int) -> _Ring | None:
+        """The meeting's log without expired publications. None if there is no log, or nothing is left of it."""
+        if (ring := self._rings.get(meeting)) is not None and self._expire(ring, now_ms):
+            self._forget_if_over(ring)
+        return self._rings.get(meeting)
+
+    def _expire(self, ring: _Ring, now_ms: int) -> bool:
+        """Drop the meeting's expired publications. Returns whether there were any."""
+        first = ring.first
+        while ring.publications and ring.publications[ring.first].at_ms < now_ms - self._keep_ms:
+            self._drop_oldest(ring)
+        return ring.first > first
+
+    def _forget_if_over(self, ring: _Ring) -> None:
+        if not ring.publications and not ring.subscribers and not self._needed(ring.meeting):
+            del self._rings[ring.meeting]
+            if (order := self._orders.get(ring.account)) is not None:
+                order.changed(ring.meeting)
+
+    def _hold(self, ring: _Ring, publication: Publication) -> None:
+        taken = publication_bytes(publication) + (0 if ring.publications else MEETING_BYTES)
+        ring.publications[publication.offset] = publication
+        ring.last = publication.offset
+        self._appended += 1
+        ring.newest = self._appended
+        self._publications += 1
+        self._charge(ring, taken)
+
+    def _drop_oldest(self, ring: _Ring) -> None:
+        publication = ring.publications.pop(ring.first)
+        ring.first += 1
+        self._publications -= 1
+        freed = publication_bytes(publication) + (0 if ring.publications else MEETING_BYTES)
+        self._charge(ring, -freed)
+        self._dropped(ring.meeting, publication)
+
+    def _charge(self, ring: _Ring, size: int) -> None:
+        ring.bytes += size
+        self._bytes += size
+        held = self._held.get(ring.account, 0) + size
+        if held:
+            self._held[ring.account] = held
+        else:
+            del self._held[ring.account]
+            self._orders.pop(ring.account, None)
+        self._accounts.changed(ring.account)
+
+    def _rank(self, ring: _Ring) -> None:
+        """The meeting's place in the order of its account's is another now."""
+        if ring.account in self._held:
+            self._orders.setdefault(ring.account, _Order(self._rank_of)).changed(ring.meeting)
+
+    def _rank_of(self, meeting: str) -> _Rank | None:
+        ring = self._rings.get(meeting)
+        return ring.rank() if ring is not None and ring.publications else None
+
+    def _fit_share(self, ring: _Ring) -> None:
+        """Drop the meeting's oldest publications until it is within its share; keep its newest one."""
+        while ring.bytes > self._share_bytes and len(ring.publications) > 1:
+            self._drop_oldest(ring)
+
+    def _fit(self, newest: _Ring) -> None:
+        """Drop publications until all is within bounds, but not the newest one, which is in `newest`."""
+        most = self._account_bytes(newest.account)
+        while most is not None and self._held.get(newest.account, 0) > most:
+            if not self._drop_one(newest.account, newest):
+                break
+        while self._bytes > self._max_bytes:
+            # An account may hold nothing else than the newest publication.
+            alone = len(newest.publications) == 1 and newest.bytes == self._held.get(newest.account, 0)
+            account = self._accounts.first(but=newest.account if alone else None)
+            if account is None or not self._drop_one(account, newest):
+                return
+
+    def _drop_one(self, account: str, newest: _Ring) -> bool:
+        """Drop a publication of an account, but not the only one of `newest`. Returns whether there was one."""
+        meeting = self._orders[account].first(but=newest.meeting if len(newest.publications) == 1 else None)
+        if meeting is None:
+            return False
+        ring = self._rings[meeting]
+        self._drop_oldest(ring)
+        self._forget_if_over(ring)
+        return True
+
+    def _deliver(self, ring: _Ring, publication: Publication) -> None:
+        for subscription, deliver in tuple(ring.subscribers.items()):
+            if subscription not in ring.subscribers:  # an earlier delivery of this loop has ended it
+                continue
+            try:
+                deliver(publication)
+            except Exception as error:  # its text is not logged: it may quote the transcript
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                _log.error(
+                    "A subscriber to the event log raised %s (%s, line %s) and may have missed offset %d",
+                    type(error).__name__,
+                    where.filename,
+                    where.lineno,
+                    publication.offset,
+                )

@@ -1,0 +1,267 @@
+"""The duties of every adapter of the EventLog port: what is accepted, promised, concluded and taken over.
+
+Ana's gateway and Ben's share a store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.domain.errors import UtteranceFinished
+from gateway.domain.log import Accepted, Said, Translated, Unfinished, Untranslated
+from gateway.domain.ports import EventLog
+from tests.contract.stores import STORES, OpenStore, Store
+from tests.logs import nothing, texts, translated, untranslated, utterance
+
+HELLO = utterance("hello", id="1")
+
+
+class Two:
+    """A store with two gateways."""
+
+    def __init__(self, store: Store, ana: EventLog, ben: EventLog) -> None:
+        self.store, self.ana, self.ben = store, ana, ben
+
+
+@asynccontextmanager
+async def two_gateways(open_store: OpenStore, **bounds: int) -> AsyncIterator[Two]:
+    async with open_store(**bounds) as store:
+        yield Two(store, await store.gateway(), await store.gateway())
+
+
+@pytest.fixture(params=list(STORES))
+def open_store(request: pytest.FixtureRequest) -> OpenStore:
+    return STORES[request.param]
+
+
+@pytest.fixture
+async def two(open_store: OpenStore) -> AsyncIterator[Two]:
+    async with two_gateways(open_store) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def read(log: EventLog, *languages: str, meeting: str = "standup") -> AsyncIterator[int]:
+    """Somebody at this gateway reads these languages."""
+    async with log.subscribe(meeting, nothing) as subscription:
+        yield await subscription.reads(languages)
+
+
+# Accepting
+
+
+async def test_an_utterance_is_promised_in_all_languages_that_are_read_at_any_gateway(two: Two) -> None:
+    async with read(two.ana, "ja", "en"), read(two.ben, "de", "ja"):
+        accepted = await two.ana.accept("standup", HELLO)
+        assert accepted == Accepted(1, unfinished=("de", "ja"), owned=("de", "ja"))
+        [publication] = (await two.ben.read("standup", 0)).publications
+        assert publication.event == Said(HELLO, ("de", "ja"))
+
+
+async def test_a_language_that_is_not_read_any_more_is_not_promised(two: Two) -> None:
+    async with two.ben.subscribe("standup", nothing) as ben, read(two.ana, "fr"):
+        await ben.reads(["ja", "de"])
+        await ben.reads(["de"])
+        assert (await two.ana.accept("standup", HELLO)).owned == ("de", "fr")
+    assert (await two.ana.accept("standup", utterance("all have left"))).owned == ()
+
+
+async def test_whoever_begins_to_read_is_told_how_much_was_said_before(two: Two) -> None:
+    await two.ana.accept("standup", HELLO)
+    async with read(two.ben, "ja") as before:
+        assert before == 1
+        assert (await two.ana.accept("standup", utterance("more"))).owned == ("ja",)
+
+
+async def test_other_meetings_promise_nothing_here(two: Two) -> None:
+    async with read(two.ben, "ja", meeting="retro"):
+        assert await two.ana.accept("standup", HELLO) == Accepted(1)
+
+
+async def test_an_utterance_is_accepted_once(two: Two) -> None:
+    async with read(two.ben, "ja"):
+        first = await two.ana.accept("standup", HELLO)
+        assert await two.ana.accept("standup", HELLO) == Accepted(1, first.unfinished, first.owned, known=True)
+        assert await two.ben.accept("standup", HELLO) == Accepted(1, first.unfinished, known=True)
+    assert len((await two.ana.read("standup", 0)).publications) == 1
+
+
+async def test_one_id_is_one_utterance_of_each_participant(two: Two) -> None:
+    assert (await two.ana.accept("standup", HELLO)).offset == 1
+    assert (await two.ana.accept("standup", utterance("hi", id="1", participant="ffff0000"))).offset == 2
+
+
+async def test_another_text_for_an_id_is_refused(two: Two) -> None:
+    await two.ana.accept("standup", HELLO)
+    with pytest.raises(UtteranceFinished):
+        await two.ben.accept("standup", utterance("something else", id="1"))
+    assert texts((await two.ana.read("standup", 0)).publications) == ["hello"]
+
+
+# Concluding
+
+
+async def test_each_promise_is_concluded_once(two: Two) -> None:
+    async with read(two.ben, "de", "ja"):
+        await two.ana.accept("standup", HELLO)
+        publication = await two.ana.conclude("standup", translated("やあ"))
+        assert publication is not None
+        assert (publication.offset, publication.event) == (2, translated("やあ"))
+        assert await two.ana.conclude("standup", translated("やあ")) is None
+        assert await two.ben.conclude("standup", translated("もしもし")) is None
+        assert (await two.ana.accept("standup", HELLO)).unfinished == ("de",)
+    assert [p.offset for p in (await two.ben.read("standup", 0)).publications] == [1, 2]
+
+
+async def test_what_was_not_promised_cannot_be_concluded(two: Two) -> None:
+    assert await two.ana.conclude("standup", translated("やあ")) is None
+    async with read(two.ben, "de"):
+        await two.ana.accept("standup", HELLO)
+        assert await two.ana.conclude("standup", translated("やあ")) is None
+        assert await two.ana.conclude("standup", translated("hallo", lang="de", said=7)) is None
+    assert len((await two.ben.read("standup", 0)).publications) == 1
+
+
+async def test_a_failure_counts_from_the_owner_and_a_translation_from_anybody(two: Two) -> None:
+    async with read(two.ben, "de", "ja"):
+        await two.ana.accept("standup", HELLO)
+        assert await two.ben.conclude("standup", untranslated("no luck")) is None
+        assert await two.ben.conclude("standup", translated("やあ")) is not None
+        assert await two.ana.conclude("standup", untranslated("no luck", lang="de")) is not None
+
+
+async def test_what_failed_is_promised_again_to_whoever_sends_it_again(two: Two) -> None:
+    async with read(two.ben, "de", "ja"):
+        await two.ana.accept("standup", HELLO)
+        await two.ana.conclude("standup", untranslated("no luck"))
+        await two.ana.conclude("standup", translated("hallo", lang="de"))
+        again = await two.ben.accept("standup", HELLO)
+        assert again == Accepted(1, unfinished=("ja",), owned=("ja",), known=True)
+        assert await two.ben.conclude("standup", translated("やあ")) is not None
+        assert await two.ana.accept("standup", HELLO) == Accepted(1, known=True)
+
+
+async def test_an_utterance_that_was_trimmed_is_concluded_all_the_same(open_store: OpenStore) -> None:
+    async with two_gateways(open_store, max_publications=2) as two, read(two.ben, "ja"):
+        await two.ana.accept("standup", HELLO)
+        for n in range(3):
+            accepted = await two.ana.accept("standup", utterance(f"more {n}"))
+            await two.ana.conclude("standup", translated("もっと", said=accepted.offset))
+        assert (await two.ana.read("standup", 0)).first > 1
+        assert await two.ben.accept("standup", HELLO) == Accepted(1, unfinished=("ja",), known=True)
+        publication = await two.ana.conclude("standup", translated("やあ"))
+        assert publication is not None
+        assert publication.offset == 8
+        assert await two.ana.conclude("standup", translated("やあ")) is None
+
+
+# Promising more, and taking over
+
+
+async def test_a_latecomers_language_is_promised_by_one_gateway(two: Two) -> None:
+    await two.ana.accept("standup", HELLO)
+    await two.ana.accept("standup", utterance("more"))
+    assert await two.ben.claim("standup", {1: ["ja", "en"], 2: ["ja", "de"], 9: ["ja"]}) == {
+        1: ("ja",),
+        2: ("ja", "de"),
+    }
+    assert await two.ana.claim("standup", {1: ["ja", "de"]}) == {1: ("de",)}
+    assert await two.ben.claim("standup", {1: ["ja"]}) == {1: ("ja",)}, "the answer may have been lost"
+    await two.ben.conclude("standup", untranslated("no luck"))
+    assert await two.ben.claim("standup", {1: ["ja"]}) == {}, "it has an outcome"
+    assert await two.ben.claim("retro", {1: ["ja"]}) == {}
+
+
+async def test_what_a_gateway_owns_is_its_own_while_it_is_there(two: Two) -> None:
+    async with read(two.ben, "ja"):
+        await two.ana.accept("standup", HELLO)
+        await two.store.pass_time(0.1)
+        assert await two.ben.take_over() == ()
+        assert await two.ben.claim("standup", {1: ["ja"]}) == {}
+
+
+async def test_what_a_gateway_that_is_gone_has_left_is_taken_over_once(two: Two) -> None:
+    clara = await two.store.gateway()
+    async with read(two.ben, "de", "ja"):
+        await two.ana.accept("standup", HELLO)
+        await two.ana.conclude("standup", translated("hallo", lang="de"))
+        await two.store.lose(two.ana)
+        taken = [*await two.ben.take_over(), *await clara.take_over()]
+        assert taken == [Unfinished("standup", HELLO, 1, ("ja",), tries=2)]
+        assert await two.ana.conclude("standup", untranslated("no luck")) is None, "it comes back too late"
+        assert await two.ben.conclude("standup", translated("やあ")) is not None
+        assert await two.ana.conclude("standup", translated("やあ")) is None
+
+
+async def test_what_a_gateway_that_left_has_not_concluded_is_taken_over_at_once(two: Two) -> None:
+    async with read(two.ben, "ja"):
+        await two.ana.accept("standup", HELLO)
+        await two.ana.close()
+        assert await two.ben.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=2),)
+        assert await two.ben.take_over() == ()
+
+
+async def test_what_was_trimmed_is_taken_over_with_its_text(open_store: OpenStore) -> None:
+    async with two_gateways(open_store, max_publications=2) as two, read(two.ben, "ja"):
+        await two.ana.accept("standup", HELLO)
+        for n in range(3):
+            accepted = await two.ana.accept("standup", utterance(f"more {n}"))
+            await two.ana.conclude("standup", translated("もっと", said=accepted.offset))
+        await two.ana.close()
+        assert await two.ben.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=2),)
+
+
+async def test_a_reader_whose_gateway_is_gone_reads_no_more(two: Two) -> None:
+    async with read(two.ben, "ja"), read(two.ana, "de"):
+        await two.store.lose(two.ben)
+        assert (await two.ana.accept("standup", HELLO)).owned == ("de",)
+
+
+# In any order
+
+
+@pytest.mark.parametrize("opened", STORES.values(), ids=list(STORES))
+@settings(deadline=None, max_examples=30)
+@given(
+    tries=st.lists(
+        st.tuples(st.sampled_from(("accept", "translated", "failed")), st.integers(0, 1), st.integers(1, 3)),
+        max_size=25,
+    )
+)
+def test_in_any_order_each_promise_has_one_outcome_in_the_log(
+    opened: OpenStore, tries: list[tuple[str, int, int]]
+) -> None:
+    """Two gateways accept and conclude the same three utterances at once, and again."""
+
+    async def meeting() -> None:
+        async with two_gateways(opened) as two, read(two.ben, "ja"):
+            gateways = (two.ana, two.ben)
+
+            async def step(what: str, gateway: EventLog, number: int) -> None:
+                accepted = await gateway.accept("standup", utterance(str(number), id=str(number)))
+                said = accepted.offset
+                if what == "translated":
+                    await gateway.conclude("standup", translated("はい", said=said, utterance=str(number)))
+                elif what == "failed":
+                    await gateway.conclude("standup", untranslated("no luck", said=said, utterance=str(number)))
+
+            await asyncio.gather(*(step(what, gateways[which], number) for what, which, number in tries))
+            log = [each.event for each in (await two.ana.read("standup", 0)).publications]
+            said = [event.utterance.id for event in log if isinstance(event, Said)]
+            assert sorted(said) == sorted({str(number) for _, _, number in tries})
+            for number in said:
+                outcomes = [
+                    type(event)
+                    for event in log
+                    if isinstance(event, Translated | Untranslated) and event.utterance == number
+                ]
+                # Whatever failed may be tried again; what is translated is the end.
+                assert all(kind is Untranslated for kind in outcomes[:-1]), outcomes
+
+    asyncio.run(meeting())
