@@ -63,9 +63,14 @@ async def append(log: EventLog, meeting: str, event: LoggedEvent) -> Publication
         [publication] = (await log.read(meeting, accepted.offset - 1, 1)).publications
         return publication
     concluded = await log.conclude(meeting, event)
-    if concluded is None:
-        await log.claim(meeting, {event.said: [event.lang]})
-        concluded = await log.conclude(meeting, event)
+    if concluded is None and not await log.claim(meeting, {event.said: [event.lang]}):
+        # It has failed before: its speaker sends it again.
+        [before] = (await log.read(meeting, event.said - 1, 1)).publications
+        assert isinstance(before.event, Said)
+        async with log.subscribe(meeting, nothing) as subscription:
+            await subscription.reads([event.lang])
+            await log.accept(meeting, before.event.utterance)
+    concluded = concluded or await log.conclude(meeting, event)
     assert concluded is not None, "nothing was said at this offset, or it has its outcome"
     return concluded
 

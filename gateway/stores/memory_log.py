@@ -67,23 +67,27 @@ class _Meeting:
     by_key: dict[UtteranceKey, _Said] = field(default_factory=dict)
     by_offset: dict[int, _Said] = field(default_factory=dict)
     # The offsets of those with a promise.
-    unfinished: dict[int, None] = field(default_factory=dict)
+    unfinished: set[int] = field(default_factory=set)
     # Subscription → its gateway, what is read there.
     languages: dict[object, tuple[str, frozenset[str]]] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.by_offset and not self.languages
 
     def add(self, said: _Said) -> None:
         self.by_key[said.utterance.key] = self.by_offset[said.offset] = said
 
     def promise(self, said: _Said, lang: str, promise: _Promise) -> None:
         said.unfinished[lang] = promise
-        self.unfinished[said.offset] = None
+        self.unfinished.add(said.offset)
 
     def end(self, said: _Said, lang: str, *, translated: bool) -> None:
         """A translation that follows a failure counts."""
         said.outcomes[lang] = translated or said.outcomes.get(lang, False)
         said.unfinished.pop(lang, None)
         if not said.unfinished:
-            self.unfinished.pop(said.offset, None)
+            self.unfinished.discard(said.offset)
             self.forget_if_over(said)
 
     def forget_if_over(self, said: _Said) -> None:
@@ -122,8 +126,6 @@ class MemoryStore:
         )
         # By the meeting's key.
         self.meetings: dict[str, _Meeting] = {}
-        # Those that may have nothing left in them.
-        self._emptied: set[str] = set()
         # Gateway → until when it counts as being there.
         self.leases: dict[str, float] = {}
         self._restore(tuple(earlier))
@@ -137,23 +139,19 @@ class MemoryStore:
     def sweep(self) -> None:
         """Let go of what has expired."""
         self.logs.sweep()
-        for key in self._emptied:
-            if (meeting := self.meetings.get(key)) is not None and not (meeting.by_offset or meeting.languages):
-                del self.meetings[key]
-        self._emptied.clear()
+        for key in [key for key, meeting in self.meetings.items() if meeting.is_empty]:
+            del self.meetings[key]
 
     def stop_reading(self, key: str, subscription: object) -> None:
         """What this subscription reads is not read any more, if it ever was."""
         if (meeting := self.meetings.get(key)) is not None:
             meeting.languages.pop(subscription, None)
-            self._emptied.add(key)
 
     def _dropped(self, key: str, publication: Publication) -> None:
         meeting = self.meetings.get(key)
         if meeting is not None and (said := meeting.by_offset.get(publication.offset)) is not None:
             said.held = False
             meeting.forget_if_over(said)
-            self._emptied.add(key)
 
     def _is_unfinished(self, key: str) -> bool:
         return key in self.meetings and bool(self.meetings[key].unfinished)
@@ -178,7 +176,6 @@ class MemoryStore:
                 for lang in work.languages:
                     meeting.promise(said_before, lang, _Promise("", tries=0))
             self.meetings[kept.meeting] = meeting
-            self._emptied.add(kept.meeting)
         self.logs.restore(earlier)
         for key, meeting in self.meetings.items():
             first = self.logs.read(key, 0, 0).first
@@ -271,7 +268,7 @@ class MemoryEventLog:
     async def take_over(self) -> tuple[Unfinished, ...]:
         taken = []
         for key, meeting in self._store.meetings.items():
-            for said in [meeting.by_offset[offset] for offset in meeting.unfinished]:
+            for said in [meeting.by_offset[offset] for offset in sorted(meeting.unfinished)]:
                 languages = tuple(lang for lang, promise in said.unfinished.items() if self._take(promise))
                 if languages:
                     taken.append(self._unfinished(key, said, languages))
@@ -310,7 +307,7 @@ class MemoryEventLog:
     def _kept(self, kept: KeptMeeting) -> KeptMeeting:
         if (meeting := self._store.meetings.get(kept.meeting)) is None or not meeting.unfinished:
             return kept
-        saids = [meeting.by_offset[offset] for offset in meeting.unfinished]
+        saids = [meeting.by_offset[offset] for offset in sorted(meeting.unfinished)]
         unfinished = tuple(self._unfinished(kept.meeting, said, tuple(said.unfinished)) for said in saids)
         return replace(kept, unfinished=unfinished)
 

@@ -118,8 +118,6 @@ class Finals:
         try:
             accepted = await self._log_said(room, utterance, tickets)
             metrics.UTTERANCES.labels("accepted").inc()
-            self._owned.add(room, utterance, accepted.offset, accepted.owned)
-            await self._delivered(room, accepted.offset, tickets)
             self._partials.forget(room, utterance.key)
             if accepted.known:
                 room.promise(utterance, accepted)
@@ -205,17 +203,13 @@ class Finals:
         return [lang for lang in room.members.languages() if lang not in there]
 
     async def _log_said(self, room: Room, utterance: Utterance, tickets: list[Ticket]) -> Accepted:
+        """Write it down, and wait until readers have it: no translation of it is shown before."""
         try:
             await room.tell_languages()
-            return await room.log.accept(room.id, utterance)
-        except BaseException:
-            self._withdraw(tickets)
-            raise
-
-    async def _delivered(self, room: Room, offset: int, tickets: list[Ticket]) -> None:
-        """Wait until readers have what was said: no translation of it is shown before."""
-        try:
-            await room.reached(offset)
+            accepted = await room.log.accept(room.id, utterance)
+            self._owned.add(room, utterance, accepted.offset, accepted.owned)
+            await room.reached(accepted.offset)
+            return accepted
         except BaseException:
             self._withdraw(tickets)
             raise
@@ -274,6 +268,10 @@ class Finals:
         for utterance, said, languages in self._owned.where(room, missing):
             try:
                 tickets = self._admit(room, utterance, languages, FINAL, promised=True)
+            except Draining as error:
+                if not self._leaves_unfinished:
+                    self._tasks.create_task(self._leave_out(room, utterance, said, languages, error))
+                continue
             except GatewayError:
                 return
             self._begin(room, utterance, said, languages, dict(zip(languages, tickets, strict=True)))

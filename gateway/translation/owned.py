@@ -41,7 +41,7 @@ class Owned:
     def where(
         self, room: Room, missing: Callable[[Utterance, str], bool]
     ) -> list[tuple[Utterance, int, list[str]]]:
-        """Of a meeting, in the order in which it was said: utterance, offset of its `Said`, languages that are missing."""
+        """Utterance, offset of its `Said` and missing languages, in the order in which it was said."""
         found: dict[int, tuple[Utterance, int, list[str]]] = {}
         for (said, lang), utterance in self._promises.get(room, {}).items():
             if missing(utterance, lang):

@@ -35,6 +35,10 @@ class Log:
         return self.publish(Untranslated("p", utterance, "Ana", lang, 1, "code", "message"))
 
     @property
+    def unfinished(self) -> list[Record]:
+        return list(self.history._unfinished.values())
+
+    @property
     def newest(self) -> list[str]:
         return [record.utterance.id for record in self.history.newest()]
 
@@ -54,9 +58,9 @@ def test_what_is_not_finished_is_kept_as_long_as_it_takes() -> None:
     log.said("newest")
     log.translated("owed", "ja")
     assert log.newest == ["newest"]
-    assert [(record.utterance.id, record.missing()) for record in log.history.unfinished()] == [("owed", ["de"])]
+    assert [(record.utterance.id, record.missing()) for record in log.unfinished] == [("owed", ["de"])]
     log.failed("owed", "de")
-    assert log.history.unfinished() == []
+    assert log.unfinished == []
     log.said("after")
     assert log.history.get(("p", "owed")) is None
 
@@ -115,9 +119,9 @@ def test_what_is_promised_again_is_unfinished_until_it_has_another_outcome() -> 
     log.history.promise(record, ["ja", "de"])
     assert record.missing() == ["de", "ja"]
     log.translated("u", "ja")
-    assert log.history.unfinished() == [record]
+    assert log.unfinished == [record]
     log.translated("u", "de")
-    assert (log.history.unfinished(), record.failed) == ([], False)
+    assert (log.unfinished, record.failed) == ([], False)
 
 
 def test_noting_an_entry_twice_changes_nothing() -> None:
@@ -125,7 +129,7 @@ def test_noting_an_entry_twice_changes_nothing() -> None:
     said = log.said("u", "ja")
     log.translated("u")
     log.history.note(said)
-    assert log.history.unfinished() == []
+    assert log.unfinished == []
 
 
 def test_what_the_log_has_trimmed_is_forgotten() -> None:
@@ -168,6 +172,6 @@ def test_whatever_happens_what_is_owed_is_known(keep: int, steps: list[tuple[str
             name = said[number % len(said)]
             (log.translated if kind == "t" else log.failed)(name)
             owed.discard(name)
-        assert {record.utterance.id for record in log.history.unfinished()} == owed
+        assert {record.utterance.id for record in log.unfinished} == owed
         assert len(log.newest) <= keep
         assert log.newest == said[len(said) - len(log.newest) :] or owed

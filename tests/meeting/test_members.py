@@ -12,7 +12,7 @@ from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
-from gateway.stores.memory_log import MemoryEventLog
+from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 
 LANGUAGES = ("de", "en", "ja")
 ANNOUNCED = 2
@@ -28,7 +28,12 @@ reading = st.fixed_dictionaries(
 
 
 def meeting() -> Room:
-    return Room("m", MemoryEventLog(max_publications=10, keep_s=60, max_bytes=10**6), private=False, snapshot=5)
+    return Room(
+        "m",
+        MemoryEventLog(MemoryStore(max_publications=10, keep_s=60, max_bytes=10**6)),
+        private=False,
+        snapshot=5,
+    )
 
 
 def a_member(name: str, **fields: Any) -> Member:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from gateway.config import EventLogSettings, Settings
-from gateway.domain.log import Said, Utterance
+from gateway.domain.log import Utterance
 from gateway.engines.simulated import Rule, Script
 from gateway.protocol.codec import MSGPACK
 from gateway.protocol.limits import Limits
@@ -28,11 +28,11 @@ async def test_an_entry_that_one_encoding_cannot_carry_is_left_out_and_nothing_e
     async with running() as gateway, gateway.peer(MSGPACK) as reader:
         said = Utterance("0", 2**70, "broken", "en", "p", "Ana", final=True)
         if when == "replayed":
-            await gateway.gateway.log.append("m", Said(said))
+            await gateway.gateway.log.accept("m", said)
         await reader.send(SessionStart(reads=["ja", "en"], speaks="en", meeting="m"))
         await reader.until(SessionStarted)
         if when == "live":
-            await gateway.gateway.log.append("m", Said(said))
+            await gateway.gateway.log.accept("m", said)
         await reader.send(say("u1", "whole"))
         received = await reader.until(TranslationFinal)
     assert [m.text for m in received if isinstance(m, Caption)] == ["whole"]

@@ -183,10 +183,10 @@ async def test_a_tenants_meeting_is_translated_into_so_many_languages() -> None:
         entry, _ = await d.join(grant=api_key_of("acme"), reads=["ja", "de"])
         await refused(d, "languages", reads=["fr"])
         with pytest.raises(LimitExceeded) as error:
-            d.registry.update(entry.seat, Update("en", ("ja", "de", "fr"), "live", originals=False))
+            await d.registry.update(entry.seat, Update("en", ("ja", "de", "fr"), "live", originals=False))
         assert error.value.field == "reads"
         await d.join(grant=api_key_of("acme"), reads=["de"])
         await d.join(grant=api_key_of("other"), reads=["ja", "de", "fr"])
         d.quota = Quota(languages=1)
         # Nobody loses what they read, and nothing is added.
-        d.registry.update(entry.seat, Update("en", ("ja", "de"), "live", originals=False))
+        await d.registry.update(entry.seat, Update("en", ("ja", "de"), "live", originals=False))

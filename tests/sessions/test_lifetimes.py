@@ -30,7 +30,7 @@ from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.machine import State
 from gateway.sessions.registry import Entry
 from gateway.sessions.seat import Seat
-from gateway.stores.memory_log import MemoryEventLog
+from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.sessions.desk import Connection, Desk, desk
 from tests.translation.stage import until
 
@@ -67,7 +67,10 @@ class Watch:
         seat = Seat(
             secret=participant,
             room=Room(
-                "m", MemoryEventLog(max_publications=9, keep_s=60, max_bytes=10**6), private=False, snapshot=1
+                "m",
+                MemoryEventLog(MemoryStore(max_publications=9, keep_s=60, max_bytes=10**6)),
+                private=False,
+                snapshot=1,
             ),
             member=Member(
                 participant=participant,

@@ -419,14 +419,6 @@ class TestRate:
         assert error_of(talk.send(SessionUpdate())).retry_after_ms == 900
         assert talk.send(Ping()) == [Reply(Pong())]
 
-    def test_a_final_sent_again_after_a_failure_counts_as_ten(self) -> None:
-        talk = Talk(Limits(messages_per_s=10, messages_burst=13)).started()
-        talk.send(final("u1"))
-        talk.session.settled("u1", failed=True)
-        assert isinstance(talk.send(final("u1"))[0], Accept)
-        talk.session.settled("u1", failed=True)
-        assert error_of(talk.send(final("u1"))).retry_after_ms == 900
-
     def test_frames_that_are_no_messages_count_as_well(self) -> None:
         talk = Talk(Limits(messages_per_s=10, messages_burst=2)).started()
         nonsense = InvalidMessage("no message")

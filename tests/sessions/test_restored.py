@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from gateway.domain.grants import OPEN, Grant
-from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
-from gateway.domain.sessions import KeptMeeting, KeptSession
+from gateway.domain.log import LoggedEvent, Said, Timings, Translated, Untranslated, Utterance
+from gateway.domain.sessions import KeptSession
 from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.sessions.machine import State
-from gateway.sessions.restored import is_unfinished, recalled
-from gateway.stores.memory_log import MemoryEventLog
+from gateway.sessions.restored import recalled
+from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from tests.logs import append
 from tests.sessions.desk import Connection
 
 ANA = Grant(tenant="acme", subject="ana", roles=frozenset({"speak"}), meeting="m", speaks=frozenset({"en"}))
@@ -36,9 +37,9 @@ def kept(grant: Grant = OPEN) -> KeptSession:
 
 
 async def state_after(*events: LoggedEvent, grant: Grant = OPEN) -> Connection:
-    log = MemoryEventLog(max_publications=99, keep_s=60, max_bytes=10**6)
+    log = MemoryEventLog(MemoryStore(max_publications=99, keep_s=60, max_bytes=10**6))
     for event in events:
-        await log.append("m", event)
+        await append(log, "m", event)
     connection = Connection(Limits())
     connection.state = await recalled(Room("m", log, private=False, snapshot=1), kept(grant), Limits())
     return connection
@@ -78,27 +79,3 @@ async def test_what_others_said_is_not_the_sessions() -> None:
     ]
     state = (await state_after(*others)).state
     assert (state._known.get("u"), state._known.get("v"), state.in_flight) == (None, None, 0)
-
-
-# ---------------------------------------------------------------- meetings
-
-
-@pytest.mark.parametrize(
-    ("events", "unfinished"),
-    [
-        ([], False),
-        ([said("u")], False),
-        ([said("u", "de")], True),
-        ([said("u", "de"), done("u", "de")], False),
-        ([said("u", "de"), failed("u", "de")], False),
-        ([said("u", "de", "fr"), done("u", "de")], True),
-        ([said("u", "de"), said("v", "de"), done("v", "de")], True),
-        # Its beginning is not held any more: nobody can finish it.
-        ([done("u", "de")], False),
-    ],
-)
-def test_a_meeting_is_unfinished_while_something_promised_has_no_outcome(
-    events: list[Any], unfinished: bool
-) -> None:
-    publications = tuple(Publication(n, 17, event) for n, event in enumerate(events, 1))
-    assert is_unfinished(KeptMeeting("m", "epoch", 1, len(events), publications)) is unfinished

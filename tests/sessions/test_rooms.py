@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.sessions.rooms import Rooms
-from gateway.stores.memory_log import MemoryEventLog
+from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 
 
 def quiet(_room: Room) -> bool:
@@ -17,7 +17,7 @@ def member(name: str) -> Member:
 
 
 async def test_a_room_stays_while_somebody_is_in_it_or_about_to_be_or_something_is_to_be_done() -> None:
-    rooms, ana = Rooms(MemoryEventLog(), snapshot=10), member("ana")
+    rooms, ana = Rooms(MemoryEventLog(MemoryStore()), snapshot=10), member("ana")
     async with rooms.enter("m", private=False) as room:
         await rooms.sweep(quiet)
         async with rooms.enter("m", private=False) as same:
@@ -36,7 +36,7 @@ async def test_a_room_stays_while_somebody_is_in_it_or_about_to_be_or_something_
 
 
 async def test_a_tenants_meetings_count_that_somebody_is_in() -> None:
-    rooms = Rooms(MemoryEventLog(), snapshot=10)
+    rooms = Rooms(MemoryEventLog(MemoryStore()), snapshot=10)
     for key in ("acme/a", "acme/b", "other/a", "a"):
         async with rooms.enter(key, private=False) as room:
             room.join(member(key), 100)

@@ -14,7 +14,7 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionEnd, SessionStart, UtteranceFinal
 from gateway.sessions.effects import Accept, Acknowledge
 from gateway.sessions.seat import Seat
-from gateway.stores.memory_log import MemoryEventLog
+from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.sessions.desk import Connection
 
 
@@ -31,7 +31,7 @@ def said(connection: Connection, utterance: str = "u") -> Accept:
 
 
 def seated(connection: Connection) -> Seat:
-    log = MemoryEventLog(max_publications=10, keep_s=60, max_bytes=10**6)
+    log = MemoryEventLog(MemoryStore(max_publications=10, keep_s=60, max_bytes=10**6))
     seat = Seat(
         secret="s",
         room=Room("m", log, private=False, snapshot=1),

@@ -20,7 +20,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import OPEN, Grant, Revocation
 from gateway.domain.log import Page
-from gateway.domain.sessions import Handover, KeptMeeting
+from gateway.domain.sessions import Handover
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
@@ -113,7 +113,7 @@ async def test_meetings_hear_nothing_of_each_other(one: Grant, another: Grant) -
         await idle()
         heard += await listening.received()
         d.core.partials.withdraw(room, (participant, "u"))
-        d.registry.update(entry.seat, Update("de", ("de", "en"), "live", originals=True))
+        await d.registry.update(entry.seat, Update("de", ("de", "en"), "live", originals=True))
         await says(d, entry, ana, "One.", outcomes=1)
         heard += await listening.received()
         d.registry.end(entry.seat)
@@ -314,9 +314,9 @@ async def test_who_is_joining_when_their_token_is_revoked_is_not_let_in() -> Non
 
 
 async def test_the_next_process_knows_what_is_revoked_used_and_whose_session_it_is(tmp_path: Path) -> None:
-    file, log = tmp_path / "handover", Log()
+    file = tmp_path / "handover"
     key, limits = API_KEY, Limits(keep_s=60)
-    async with desk(limits, log=log) as d:
+    async with desk(limits) as d:
         entry, ana = await joined(d, ONCE, speaks="en")
         await says(d, entry, ana, "One.", outcomes=0)
         with_key, _ = await joined(d, key, meeting="m")
@@ -324,17 +324,18 @@ async def test_the_next_process_knows_what_is_revoked_used_and_whose_session_it_
         assert d.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="bo")) == 1
         for each in (entry, with_key):
             d.registry.away(each.seat, each.feed)
-        page = await log.read("acme/m", 0)
         revocations, used = d.registry.lifetimes.spent.kept()
-        meeting = KeptMeeting("acme/m", page.epoch, page.first, page.last, page.publications)
-        left = Handover(meetings=(meeting,), sessions=d.registry.kept(), revocations=revocations, used_tokens=used)
+        left = Handover(
+            meetings=await d.core.log.kept(),
+            sessions=d.registry.kept(),
+            revocations=revocations,
+            used_tokens=used,
+        )
         handover_file.write(file, left)
-        await entry.seat.room.close()
-    async with desk(limits, log=log) as d:
-        earlier = handover_file.read(file)
-        assert earlier == left
-        await d.registry.restore(earlier)
-        d.registry.catch_up()
+    assert handover_file.read(file) == left
+    async with desk(limits, log=Log(left.meetings)) as d:
+        await d.registry.restore(left)
+        d.registry.engine_ready()
         for grant in (BO, replace(BO, token_id="t9")):
             with pytest.raises(Unauthenticated):
                 await joined(d, grant)
@@ -351,16 +352,14 @@ async def test_the_next_process_knows_what_is_revoked_used_and_whose_session_it_
 
 
 async def test_without_tokens_again_sessions_of_before_are_nobodys(tmp_path: Path) -> None:
-    log = Log()
     for before, after in ((ANA, replace(OPEN, tenant="acme")), (replace(OPEN), replace(ANA, tenant="default"))):
-        async with desk(log=log) as d:
+        async with desk() as d:
             entry, _ = await joined(d, before, meeting="m")
             d.registry.away(entry.seat, entry.feed)
-            earlier = Handover(sessions=d.registry.kept())
-            await entry.seat.room.close()
-        async with desk(log=log) as d:
+            earlier = Handover(meetings=await d.core.log.kept(), sessions=d.registry.kept())
+        async with desk(log=Log(earlier.meetings)) as d:
             await d.registry.restore(earlier)
-            d.registry.catch_up()
+            d.registry.engine_ready()
             with pytest.raises(Forbidden):
                 await joined(d, after, meeting="m", resume=resume_of(entry))
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from prometheus_client import REGISTRY
 
 from gateway.domain.engine import TranslationRequest
+from gateway.domain.log import LogUsage
 from gateway.domain.quotas import Usage
 from gateway.sessions.usage import TenantUsage
 from gateway.translation.quotas import Quotas
 from tests.sessions.desk import Desk, api_key_of, desk
+from tests.translation.stage import Log
 
 
 def usage(d: Desk, quotas: Quotas, log_bytes: dict[str, int]) -> TenantUsage:
-    return TenantUsage(d.registry, d.core.scheduler, quotas, lambda: log_bytes)
+    class Full(Log):
+        async def usage(self) -> LogUsage:
+            return LogUsage(0, sum(log_bytes.values()), log_bytes)
+
+    return TenantUsage(d.registry, d.core.scheduler, quotas, Full())
 
 
 def shown(tenant: str, quota: str) -> float | None:
@@ -31,12 +37,12 @@ async def test_each_tenant_has_its_own() -> None:
         running = d.core.scheduler.admit("acme/a", [request] * 40, account="tenant:acme")
         waiting = d.core.scheduler.waiting
         assert waiting
-        assert used.of("acme") == Usage(
+        assert await used.of("acme") == Usage(
             meetings=2, sessions=3, waiting=waiting, log_bytes=7, characters=5, minutes=1
         )
-        assert used.of("other") == Usage(meetings=1, sessions=1, log_bytes=8)
-        assert used.of("default") == Usage(log_bytes=10), "where nobody needs a token, accounts are addresses"
-        assert used.of("nobody") == Usage()
+        assert await used.of("other") == Usage(meetings=1, sessions=1, log_bytes=8)
+        assert await used.of("default") == Usage(log_bytes=10), "without tokens, accounts are addresses"
+        assert await used.of("nobody") == Usage()
         for ticket in running:
             d.core.scheduler.withdraw(ticket)
 
@@ -45,8 +51,8 @@ async def test_metrics_name_the_tenants_that_use_something() -> None:
     log_bytes = {"tenant:one-of-a-test": 7}
     async with desk() as d:
         used = usage(d, Quotas(), log_bytes)
-        used.show()
+        await used.show()
         assert (shown("one-of-a-test", "log_bytes"), shown("one-of-a-test", "sessions")) == (7, 0)
         log_bytes.clear()
-        used.show()
+        await used.show()
         assert shown("one-of-a-test", "log_bytes") is None

@@ -21,7 +21,8 @@ from gateway.domain.quotas import DayOfTenant
 from gateway.domain.roles import ROLES
 from gateway.domain.sessions import HANDOVER_VERSION, Handover, KeptMeeting, KeptSession, UsedToken
 from gateway.stores import handover_file
-from gateway.stores.memory_log import MemoryEventLog
+from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from tests.logs import utterance
 
 ANA = KeptSession(
     session="s" * 32,
@@ -344,18 +345,17 @@ def test_what_cannot_be_discarded_is_heard_of(path: Path) -> None:
 
 
 async def test_a_memory_log_goes_through_the_file(path: Path) -> None:
-    log = MemoryEventLog()
+    log = MemoryEventLog(store := MemoryStore())
     for event in EVENTS:
-        await log.append("standup", event)
-    handover_file.write(path, Handover(meetings=log.dump(), sessions=(ANA,)))
+        store.logs.append("standup", event)
+    handover_file.write(path, Handover(meetings=await log.kept(), sessions=(ANA,)))
     before = await log.read("standup", after=0)
 
     read = handover_file.read(path)
     assert read is not None
-    log = MemoryEventLog()
-    log.restore(read.meetings)
+    log = MemoryEventLog(MemoryStore(earlier=read.meetings))
     assert await log.read("standup", after=0) == before
-    assert (await log.append("standup", EVENTS[0])).offset == 4
+    assert (await log.accept("standup", utterance("new"))).offset == 4
 
 
 def test_a_file_that_could_not_be_written_is_refused_at_the_beginning(tmp_path: Path) -> None:

@@ -7,10 +7,21 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from gateway.domain.errors import LogUnavailable
-from gateway.domain.log import LoggedEvent, Publication, Utterance
+from gateway.domain.log import (
+    Accepted,
+    LoggedEvent,
+    Publication,
+    Said,
+    Translated,
+    Unfinished,
+    Untranslated,
+    Utterance,
+)
 from gateway.domain.quotas import NO_QUOTA
-from gateway.domain.sessions import Stability
+from gateway.domain.sessions import KeptMeeting, Stability
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.outbox import Outbox
@@ -22,7 +33,7 @@ from gateway.protocol.messages import (
     ParticipantUpdated,
     TranslationDelta,
 )
-from gateway.stores.memory_log import MemoryEventLog
+from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 from gateway.translation.quotas import Quotas
@@ -33,24 +44,34 @@ from tests.translation.engines import AnsweredEngine
 class Log(MemoryEventLog):
     """What is to be appended waits while not `open`; what `refuses` says is refused."""
 
-    def __init__(self) -> None:
-        super().__init__(max_publications=100, keep_s=600, max_bytes=10**7)
+    def __init__(self, earlier: tuple[KeptMeeting, ...] = ()) -> None:
+        self.store = MemoryStore(max_publications=100, keep_s=600, max_bytes=10**7, earlier=earlier)
+        super().__init__(self.store)
         self.open = asyncio.Event()
         self.open.set()
-        # While it is not set, an append that was made does not return.
+        # While it is not set, nothing that was written returns.
         self.returns = asyncio.Event()
         self.returns.set()
         self.refuses: Callable[[LoggedEvent], bool] = lambda _: False
         self.refused: list[LoggedEvent] = []
 
-    async def append(self, meeting: str, event: LoggedEvent) -> Publication:
+    async def accept(self, meeting: str, utterance: Utterance) -> Accepted:
+        await self._begin(Said(utterance))
+        accepted = await super().accept(meeting, utterance)
+        await self.returns.wait()
+        return accepted
+
+    async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
+        await self._begin(outcome)
+        publication = await super().conclude(meeting, outcome)
+        await self.returns.wait()
+        return publication
+
+    async def _begin(self, event: LoggedEvent) -> None:
         await self.open.wait()
         if self.refuses(event):
             self.refused.append(event)
             raise LogUnavailable("The test says so.")
-        publication = await super().append(meeting, event)
-        await self.returns.wait()
-        return publication
 
 
 class Unmerged(Outbox):
@@ -117,16 +138,26 @@ class Stage:
         outbox = Unmerged()
         member.feed = Feed(outbox, self.room.offset, participant=name, wants=member.wants)
         member.since = self.room.offset + 1
-        self.room.join(member, 100)
+        async with self.room.reading(member.reads):
+            self.room.join(member, 100)
         await self.room.stream_to(member, member.feed)
         return Screen(member, outbox)
 
     def hear(self, text: str, rev: int = 1, utterance: str = "u", participant: str = "ana") -> None:
         self.partials.hear(self.room, said(text, rev, utterance, participant, final=False))
 
-    async def final(self, text: str, rev: int = 99, utterance: str = "u", *, again: bool = False) -> None:
-        whole = said(text, rev, utterance, "ana", final=True)
-        await self.finals.accept(self.room, whole, again=again)
+    async def final(self, text: str, rev: int = 99, utterance: str = "u") -> None:
+        await self.finals.accept(self.room, said(text, rev, utterance, "ana", final=True))
+
+    async def left(self, text: str, *languages: str, tries: int = 1) -> Unfinished:
+        """Another gateway accepts this, is gone, and this one takes over what it left."""
+        another = MemoryEventLog(self.log.store)
+        async with self.room.reading(languages):
+            accepted = await another.accept("m", said(text, 1, "u", "ana", final=True))
+        await another.close()
+        [work] = await self.log.take_over()
+        assert (work.said, work.languages) == (accepted.offset, languages)
+        return replace(work, tries=tries)
 
     async def speaker(self) -> None:
         """Ana, who reads nothing; what she is told when an utterance is finished is in `finished`."""

@@ -172,6 +172,7 @@ async def test_a_language_that_joins_meanwhile_and_finds_no_place_has_its_outcom
         await until(lambda: r.scheduler.draining)
         r.log.open.set()
         await accepting
+        await until(lambda: r.room.offset == 2)
         assert await outcomes(r) == [("u", "fr", "draining")]
         await answer(r, de="Eins.")
         assert await draining
@@ -184,8 +185,8 @@ async def test_what_is_being_accepted_is_not_gone_on_with_by_somebody_else() -> 
         await r.reader(lang="de")
         r.log.returns.clear()
         accepting = asyncio.create_task(r.final("One."))
-        await until(lambda: r.room.history.unfinished())
-        r.finals.resume_unfinished(r.room)
+        await until(lambda: r.room.offset)
+        r.finals.resume()
         assert load(r) == 1
         r.log.returns.set()
         await accepting
@@ -218,7 +219,7 @@ async def test_an_outcome_is_offered_until_the_log_takes_it_and_nothing_is_trans
         r.log.refuses = lambda _: True
         await answer(r, de="Eins.")
         await until(lambda: len(r.log.refused) > 5)
-        r.finals.resume_unfinished(r.room)
+        r.finals.resume()
         assert load(r) == 0
         assert r.finals.busy(r.room), "it was promised, so the meeting stays"
         assert r.finished == []
@@ -249,11 +250,11 @@ async def test_a_log_that_fails_for_an_unknown_reason_holds_up_no_session(
         await r.speaker()
         await r.reader()
         await r.final("One.")
-        monkeypatch.setattr(r.log, "append", broken)
+        monkeypatch.setattr(r.log, "conclude", broken)
         await answer(r, de="Eins.")
         await r.finals.quiet()
         assert r.finished == [("u", False)]
-        r.finals.resume_unfinished(r.room)
+        r.finals.resume()
         assert load(r) == 0
 
 
@@ -286,14 +287,12 @@ async def test_a_last_delta_that_cannot_be_shown_costs_nobody_a_translation(
 async def test_what_finds_no_place_now_is_gone_on_with_later() -> None:
     async with stage() as r:
         await r.reader()
-        # Accepted by an earlier process.
-        await r.log.append("m", Said(said("One.", 1, "u", "ana", final=True), ("de",)))
         r.engine.state = EngineState.FAILED
-        r.finals.resume_unfinished(r.room)
+        await r.finals.take_over(r.room, await r.left("One.", "de"))
         assert load(r) == 0
         r.engine.state = EngineState.READY
-        r.finals.resume_unfinished(r.room)
-        r.finals.resume_unfinished(r.room)
+        r.finals.resume()
+        r.finals.resume()
         assert load(r) == 1
         await answer(r, de="Eins.")
         await r.finals.quiet()
@@ -327,7 +326,7 @@ async def test_the_session_is_told_that_a_language_failed_and_the_next_attempt_m
         await answer(r, de="Eins.")
         await r.finals.quiet()
         assert r.finished == [("u", True)]
-        await r.final("One.", again=True)
+        await r.final("One.")
         await answer(r, fr="Un.")
         await r.finals.quiet()
         assert [request.target for request in r.engine.requests] == ["de", "fr", "fr"]
@@ -345,7 +344,7 @@ async def test_what_is_sent_again_and_nobody_reads_any_more_is_finished_at_once(
         r.engine.fails(*asked(r, "de"))
         await r.finals.quiet()
         r.room.leave(reader.member)
-        await r.final("One.", again=True)
+        await r.final("One.")
         assert r.finished == [("u", True), ("u", False)], "nothing that is asked for failed"
         assert load(r) == 0
 
@@ -442,8 +441,7 @@ async def test_leaving_ends_every_translation_and_says_so_in_the_log() -> None:
 
 
 async def test_what_one_process_leaves_the_next_completes_with_one_outcome_per_language() -> None:
-    log = Log()
-    async with stage(log=log, leaves_unfinished=True) as r:
+    async with stage(leaves_unfinished=True) as r:
         await r.reader(lang="de")
         await r.reader(lang="fr")
         await r.final("One.")
@@ -453,10 +451,11 @@ async def test_what_one_process_leaves_the_next_completes_with_one_outcome_per_l
         assert await r.scheduler.drain(0) is False
         await r.finals.quiet()
         assert await outcomes(r) == [("u", "de", "Eins.")]
-        await r.room.close()
-    async with stage(log=log) as r:
+        left = await r.log.kept()
+    async with stage(log=Log(left)) as r:
+        for work in await r.log.take_over():
+            await r.finals.take_over(r.room, work)
         assert r.finals.busy(r.room)
-        r.finals.resume_unfinished(r.room)
         while r.engine.running or load(r):
             for request in r.engine.pending():
                 r.engine.end(request, f"{request.text} in {request.target}")
@@ -503,9 +502,12 @@ async def _play(steps: list[str], chance: random.Random) -> None:
                         accepted.add(str(number))
                 case "again" if failed := [name for name, failed in r.finished if failed]:
                     # As the session does: once it was told, and until it is told again.
-                    name = chance.choice(failed)
-                    r.finished = [told for told in r.finished if told[0] != name]
-                    await r.final("text", utterance=name, again=True)
+                    name, before = chance.choice(failed), r.finished
+                    r.finished = [told for told in before if told[0] != name]
+                    try:
+                        await r.final("text", utterance=name)
+                    except LogUnavailable:
+                        r.finished = before
                 case "answer" | "fail" if pending := r.engine.pending():
                     request = chance.choice(pending)
                     if step == "answer":
@@ -524,12 +526,12 @@ async def _play(steps: list[str], chance: random.Random) -> None:
                     until_now = len(r.log.refused) + chance.randrange(1, 6)
                     r.log.refuses = lambda _: len(r.log.refused) < until_now  # noqa: B023 -- the newest holds
                 case "resume":
-                    r.finals.resume_unfinished(r.room)
+                    r.finals.resume()
             for _ in range(chance.randrange(4)):
                 await asyncio.sleep(0)
         r.log.refuses = lambda _: False
         while load(r) or r.finals.busy(r.room):
-            r.finals.resume_unfinished(r.room)
+            r.finals.resume()
             for request in r.engine.pending():
                 r.engine.end(request, "Text")
             await idle()
@@ -662,10 +664,10 @@ async def test_once_a_day_is_used_up_utterances_are_kept_untranslated_until_ther
             ("fr", "daily_quota_exceeded"),
         ]
         assert (r.finished, r.engine.requests) == ([("u", True)], [])
-        r.finals.resume_unfinished(r.room)
+        r.finals.resume()
         assert r.engine.requests == [], "it has its outcome"
         r.quota = NO_QUOTA
-        await r.final("One.", again=True)
+        await r.final("One.")
         await answer(r, de="Eins.", fr="Un.")
         await r.finals.quiet()
         assert len(await events(r)) == 5
@@ -690,9 +692,8 @@ async def test_what_was_promised_is_translated_whatever_quotas_say_now() -> None
     async with stage() as r:
         await r.speaker()
         await r.reader(lang="de")
-        await r.log.append("m", Said(said("One.", 1, "u", "ana", final=True), ("de",)))
         r.quota = Quota(characters=0, minutes=0, waiting=0)
-        r.finals.resume_unfinished(r.room)
+        await r.finals.take_over(r.room, await r.left("One.", "de"))
         await answer(r, de="Eins.")
         await r.finals.quiet()
         assert isinstance((await events(r))[-1], Translated)
@@ -707,7 +708,7 @@ async def test_what_is_being_left_untranslated_is_not_resumed_meanwhile() -> Non
         log.refuses = lambda event: isinstance(event, Untranslated)
         accepting = asyncio.create_task(r.final("One."))
         await until(lambda: log.refused)
-        r.finals.resume_unfinished(r.room)
+        r.finals.resume()
         log.refuses = lambda _: False
         await accepting
         assert r.engine.requests == []

@@ -15,7 +15,7 @@ from gateway.domain.engine import (
     FinishReason,
     TokenEvent,
 )
-from gateway.domain.log import LoggedEvent, Publication, Utterance
+from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
 from gateway.meeting.members import Member
 from gateway.protocol.messages import (
@@ -376,18 +376,12 @@ async def test_while_the_final_is_written_to_the_log_nothing_more_is_shown() -> 
         r.hear("we will meet on friday at noon today", 9)
         await until(lambda: r.engine.running)
         (partial,) = r.engine.pending()
-        append, written = r.room.log.append, asyncio.Event()
-
-        async def slow_append(meeting: str, event: LoggedEvent) -> Publication:
-            await written.wait()
-            return await append(meeting, event)
-
-        r.room.log.append = slow_append  # type: ignore[method-assign]
+        r.log.open.clear()
         accepting = asyncio.create_task(r.final("We will meet on Friday."))
         await asyncio.sleep(0)
         r.engine.end(partial, "Wir treffen uns am Freitag um zwölf")
         await idle()
-        written.set()
+        r.log.open.set()
         await accepting
         await until(lambda: any(request.final for request in r.engine.pending()))
         live.look()

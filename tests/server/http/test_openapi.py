@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from starlette.routing import Route
 
 from gateway.domain.engine import EngineProfile
-from gateway.domain.quotas import NO_QUOTA, Usage
+from gateway.domain.quotas import NO_QUOTA
 from gateway.engines.simulated import SimulatedEngine
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
@@ -35,7 +35,7 @@ from gateway.server.http.bodies import (
 from gateway.server.http.openapi import openapi
 from gateway.server.http.request_bodies import BODY_BYTES
 from gateway.server.http.translate_request import decode_body, plan
-from gateway.stores.memory_log import MemoryEventLog
+from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.scheduler import Scheduler
 from tests.documents import ASYNCAPI, nodes, resolve, validator
 from tests.gateways import running
@@ -75,12 +75,12 @@ def test_every_route_is_documented_and_no_other() -> None:
         scheduler=scheduler,
         engine=engine,
         limits=Limits(),
-        log=MemoryEventLog(),
+        log=MemoryEventLog(MemoryStore()),
         identity=Identity(),
         audit=Audit(),
     )
     routes += [*admin.routes(engine), *tokens.routes(cast(Any, None), Identity(), None, Audit())]
-    routes += usage.routes(Identity(), Audit(), lambda _: Usage(), lambda _: NO_QUOTA)
+    routes += usage.routes(Identity(), Audit(), cast(Any, None), lambda _: NO_QUOTA)
     served = {route.path for route in routes if isinstance(route, Route)}
     assert served - {"/v1/stream", "/v1/{rest:path}"} == set(OPENAPI["paths"])
 

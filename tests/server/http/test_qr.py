@@ -20,7 +20,7 @@ from gateway.server.guard.identity import Identity
 from gateway.server.http import api
 from gateway.server.http.bodies import QR_LINK_CHARS
 from gateway.server.http.qr import drawing
-from gateway.stores.memory_log import MemoryEventLog
+from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.scheduler import Scheduler
 
 LINK = "https://translate.example.org/?meeting=stand-up_2026~1"
@@ -38,7 +38,7 @@ async def serving() -> AsyncIterator[httpx.AsyncClient]:
         scheduler=scheduler,
         engine=engine,
         limits=Limits(),
-        log=MemoryEventLog(),
+        log=MemoryEventLog(MemoryStore()),
         identity=Identity(),
         audit=Audit(),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
@@ -20,9 +21,10 @@ from gateway.protocol.limits import Limits
 from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.http import api
-from gateway.stores.memory_log import MemoryEventLog
+from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.scheduler import Scheduler
 from tests.gateways import running
+from tests.logs import append
 
 FORMATS = {
     "json": "application/json",
@@ -52,11 +54,11 @@ STANDUP: tuple[LoggedEvent, ...] = (
 
 async def log_of(*events: LoggedEvent, meeting: str = "standup", **bounds: Any) -> MemoryEventLog:
     """A log in which a second passes before each event."""
-    seconds = iter(range(1_000_000))
-    log = MemoryEventLog(wall_clock=lambda: BEGAN_S + next(seconds), **bounds)
+    seconds = itertools.count(-1)  # the store looks at its clock once before
+    store = MemoryStore(wall_clock=lambda: BEGAN_S + next(seconds), **bounds)
     for event in events:
-        await log.append(meeting, event)
-    return log
+        store.logs.append(meeting, event)
+    return MemoryEventLog(store)
 
 
 @contextlib.asynccontextmanager
@@ -106,7 +108,7 @@ async def test_head_goes_with_get(format: str) -> None:
         running() as gateway,
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}/v1/meetings/standup") as client,
     ):
-        await gateway.gateway.log.append("standup", STANDUP[0])
+        await append(gateway.gateway.log, "standup", STANDUP[0])
         got = await client.get(f"/transcript.{format}")
         head = await client.head(f"/transcript.{format}")
     assert (got.status_code, head.status_code, head.content) == (200, 200, b"")
@@ -307,7 +309,7 @@ class ScriptedLog(MemoryEventLog):
     """Gives these pages, one for each reading."""
 
     def __init__(self, *pages: Page) -> None:
-        super().__init__()
+        super().__init__(MemoryStore())
         self._pages = iter(pages)
         self.asked: list[int] = []
 
@@ -357,7 +359,7 @@ class BrokenLog(MemoryEventLog):
 
 
 async def test_a_log_that_does_not_answer() -> None:
-    async with serving(BrokenLog()) as client:
+    async with serving(BrokenLog(MemoryStore())) as client:
         response = await client.get("/standup/transcript.json")
     check_problem(response, 503, "log_unavailable")
     assert response.headers["retry-after"] == "3"
@@ -374,8 +376,9 @@ async def test_one_address_gets_a_few_at_a_time_and_again_once_they_were_sent() 
             await waiting.wait()
             return await super().read(meeting, after, limit)
 
-    log = Slow()
-    await log.append("standup", STANDUP[0])
+    store = MemoryStore()
+    store.logs.append("standup", STANDUP[0])
+    log = Slow(store)
     async with serving(log) as client:
         asked = [asyncio.create_task(client.get("/standup/transcript.json")) for _ in range(4)]
         await asyncio.sleep(0.01)
