@@ -14,10 +14,11 @@ import struct
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.frames import CONTINUATION, PING, PONG, TEXT, UPGRADE, frame
+from tests.frames import CLOSE, CONTINUATION, PING, PONG, TEXT, UPGRADE, frame
 
 ADDRESS = "127.0.0.2"
 Found = dict[str, Any]
@@ -50,6 +51,17 @@ def received(sock: socket.socket) -> Iterator[tuple[int, bytes]]:
         elif length == 127:
             (length,) = struct.unpack("!Q", file.read(8))
         yield head[0] & 15, file.read(length)
+
+
+def drained(sock: socket.socket) -> bytes:
+    """What has come."""
+    found = b""
+    sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while new := sock.recv(65_536):
+            found += new
+    sock.setblocking(True)
+    return found
 
 
 def until(seconds: float) -> Iterator[float]:
@@ -192,14 +204,127 @@ def crowd(port: int, seconds: float) -> Found:
     for _ in until(seconds):
         for sock in socks:
             sock.sendall(message(type="utterance.final", id=f"u{n}", rev=1, text=text))
-            sock.setblocking(False)
-            with contextlib.suppress(BlockingIOError):
-                while sock.recv(65_536):
-                    pass
-            sock.setblocking(True)
+            drained(sock)
         n += 1
         time.sleep(0.03)
     return {"utterances": n * len(socks)}
+
+
+def numbers(port: int, seconds: float) -> Found:
+    """Numbers that JSON can carry, and msgpack or JavaScript cannot, in the honest session's meeting."""
+    wrong = [
+        {"type": f"utterance.{kind}", "rev": 1, field: value}
+        for kind in ("partial", "final")
+        for field in ("rev", "start_ms", "end_ms")
+        for value in (2**53, 2**64)
+    ]
+    sock, sent, answers = upgraded(port), 0, Counter[str]()
+    sock.sendall(message(type="session.start", speaks="en", reads=[], meeting="honest"))
+    frames = received(sock)
+    next(frames)
+    for _ in until(seconds):
+        sock.sendall(message(**wrong[sent % len(wrong)], id=f"n{sent}", text="Hello."))
+        sock.sendall(message(type="ping", nonce="x"))
+        sent += 1
+        # A partial that was taken would not be answered; the ping behind it is.
+        while (answer := json.loads(next(frames)[1]))["type"] != "pong":
+            answers[answer.get("code", answer["type"])] += 1
+        # Two messages of 50 a second: faster, they would be refused for that.
+        time.sleep(0.04)
+    return {"sent": sent, "answers": answers}
+
+
+def old_finals(port: int, seconds: float) -> Found:
+    """What failed long ago is sent and cancelled again and again, in a meeting where much was said since."""
+    # One session reads, so that there is a translation to cancel.
+    socks = [began(port, speaks="en", reads=[] if n else ["ja"], meeting="old")[0] for n in range(40)]
+    old = [
+        message(type="utterance.final", id=f"old-{n}", rev=1, text="one two three four five six " * 4)
+        + message(type="utterance.cancel", id=f"old-{n}")
+        for n in range(2)
+    ]
+
+    def send(data: bytes, pause_s: float) -> bytes:
+        heard = b""
+        for sock in socks:
+            sock.sendall(data)
+            heard += drained(sock)
+        time.sleep(pause_s)
+        return heard
+
+    send(b"".join(old), 1)
+    # Not so many that the first leave the log. In the language that is read, they are done at once.
+    for n in range(200):
+        send(message(type="utterance.final", id=f"n{n}", rev=1, text="Said since.", lang="ja"), 0.012)
+    time.sleep(1)
+    send(b"", 0)
+    sent, heard = 0, b""
+
+    def told(what: str) -> int:
+        return heard.count(f'"{what}"'.encode())
+
+    for _ in until(seconds):
+        # As often as they are taken: a final that was sent before counts as ten messages.
+        heard += send(old[sent // len(socks) % 2], 0.25)
+        sent += len(socks)
+    # Each is answered; a cancel behind one that is refused may be as well.
+    for _ in until(20):
+        if told("utterance.accepted") + told("error") >= sent:
+            break
+        heard += send(b"", 0.1)
+    accepted, cancelled = told("utterance.accepted"), told("translation.failed")
+    return {"sent": sent, "accepted": accepted, "refused": told("error"), "cancelled": cancelled}
+
+
+def asks(*questions: Callable[[int], str]) -> Callable[[int, float], Found]:
+    """Connections that each are about one thing, eight at a time. Tells how often each answer came."""
+
+    def attack(port: int, seconds: float) -> Found:
+        answers: Counter[str] = Counter()
+
+        def ask() -> None:
+            for _ in until(seconds):
+                answers.update([question(port) for question in questions])
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return {"answers": answers}
+
+    return attack
+
+
+def status(request: bytes) -> Callable[[int], str]:
+    """Which HTTP status a request gets, after which the gateway closes."""
+
+    def question(port: int) -> str:
+        with connected(port) as sock:
+            sock.sendall(request)
+            answer = b"".join(iter(lambda: sock.recv(65_536), b""))
+        return answer[len("HTTP/1.1 ") :][:3].decode("latin-1")
+
+    return question
+
+
+def page(*hosts: str) -> bytes:
+    fields = "".join(f"Host: {host}\r\n" for host in hosts)
+    return f"GET / HTTP/1.1\r\n{fields}Connection: close\r\n\r\n".encode()
+
+
+def handshake(*, host: str = "127.0.0.1", origin: str) -> bytes:
+    """As a browser sends it for a page of `origin`."""
+    fields = f"Host: {host}\r\nOrigin: {origin}".encode()
+    return UPGRADE.replace(b"Host: 127.0.0.1", fields)
+
+
+def not_text(port: int) -> str:
+    """With which code a WebSocket is closed that sends what is no UTF-8."""
+    with upgraded(port) as sock:
+        sock.sendall(frame(TEXT, b"\xff\xfe"))
+        opcode, data = next(received(sock))
+    return str(struct.unpack("!H", data[:2])[0]) if opcode == CLOSE else "not closed"
 
 
 def gets(path: str) -> Callable[[int, float], Found]:
@@ -237,6 +362,18 @@ ATTACKS: dict[str, Callable[[int, float], Found]] = {
     "utterances nobody reads": utterances,
     "joins": joins,
     "crowd": crowd,
+    "numbers": numbers,
+    "old finals": old_finals,
+    "foreign pages": asks(
+        status(page("evil.com")),
+        status(handshake(host="evil.com", origin="http://evil.com")),
+        status(handshake(origin="http://evil.com")),
+    ),
+    "malformed": asks(
+        status(handshake(origin="http://[")),
+        status(page("127.0.0.1", "evil.com")),
+        not_text,
+    ),
     "openapi": gets("/openapi.json"),
     "transcripts": gets("/v1/meetings/honest/transcript.json"),
 }

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from gateway.client import ClientSession, connect
-from gateway.protocol.messages import Pong
+from gateway.client import ClientSession, Reconnecting, connect
+from gateway.protocol.codec import JSON, Codec
+from gateway.protocol.messages import Error, Pong, TranslationFinal
 from tests.processes import GatewayProcess, gateway_process, resident_bytes
 
 # How long each attack lasts, and where the figures go.
@@ -25,6 +26,7 @@ OUT = os.environ.get("ABUSE_OUT")
 
 # What the honest session may wait for a pong beside any attack.
 _MOST_P99_MS = 50.0
+_P99 = "honest ping p99, ms"
 
 Figures = dict[str, dict[str, Any]]
 
@@ -39,6 +41,7 @@ def figures() -> Iterator[Figures]:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "result.json").write_text(json.dumps({"seconds": SECONDS, "attacks": found}, indent=1) + "\n")
         (folder / "table.md").write_text(_table(found))
+        _plot(found, folder / "plot.png")
 
 
 def _table(found: Figures) -> str:
@@ -49,6 +52,22 @@ def _table(found: Figures) -> str:
         for attack, row in found.items()
     ]
     return "\n".join(lines) + "\n"
+
+
+def _plot(found: Figures, file: Path) -> None:
+    """How long the honest session waited beside each attack, and what is too long."""
+    from matplotlib.figure import Figure  # a second that the tests need not wait
+
+    waits_ms = [row[_P99] for row in found.values()]
+    drawn = Figure(figsize=(7.5, 1 + 0.28 * len(found)), layout="constrained")
+    axes = drawn.subplots()
+    axes.bar_label(axes.barh(list(found), waits_ms, color="#0072b2"), padding=3, fontsize=8)
+    axes.axvline(_MOST_P99_MS, color="#d55e00", linestyle="--", label="longer fails")
+    axes.invert_yaxis()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set(xlim=(0, 1.1 * max([_MOST_P99_MS, *waits_ms])), xlabel=_P99, title="Beside each attack")
+    axes.legend(loc="lower right")
+    drawn.savefig(file, dpi=110)
 
 
 class Honest:
@@ -78,8 +97,18 @@ class Honest:
 
     async def until(self, kind: type[Any], count: int) -> None:
         """Until so many of a kind have come; the suite's timeout is the bound."""
-        while sum(isinstance(event, kind) for event in self.events) < count:
+        while self.count(kind) < count:
             await asyncio.sleep(0.05)
+
+    def count(self, *kinds: type[Any]) -> int:
+        return sum(isinstance(event, kinds) for event in self.events)
+
+    async def unharmed(self) -> None:
+        """It was neither cut off nor refused anything, and what it says is translated."""
+        before = self.count(TranslationFinal)
+        await self.session.final("Still here.")
+        await self.until(TranslationFinal, before + 1)
+        assert not self.count(Error, Reconnecting)
 
 
 class Scene:
@@ -104,7 +133,7 @@ class Scene:
         grown = resident_bytes(self.gateway.process.pid) - before
         found: dict[str, Any] = json.loads(said)
         self._figures[name] = {
-            "honest ping p99, ms": round(_p99(self.honest.waits_ms), 1),
+            _P99: round(_p99(self.honest.waits_ms), 1),
             "longest, ms": round(max(self.honest.waits_ms), 1),
             "memory, MiB": round(grown / 2**20, 1),
             "found": ", ".join(f"{key} {value}" for key, value in found.items() if key != "answer"),
@@ -124,14 +153,14 @@ def _p99(values: list[float]) -> float:
 
 @pytest.fixture
 def scene(figures: Figures) -> Any:
-    """`async with scene(env) as it: ...`"""
+    """`async with scene(env) as it: ...`; codec: in which the honest session speaks."""
 
     @asynccontextmanager
-    async def opened(env: dict[str, str] | None = None) -> Any:
+    async def opened(env: dict[str, str] | None = None, codec: Codec = JSON) -> Any:
         with gateway_process("--engine", "simulated", env=env) as gateway:
             gateway.ready()
             async with (
-                connect(gateway.url, meeting="honest", speaks="en", reads=["ja"]) as honest,
+                connect(gateway.url, meeting="honest", speaks="en", reads=["ja"], codec=codec) as honest,
                 asyncio.TaskGroup() as tasks,
             ):
                 somebody = Honest(honest)

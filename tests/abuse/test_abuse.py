@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from gateway.client import connect
+from gateway.protocol.codec import MSGPACK
 from gateway.protocol.messages import Error, TranslationFinal
 from tests.over_http import NO_TLS
 
@@ -104,6 +105,47 @@ async def test_a_crowd_of_private_meetings_leaves_others_their_turns(scene: Any)
         codes = [event.code for event in it.honest.events if isinstance(event, Error)]
         it.note("crowd", **{"honest refused, times": codes.count("overloaded")})
         assert "overloaded" not in codes
+
+
+async def test_a_number_that_not_everybody_can_hold_reaches_nobody(scene: Any) -> None:
+    async with scene(codec=MSGPACK) as it:
+        for n in range(3):
+            await it.honest.session.final(f"Sentence {n}.")
+        await it.honest.until(TranslationFinal, 3)
+        found = await it.attacked("numbers")
+        assert found["answers"] == {"invalid_message": found["sent"]}
+        await it.honest.unharmed()
+        said = [f"Sentence {n}." for n in range(3)] + ["Still here."]
+        async with connect(it.gateway.url, meeting="honest", reads=["ja"], codec=MSGPACK) as later:
+            async for event in later:
+                if isinstance(event, TranslationFinal):
+                    assert event.text == f"[ja] {said.pop(0)}"
+                if not said:
+                    break
+
+
+async def test_what_failed_long_ago_is_sent_again_without_end(scene: Any) -> None:
+    async with scene() as it:
+        found = await it.attacked("old finals")
+        assert found["accepted"] + found["refused"] >= found["sent"]
+        assert found["accepted"] > 0
+        # Each was translated again until it was cancelled again.
+        assert found["cancelled"] > 0
+        await it.honest.unharmed()
+
+
+@pytest.mark.parametrize(
+    ("attack", "answers"), [("foreign pages", {"421", "403"}), ("malformed", {"403", "400", "1007"})]
+)
+async def test_what_is_refused_at_the_door_leaves_no_trace(scene: Any, attack: str, answers: set[str]) -> None:
+    async with scene() as it:
+        lines = it.gateway.said.count("\n")
+        found = await it.attacked(attack)
+        assert found["answers"].keys() == answers
+        # Otherwise anybody could fill a disk.
+        assert it.gateway.said.count("\n") < lines + 10
+        assert found["grown"] < 20 * MIB
+        await it.honest.unharmed()
 
 
 async def test_documents_and_transcripts_are_cheap(scene: Any) -> None:
