@@ -44,8 +44,8 @@ from tests.translation.engines import AnsweredEngine
 class Log(MemoryEventLog):
     """What is to be appended waits while not `open`; what `refuses` says is refused."""
 
-    def __init__(self, earlier: tuple[KeptMeeting, ...] = ()) -> None:
-        self.store = MemoryStore(max_publications=100, keep_s=600, max_bytes=10**7, earlier=earlier)
+    def __init__(self, earlier: tuple[KeptMeeting, ...] = (), store: MemoryStore | None = None) -> None:
+        self.store = store or MemoryStore(max_publications=100, keep_s=600, max_bytes=10**7, earlier=earlier)
         super().__init__(self.store)
         self.open = asyncio.Event()
         self.open.set()
