@@ -186,6 +186,7 @@ class Gateway:
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         # Serving begins at once: health, readiness and the page answer while the engine loads.
         async with asyncio.TaskGroup() as tasks, self.finals, self.partials, self.registry:
+            present = tasks.create_task(self._stay_present())
             await self._take_over()
             loading = tasks.create_task(self._load())
             sweeping = tasks.create_task(self._sweep())
@@ -194,7 +195,8 @@ class Gateway:
             sweeping.cancel()
             loading.cancel()
             await self.engine.stop()
-        await self.log.close()
+            await self.log.close()
+            present.cancel()
 
     def _engine_changed(self, health: EngineHealth) -> None:
         metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(health.state is EngineState.READY)
@@ -207,11 +209,16 @@ class Gateway:
         elif health.state is EngineState.FAILED:
             self.registry.tell(error_message(EngineUnavailable(health.reason)))
 
+    async def _stay_present(self) -> None:
+        """Other gateways are to know that this one is there, whatever else takes its time."""
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            await self.log.sweep()
+
     async def _sweep(self) -> None:
         """What has expired is let go of, every second."""
         while True:
             await asyncio.sleep(_SWEEP_S)
-            await self.log.sweep()
             self.stream.close_idle()
             if self._keys is not None:
                 await self._keys.reload()

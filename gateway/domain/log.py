@@ -152,6 +152,8 @@ class Accepted(Struct, frozen=True):
     owned: tuple[str, ...] = ()
     # Whether it was in the log before.
     known: bool = False
+    # Offset of the newest publication at that time.
+    last: int = 0
 
 
 class Unfinished(Struct, frozen=True):

@@ -91,7 +91,7 @@ class EventLog(Protocol):
 
         It is not appended again if the log has it. Then it is promised, once more or for the first time, in those
         languages that have no translation. The caller owns what nobody owned before, and is to conclude it.
-        Raises `UtteranceFinished` if the log has it with another text, `LogUnavailable`.
+        Raises `UtteranceFinished` if the log has it with another text or language, `LogUnavailable`.
         """
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
@@ -104,8 +104,8 @@ class EventLog(Protocol):
     async def claim(self, meeting: str, wanted: Mapping[int, Collection[str]]) -> dict[int, tuple[str, ...]]:
         """Promise utterances of the log in more languages. wanted: offset of a `Said` → languages.
 
-        Returns those that the caller now owns: not those that have an outcome, and not what others own. Raises
-        `LogUnavailable`.
+        Returns those that the caller now owns: not those that have an outcome, and not what others own, or have
+        left: see `take_over`. Raises `LogUnavailable`.
         """
 
     async def take_over(self) -> tuple[Unfinished, ...]:

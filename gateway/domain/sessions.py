@@ -41,7 +41,7 @@ class KeptMeeting(Struct, frozen=True):
     publications: tuple[Publication, ...]
     # Who is charged for it.
     account: str = ""
-    # What is promised beyond what the publications tell: of utterances that are not held any more, and again.
+    # What is unfinished; of utterances that are not held any more as well.
     unfinished: tuple[Unfinished, ...] = ()
 
     def __post_init__(self) -> None:

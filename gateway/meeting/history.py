@@ -6,7 +6,8 @@ Knows: which translations were promised and which have an outcome. Must not know
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
@@ -26,6 +27,9 @@ class Record:
     # Language with an outcome → whether that is a translation.
     outcomes: dict[str, bool] = field(default_factory=dict)
 
+    # Language → offset of its newest outcome.
+    ended: dict[str, int] = field(default_factory=dict)
+
     # Those it was last promised in: all of them, or those that a client asked for again.
     promised: set[str] = field(init=False)
 
@@ -41,8 +45,9 @@ class Record:
         """The languages that were promised and have no outcome."""
         return sorted(self.languages - self.outcomes.keys())
 
-    def note(self, outcome: Translated | Untranslated) -> None:
+    def note(self, outcome: Translated | Untranslated, offset: int) -> None:
         """A translation that follows a failure counts."""
+        self.ended[outcome.lang] = offset
         done = isinstance(outcome, Translated)
         self.outcomes[outcome.lang] = done or self.outcomes.get(outcome.lang, False)
 
@@ -54,6 +59,8 @@ class History:
         self._keep = keep
         self._records: OrderedDict[UtteranceKey, Record] = OrderedDict()
         self._unfinished: dict[UtteranceKey, Record] = {}
+        # Those that are being accepted, and are neither among the newest nor unfinished.
+        self._followed: dict[UtteranceKey, Record] = {}
 
     def note(self, publication: Publication) -> Record | None:
         """The next entry of the log. The utterance that is finished with it, if one is: each is told of once.
@@ -67,14 +74,14 @@ class History:
                 record = self._add(Record(utterance, publication.offset, set(languages)))
                 return None if record.missing() else record
             case Translated() | Untranslated() as outcome:
-                return self.end(outcome)
+                return self.end(outcome, publication.offset)
 
-    def end(self, outcome: Translated | Untranslated) -> Record | None:
-        """A translation ended. The utterance, if it is finished with that."""
+    def end(self, outcome: Translated | Untranslated, offset: int = 0) -> Record | None:
+        """A translation ended. The utterance, if it is finished with that. offset: 0 if the log has no outcome."""
         record = self.get((outcome.participant, outcome.utterance))
         if record is None:
             return None
-        record.note(outcome)
+        record.note(outcome, offset)
         return None if record.missing() else self._unfinished.pop(record.utterance.key, None)
 
     def promise(self, record: Record, languages: Iterable[str]) -> None:
@@ -89,7 +96,17 @@ class History:
             self._unfinished[record.utterance.key] = record
 
     def get(self, key: UtteranceKey) -> Record | None:
-        return self._unfinished.get(key) or self._records.get(key)
+        return self._unfinished.get(key) or self._records.get(key) or self._followed.get(key)
+
+    @contextmanager
+    def following(self, utterance: Utterance) -> Iterator[Callable[[], Record]]:
+        """While it is being accepted, its outcomes are noted, however old it is. Yields what finds its record."""
+        key = utterance.key
+        followed = self._followed.setdefault(key, Record(utterance, 0))
+        try:
+            yield lambda: self.get(key) or followed
+        finally:
+            self._followed.pop(key, None)
 
     def newest(self) -> list[Record]:
         """At most `keep`, oldest first."""

@@ -10,6 +10,7 @@ subscription delivers. What is not logged (deltas, partial captions, participant
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -37,6 +38,9 @@ from gateway.protocol.messages import (
 )
 
 __all__ = ["Room"]
+
+# A publication that is not delivered within so many seconds is not waited for.
+_DELIVERY_S = 5.0
 
 
 class Room:
@@ -78,6 +82,7 @@ class Room:
         async with self._opening:
             if self._is_open:
                 return
+            self._known_to_be_read = frozenset()
             async with AsyncExitStack() as subscription:
                 delivery = self.log.subscribe(self.id, self._deliver, account=self._account)
                 self._subscription = await subscription.enter_async_context(delivery)
@@ -93,6 +98,7 @@ class Room:
         """Let go of the log; what it holds stays there as long as it keeps it."""
         async with self._opening:
             self._is_open, self._subscription, self._known_to_be_read = False, None, frozenset()
+            self._delivered.set()
             await self._unsubscribe.aclose()
 
     # ------------------------------------------------------------ languages
@@ -211,19 +217,22 @@ class Room:
                     found[utterance.id] = Record(utterance, publication.offset, set(languages))
                 case Translated() | Untranslated() as outcome if outcome.participant == participant:
                     if (record := found.get(outcome.utterance)) is not None:
-                        record.note(outcome)
+                        record.note(outcome, publication.offset)
         return list(found.values())
 
     async def reached(self, offset: int) -> None:
-        """Wait until everything up to this offset was delivered."""
-        while self.offset < offset:
-            self._delivered.clear()
-            await self._delivered.wait()
+        """Wait until everything up to this offset was delivered; not for ever, and not once the room is closed."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DELIVERY_S):
+                while self._subscription is not None and self.offset < offset:
+                    self._delivered.clear()
+                    await self._delivered.wait()
 
-    def promise(self, utterance: Utterance, accepted: Accepted) -> None:
+    def promise(self, record: Record, accepted: Accepted) -> None:
         """An utterance that was accepted before is to be translated, as far as it is unfinished."""
-        record = self.history.get(utterance.key) or Record(utterance, accepted.offset)
-        self.history.promise(record, accepted.unfinished)
+        record.said = accepted.offset
+        unfinished = [lang for lang in accepted.unfinished if record.ended.get(lang, 0) <= accepted.last]
+        self.history.promise(record, unfinished)
         if not record.missing():
             self._finished(record)
 

@@ -193,7 +193,10 @@ class Registry:
         Raises `LimitExceeded` or `LogUnavailable`; then nothing has changed.
         """
         self._joins.check_languages(seat.room, seat.member, update.reads)
+        connection = seat.finish
         async with seat.room.reading(update.reads):
+            if seat.finish is not connection:
+                return  # it has ended meanwhile, or goes on with another connection
             seat.room.update(
                 seat.member,
                 name=seat.member.name,

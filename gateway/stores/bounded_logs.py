@@ -28,7 +28,7 @@ MEETING_BYTES = 1_024
 MEETING_SHARE = 8
 # Estimated bytes of a publication, besides its texts.
 _PUBLICATION_BYTES = 512
-# Estimated bytes of what is remembered of an utterance: its place in the log, its outcomes.
+# Estimated bytes of what is remembered of an utterance and its outcomes.
 _UTTERANCE_BYTES = 640
 # Estimated bytes of a text, besides its characters.
 _TEXT_BYTES = 80
@@ -144,10 +144,9 @@ class BoundedLogs:
     keep_s: seconds after which a publication is trimmed. An empty meeting without subscribers is forgotten; if it
         begins again, it has a new epoch.
     max_bytes: of all meetings together.
-    account_bytes: account → bytes of all its meetings; None for no bound of its own.
+    account_bytes: account → bytes of all its meetings; None: no bound of its own.
     wall_clock: Unix time in seconds. If it goes backwards, `at_ms` within a meeting does not.
-    dropped: is told of each publication that is not held any more, and its meeting.
-    needed: whether a meeting is not to be forgotten, though nothing is in it.
+    dropped: is told of each publication that is let go of. needed: whether a meeting is kept with nothing in it.
 
     If a meeting exceeds its share (`max_bytes` / `MEETING_SHARE`), it loses its oldest publications, but keeps its
     newest one, however large. If the total exceeds `max_bytes`, the account that holds the most loses entries; if
@@ -187,11 +186,6 @@ class BoundedLogs:
         self._bytes = 0
 
     @property
-    def meetings(self) -> int:
-        """How many meetings have a log."""
-        return len(self._rings)
-
-    @property
     def publications(self) -> int:
         """How many publications all meetings hold."""
         return self._publications
@@ -226,9 +220,12 @@ class BoundedLogs:
         ring = self._current(meeting, self._now_ms())
         return Page("", first=1, last=0) if ring is None else ring.page(after, limit)
 
+    def holds(self, meeting: str, offset: int) -> bool:
+        return meeting in self._rings and offset in self._rings[meeting].publications
+
     def account_of(self, meeting: str) -> str:
         """Who is charged for a meeting's log."""
-        return ring.account if (ring := self._rings.get(meeting)) is not None else ""
+        return self._rings[meeting].account if meeting in self._rings else ""
 
     @contextmanager
     def subscribe(

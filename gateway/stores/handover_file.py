@@ -84,7 +84,10 @@ def _savable(meeting: KeptMeeting) -> KeptMeeting:
     """The meeting from after the last entry that cannot be encoded, as if what is before it had expired."""
     held = meeting.publications
     lost = max((n for n, publication in enumerate(held, start=1) if not _encodes(publication)), default=0)
-    return msgspec.structs.replace(meeting, first=meeting.first + lost, publications=held[lost:])
+    unfinished = tuple(filter(_encodes, meeting.unfinished))
+    return msgspec.structs.replace(
+        meeting, first=meeting.first + lost, publications=held[lost:], unfinished=unfinished
+    )
 
 
 def _encodes(value: object) -> bool:

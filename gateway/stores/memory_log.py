@@ -178,8 +178,7 @@ class MemoryStore:
             self.meetings[kept.meeting] = meeting
         self.logs.restore(earlier)
         for key, meeting in self.meetings.items():
-            first = self.logs.read(key, 0, 0).first
-            for said in [said for said in meeting.by_offset.values() if said.offset < first]:
+            for said in [said for said in meeting.by_offset.values() if not self.logs.holds(key, said.offset)]:
                 said.held = False
                 meeting.forget_if_over(said)
 
@@ -196,21 +195,21 @@ class MemoryEventLog:
         known = self._store.meeting(meeting)
         said = known.by_key.get(utterance.key)
         if said is not None:
-            if said.utterance.text != utterance.text:
+            if (said.utterance.text, said.utterance.lang) != (utterance.text, utterance.lang):
                 raise UtteranceFinished(
-                    "This utterance is final already, with another text; use a new id.", field="id"
+                    "This utterance is final already, with another text or language; use a new id.", field="id"
                 )
             for lang in self._targets(known, utterance):
                 if lang not in said.unfinished and not said.outcomes.get(lang):
                     known.promise(said, lang, _Promise(self._gateway))
-            return self._accepted(said, known=True)
+            return self._accepted(meeting, said, known=True)
         languages = self._targets(known, utterance)
         publication = self._store.logs.append(meeting, Said(utterance, tuple(languages)))
         said = _Said(utterance, publication.offset)
         known.add(said)
         for lang in languages:
             known.promise(said, lang, _Promise(self._gateway))
-        return self._accepted(said, known=False)
+        return self._accepted(meeting, said, known=False)
 
     def _targets(self, meeting: _Meeting, utterance: Utterance) -> list[str]:
         """The languages in which it is read, wherever that is."""
@@ -220,10 +219,10 @@ class MemoryEventLog:
     def _is_there(self, gateway: str) -> bool:
         return gateway == self._gateway or self._store.is_there(gateway)
 
-    def _accepted(self, said: _Said, *, known: bool) -> Accepted:
+    def _accepted(self, meeting: str, said: _Said, *, known: bool) -> Accepted:
         unfinished = tuple(said.unfinished)
         owned = tuple(lang for lang, promise in said.unfinished.items() if promise.owner == self._gateway)
-        return Accepted(said.offset, unfinished, owned, known)
+        return Accepted(said.offset, unfinished, owned, known, last=self._store.logs.read(meeting, 0, 0).last)
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
         known = self._store.meetings.get(meeting)
@@ -250,7 +249,6 @@ class MemoryEventLog:
 
     def _claim(self, known: _Meeting, said: _Said, lang: str) -> bool:
         if (promise := said.unfinished.get(lang)) is not None:
-            self._take(promise)
             return promise.owner == self._gateway
         if lang in said.outcomes or lang == said.utterance.lang:
             return False

@@ -7,8 +7,6 @@ Must not know: sockets, sessions, which engine it is, who reads.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,6 +28,7 @@ from gateway.domain.log import Accepted, Translated, Unfinished, Untranslated, U
 from gateway.meeting.live_text import LiveTranslation
 from gateway.meeting.room import Room
 from gateway.translation.commit_policy import FINAL_TOLERANCE
+from gateway.translation.outcomes import Outcomes, untranslated
 from gateway.translation.owned import Owned
 from gateway.translation.pacing import Throttle
 from gateway.translation.partials import Partials
@@ -39,10 +38,6 @@ from gateway.translation.ticket import CATCHING_UP, FINAL, Generated, Ticket, re
 __all__ = ["Finals"]
 
 _log = logging.getLogger(__name__)
-
-# An outcome that the log does not take is offered again, after so many seconds, and then every `_LOG_RETRY_S`.
-_LOG_RETRIES_S = (0.1, 0.5, 2.0)
-_LOG_RETRY_S = 5.0
 
 # A text that so many gateways have taken on may be what ends them.
 _MOST_TRIES = 3
@@ -82,11 +77,15 @@ class Finals:
         # Utterance → language → translation, for meetings in which something waits or runs.
         self._running: dict[Room, dict[UtteranceKey, dict[str, _Translation]]] = {}
         self._owned = Owned()
-        # Those that are being written to the log → how often.
+        self._outcomes = Outcomes(self._owned)
+        # Utterances that are being written to the log → how many times over.
         self._accepting: Counter[tuple[Room, UtteranceKey]] = Counter()
+        # Meetings in which something is being accepted or claimed → how much.
+        self._asking: Counter[Room] = Counter()
+        # Nothing more is begun.
+        self._leaving = False
         self._quiet = asyncio.Event()
         self._quiet.set()
-        self._leaving = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -95,7 +94,8 @@ class Finals:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leaving.set()
+        self._leaving = True
+        self._outcomes.leave()
         for room in list(self._running):
             self._give_up(room, Draining("The gateway stopped before this was translated; send it again."))
         await self._tasks.__aexit__(kind, error, trace)
@@ -114,21 +114,23 @@ class Finals:
             tickets = self._admit(room, utterance, expected, FINAL)
         except DailyQuotaExceeded as error:
             expected, tickets, used_up = [], [], error
-        self._accepting[room, utterance.key] += 1
+        said = (room, utterance.key)
+        self._accepting[said] += 1
+        self._asking[room] += 1
         try:
-            accepted = await self._log_said(room, utterance, tickets)
+            accepted, owned = await self._log_said(room, utterance, tickets)
             metrics.UTTERANCES.labels("accepted").inc()
             self._partials.forget(room, utterance.key)
-            if accepted.known:
-                room.promise(utterance, accepted)
+            owned = [lang for lang in owned if lang not in self._running_of(room, utterance.key)]
             if used_up is not None:
-                await self._leave_out(room, utterance, accepted.offset, accepted.owned, used_up)
+                await self._outcomes.leave_out(room, utterance, accepted.offset, owned, used_up)
             else:
-                by_lang = dict(zip(expected, tickets, strict=True))
-                self._begin(room, utterance, accepted.offset, accepted.owned, by_lang)
+                self._begin(room, utterance, accepted.offset, owned, dict(zip(expected, tickets, strict=True)))
         finally:
-            self._accepting -= Counter([(room, utterance.key)])
-        self._resume(room)  # it may be read in more languages than expected
+            self._accepting -= Counter([said])
+            self._asking -= Counter([room])
+        if used_up is None and len(owned) > len(expected):
+            self._resume(room)  # it is read in more languages than expected
         return accepted
 
     def catch_up(self, room: Room, languages: Sequence[str]) -> None:
@@ -139,8 +141,8 @@ class Finals:
         """Go on with what another gateway left, as far as there is room now, and with the rest later."""
         self._owned.add(room, work.utterance, work.said, work.languages)
         if work.tries > _MOST_TRIES:
-            error = EngineFailed("The gateways that were to translate this were lost; it was not translated.")
-            await self._leave_out(room, work.utterance, work.said, work.languages, error)
+            lost = EngineFailed("The gateways that were to translate this were lost; it was not translated.")
+            await self._outcomes.leave_out(room, work.utterance, work.said, work.languages, lost)
         self._resume(room)
 
     def resume(self) -> None:
@@ -150,8 +152,13 @@ class Finals:
 
     def cancel(self, room: Room, key: UtteranceKey) -> None:
         """Stop what is left of an utterance; each language gets an `Untranslated` with code `cancelled`."""
-        for translation in self._running_of(room, key).values():
-            self._scheduler.give_up(translation.ticket, Cancelled("The utterance was cancelled."))
+        cancelled, running = Cancelled("The utterance was cancelled."), self._running_of(room, key)
+        for translation in running.values():
+            self._scheduler.give_up(translation.ticket, cancelled)
+        # What finds no place yet.
+        waiting = self._owned.where(room, lambda utterance, lang: utterance.key == key and lang not in running)
+        for utterance, said, languages in waiting:
+            self._tasks.create_task(self._outcomes.leave_out(room, utterance, said, languages, cancelled))
 
     def abandon(self, room: Room) -> None:
         """Stop everything a meeting has running: nobody is left to read it, now or later."""
@@ -159,11 +166,12 @@ class Finals:
 
     def busy(self, room: Room) -> bool:
         """Whether anything of a meeting waits, runs, or is still to be resumed."""
-        return room in self._running or room in self._owned or any(room is each for each, _ in self._accepting)
+        return any(room in work for work in (self._running, self._owned, self._outcomes, self._asking))
 
     async def quiet(self) -> None:
         """Wait until the outcome of everything accepted is in the log."""
         await self._quiet.wait()
+        await self._outcomes.quiet()
 
     # ------------------------------------------------------------ beginning
 
@@ -202,33 +210,34 @@ class Finals:
         there = {utterance.lang, *translated, *self._running_of(room, utterance.key)}
         return [lang for lang in room.members.languages() if lang not in there]
 
-    async def _log_said(self, room: Room, utterance: Utterance, tickets: list[Ticket]) -> Accepted:
-        """Write it down, and wait until readers have it: no translation of it is shown before."""
+    async def _log_said(
+        self, room: Room, utterance: Utterance, tickets: list[Ticket]
+    ) -> tuple[Accepted, list[str]]:
+        """Write it down, and wait until readers have it: no translation of it is shown before.
+
+        Returns also the languages in which it is to be translated here.
+        """
         try:
             await room.tell_languages()
-            accepted = await room.log.accept(room.id, utterance)
-            self._owned.add(room, utterance, accepted.offset, accepted.owned)
+            with room.history.following(utterance) as record:
+                accepted = await room.log.accept(room.id, utterance)
+                # Their outcomes may have come before this answer.
+                owned = [lang for lang in accepted.owned if record().ended.get(lang, 0) <= accepted.last]
+                self._owned.add(room, utterance, accepted.offset, owned)
+                if accepted.known:
+                    room.promise(record(), accepted)
             await room.reached(accepted.offset)
-            return accepted
         except BaseException:
             self._withdraw(tickets)
             raise
+        return accepted, owned
 
     def _withdraw(self, tickets: Iterable[Ticket]) -> None:
         for ticket in tickets:
             self._scheduler.withdraw(ticket)
 
-    async def _leave_out(
-        self, room: Room, utterance: Utterance, said: int, languages: Iterable[str], error: GatewayError
-    ) -> None:
-        """It is in the log, and is not translated into these languages, but for what is on its way."""
-        for lang in languages:
-            if lang not in self._running_of(room, utterance.key):
-                metrics.TRANSLATIONS.labels(error.code, lang).inc()
-                await self._log_outcome(room, _untranslated(utterance, said, lang, error))
-                self._owned.remove(room, said, lang)
-
     async def _catch_up(self, room: Room, languages: Sequence[str]) -> None:
+        self._asking[room] += 1
         admitted: dict[int, tuple[Utterance, dict[str, Ticket]]] = {}
         claimed: dict[int, tuple[str, ...]] = {}
         try:
@@ -259,18 +268,19 @@ class Finals:
             for said, (utterance, by_lang) in admitted.items():
                 self._owned.add(room, utterance, said, claimed.get(said, ()))
                 self._begin(room, utterance, said, claimed.get(said, ()), by_lang)
+            self._asking -= Counter([room])
 
     def _resume(self, room: Room) -> None:
         def missing(utterance: Utterance, lang: str) -> bool:
             is_accepting = (room, utterance.key) in self._accepting
             return not is_accepting and lang not in self._running_of(room, utterance.key)
 
-        for utterance, said, languages in self._owned.where(room, missing):
+        for utterance, said, languages in [] if self._leaving else self._owned.where(room, missing):
             try:
                 tickets = self._admit(room, utterance, languages, FINAL, promised=True)
             except Draining as error:
                 if not self._leaves_unfinished:
-                    self._tasks.create_task(self._leave_out(room, utterance, said, languages, error))
+                    self._tasks.create_task(self._outcomes.leave_out(room, utterance, said, languages, error))
                 continue
             except GatewayError:
                 return
@@ -306,7 +316,9 @@ class Finals:
         try:
             outcome = await self._outcome(room, translation)
             if outcome is not None:
-                await self._log_outcome(room, outcome)
+                await self._outcomes.write(room, outcome)
+            else:
+                self._owned.remove(room, translation.said, translation.lang)
         finally:
             self._ended(room, translation)
 
@@ -319,7 +331,7 @@ class Finals:
             metrics.TRANSLATIONS.labels(error.code, lang).inc()
             if self._leaves_unfinished and isinstance(error, Draining):
                 return None
-            return _untranslated(utterance, translation.said, lang, error)
+            return untranslated(utterance, translation.said, lang, error)
         metrics.TRANSLATIONS.labels("final", lang).inc()
         return Translated(
             participant=utterance.participant,
@@ -349,26 +361,6 @@ class Finals:
         finally:
             throttle.stop()
 
-    async def _log_outcome(self, room: Room, outcome: Translated | Untranslated) -> None:
-        """Offer an outcome until the log takes it."""
-        for wait_s in itertools.chain(_LOG_RETRIES_S, itertools.repeat(_LOG_RETRY_S)):
-            try:
-                concluded = await room.log.conclude(room.id, outcome)
-                if concluded is not None:
-                    await room.reached(concluded.offset)
-                return
-            except LogUnavailable:
-                if self._leaving.is_set():
-                    _log.error("the log of a meeting took no outcome before the gateway stopped")
-                    return
-            except Exception:
-                _log.exception("the log of a meeting failed; its readers will not see an outcome")
-                room.end_unlogged(outcome)
-                return
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
-                    await self._leaving.wait()
-
     def _ended(self, room: Room, translation: _Translation) -> None:
         self._scheduler.withdraw(translation.ticket)
         key, lang = translation.utterance.key, translation.lang
@@ -381,17 +373,5 @@ class Finals:
             del self._running[room]
         if not self._running:
             self._quiet.set()
-        self._owned.remove(room, translation.said, lang)
-
-
-def _untranslated(utterance: Utterance, said: int, lang: str, error: GatewayError) -> Untranslated:
-    return Untranslated(
-        participant=utterance.participant,
-        utterance=utterance.id,
-        speaker=utterance.speaker,
-        lang=lang,
-        rev=utterance.rev,
-        code=error.code,
-        message=error.message,
-        said=said,
-    )
+        if room in self._owned:
+            self._resume(room)  # it may have been promised again meanwhile

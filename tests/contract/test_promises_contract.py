@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.domain.errors import UtteranceFinished
 from gateway.domain.log import Accepted, Said, Translated, Unfinished, Untranslated
@@ -59,7 +60,7 @@ async def read(log: EventLog, *languages: str, meeting: str = "standup") -> Asyn
 async def test_an_utterance_is_promised_in_all_languages_that_are_read_at_any_gateway(two: Two) -> None:
     async with read(two.ana, "ja", "en"), read(two.ben, "de", "ja"):
         accepted = await two.ana.accept("standup", HELLO)
-        assert accepted == Accepted(1, unfinished=("de", "ja"), owned=("de", "ja"))
+        assert accepted == Accepted(1, unfinished=("de", "ja"), owned=("de", "ja"), last=1)
         [publication] = (await two.ben.read("standup", 0)).publications
         assert publication.event == Said(HELLO, ("de", "ja"))
 
@@ -81,14 +82,14 @@ async def test_whoever_begins_to_read_is_told_how_much_was_said_before(two: Two)
 
 async def test_other_meetings_promise_nothing_here(two: Two) -> None:
     async with read(two.ben, "ja", meeting="retro"):
-        assert await two.ana.accept("standup", HELLO) == Accepted(1)
+        assert await two.ana.accept("standup", HELLO) == Accepted(1, last=1)
 
 
 async def test_an_utterance_is_accepted_once(two: Two) -> None:
     async with read(two.ben, "ja"):
         first = await two.ana.accept("standup", HELLO)
-        assert await two.ana.accept("standup", HELLO) == Accepted(1, first.unfinished, first.owned, known=True)
-        assert await two.ben.accept("standup", HELLO) == Accepted(1, first.unfinished, known=True)
+        assert await two.ana.accept("standup", HELLO) == replace(first, known=True)
+        assert await two.ben.accept("standup", HELLO) == replace(first, known=True, owned=())
     assert len((await two.ana.read("standup", 0)).publications) == 1
 
 
@@ -99,8 +100,9 @@ async def test_one_id_is_one_utterance_of_each_participant(two: Two) -> None:
 
 async def test_another_text_for_an_id_is_refused(two: Two) -> None:
     await two.ana.accept("standup", HELLO)
-    with pytest.raises(UtteranceFinished):
-        await two.ben.accept("standup", utterance("something else", id="1"))
+    for other in (utterance("something else", id="1"), utterance("hello", id="1", lang="de")):
+        with pytest.raises(UtteranceFinished):
+            await two.ben.accept("standup", other)
     assert texts((await two.ana.read("standup", 0)).publications) == ["hello"]
 
 
@@ -116,6 +118,15 @@ async def test_each_promise_is_concluded_once(two: Two) -> None:
         assert await two.ana.conclude("standup", translated("やあ")) is None
         assert await two.ben.conclude("standup", translated("もしもし")) is None
         assert (await two.ana.accept("standup", HELLO)).unfinished == ("de",)
+    assert [p.offset for p in (await two.ben.read("standup", 0)).publications] == [1, 2]
+
+
+async def test_a_promise_that_has_failed_fails_no_second_time(two: Two) -> None:
+    async with read(two.ben, "ja"):
+        await two.ana.accept("standup", HELLO)
+        assert await two.ana.conclude("standup", untranslated("no luck")) is not None
+        assert await two.ana.conclude("standup", untranslated("no luck")) is None
+        assert await two.ana.conclude("standup", translated("やあ")) is None, "nobody has asked for it again"
     assert [p.offset for p in (await two.ben.read("standup", 0)).publications] == [1, 2]
 
 
@@ -142,9 +153,9 @@ async def test_what_failed_is_promised_again_to_whoever_sends_it_again(two: Two)
         await two.ana.conclude("standup", untranslated("no luck"))
         await two.ana.conclude("standup", translated("hallo", lang="de"))
         again = await two.ben.accept("standup", HELLO)
-        assert again == Accepted(1, unfinished=("ja",), owned=("ja",), known=True)
+        assert again == Accepted(1, unfinished=("ja",), owned=("ja",), known=True, last=3)
         assert await two.ben.conclude("standup", translated("やあ")) is not None
-        assert await two.ana.accept("standup", HELLO) == Accepted(1, known=True)
+        assert await two.ana.accept("standup", HELLO) == Accepted(1, known=True, last=4)
 
 
 async def test_an_utterance_that_was_trimmed_is_concluded_all_the_same(open_store: OpenStore) -> None:
@@ -154,7 +165,7 @@ async def test_an_utterance_that_was_trimmed_is_concluded_all_the_same(open_stor
             accepted = await two.ana.accept("standup", utterance(f"more {n}"))
             await two.ana.conclude("standup", translated("もっと", said=accepted.offset))
         assert (await two.ana.read("standup", 0)).first > 1
-        assert await two.ben.accept("standup", HELLO) == Accepted(1, unfinished=("ja",), known=True)
+        assert await two.ben.accept("standup", HELLO) == Accepted(1, unfinished=("ja",), known=True, last=7)
         publication = await two.ana.conclude("standup", translated("やあ"))
         assert publication is not None
         assert publication.offset == 8
@@ -192,6 +203,7 @@ async def test_what_a_gateway_that_is_gone_has_left_is_taken_over_once(two: Two)
         await two.ana.accept("standup", HELLO)
         await two.ana.conclude("standup", translated("hallo", lang="de"))
         await two.store.lose(two.ana)
+        assert await clara.claim("standup", {1: ["ja"]}) == {}, "what was left is taken over, not claimed"
         taken = [*await two.ben.take_over(), *await clara.take_over()]
         assert taken == [Unfinished("standup", HELLO, 1, ("ja",), tries=2)]
         assert await two.ana.conclude("standup", untranslated("no luck")) is None, "it comes back too late"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -33,7 +33,7 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
-from gateway.sessions.effects import Accept, Acknowledge
+from gateway.sessions.effects import Accept, Acknowledge, Update
 from gateway.sessions.registry import Entry
 from tests.clocks import swiftly
 from tests.gateways import running
@@ -264,6 +264,26 @@ async def test_what_concerns_everybody_is_told_to_those_who_are_connected() -> N
         d.registry.tell(Pong("news"))
         assert await here.received() == [Pong("news")]
         assert await away.received() == []
+
+
+async def test_a_session_that_ends_while_its_languages_change_is_gone() -> None:
+    async with desk() as d:
+        (entry, _), (other, _) = await d.join(reads=["de"]), await d.join(name="Bo")
+        go_on = asyncio.Event()
+
+        async def slow(_languages: object) -> int:
+            await go_on.wait()
+            return 0
+
+        cast(Any, entry.seat.room._subscription).reads = slow
+        updating = asyncio.create_task(
+            d.registry.update(entry.seat, Update("en", ("fr",), "live", originals=False))
+        )
+        await idle()
+        d.registry.end(entry.seat)
+        go_on.set()
+        await updating
+        assert other.seat.room.languages() == frozenset()
 
 
 # ---------------------------------------------------------------- the next process

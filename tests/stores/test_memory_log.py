@@ -108,3 +108,15 @@ async def test_nothing_is_remembered_of_what_is_trimmed() -> None:
         await append(log, "m", said(str(n), ()))
     assert set(store.meetings["m"].by_offset) == {48, 49, 50}
     assert len(store.meetings["m"].by_key) == 3
+
+
+async def test_nothing_is_remembered_of_a_meeting_that_does_not_fit_any_more() -> None:
+    """A restart with a smaller bound: the log is begun again, and with it its offsets."""
+    earlier = kept(said("one", ()), said("two", ()), translated("二", said=2, utterance="two"))
+    young = KeptMeeting("young", "e2", 1, 1, (Publication(1, 1_700_000_000_999, said("three", ())),))
+    store = MemoryStore(earlier=(earlier, young), max_bytes=1, wall_clock=lambda: 1_700_000_001.0)
+    log = MemoryEventLog(store)
+    await log.sweep()
+    assert set(store.meetings) == {"young"}
+    accepted = await log.accept("m", utterance("one"))
+    assert (accepted.offset, accepted.known) == (1, False)

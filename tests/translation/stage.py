@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -40,6 +40,8 @@ from gateway.translation.quotas import Quotas
 from gateway.translation.scheduler import Scheduler
 from tests.translation.engines import AnsweredEngine
 
+T = TypeVar("T")
+
 
 class Log(MemoryEventLog):
     """What is to be appended waits while not `open`; what `refuses` says is refused."""
@@ -49,23 +51,26 @@ class Log(MemoryEventLog):
         super().__init__(self.store)
         self.open = asyncio.Event()
         self.open.set()
-        # While it is not set, nothing that was written returns.
-        self.returns = asyncio.Event()
-        self.returns.set()
+        # What has been done and does not answer: `accept`, `conclude`, `claim`.
+        self.silent: set[str] = set()
         self.refuses: Callable[[LoggedEvent], bool] = lambda _: False
         self.refused: list[LoggedEvent] = []
 
     async def accept(self, meeting: str, utterance: Utterance) -> Accepted:
         await self._begin(Said(utterance))
-        accepted = await super().accept(meeting, utterance)
-        await self.returns.wait()
-        return accepted
+        return await self._answer("accept", await super().accept(meeting, utterance))
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
         await self._begin(outcome)
-        publication = await super().conclude(meeting, outcome)
-        await self.returns.wait()
-        return publication
+        return await self._answer("conclude", await super().conclude(meeting, outcome))
+
+    async def claim(self, meeting: str, wanted: Mapping[int, Collection[str]]) -> dict[int, tuple[str, ...]]:
+        return await self._answer("claim", await super().claim(meeting, wanted))
+
+    async def _answer(self, what: str, answer: T) -> T:
+        while what in self.silent:
+            await asyncio.sleep(0)
+        return answer
 
     async def _begin(self, event: LoggedEvent) -> None:
         await self.open.wait()

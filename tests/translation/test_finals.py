@@ -38,8 +38,8 @@ from tests.translation.stage import Log, Stage, idle, nothing_is_live, said, sta
 
 @pytest.fixture(autouse=True)
 def _offered_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.translation.finals._LOG_RETRIES_S", (0.0, 0.0))
-    monkeypatch.setattr("gateway.translation.finals._LOG_RETRY_S", 0.0)
+    monkeypatch.setattr("gateway.translation.outcomes._RETRIES_S", (0.0, 0.0))
+    monkeypatch.setattr("gateway.translation.outcomes._RETRY_S", 0.0)
 
 
 async def events(r: Stage) -> list[LoggedEvent]:
@@ -183,12 +183,12 @@ async def test_a_language_that_joins_meanwhile_and_finds_no_place_has_its_outcom
 async def test_what_is_being_accepted_is_not_gone_on_with_by_somebody_else() -> None:
     async with stage() as r:
         await r.reader(lang="de")
-        r.log.returns.clear()
+        r.log.silent.add("accept")
         accepting = asyncio.create_task(r.final("One."))
         await until(lambda: r.room.offset)
         r.finals.resume()
         assert load(r) == 1
-        r.log.returns.set()
+        r.log.silent.clear()
         await accepting
         await answer(r, de="Eins.")
         await r.finals.quiet()
@@ -365,6 +365,7 @@ async def test_what_a_latecomer_is_shown_is_translated_once_and_behind_finals() 
         await answer(r, fr="Un.")
         await r.finals.quiet()
         r.finals.catch_up(r.room, ["fr"])
+        await idle()
         assert await outcomes(r) == [("u", "de", "Eins."), ("u", "fr", "Un.")]
         assert load(r) == 0
 
@@ -374,8 +375,89 @@ async def test_a_latecomer_for_whom_there_is_no_room_is_no_error() -> None:
         await r.final("One.")
         r.engine.state = EngineState.FAILED
         r.finals.catch_up(r.room, ["fr"])
+        await idle()
         assert load(r) == 0
         assert not r.finals.busy(r.room), "nobody was promised it"
+
+
+# ---------------------------------------------------------------- answers that come late
+
+
+async def test_a_meeting_is_busy_while_something_is_claimed_for_a_latecomer() -> None:
+    async with stage() as r:
+        await r.final("One.")
+        r.log.silent.add("claim")
+        r.finals.catch_up(r.room, ["de"])
+        await until(lambda: load(r) == 1)
+        assert r.finals.busy(r.room)
+        r.log.silent.clear()
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        assert not r.finals.busy(r.room)
+
+
+async def test_an_outcome_that_comes_before_the_answer_to_a_final_sent_again_counts() -> None:
+    async with stage() as r:
+        await r.speaker()
+        await r.reader(lang="de")
+        await r.final("One.")
+        await until(r.engine.pending)
+        r.engine.fails(*r.engine.pending())
+        await until(lambda: r.finished)
+        await r.reader(lang="fr")
+        r.finals.catch_up(r.room, ["fr"])
+        await until(r.engine.pending)
+        # Nobody remembers an utterance that is so old.
+        r.room.history.trim(99)
+        r.log.silent.add("accept")
+        again = asyncio.create_task(r.final("One."))
+        await until(lambda: r.log.store.meetings["m"].by_offset[1].unfinished.keys() == {"de", "fr"})
+        await answer(r, fr="Un.")
+        await until(lambda: len(r.log.store.meetings["m"].by_offset[1].unfinished) == 1)
+        r.log.silent.clear()
+        await again
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        assert await outcomes(r) == [("u", "de", "engine_failed"), ("u", "fr", "Un."), ("u", "de", "Eins.")]
+        assert r.finished == [("u", True), ("u", False)]
+        assert not r.finals.busy(r.room)
+
+
+async def test_what_is_sent_again_before_the_answer_to_its_failure_is_translated() -> None:
+    async with stage() as r:
+        await r.speaker()
+        await r.reader(lang="de")
+        await r.final("One.")
+        await until(r.engine.pending)
+        r.log.silent.add("conclude")
+        r.engine.fails(*r.engine.pending())
+        await until(lambda: r.finished)
+        await r.final("One.")
+        r.log.silent.clear()
+        await until(r.engine.pending)
+        await answer(r, de="Eins.")
+        await r.finals.quiet()
+        assert await outcomes(r) == [("u", "de", "engine_failed"), ("u", "de", "Eins.")]
+        assert r.finished == [("u", True), ("u", False)]
+        assert not r.finals.busy(r.room)
+
+
+async def test_a_cancelled_utterance_ends_that_finds_no_place_yet() -> None:
+    async with stage() as r:
+        await r.speaker()
+        r.engine.state = EngineState.FAILED
+        await r.finals.take_over(r.room, await r.left("One.", "de"))
+        r.finals.cancel(r.room, ("ana", "u"))
+        await r.finals.quiet()
+        assert await outcomes(r) == [("u", "de", "cancelled")]
+        assert not r.finals.busy(r.room)
+
+
+async def test_a_text_that_ends_every_gateway_is_not_translated_for_ever() -> None:
+    async with stage() as r:
+        await r.finals.take_over(r.room, await r.left("One.", "de", tries=4))
+        assert r.engine.requests == []
+        assert await outcomes(r) == [("u", "de", "engine_failed")]
 
 
 # ---------------------------------------------------------------- giving up
