@@ -16,7 +16,16 @@ from msgspec import structs
 
 from gateway.domain.errors import StartupError
 from gateway.domain.grants import Grant, Revocation
-from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
+from gateway.domain.log import (
+    LoggedEvent,
+    Publication,
+    Said,
+    Timings,
+    Translated,
+    Unfinished,
+    Untranslated,
+    Utterance,
+)
 from gateway.domain.quotas import DayOfTenant
 from gateway.domain.roles import ROLES
 from gateway.domain.sessions import HANDOVER_VERSION, Handover, KeptMeeting, KeptSession, UsedToken
@@ -118,12 +127,14 @@ def test_an_entry_that_cannot_be_encoded_takes_nothing_else_with_it(path: Path) 
     publications = (meeting.publications[0], broken, meeting.publications[2])
     other = KeptMeeting("other", "0f0f0f0f", 1, 1, (Publication(1, 17, EVENTS[0]),))
     nameless = structs.replace(ANA, name="\ud800")
+    owed = Unfinished(meeting.meeting, utterance("owed"), 1, ("de",))
+    unfinished = (structs.replace(owed, utterance=utterance("owed", rev=2**70)), owed)
     used = UsedToken("acme", "t1", "0a1b2c3d", 1e9)
     revoked = Revocation(tenant="acme", before_s=1e9, subject="ana")
     handover_file.write(
         path,
         Handover(
-            meetings=(structs.replace(meeting, publications=publications), other),
+            meetings=(structs.replace(meeting, publications=publications, unfinished=unfinished), other),
             sessions=(nameless, BEN),
             revocations=(structs.replace(revoked, subject="\ud800"), revoked),
             used_tokens=(structs.replace(used, token_id="\ud800"), used),
@@ -134,7 +145,7 @@ def test_an_entry_that_cannot_be_encoded_takes_nothing_else_with_it(path: Path) 
     assert left is not None
     # Of its meeting what came before is gone too, as if it had expired: offsets have no gaps.
     assert left.meetings == (
-        structs.replace(meeting, first=5, publications=meeting.publications[2:]),
+        structs.replace(meeting, first=5, publications=meeting.publications[2:], unfinished=(owed,)),
         other,
     )
     assert left.sessions == (BEN,)
