@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gateway.config import Settings
 from gateway.protocol.codec import JSON
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import Ping, Pong, SessionStarted, TranslationFinal
+from gateway.protocol.messages import Ping, Pong, SessionStarted, TranslationFinal, UtteranceAccepted
 from gateway.server.guard.websocket import FrameBudget, GuardedWebSocket
 from tests.clocks import run_swiftly, swiftly
 from tests.frames import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, UPGRADE, frame
@@ -176,15 +176,19 @@ def test_messages_in_any_chunks_arrive_whole_and_in_order(lengths: list[int], fr
                 await client.send(stream[start : (start := start + lengths[n % len(lengths)])])
                 await asyncio.sleep(0)
                 n += 1
-            finals: list[tuple[str, str]] = []
+            accepted: list[str] = []
+            finals: set[tuple[str, str]] = set()
             pongs = 0
             while len(finals) < 4 or pongs < len(messages):
                 opcode, data = await client.frame()
                 pongs += opcode == PONG
                 message = JSON.decode_server(data.decode()) if opcode == TEXT else None
-                if isinstance(message, TranslationFinal):
-                    finals.append((message.utterance, message.text))
-            assert finals == [(f"u{n}", f"[ja] {text}") for n in range(4)]
+                if isinstance(message, UtteranceAccepted):
+                    accepted.append(message.id)
+                elif isinstance(message, TranslationFinal):
+                    finals.add((message.utterance, message.text))
+            assert accepted == ["u0", "u1", "u2", "u3"]
+            assert finals == {(id, f"[ja] {text}") for id in accepted}  # whichever is done first
 
     run_swiftly(check())
 
