@@ -1,0 +1,39 @@
+-- Promise utterances in more languages. own arguments: offset, languages "de,ja", offset, languages …
+-- Returns offset, languages that the caller owns now, offset, languages …
+
+local m = find(meeting)
+local claimed = {}
+if not m then
+  return claimed
+end
+
+local function claim(said, offset, languages)
+  local promises, outcomes = promises_of(m, offset), outcomes_of(m, offset)
+  local owned, changed = {}, false
+  for _, lang in ipairs(languages) do
+    local promise = promises[lang]
+    if promise and not is_there(promise.owner) then
+      promise.owner, promise.tries, changed = gateway, promise.tries + 1, true
+    elseif not promise and outcomes[lang] == nil and lang ~= said.source then
+      promises[lang], changed = {owner = gateway, tries = 1}, true
+    end
+    if promises[lang] and promises[lang].owner == gateway then
+      owned[#owned + 1] = lang
+    end
+  end
+  if changed then
+    save_promises(m, offset, promises)
+    note_work(m)
+  end
+  return owned
+end
+
+for i = OWN, #ARGV, 2 do
+  local said = spoken(m, tonumber(ARGV[i]))
+  local owned = said and claim(said, tonumber(ARGV[i]), split(ARGV[i + 1])) or {}
+  if #owned > 0 then
+    claimed[#claimed + 1] = ARGV[i]
+    claimed[#claimed + 1] = table.concat(owned, ',')
+  end
+end
+return claimed
