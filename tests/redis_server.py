@@ -32,7 +32,9 @@ class RedisServer:
         options = {"port": "0", "unixsocket": str(self.socket), "dir": str(folder), "save": "", **SAFE}
         options |= {name.replace("_", "-"): value for name, value in settings.items()}
         self._command = ["setpriv", "--pdeathsig", "KILL", program]
-        self._command += [part for name, value in options.items() for part in (f"--{name}", value)]
+        self._command += [
+            part for name, value in options.items() for part in (f"--{name}", *(value.split() or [""]))
+        ]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> RedisServer:
@@ -42,7 +44,7 @@ class RedisServer:
         until = time.monotonic() + PATIENCE_MS / 1_000
         while True:
             try:
-                if self.ask("PING").startswith("+PONG"):
+                if self.ask("PING").startswith(("+PONG", "-NOAUTH")):
                     return self
             except OSError:
                 pass

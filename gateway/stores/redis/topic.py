@@ -77,9 +77,9 @@ class Topic:
             self._begin(position.epoch, position.last)
         elif self.epoch != position.epoch:
             # The old log was lost, or has expired: all of the new one is new.
-            self._begin(position.epoch, position.start)
             for subscriber in self._subscribers:
                 subscriber.after = position.start
+            self._begin(position.epoch, position.start)
         self.newest = max(self.newest, position.last)
         return self.position < position.last
 
