@@ -13,16 +13,17 @@ from gateway.stores.redis.connection import Command
 
 __all__ = ["load_all", "sha"]
 
-_NAMES = (
-    *("accept", "conclude", "claim", "owned", "take_over"),
-    *("open", "leave", "read", "sweep", "close"),
-)
+# They promise more: a full store refuses them before they have changed anything.
+_NEW_WORK = ("accept", "claim")
+# What was accepted is finished, what has expired goes, and gateways are there, also while the store is full.
+_ALWAYS = ("conclude", "owned", "take_over", "open", "leave", "read", "sweep", "close")
 
 
 @cache
 def _source(name: str) -> str:
+    first = "#!lua flags=allow-oom" if name in _ALWAYS else "#!lua"
     folder = files(__package__) / "scripts"
-    return (folder / "common.lua").read_text() + (folder / f"{name}.lua").read_text()
+    return "\n".join((first, (folder / "common.lua").read_text(), (folder / f"{name}.lua").read_text()))
 
 
 @cache
@@ -33,4 +34,4 @@ def sha(name: str) -> str:
 
 def load_all() -> tuple[Command, ...]:
     """Commands that load every script."""
-    return tuple(("SCRIPT", "LOAD", _source(name)) for name in _NAMES)
+    return tuple(("SCRIPT", "LOAD", _source(name)) for name in (*_NEW_WORK, *_ALWAYS))

@@ -23,6 +23,8 @@ class Proxy:
         # Whether answers, or pushes, are lost, and nobody is told.
         self.loses_answers = False
         self.loses_pushes = False
+        # Connections that pushes came or should have come over.
+        self.for_pushes = 0
         self._writers: set[asyncio.StreamWriter] = set()
 
     def lose_the_answer_to(self, words: bytes) -> None:
@@ -59,7 +61,9 @@ class Proxy:
 
     async def _to_store(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link: _Link) -> None:
         while data := await reader.read(65_536):
-            link.has_pushes |= b"SUBSCRIBE" in data
+            if b"SUBSCRIBE" in data and not link.has_pushes:
+                link.has_pushes = True
+                self.for_pushes += 1
             if self._fatal is not None and self._fatal in data:
                 self._fatal, link.is_fatal = None, True
             writer.write(data)

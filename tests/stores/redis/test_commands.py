@@ -138,7 +138,7 @@ async def test_scripts_are_loaded_first_and_again_when_they_are_lost() -> None:
     lost = iter([NotLoaded("NOSCRIPT")])
     store.does = lambda name: next(lost, "A") if name == "a" else name.upper()
     async with commands(store, prepare=[("load",)]) as running:
-        assert await asyncio.gather(running.run("a"), running.run("b")) == ["A", "B"]
+        assert await asyncio.gather(*map(running.run, "ab")) == ["A", "B"]
     assert store.pipelines == [["load"], ["a", "b"], ["load"], ["a"]]
 
 

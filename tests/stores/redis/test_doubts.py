@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from gateway.stores.redis import doubts as module
 from gateway.stores.redis.doubts import Doubt, Doubts
 
 ONE, TWO = Doubt("standup", key=b"one"), Doubt("standup", offset=2)
@@ -34,7 +33,7 @@ def test_what_was_found_is_settled_and_what_was_not_is_asked_for_a_minute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 1_000.0
-    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    monkeypatch.setattr("gateway.stores.redis.doubts.time.monotonic", lambda: now)
     doubts = Doubts()
     with pytest.raises(LookupError), doubts.until_answered(ONE, TWO):
         raise LookupError

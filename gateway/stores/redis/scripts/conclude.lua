@@ -19,7 +19,7 @@ if redis.call('EXISTS', m.unfinished) == 0 then
   redis.call('SREM', prefix .. 'gateway:' .. promise.owner .. ':unfinished', m.name)
 end
 local outcomes = outcomes_of(m, offset)
-outcomes[lang] = translated or outcomes[lang] or false
+outcomes[lang] = translated
 save_outcomes(m, offset, outcomes)
 if next(promises) == nil and redis.call('HEXISTS', m.texts, whole(offset)) == 1 then
   forget(m, offset, spoken(m, offset).key)
