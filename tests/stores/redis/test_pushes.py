@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from gateway.domain.errors import LogUnavailable
-from gateway.stores.redis.connection import Connection
+from gateway.stores.redis.connection import Command, Connection
 from gateway.stores.redis.pushes import Pushes
 from tests.logs import until
 from tests.redis_server import shared_server
@@ -94,4 +95,45 @@ async def test_without_a_store_nothing_can_be_subscribed(heard: Heard) -> None:
     pushes.start()
     with pytest.raises(LogUnavailable):
         await pushes.subscribe(heard.channel)
+    await pushes.close()
+
+
+class Slow:
+    """A connection whose answers come when the test gives them."""
+
+    def __init__(self) -> None:
+        self.sent: list[Command] = []
+        self.answers: asyncio.Queue[list[bytes | int]] = asyncio.Queue()
+
+    async def connect(self) -> None:
+        pass
+
+    async def send(self, commands: Sequence[Command]) -> None:
+        self.sent += commands
+
+    async def receive(self) -> list[bytes | int]:
+        return await self.answers.get()
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_a_confirmation_belongs_to_the_oldest_subscription(heard: Heard) -> None:
+    wire = Slow()
+    pushes = Pushes(lambda: wire, heard.deliver, heard.again.append)
+    pushes.start()
+    await asyncio.sleep(0)
+    first = asyncio.create_task(pushes.subscribe(heard.channel))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait([first])
+    await pushes.unsubscribe(heard.channel)
+    second = asyncio.create_task(pushes.subscribe(heard.channel))
+    await until(lambda: len(wire.sent) == 3)
+    wire.answers.put_nowait([b"subscribe", heard.channel, 1])
+    await until(lambda: heard.again)
+    assert not second.done()
+    wire.answers.put_nowait([b"unsubscribe", heard.channel, 0])
+    wire.answers.put_nowait([b"subscribe", heard.channel, 1])
+    await second
     await pushes.close()
