@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -58,6 +59,15 @@ class RedisServer:
             connection.connect(str(self.socket))
             connection.sendall(f"{command}\r\n".encode())
             return connection.recv(65_536).decode()
+
+    def freeze(self) -> None:
+        """It does nothing more, and nobody is told, until it thaws."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """As when the machine loses its power, but for what its kernel holds."""

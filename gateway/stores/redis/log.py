@@ -174,7 +174,10 @@ class RedisEventLog:
         try:
             await self._pushes.subscribe(self._channel(meeting))
             position = await self._open_log(topic)
-            yield _Subscription(self, topic, subscriber, topic.add(subscriber, position))
+            epoch = topic.epoch
+            start = topic.add(subscriber, position)
+            self._note_change(topic, epoch)
+            yield _Subscription(self, topic, subscriber, start)
         finally:
             topic.users -= 1
             topic.remove(subscriber)
@@ -245,9 +248,15 @@ class RedisEventLog:
         """As `Subscription.reads`."""
         subscriber.languages = frozenset(languages)
         position = await self._open_log(topic)
-        if topic.agree(position) and topic.epoch != position.epoch:
-            self._note_behind(self._channel(topic.meeting))
+        epoch = topic.epoch
+        topic.agree(position)
+        self._note_change(topic, epoch)
         return position.last
+
+    def _note_change(self, topic: Topic, epoch: str) -> None:
+        """It was in this epoch. What is in another one already was not pushed in the order of offsets."""
+        if epoch not in ("", topic.epoch):
+            self._note_behind(self._channel(topic.meeting))
 
     async def _stop_reading(self, topic: Topic, subscriber: Subscriber) -> None:
         if topic.users:

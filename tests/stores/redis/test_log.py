@@ -290,6 +290,48 @@ async def test_while_the_store_is_away_everything_says_so(server: RedisServer) -
         await until(lambda: texts(live) == ["hello", "more"])
 
 
+async def test_what_a_frozen_store_does_when_it_goes_on_is_not_lost(server: RedisServer) -> None:
+    async with (
+        opened(server.url, patience_s=0.3, answer_s=0.1) as ana,
+        opened(server.url) as ben,
+        reading(ben, "ja") as live,
+    ):
+        server.freeze()
+        for _ in range(2):
+            with pytest.raises(LogUnavailable):
+                await ana.accept("standup", HELLO)
+        await ana.sweep()
+        server.thaw()
+        await until(lambda: live)
+        while not (taken := await taken_over(ana)):
+            await asyncio.sleep(0.01)
+        assert taken == (Unfinished("standup", HELLO, 1, ("ja",)),)
+        assert await ana.conclude("standup", translated("やあ")) is not None
+        await until(lambda: len(live) == 2)
+        assert len(await everything(ben)) == 2
+
+
+async def taken_over(log: RedisEventLog) -> tuple[Unfinished, ...]:
+    try:
+        return await log.take_over()
+    except LogUnavailable:
+        return ()
+
+
+async def test_somebody_who_comes_first_after_everything_was_lost_makes_it_known(server: RedisServer) -> None:
+    async with opened(server.url) as ana, opened(server.url) as ben, reading(ana, "ja") as live:
+        await ben.accept("standup", utterance("lost"))
+        await until(lambda: live)
+        server.ask("FLUSHALL")
+        # Nobody of this gateway hears of the first one by a push.
+        server.ask("CLIENT KILL TYPE pubsub")
+        await ben.accept("standup", utterance("first"))
+        async with reading(ana, "de") as later:
+            await until(lambda: len(live) == 2)
+        assert texts(live) == ["lost", "first"]
+        assert texts(later) in ([], ["first"])
+
+
 async def test_an_older_copy_of_the_store_gives_the_log_another_epoch(server: RedisServer) -> None:
     async with opened(server.url) as ana, reading(ana, "ja") as live:
         await ana.accept("standup", utterance("kept"))
