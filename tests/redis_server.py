@@ -30,7 +30,14 @@ class RedisServer:
         self.folder = folder
         self.socket = folder / "redis.sock"
         self.url = f"unix://{self.socket}"
-        options = {"port": "0", "unixsocket": str(self.socket), "dir": str(folder), "save": "", **SAFE}
+        options = {
+            "port": "0",
+            "bind": "127.0.0.1",
+            "unixsocket": str(self.socket),
+            "dir": str(folder),
+            "save": "",
+            **SAFE,
+        }
         options |= {name.replace("_", "-"): value for name, value in settings.items()}
         self._command = ["setpriv", "--pdeathsig", "KILL", program]
         self._command += [

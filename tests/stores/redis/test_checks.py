@@ -53,7 +53,6 @@ async def test_a_store_with_the_right_settings_is_taken() -> None:
         ("appendonly", "no", "`appendonly yes`"),
         ("appendfsync", "everysec", "`appendfsync always`"),
         ("maxmemory_policy", "allkeys-lru", "`maxmemory-policy noeviction`"),
-        ("cluster_enabled", "yes", "`cluster-enabled no`"),
         ("replicaof", "127.0.0.1 1", "primary"),
         ("rename_command", "CONFIG config-of-mine", "refuses the gateway"),
     ],
@@ -62,6 +61,11 @@ async def test_each_wrong_setting_is_named(start: Start, setting: str, value: st
     message = await refusal(start(**{setting: value}).url)
     assert wanted in message
     assert "unix://" in message
+
+
+async def test_a_cluster_is_refused(start: Start) -> None:
+    cluster = start(cluster_enabled="yes", cluster_port=str(free_port()))
+    assert "`cluster-enabled no`" in await refusal(cluster.url)
 
 
 async def test_a_gateway_does_not_start_on_a_wrong_store(start: Start) -> None:
