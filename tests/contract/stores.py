@@ -77,7 +77,8 @@ class _Redis:
         self._all: list[RedisEventLog] = []
 
     async def gateway(self) -> EventLog:
-        log = await RedisEventLog.open(self._server.url, prefix=self._prefix, **self._bounds)
+        log = RedisEventLog(self._server.url, prefix=self._prefix, **self._bounds)
+        await log.start()
         self._all.append(log)
         self._heard_of.append(log)
         return log

@@ -56,11 +56,12 @@ _READ_AGAIN_S = 0.2
 
 
 class RedisEventLog:
-    """One gateway's access to a store. `open` makes one.
+    """One gateway's access to a store, once it has started.
 
     url: `redis://`, `rediss://` or `unix://`. prefix: of all keys, so that several can use one server.
     max_publications, keep_s: as in `BoundedLogs`. meeting_bytes: of one meeting; it keeps its newest publication.
     patience_s: how long a call waits for the store at most.
+    answer_s: how long a connection may be silent while an answer is due; then another one is used.
     """
 
     def __init__(
@@ -101,16 +102,13 @@ class RedisEventLog:
         """What the store calls this gateway."""
         return self._gateway
 
-    @classmethod
-    async def open(cls, url: str, **options: Any) -> RedisEventLog:
-        """Check the store, and be there. Raises `StartupError`."""
-        await check(url)
-        log = cls(url, **options)
-        log._commands.start()
-        log._pushes.start()
-        log._reader = asyncio.create_task(log._read_what_is_missing(), name="what pushes have missed")
-        await log.sweep()
-        return log
+    async def start(self) -> None:
+        """Check the store, and be there; `close` ends it. Raises `StartupError`."""
+        await check(self._url)
+        self._commands.start()
+        self._pushes.start()
+        self._reader = asyncio.create_task(self._read_what_is_missing(), name="what pushes have missed")
+        await self.sweep()
 
     async def accept(self, meeting: str, utterance: Utterance) -> Accepted:
         key = entries.key_digest(utterance.key)

@@ -69,8 +69,10 @@ async def test_a_cluster_is_refused(start: Start) -> None:
 
 
 async def test_a_gateway_does_not_start_on_a_wrong_store(start: Start) -> None:
+    log = RedisEventLog(start(appendfsync="everysec").url)
     with pytest.raises(StartupError, match="appendfsync always"):
-        await RedisEventLog.open(start(appendfsync="everysec").url)
+        await log.start()
+    await log.close()
 
 
 @pytest.mark.parametrize("address", ["unix:///nowhere/redis.sock", "redis://:secret@127.0.0.1:1/0"])

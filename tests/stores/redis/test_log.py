@@ -27,7 +27,8 @@ HELLO = utterance("hello", id="1")
 
 @asynccontextmanager
 async def opened(url: str, **options: Any) -> AsyncIterator[RedisEventLog]:
-    log = await RedisEventLog.open(url, **options)
+    log = RedisEventLog(url, **options)
+    await log.start()
     try:
         yield log
     finally:
