@@ -30,13 +30,13 @@ from gateway.domain.log import (
 __all__ = [
     "Position",
     "Push",
-    "digest",
     "encode",
     "key_digest",
     "languages_of",
     "page_of",
     "position_of",
     "push_of",
+    "text_digest",
     "unfinished_of",
 ]
 
@@ -75,9 +75,10 @@ def encode(value: Utterance | Translated | Untranslated) -> bytes:
     return _encoder.encode(value)
 
 
-def digest(text: str) -> bytes:
-    """16 bytes that tell whether a text is another."""
-    return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest()
+def text_digest(utterance: Utterance) -> bytes:
+    """16 bytes that tell whether its text or language is another."""
+    said = _encoder.encode((utterance.lang, utterance.text))
+    return hashlib.blake2b(said, digest_size=_DIGEST_BYTES).digest()
 
 
 def key_digest(key: UtteranceKey) -> bytes:

@@ -112,7 +112,7 @@ class RedisEventLog:
 
     async def accept(self, meeting: str, utterance: Utterance) -> Accepted:
         key = entries.key_digest(utterance.key)
-        text = entries.digest(utterance.text)
+        text = entries.text_digest(utterance)
         attempt = secrets.token_bytes(8)
         with self._doubts.until_answered(Doubt(meeting, key=key)):
             reply = await self._run(
@@ -120,11 +120,17 @@ class RedisEventLog:
             )
         if not reply:
             raise UtteranceFinished(
-                "This utterance is final already, with another text; use a new id.", field="id"
+                "This utterance is final already, with another text or language; use a new id.", field="id"
             )
-        known, offset, unfinished, owned, epoch = reply
-        self._know(meeting, epoch, offset)
-        return Accepted(int(offset), entries.languages_of(unfinished), entries.languages_of(owned), known == b"1")
+        known, offset, unfinished, owned, epoch, last = reply
+        self._know(meeting, epoch, last)
+        return Accepted(
+            int(offset),
+            entries.languages_of(unfinished),
+            entries.languages_of(owned),
+            known == b"1",
+            last=int(last),
+        )
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
         translated = int(isinstance(outcome, Translated))

@@ -59,5 +59,7 @@ def test_a_position() -> None:
 def test_digests_tell_keys_and_texts_apart() -> None:
     keys = [("ana", "1"), ("an", "a1"), ("ana1", ""), ("ben", "1")]
     assert len({entries.key_digest(key) for key in keys}) == len(keys)
-    assert entries.digest("hello") == entries.digest("hello") != entries.digest("hello ")
-    assert len(entries.digest("")) == len(entries.key_digest(("", ""))) == 16
+    texts = [utterance("hello"), utterance("hello "), utterance("hello", lang="de")]
+    assert len({entries.text_digest(each) for each in texts}) == len(texts)
+    assert entries.text_digest(HELLO) == entries.text_digest(utterance(HELLO.text, id="2", rev=9))
+    assert len(entries.text_digest(HELLO)) == len(entries.key_digest(("", ""))) == 16

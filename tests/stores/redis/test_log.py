@@ -91,7 +91,7 @@ async def test_an_utterance_whose_answer_is_lost_is_accepted_once(
         network.lose_the_answer_to(b"hello")
         accepted = await ana.accept("standup", HELLO)
         assert network.has_lost
-        assert accepted == Accepted(1, ("ja",), ("ja",)), "nobody has said it before"
+        assert accepted == Accepted(1, ("ja",), ("ja",), last=1), "nobody has said it before"
         assert (await ana.accept("standup", HELLO)).known
     assert texts((await ben.read("standup", 0)).publications) == ["hello"]
 
@@ -458,7 +458,7 @@ async def test_a_meeting_with_something_unfinished_lasts_until_that_is_finished(
         page = await log.read("standup", 0)
         assert (page.first, page.last, bool(page.epoch)) == (2, 1, True)
         assert server.ask(f"XLEN {prefix}{{standup}}:log") == ":0\r\n"
-        assert await log.accept("standup", HELLO) == Accepted(1, ("ja",), ("ja",), known=True)
+        assert await log.accept("standup", HELLO) == Accepted(1, ("ja",), ("ja",), known=True, last=1)
         async with log.subscribe("standup", nothing):
             publication = await log.conclude("standup", translated("やあ"))
             assert publication is not None

@@ -1,6 +1,6 @@
 -- Append a final utterance once, and promise it in what is read. own arguments: key, digest of the text, attempt,
 -- source language, payload. Returns {} if it is known with another text; else whether it was known, its offset, the
--- languages that are unfinished, and those of them that the caller owns.
+-- languages that are unfinished, those of them that the caller owns, the epoch, and the newest offset.
 
 local key, digest, attempt, source, payload = ARGV[OWN], ARGV[OWN + 1], ARGV[OWN + 2], ARGV[OWN + 3], ARGV[OWN + 4]
 
@@ -65,4 +65,4 @@ for _, lang in ipairs(unfinished) do
     owned[#owned + 1] = lang
   end
 end
-return {known, whole(offset), table.concat(unfinished, ','), table.concat(owned, ','), m.epoch}
+return {known, whole(offset), table.concat(unfinished, ','), table.concat(owned, ','), m.epoch, whole(m.last)}

@@ -11,10 +11,7 @@ local function claim(said, offset, languages)
   local promises, outcomes = promises_of(m, offset), outcomes_of(m, offset)
   local owned, changed = {}, false
   for _, lang in ipairs(languages) do
-    local promise = promises[lang]
-    if promise and not is_there(promise.owner) then
-      promise.owner, promise.tries, changed = gateway, promise.tries + 1, true
-    elseif not promise and outcomes[lang] == nil and lang ~= said.source then
+    if not promises[lang] and outcomes[lang] == nil and lang ~= said.source then
       promises[lang], changed = {owner = gateway, tries = 1}, true
     end
     if promises[lang] and promises[lang].owner == gateway then

@@ -6,7 +6,7 @@
 --   meta        hash: e epoch, s offset before the epoch's first, o newest offset, f oldest offset that is held,
 --               t at_ms of the newest, h at_ms of the oldest that is held, b bytes, a account
 --   langs       hash: gateway with subscribers → languages that are read there, "de,ja"
---   said        hash: key of an utterance → digest of its text, 16 bytes; attempt, 8 bytes; offset
+--   said        hash: key of an utterance → digest of language and text, 16 bytes; attempt, 8 bytes; offset
 --   outcomes    hash: offset of a `Said` → "de:1,ja:0": translated or failed
 --   unfinished  hash: offset of a `Said` → "de:1:<gateway>,ja:2:<gateway>": tries and owner
 --   texts       hash: offset of a `Said` that was trimmed and is not finished → its key, source language, payload
