@@ -43,7 +43,7 @@ install-dev: ## The same, with what tests, checks and training need
 demo: install ## Start the gateway with the bundled model on http://127.0.0.1:8000
 	@exec $(BIN)/gateway serve --host 127.0.0.1 --port $(PORT) $(ARGS)
 
-check: install-dev lint types unit ## Lint, types and unit tests (about two minutes; no engine, no browser)
+check: install-dev lint types unit ## Lint, types and unit tests (about two minutes; no engine, no browser, but Redis)
 
 lint: install-dev ## ruff: rules and formatting
 	$(BIN)/ruff check $(CODE)
@@ -56,6 +56,7 @@ types: install-dev ## mypy --strict, and the same for the page's scripts
 # What is compiled is kept for the next run, even where the environment says otherwise: hundreds of processes start here.
 unit test: export PYTHONDONTWRITEBYTECODE =
 unit: install-dev ## Tests that need neither the engine nor a browser nor much time, on every core
+	@scripts/system_packages.sh redis
 	$(BIN)/pytest -n auto --dist worksteal -m "not engine and not browser and not slow and not image" $(ARGS)
 
 # Recipes run in order, also under -j: first what fails fast; then the browser and what takes seconds, with simulated

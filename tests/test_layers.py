@@ -70,7 +70,8 @@ HEAVY = {
     "vllm": {"engines.vllm"},
     "torch": set(),
     "transformers": set(),
-    "redis": set(),
+    "redis": {"stores.redis"},
+    "hiredis": {"stores.redis"},
     "uvicorn": {
         "server.uvicorn_server",
         "server.guard.http",
@@ -85,7 +86,7 @@ HEAVY = {
     "prometheus_client": {"metrics"},
 }
 # Imported where it is needed, so that everything else starts without it.
-NOT_AT_THE_TOP = {"vllm", "redis"}
+NOT_AT_THE_TOP = {"vllm", "redis", "hiredis"}
 
 MOST_LINES = 400
 MOST_MODULES = 14

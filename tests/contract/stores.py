@@ -1,12 +1,14 @@
 """The stores on which the contract of the event log is tested, each with two gateways.
 
-Each runs twice: as it is, and with suspensions around every call, because the core must not come to depend on an
-adapter that happens never to suspend.
+The one in memory runs twice: as it is, and with suspensions around every call, because the core must not come to
+depend on an adapter that happens never to suspend. Redis is a real one, and time passes there as it does here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, cast
@@ -14,6 +16,8 @@ from typing import Any, Protocol, cast
 from gateway.domain.log import Publication
 from gateway.domain.ports import EventLog, Subscription
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from gateway.stores.redis.log import RedisEventLog
+from tests.redis_server import RedisServer, shared_server
 
 __all__ = ["STORES", "OpenStore", "Store"]
 
@@ -62,6 +66,58 @@ class _Memory:
 @asynccontextmanager
 async def _memory(**bounds: Any) -> AsyncIterator[Store]:
     yield _Memory(**bounds)
+
+
+class _Redis:
+    def __init__(self, server: RedisServer, **bounds: Any) -> None:
+        self._server = server
+        self._bounds = bounds
+        self._prefix = f"{secrets.token_hex(4)}:"
+        self._heard_of: list[RedisEventLog] = []
+        self._all: list[RedisEventLog] = []
+
+    async def gateway(self) -> EventLog:
+        log = RedisEventLog(self._server.url, prefix=self._prefix, **self._bounds)
+        await log.start()
+        self._all.append(log)
+        self._heard_of.append(log)
+        return log
+
+    async def pass_time(self, seconds: float) -> None:
+        await asyncio.sleep(seconds + 0.01)
+        await self.sweep()
+
+    async def lose(self, gateway: EventLog) -> None:
+        assert isinstance(gateway, RedisEventLog)
+        self._heard_of.remove(gateway)
+        key = f"{self._prefix}gateway:{gateway.id}"
+        assert self._server.ask(f"PEXPIRE {key} 1") == ":1\r\n"
+        while self._server.ask(f"EXISTS {key}") == ":1\r\n":
+            await asyncio.sleep(0.001)
+
+    async def sweep(self) -> None:
+        await asyncio.gather(*(log.sweep() for log in self._heard_of))
+
+    async def keep_sweeping(self) -> None:
+        while True:
+            await asyncio.sleep(0.5)
+            await self.sweep()
+
+    async def close(self) -> None:
+        await asyncio.gather(*(log.close() for log in self._all))
+
+
+@asynccontextmanager
+async def _redis(**bounds: Any) -> AsyncIterator[Store]:
+    store = _Redis(shared_server(), **bounds)
+    sweeping = asyncio.create_task(store.keep_sweeping())
+    try:
+        yield store
+    finally:
+        sweeping.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await sweeping
+        await store.close()
 
 
 class _Delayed:
@@ -116,4 +172,4 @@ def _delayed(open_store: OpenStore) -> OpenStore:
 
 
 # Name → how it is opened.
-STORES: dict[str, OpenStore] = {"memory": _memory, "memory-delayed": _delayed(_memory)}
+STORES: dict[str, OpenStore] = {"memory": _memory, "memory-delayed": _delayed(_memory), "redis": _redis}

@@ -1,0 +1,140 @@
+"""What is written into the store and read from it: utterances, outcomes, pages, pushes.
+
+The one place that makes bytes of what people said, and texts of the bytes. What cannot be read, because a newer
+gateway wrote it, is left out and logged.
+
+Knows: the format of entries, digests. Must not know: connections, scripts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from gateway.domain.log import (
+    LoggedEvent,
+    Page,
+    Publication,
+    Said,
+    Translated,
+    Unfinished,
+    Untranslated,
+    Utterance,
+    UtteranceKey,
+)
+
+__all__ = [
+    "Position",
+    "Push",
+    "encode",
+    "key_digest",
+    "languages_of",
+    "page_of",
+    "position_of",
+    "push_of",
+    "text_digest",
+    "unfinished_of",
+]
+
+_log = logging.getLogger(__name__)
+
+_DIGEST_BYTES = 16
+_encoder = msgspec.msgpack.Encoder()
+_utterance = msgspec.msgpack.Decoder(Utterance)
+_outcome = msgspec.msgpack.Decoder(Translated | Untranslated)
+# In a push, instead of languages: it is an outcome.
+_OUTCOME = b"-"
+
+
+class Position(Struct, frozen=True):
+    """How far a meeting's log goes."""
+
+    epoch: str
+    # Offset before the first that was appended in this epoch.
+    start: int
+    # As in `Page`.
+    first: int
+    last: int
+
+
+class Push(Struct, frozen=True):
+    """A publication as it is pushed to subscribers."""
+
+    epoch: str
+    offset: int
+    # None if it cannot be read.
+    publication: Publication | None
+
+
+def encode(value: Utterance | Translated | Untranslated) -> bytes:
+    """What the store keeps of an utterance or an outcome."""
+    return _encoder.encode(value)
+
+
+def text_digest(utterance: Utterance) -> bytes:
+    """16 bytes that tell whether its text or language is another."""
+    said = _encoder.encode((utterance.lang, utterance.text))
+    return hashlib.blake2b(said, digest_size=_DIGEST_BYTES).digest()
+
+
+def key_digest(key: UtteranceKey) -> bytes:
+    """16 bytes for what identifies an utterance in its meeting."""
+    return hashlib.blake2b(_encoder.encode(key), digest_size=_DIGEST_BYTES).digest()
+
+
+def languages_of(text: bytes) -> tuple[str, ...]:
+    """`b"de,ja"` → `("de", "ja")`"""
+    return tuple(text.decode().split(",")) if text else ()
+
+
+def position_of(reply: Sequence[bytes]) -> Position:
+    """Epoch, start, first and last, as the scripts return them."""
+    epoch, start, first, last = reply
+    return Position(epoch.decode(), int(start), int(first), int(last))
+
+
+def page_of(position: Position, entries: Iterable[tuple[bytes, Sequence[bytes]]]) -> Page:
+    """Entries of the stream as a page."""
+    found = []
+    for id, fields in entries:
+        entry = dict(zip(fields[::2], fields[1::2], strict=True))
+        offset = int(id.partition(b"-")[0])
+        publication = _publication(offset, int(entry[b"t"]), entry.get(b"l", _OUTCOME), entry[b"d"])
+        if publication is not None:
+            found.append(publication)
+    return Page(position.epoch, position.first, position.last, tuple(found))
+
+
+def push_of(data: bytes) -> Push:
+    """A pushed message: epoch, offset, at_ms and languages; a new line; the payload."""
+    header, _, payload = data.partition(b"\n")
+    epoch, offset, at_ms, languages = header.split(b" ")
+    return Push(epoch.decode(), int(offset), _publication(int(offset), int(at_ms), languages, payload))
+
+
+def unfinished_of(reply: tuple[bytes, bytes, bytes, int, bytes, bytes]) -> Unfinished | None:
+    """Meeting, offset, languages, tries, account and payload, as the scripts return them. None: cannot be read."""
+    meeting, offset, languages, tries, account, payload = reply
+    try:
+        utterance = _utterance.decode(payload)
+    except msgspec.MsgspecError:
+        _log.error("an unfinished utterance of a meeting (offset %d) cannot be read", int(offset))
+        return None
+    return Unfinished(meeting.decode(), utterance, int(offset), languages_of(languages), tries, account.decode())
+
+
+def _publication(offset: int, at_ms: int, languages: bytes, payload: bytes) -> Publication | None:
+    try:
+        event: LoggedEvent
+        if languages == _OUTCOME:
+            event = _outcome.decode(payload)
+        else:
+            event = Said(_utterance.decode(payload), languages_of(languages))
+    except msgspec.MsgspecError:  # its text is not logged: it may quote the transcript
+        _log.error("a publication (offset %d) cannot be read; did a newer gateway write it?", offset)
+        return None
+    return Publication(offset, at_ms, event)

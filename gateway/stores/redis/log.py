@@ -1,0 +1,336 @@
+"""The event log in Redis: one gateway's access to a store that gateways share.
+
+Every operation is one script, and bears being done twice. There is no bound on what all meetings, or those of one
+account, hold together: `maxmemory` bounds the store, and a full one refuses.
+
+Knows: the scripts' arguments, subscriptions, what is in doubt since an answer was lost.
+Must not know: how scripts work, the wire, who translates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from gateway.domain.errors import LogUnavailable, UtteranceFinished
+from gateway.domain.log import (
+    Accepted,
+    LogUsage,
+    Page,
+    Publication,
+    Translated,
+    Unfinished,
+    Untranslated,
+    Utterance,
+)
+from gateway.domain.sessions import KeptMeeting
+from gateway.stores.redis import entries, lua
+from gateway.stores.redis.checks import check
+from gateway.stores.redis.commands import Commands
+from gateway.stores.redis.connection import Connection
+from gateway.stores.redis.doubts import Doubt, Doubts
+from gateway.stores.redis.pushes import Pushes
+from gateway.stores.redis.topic import Subscriber, Topic
+
+__all__ = ["RedisEventLog"]
+
+_log = logging.getLogger(__name__)
+
+# A gateway that was not heard of for so long is gone.
+_LEASE_S = 6.0
+# Every so many sweeps, positions are compared with the store's.
+_CHECK_SWEEPS = 3
+# How long a sweep, and whoever stops reading or leaves, waits for the store.
+_SHORT_PATIENCE_S = 1.0
+# Meetings that one sweep looks at for something that has expired; utterances taken over at once; publications read
+# at once where pushes are missing.
+_DUE_MEETINGS = 100
+_TAKEN = 200
+_PAGE = 200
+_READ_AGAIN_S = 0.2
+
+
+class RedisEventLog:
+    """One gateway's access to a store, once it has started.
+
+    url: `redis://`, `rediss://` or `unix://`. prefix: of all keys, so that several can use one server.
+    max_publications, keep_s: as in `BoundedLogs`. meeting_bytes: of one meeting; it keeps its newest publication.
+    patience_s: how long a call waits for the store at most.
+    answer_s: how long a connection may be silent while an answer is due; then another one is used.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        prefix: str = "gateway:",
+        max_publications: int = 10_000,
+        keep_s: float = 14_400.0,
+        meeting_bytes: int = 33_554_432,
+        patience_s: float = 5.0,
+        answer_s: float = 3.0,
+    ) -> None:
+        self._url = url
+        self._prefix = prefix
+        self._gateway = secrets.token_hex(4)
+        self._bounds = (round(keep_s * 1_000), max_publications, meeting_bytes)
+        self._commands = Commands(
+            lambda: Connection(url), lua.load_all(), patience_s=patience_s, answer_s=answer_s
+        )
+        self._pushes = Pushes(lambda: Connection(url), self._pushed, self._note_behind, patience_s=patience_s)
+        # By the meeting's key, and by its channel.
+        self._topics: dict[str, Topic] = {}
+        self._by_channel: dict[bytes, Topic] = {}
+        # Meetings of which publications may be missing.
+        self._behind: dict[str, None] = {}
+        self._is_behind = asyncio.Event()
+        self._reader: asyncio.Task[None] | None = None
+        # Meetings that the store does not know to be left.
+        self._left: dict[str, None] = {}
+        self._doubts = Doubts()
+        # The same until what was taken over is known here.
+        self._taking = secrets.token_hex(4)
+        self._sweeps = 0
+
+    @property
+    def id(self) -> str:
+        """What the store calls this gateway."""
+        return self._gateway
+
+    async def start(self) -> None:
+        """Check the store, and be there; `close` ends it. Raises `StartupError`."""
+        await check(self._url)
+        self._commands.start()
+        self._pushes.start()
+        self._reader = asyncio.create_task(self._read_what_is_missing(), name="what pushes have missed")
+        await self.sweep()
+
+    async def accept(self, meeting: str, utterance: Utterance) -> Accepted:
+        key = entries.key_digest(utterance.key)
+        text = entries.text_digest(utterance)
+        attempt = secrets.token_bytes(8)
+        with self._doubts.until_answered(Doubt(meeting, key=key)):
+            reply = await self._run(
+                "accept", meeting, key, text, attempt, utterance.lang, entries.encode(utterance)
+            )
+        if not reply:
+            raise UtteranceFinished(
+                "This utterance is final already, with another text or language; use a new id.", field="id"
+            )
+        known, offset, unfinished, owned, epoch, last = reply
+        self._know(meeting, epoch, last)
+        return Accepted(
+            int(offset),
+            entries.languages_of(unfinished),
+            entries.languages_of(owned),
+            known == b"1",
+            last=int(last),
+        )
+
+    async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
+        translated = int(isinstance(outcome, Translated))
+        reply = await self._run(
+            "conclude", meeting, outcome.said, outcome.lang, translated, entries.encode(outcome)
+        )
+        if not reply:
+            return None
+        epoch, offset, at_ms = reply
+        self._know(meeting, epoch, offset)
+        return Publication(int(offset), int(at_ms), outcome)
+
+    async def claim(self, meeting: str, wanted: Mapping[int, Collection[str]]) -> dict[int, tuple[str, ...]]:
+        pairs = [part for offset, languages in wanted.items() for part in (offset, ",".join(languages))]
+        with self._doubts.until_answered(*(Doubt(meeting, offset=offset) for offset in wanted)):
+            reply = await self._run("claim", meeting, *pairs)
+        offsets = map(int, reply[::2])
+        return dict(zip(offsets, map(entries.languages_of, reply[1::2]), strict=True))
+
+    async def take_over(self) -> tuple[Unfinished, ...]:
+        replies = await self._run("take_over", "", _TAKEN, self._taking)
+        self._taking = secrets.token_hex(4)
+        for doubt in self._doubts.to_be_settled():
+            try:
+                reply = await self._run("owned", doubt.meeting, doubt.key, doubt.offset)
+            except LogUnavailable:
+                break  # what was taken over must not be lost
+            if reply:
+                replies.append(reply)
+            self._doubts.settle(doubt, found=bool(reply))
+        return tuple(work for reply in replies if (work := entries.unfinished_of(reply)) is not None)
+
+    async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
+        reply = await self._run("read", meeting, after, limit)
+        return entries.page_of(entries.position_of(reply[0]), reply[1]) if reply else Page("", first=1, last=0)
+
+    @asynccontextmanager
+    async def subscribe(
+        self, meeting: str, deliver: Callable[[Publication], None], *, account: str = ""
+    ) -> AsyncIterator[_Subscription]:
+        if (topic := self._topics.get(meeting)) is None:
+            topic = self._topics[meeting] = self._by_channel[self._channel(meeting)] = Topic(meeting, account)
+        topic.users += 1
+        subscriber = Subscriber(deliver)
+        try:
+            await self._pushes.subscribe(self._channel(meeting))
+            position = await self._open_log(topic)
+            epoch = topic.epoch
+            start = topic.add(subscriber, position)
+            self._note_change(topic, epoch)
+            yield _Subscription(self, topic, subscriber, start)
+        finally:
+            topic.users -= 1
+            topic.remove(subscriber)
+            with contextlib.suppress(LogUnavailable):
+                await self._stop_reading(topic, subscriber)
+
+    async def sweep(self) -> None:
+        self._sweeps += 1
+        if self._sweeps % _CHECK_SWEEPS == 0:
+            await self._check_positions()
+        try:
+            await self._run("sweep", "", round(_LEASE_S * 1_000), _DUE_MEETINGS, patience_s=_SHORT_PATIENCE_S)
+            for meeting in tuple(self._left):
+                await self._leave(meeting)
+        except LogUnavailable:
+            pass
+        except Exception:
+            _log.exception("the store of the meetings' logs could not be swept")
+
+    async def usage(self) -> LogUsage:
+        reply = await self._commands.run("HGETALL", f"{self._prefix}usage")
+        fields = dict(zip((field.decode() for field in reply[::2]), map(int, reply[1::2]), strict=True))
+        accounts = {field[3:]: held for field, held in fields.items() if field.startswith("of:")}
+        return LogUsage(fields.get("publications", 0), sum(accounts.values()), accounts)
+
+    async def kept(self) -> tuple[KeptMeeting, ...]:
+        return ()
+
+    async def close(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.wait([self._reader])
+        await self._pushes.close()
+        try:
+            await self._run("close", "", *{*self._topics, *self._left}, patience_s=_SHORT_PATIENCE_S)
+        except LogUnavailable:
+            pass
+        except Exception:
+            _log.exception("this gateway could not leave the store")
+        await self._commands.close()
+
+    # ------------------------------------------------------------ scripts
+
+    async def _run(
+        self, script: str, meeting: str, *arguments: bytes | str | int, patience_s: float | None = None
+    ) -> Any:
+        """A script's answer. Raises `LogUnavailable`."""
+        topic = self._topics.get(meeting)
+        seen = (topic.epoch, topic.newest) if topic is not None else ("", 0)
+        shared = (self._prefix, meeting, self._gateway, secrets.token_hex(4), *self._bounds, *seen)
+        return await self._commands.run("EVALSHA", lua.sha(script), 0, *shared, *arguments, patience_s=patience_s)
+
+    def _know(self, meeting: str, epoch: bytes, offset: bytes) -> None:
+        if (topic := self._topics.get(meeting)) is not None:
+            topic.know(epoch.decode(), int(offset))
+
+    # ------------------------------------------------------------ subscriptions
+
+    def _channel(self, meeting: str) -> bytes:
+        return f"{self._prefix}{{{meeting}}}:push".encode()
+
+    async def _open_log(self, topic: Topic, patience_s: float | None = None) -> entries.Position:
+        """Tell the store what is read here. Returns the log's position."""
+        reply = await self._run("open", topic.meeting, topic.account, topic.languages, patience_s=patience_s)
+        return entries.position_of(reply)
+
+    async def reads(self, topic: Topic, subscriber: Subscriber, languages: Collection[str]) -> int:
+        """As `Subscription.reads`."""
+        subscriber.languages = frozenset(languages)
+        position = await self._open_log(topic)
+        epoch = topic.epoch
+        topic.agree(position)
+        self._note_change(topic, epoch)
+        return position.last
+
+    def _note_change(self, topic: Topic, epoch: str) -> None:
+        """It was in this epoch. What is in another one already was not pushed in the order of offsets."""
+        if epoch not in ("", topic.epoch):
+            self._note_behind(self._channel(topic.meeting))
+
+    async def _stop_reading(self, topic: Topic, subscriber: Subscriber) -> None:
+        if topic.users:
+            if not subscriber.languages <= frozenset(topic.languages.split(",")):
+                await self._open_log(topic, _SHORT_PATIENCE_S)
+            return
+        del self._topics[topic.meeting], self._by_channel[self._channel(topic.meeting)]
+        self._left[topic.meeting] = None
+        await self._pushes.unsubscribe(self._channel(topic.meeting))
+        await self._leave(topic.meeting)
+
+    async def _leave(self, meeting: str) -> None:
+        if meeting not in self._topics:
+            await self._run("leave", meeting, patience_s=_SHORT_PATIENCE_S)
+        self._left.pop(meeting, None)
+
+    def _pushed(self, channel: bytes, data: bytes) -> None:
+        if (topic := self._by_channel.get(channel)) is not None and topic.push(entries.push_of(data)):
+            self._note_behind(channel)
+
+    def _note_behind(self, channel: bytes) -> None:
+        if (topic := self._by_channel.get(channel)) is not None and topic.epoch:
+            self._behind[topic.meeting] = None
+            self._is_behind.set()
+
+    async def _check_positions(self) -> None:
+        dead = [topic.meeting for topic in self._topics.values() if topic.has_dead_subscription()]
+        if dead:
+            _log.warning("the store pushes nothing any more; subscribing again")
+            await self._pushes.renew()
+        for channel in self._by_channel:
+            self._note_behind(channel)
+
+    async def _read_what_is_missing(self) -> None:
+        while True:
+            await self._is_behind.wait()
+            self._is_behind.clear()
+            meetings, self._behind = tuple(self._behind), {}
+            topics = [topic for meeting in meetings if (topic := self._topics.get(meeting)) is not None]
+            results = await asyncio.gather(*map(self._catch_up, topics), return_exceptions=True)
+            for topic, result in zip(topics, results, strict=True):
+                if isinstance(result, Exception):
+                    if not isinstance(result, LogUnavailable):
+                        _log.error("the log of a meeting could not be read", exc_info=result)
+                    self._note_behind(self._channel(topic.meeting))
+            if self._behind:
+                await asyncio.sleep(_READ_AGAIN_S)
+
+    async def _catch_up(self, topic: Topic) -> None:
+        """Deliver what pushes have missed. Raises `LogUnavailable`."""
+        position = await self._open_log(topic)
+        if self._topics.get(topic.meeting) is not topic:
+            self._left[topic.meeting] = None  # it was left meanwhile, and the store told otherwise
+            return
+        ahead = topic.agree(position)
+        while ahead and topic.position < position.last:
+            page = await self.read(topic.meeting, topic.position, _PAGE)
+            if page.epoch != topic.epoch:
+                self._note_behind(self._channel(topic.meeting))
+                return
+            read_to = min(max(topic.position, page.first - 1) + _PAGE, page.last)
+            topic.fill(page, read_to)
+
+
+class _Subscription:
+    def __init__(self, log: RedisEventLog, topic: Topic, subscriber: Subscriber, start: Page) -> None:
+        self.start = start
+        self._log = log
+        self._topic = topic
+        self._subscriber = subscriber
+
+    async def reads(self, languages: Collection[str]) -> int:
+        return await self._log.reads(self._topic, self._subscriber, languages)

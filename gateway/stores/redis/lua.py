@@ -1,0 +1,37 @@
+"""The scripts that run inside the store, each as one step.
+
+Knows: their files, and how the server calls them. Must not know: their arguments.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+
+from gateway.stores.redis.connection import Command
+
+__all__ = ["load_all", "sha"]
+
+# They promise more: a full store refuses them before they have changed anything.
+_NEW_WORK = ("accept", "claim")
+# What was accepted is finished, what has expired goes, and gateways are there, also while the store is full.
+_ALWAYS = ("conclude", "owned", "take_over", "open", "leave", "read", "sweep", "close")
+
+
+@cache
+def _source(name: str) -> str:
+    first = "#!lua flags=allow-oom" if name in _ALWAYS else "#!lua"
+    folder = files(__package__) / "scripts"
+    return "\n".join((first, (folder / "common.lua").read_text(), (folder / f"{name}.lua").read_text()))
+
+
+@cache
+def sha(name: str) -> str:
+    """What `EVALSHA` calls a script by."""
+    return hashlib.sha1(_source(name).encode(), usedforsecurity=False).hexdigest()
+
+
+def load_all() -> tuple[Command, ...]:
+    """Commands that load every script."""
+    return tuple(("SCRIPT", "LOAD", _source(name)) for name in (*_NEW_WORK, *_ALWAYS))

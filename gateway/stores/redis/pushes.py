@@ -1,0 +1,148 @@
+"""What the store pushes: one connection of a gateway, with a channel for each meeting that is heard here.
+
+Knows: channels, confirmations, connecting again. Must not know: positions, what is in a push.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from gateway.stores.redis.commands import Wire, unavailable
+from gateway.stores.redis.connection import Lost, NotLoaded, Refused
+
+__all__ = ["Pushes"]
+
+_log = logging.getLogger(__name__)
+
+_FIRST_WAIT_S = 0.02
+_LONGEST_WAIT_S = 0.5
+
+_Waiting = list[asyncio.Future[None]]
+
+
+class Pushes:
+    """Channels, each subscribed until it is unsubscribed, over all connections.
+
+    deliver: is told of each push: channel, data. It must not raise.
+    subscribed_again: is told of each channel that was not subscribed for a while: pushes may be missing.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Wire],
+        deliver: Callable[[bytes, bytes], None],
+        subscribed_again: Callable[[bytes], None],
+        *,
+        patience_s: float = 5.0,
+    ) -> None:
+        self._connect = connect
+        self._deliver = deliver
+        self._subscribed_again = subscribed_again
+        self._patience_s = patience_s
+        self._connection: Wire | None = None
+        # Channel → for each subscription that is not confirmed yet, who waits for that; oldest first.
+        self._unconfirmed: dict[bytes, deque[_Waiting]] = {}
+        self._channels: dict[bytes, None] = {}
+        self._worker: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Connect; `close` ends it."""
+        self._worker = asyncio.create_task(self._work(), name="pushes of the store")
+
+    async def subscribe(self, channel: bytes) -> None:
+        """Returns when everything that is published from now on will be pushed. Raises `LogUnavailable`."""
+        if channel in self._channels and channel not in self._unconfirmed:
+            return
+        confirmed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if channel in self._channels:
+            self._unconfirmed[channel][-1].append(confirmed)
+        else:
+            self._channels[channel] = None
+            self._unconfirmed.setdefault(channel, deque()).append([confirmed])
+            await self._send("SUBSCRIBE", channel)
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await confirmed
+        except TimeoutError:
+            raise unavailable("The store of the meetings' logs does not answer.") from None
+
+    async def unsubscribe(self, channel: bytes) -> None:
+        """Nothing more of this channel. Never raises."""
+        if channel in self._channels:
+            del self._channels[channel]
+            await self._send("UNSUBSCRIBE", channel)
+
+    async def renew(self) -> None:
+        """The connection seems dead: make another one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def close(self) -> None:
+        """Never raises."""
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.wait([self._worker])
+
+    async def _work(self) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._listen()
+            except (Lost, Refused, NotLoaded, TimeoutError):
+                failures = 0 if self._connection is not None else failures + 1
+            except Exception:
+                _log.exception("the pushes of the store failed")
+                failures += 1
+            finally:
+                self._connection = None
+            await asyncio.sleep(min(_FIRST_WAIT_S * 2 ** min(failures, 8), _LONGEST_WAIT_S))
+
+    async def _listen(self) -> None:
+        connection = self._connect()
+        try:
+            await connection.connect()
+            # One confirmation for each channel will come; who waited on an earlier connection waits for that.
+            self._unconfirmed = {
+                channel: deque([[each for waiting in self._unconfirmed.get(channel, ()) for each in waiting]])
+                for channel in self._channels
+            }
+            self._connection = connection
+            if self._channels:
+                await connection.send([("SUBSCRIBE", *self._channels)])
+            while True:
+                self._received(await connection.receive())
+        finally:
+            with contextlib.suppress(Exception):
+                await connection.close()
+
+    async def _send(self, command: str, channel: bytes) -> None:
+        if self._connection is not None:
+            # If it is lost now, all channels are subscribed on the next one.
+            with contextlib.suppress(Lost):
+                await self._connection.send([(command, channel)])
+
+    def _received(self, message: Any) -> None:
+        match message:
+            case [b"message", bytes() as channel, bytes() as data]:
+                if channel in self._channels:
+                    self._deliver(channel, data)
+            case [b"subscribe", bytes() as channel, _]:
+                self._confirmed(channel)
+
+    def _confirmed(self, channel: bytes) -> None:
+        unconfirmed = self._unconfirmed.get(channel)
+        if not unconfirmed:
+            return
+        waiting = unconfirmed.popleft()
+        if not unconfirmed:
+            del self._unconfirmed[channel]
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+        self._subscribed_again(channel)

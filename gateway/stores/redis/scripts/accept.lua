@@ -1,0 +1,68 @@
+-- Append a final utterance once, and promise it in what is read. own arguments: key, digest of the text, attempt,
+-- source language, payload. Returns {} if it is known with another text; else whether it was known, its offset, the
+-- languages that are unfinished, those of them that the caller owns, the epoch, and the newest offset.
+
+local key, digest, attempt, source, payload = ARGV[OWN], ARGV[OWN + 1], ARGV[OWN + 2], ARGV[OWN + 3], ARGV[OWN + 4]
+
+local function targets(m)
+  local languages = {}
+  local read = redis.call('HGETALL', m.langs)
+  for i = 1, #read, 2 do
+    if is_there(read[i]) then
+      for _, lang in ipairs(split(read[i + 1])) do
+        languages[lang] = true
+      end
+    else
+      redis.call('HDEL', m.langs, read[i])
+    end
+  end
+  languages[source] = nil
+  return sorted_keys(languages)
+end
+
+local m = find(meeting) or begin('')
+local seen = redis.call('HGET', m.said, key)
+local known = '0'
+local offset, promises
+if seen then
+  if string.sub(seen, 1, 16) ~= digest then
+    return {}
+  end
+  if string.sub(seen, 17, 24) ~= attempt then
+    known = '1'
+  end
+  offset = tonumber(string.sub(seen, 25))
+  promises = promises_of(m, offset)
+  local outcomes, added = outcomes_of(m, offset), false
+  for _, lang in ipairs(targets(m)) do
+    if not promises[lang] and not outcomes[lang] then
+      promises[lang] = {owner = gateway, tries = 1}
+      added = true
+    end
+  end
+  if added then
+    save_promises(m, offset, promises)
+    note_work(m)
+  end
+else
+  local languages = targets(m)
+  offset, promises = m.last + 1, {}
+  for _, lang in ipairs(languages) do
+    promises[lang] = {owner = gateway, tries = 1}
+  end
+  if #languages > 0 then
+    save_promises(m, offset, promises)
+    note_work(m)
+  end
+  redis.call('HSET', m.said, key, digest .. attempt .. whole(offset))
+  let_expire(m.said)
+  append(m, payload, {languages = table.concat(languages, ','), key = key, source = source})
+end
+
+local unfinished, owned = sorted_keys(promises), {}
+for _, lang in ipairs(unfinished) do
+  if promises[lang].owner == gateway then
+    owned[#owned + 1] = lang
+  end
+end
+return {known, whole(offset), table.concat(unfinished, ','), table.concat(owned, ','), m.epoch, whole(m.last)}

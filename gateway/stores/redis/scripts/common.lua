@@ -1,0 +1,309 @@
+-- What every script begins with: the arguments that all share, one meeting's state, how its log grows and shrinks.
+--
+-- KEYS are not used: a script also touches the keys of gateways, so this is not for Redis Cluster.
+-- Keys of a meeting, all with the same hash tag:
+--   log         stream: id <offset>-0; d payload, t at_ms; of a `Said` also l languages, k key, s source language
+--   meta        hash: e epoch, s offset before the epoch's first, o newest offset, f oldest offset that is held,
+--               t at_ms of the newest, h at_ms of the oldest that is held, b bytes, a account
+--   langs       hash: gateway with subscribers → languages that are read there, "de,ja"
+--   said        hash: key of an utterance → digest of language and text, 16 bytes; attempt, 8 bytes; offset
+--   outcomes    hash: offset of a `Said` → "de:1,ja:0": translated or failed
+--   unfinished  hash: offset of a `Said` → "de:1:<gateway>,ja:2:<gateway>": tries and owner
+--   texts       hash: offset of a `Said` that was trimmed and is not finished → its key, source language, payload
+-- Keys of the store:
+--   gateways                   set: all that may have left something unfinished
+--   gateway:<id>               exists while the gateway is there
+--   gateway:<id>:unfinished    set: meetings in which it may own something
+--   due                        sorted set: meeting → when to look whether it has expired, in ms
+--   gateway:<id>:taken         hash: its last attempt to take over, and the answer
+--   usage                      hash: publications; of:<account> → bytes
+
+local prefix, meeting, gateway, new_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local keep_ms, max_publications, max_bytes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+-- How far the caller has seen the meeting's log.
+local seen_epoch, seen_offset = ARGV[8], tonumber(ARGV[9])
+-- Where a script's own arguments begin.
+local OWN = 10
+-- Estimated bytes of an entry besides its payload.
+local ENTRY_BYTES = 256
+-- Without any gateway on the store, what was said is gone after this many times `keep_ms`.
+local KEEPS = 3
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+local function is_there(id)
+  return id == gateway or redis.call('EXISTS', prefix .. 'gateway:' .. id) == 1
+end
+
+local function split(text)
+  local parts = {}
+  for part in string.gmatch(text, '[^,]+') do
+    parts[#parts + 1] = part
+  end
+  return parts
+end
+
+local function sorted_keys(set)
+  local names = {}
+  for name in pairs(set) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  return names
+end
+
+local function named(fields)
+  local values = {}
+  for i = 1, #fields, 2 do
+    values[fields[i]] = fields[i + 1]
+  end
+  return values
+end
+
+-- Should no gateway come back, it goes all the same; `visit` renews this.
+local function let_expire(key)
+  redis.call('PEXPIRE', key, whole(KEEPS * keep_ms), 'NX')
+end
+
+local function keys_of(name)
+  local base = prefix .. '{' .. name .. '}:'
+  return {
+    name = name,
+    channel = base .. 'push',
+    log = base .. 'log',
+    meta = base .. 'meta',
+    langs = base .. 'langs',
+    said = base .. 'said',
+    outcomes = base .. 'outcomes',
+    unfinished = base .. 'unfinished',
+    texts = base .. 'texts',
+  }
+end
+
+local function charge(m, bytes, publications)
+  m.bytes = m.bytes + bytes
+  if redis.call('HINCRBY', prefix .. 'usage', 'of:' .. m.account, bytes) <= 0 then
+    redis.call('HDEL', prefix .. 'usage', 'of:' .. m.account)
+  end
+  redis.call('HINCRBY', prefix .. 'usage', 'publications', publications)
+end
+
+local function save(m)
+  redis.call(
+    'HSET', m.meta, 'o', whole(m.last), 'f', whole(m.first), 't', whole(m.newest), 'h', whole(m.oldest),
+    'b', whole(m.bytes)
+  )
+end
+
+-- Language → what is promised: its owner, and how many gateways have taken it on.
+local function promises_of(m, offset)
+  local promises = {}
+  local text = redis.call('HGET', m.unfinished, whole(offset))
+  if text then
+    for lang, tries, owner in string.gmatch(text, '([^:,]+):(%d+):([^,]+)') do
+      promises[lang] = {owner = owner, tries = tonumber(tries)}
+    end
+  end
+  return promises
+end
+
+local function save_promises(m, offset, promises)
+  local parts = {}
+  for _, lang in ipairs(sorted_keys(promises)) do
+    parts[#parts + 1] = lang .. ':' .. promises[lang].tries .. ':' .. promises[lang].owner
+  end
+  if #parts == 0 then
+    redis.call('HDEL', m.unfinished, whole(offset))
+  else
+    redis.call('HSET', m.unfinished, whole(offset), table.concat(parts, ','))
+    let_expire(m.unfinished)
+  end
+end
+
+-- The caller owns something in this meeting.
+local function note_work(m)
+  redis.call('SADD', prefix .. 'gateway:' .. gateway .. ':unfinished', m.name)
+end
+
+-- Language with an outcome → whether that is a translation.
+local function outcomes_of(m, offset)
+  local outcomes = {}
+  local text = redis.call('HGET', m.outcomes, whole(offset))
+  if text then
+    for lang, translated in string.gmatch(text, '([^:,]+):(%d)') do
+      outcomes[lang] = translated == '1'
+    end
+  end
+  return outcomes
+end
+
+local function save_outcomes(m, offset, outcomes)
+  local parts = {}
+  for _, lang in ipairs(sorted_keys(outcomes)) do
+    parts[#parts + 1] = lang .. (outcomes[lang] and ':1' or ':0')
+  end
+  redis.call('HSET', m.outcomes, whole(offset), table.concat(parts, ','))
+  let_expire(m.outcomes)
+end
+
+-- An utterance that is neither held nor unfinished.
+local function forget(m, offset, key)
+  redis.call('HDEL', m.outcomes, whole(offset))
+  local known = redis.call('HGET', m.said, key)
+  if known and tonumber(string.sub(known, 25)) == offset then
+    redis.call('HDEL', m.said, key)
+  end
+end
+
+-- The oldest entry is not held any more.
+local function drop(m, entry)
+  if entry.k then
+    if redis.call('HEXISTS', m.unfinished, whole(m.first)) == 1 then
+      redis.call('HSET', m.texts, whole(m.first), cmsgpack.pack({entry.k, entry.s, entry.d}))
+      let_expire(m.texts)
+    else
+      forget(m, m.first, entry.k)
+    end
+  end
+  charge(m, -(#entry.d + ENTRY_BYTES), -1)
+  m.first = m.first + 1
+end
+
+local function has_expired(m)
+  return m.oldest < now - keep_ms
+end
+
+-- Drop what is too old or too much, but not the newest entry because of its size.
+local function trim(m)
+  local before, batch, fits = m.first, 2, false
+  while m.first <= m.last and not fits do
+    local entries = redis.call('XRANGE', m.log, whole(m.first) .. '-0', '+', 'COUNT', batch)
+    batch = 100
+    if #entries == 0 then -- the stream was left to expire
+      charge(m, 0 - m.bytes, m.first - m.last - 1)
+      m.first = m.last + 1
+    end
+    for _, each in ipairs(entries) do
+      local entry = named(each[2])
+      m.oldest = tonumber(entry.t)
+      local count = m.last - m.first + 1
+      fits = not has_expired(m) and count <= max_publications and (m.bytes <= max_bytes or count == 1)
+      if fits then
+        break
+      end
+      drop(m, entry)
+    end
+  end
+  if m.first > before then
+    redis.call('XTRIM', m.log, 'MINID', '=', whole(m.first) .. '-0')
+  end
+end
+
+local function has_subscribers(m)
+  for _, id in ipairs(redis.call('HKEYS', m.langs)) do
+    if is_there(id) then
+      return true
+    end
+  end
+  return false
+end
+
+local function finish(m)
+  charge(m, 0 - m.bytes, 0)
+  redis.call('DEL', m.log, m.meta, m.langs, m.said, m.outcomes, m.unfinished, m.texts)
+  redis.call('ZREM', prefix .. 'due', m.name)
+  for _, id in ipairs(redis.call('SMEMBERS', prefix .. 'gateways')) do
+    redis.call('SREM', prefix .. 'gateway:' .. id .. ':unfinished', m.name)
+  end
+end
+
+-- The meeting's log without what has expired; nil if it has none.
+local function find(name)
+  local m = keys_of(name)
+  local values = redis.call('HMGET', m.meta, 'e', 's', 'o', 'f', 't', 'h', 'b', 'a')
+  if not values[1] then
+    return nil
+  end
+  m.epoch, m.start, m.last, m.first = values[1], tonumber(values[2]), tonumber(values[3]), tonumber(values[4])
+  m.newest, m.oldest, m.bytes, m.account = tonumber(values[5]), tonumber(values[6]), tonumber(values[7]), values[8]
+  if name == meeting and m.epoch == seen_epoch and m.last < seen_offset then
+    -- This is an older copy: the offsets after it are used, for something else.
+    m.epoch, m.start = new_epoch, m.last
+    redis.call('HSET', m.meta, 'e', m.epoch, 's', whole(m.start))
+  end
+  if m.first <= m.last and has_expired(m) then
+    trim(m)
+    save(m)
+  end
+  if m.first > m.last and redis.call('EXISTS', m.unfinished) == 0 and not has_subscribers(m) then
+    finish(m)
+    return nil
+  end
+  return m
+end
+
+local function begin(account)
+  local m = keys_of(meeting)
+  m.epoch, m.start, m.last, m.first, m.newest, m.oldest, m.bytes = new_epoch, 0, 0, 1, 0, 0, 0
+  m.account = account
+  redis.call('DEL', m.log, m.said, m.outcomes, m.unfinished, m.texts)
+  redis.call('HSET', m.meta, 'e', m.epoch, 's', '0', 'a', m.account)
+  save(m)
+  redis.call('ZADD', prefix .. 'due', whole(now + keep_ms), m.name)
+  return m
+end
+
+-- The next publication. said: of a `Said` its languages, key and source language.
+local function append(m, payload, said)
+  local at = math.max(now, m.newest)
+  m.last, m.newest = m.last + 1, at
+  if m.first == m.last then
+    m.oldest = at
+  end
+  local id = whole(m.last) .. '-0'
+  if said then
+    redis.call(
+      'XADD', m.log, id, 'd', payload, 't', whole(at), 'l', said.languages, 'k', said.key, 's', said.source
+    )
+  else
+    redis.call('XADD', m.log, id, 'd', payload, 't', whole(at))
+  end
+  charge(m, #payload + ENTRY_BYTES, 1)
+  if has_expired(m) or m.last - m.first >= max_publications or m.bytes > max_bytes then
+    trim(m)
+  end
+  save(m)
+  let_expire(m.log)
+  local header = {m.epoch, whole(m.last), whole(at), said and said.languages or '-'}
+  redis.call('PUBLISH', m.channel, table.concat(header, ' ') .. '\n' .. payload)
+  return at
+end
+
+-- Key, source language and payload of the utterance with this offset; nil if there is none.
+local function spoken(m, offset)
+  local text = redis.call('HGET', m.texts, whole(offset))
+  if text then
+    local kept = cmsgpack.unpack(text)
+    return {key = kept[1], source = kept[2], payload = kept[3]}
+  end
+  if offset < m.first or offset > m.last then
+    return nil
+  end
+  local id = whole(offset) .. '-0'
+  local entries = redis.call('XRANGE', m.log, id, id)
+  local entry = entries[1] and named(entries[1][2])
+  if not entry or not entry.k then
+    return nil
+  end
+  return {key = entry.k, source = entry.s, payload = entry.d}
+end
+
+local function position(m)
+  return {m.epoch, whole(m.start), whole(m.first), whole(m.last)}
+end
+

@@ -1,0 +1,29 @@
+-- Append the outcome of a promise once. own arguments: offset of the `Said`, language, "1" for a translation,
+-- payload. Returns {} if nothing is promised, or a failure comes from a gateway that does not own it; else the epoch,
+-- the offset and at_ms.
+
+local offset, lang, translated, payload = tonumber(ARGV[OWN]), ARGV[OWN + 1], ARGV[OWN + 2] == '1', ARGV[OWN + 3]
+
+local m = find(meeting)
+if not m then
+  return {}
+end
+local promises = promises_of(m, offset)
+local promise = promises[lang]
+if not promise or (not translated and promise.owner ~= gateway) then
+  return {}
+end
+promises[lang] = nil
+save_promises(m, offset, promises)
+if redis.call('EXISTS', m.unfinished) == 0 then
+  redis.call('SREM', prefix .. 'gateway:' .. promise.owner .. ':unfinished', m.name)
+end
+local outcomes = outcomes_of(m, offset)
+outcomes[lang] = translated
+save_outcomes(m, offset, outcomes)
+if next(promises) == nil and redis.call('HEXISTS', m.texts, whole(offset)) == 1 then
+  forget(m, offset, spoken(m, offset).key)
+  redis.call('HDEL', m.texts, whole(offset))
+end
+local at = append(m, payload)
+return {m.epoch, whole(m.last), whole(at)}

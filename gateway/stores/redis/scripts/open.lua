@@ -1,0 +1,8 @@
+-- The caller has subscribers in this meeting, who read these languages. own arguments: account, languages "de,ja".
+-- A meeting without a log gets one. Returns its position: epoch, offset before its first, first held, last.
+
+local m = find(meeting) or begin(ARGV[OWN])
+if redis.call('HGET', m.langs, gateway) ~= ARGV[OWN + 1] then
+  redis.call('HSET', m.langs, gateway, ARGV[OWN + 1])
+end
+return position(m)

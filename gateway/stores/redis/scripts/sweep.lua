@@ -1,0 +1,19 @@
+-- The caller is there. Let go of what has expired. own arguments: for how long it counts as being there in ms, how
+-- many meetings to look at.
+
+redis.call('SET', prefix .. 'gateway:' .. gateway, '1', 'PX', ARGV[OWN])
+redis.call('SADD', prefix .. 'gateways', gateway)
+local names = redis.call('ZRANGEBYSCORE', prefix .. 'due', '-inf', whole(now), 'LIMIT', 0, ARGV[OWN + 1])
+for _, name in ipairs(names) do
+  local m = find(name)
+  if m then
+    local from = m.first <= m.last and m.oldest or now
+    redis.call('ZADD', prefix .. 'due', whole(from + keep_ms + 1), name)
+    for _, key in ipairs({m.log, m.said, m.outcomes, m.unfinished, m.texts}) do
+      redis.call('PEXPIRE', key, whole(KEEPS * keep_ms))
+    end
+  else
+    redis.call('ZREM', prefix .. 'due', name)
+  end
+end
+return #names

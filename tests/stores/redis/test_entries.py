@@ -1,0 +1,65 @@
+"""What is written into the store, and what is read from it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gateway.domain.log import Page, Publication, Said, Translated, Unfinished, Untranslated
+from gateway.stores.redis import entries
+from gateway.stores.redis.entries import Position, Push
+from tests.logs import translated, untranslated, utterance
+
+HELLO = utterance("hello\nworld", id="1")
+HERE = Position("e1", 0, 1, 9)
+
+
+@pytest.mark.parametrize("outcome", [translated("やあ\n"), untranslated("no luck")])
+def test_an_outcome_is_read_as_it_was_written(outcome: Translated | Untranslated) -> None:
+    payload = entries.encode(outcome)
+    page = entries.page_of(HERE, [(b"2-0", [b"d", payload, b"t", b"1700"])])
+    assert page == Page("e1", 1, 9, (Publication(2, 1_700, outcome),))
+    assert entries.push_of(b"e1 2 1700 -\n" + payload) == Push("e1", 2, page.publications[0])
+
+
+@pytest.mark.parametrize(("written", "languages"), [(b"", ()), (b"de,zh-Hant", ("de", "zh-Hant"))])
+def test_an_utterance_is_read_with_its_languages(written: bytes, languages: tuple[str, ...]) -> None:
+    payload = entries.encode(HELLO)
+    fields = [b"d", payload, b"t", b"1700", b"l", written, b"k", b"key", b"s", b"en"]
+    page = entries.page_of(HERE, [(b"7-0", fields)])
+    assert page.publications == (Publication(7, 1_700, Said(HELLO, languages)),)
+    assert entries.push_of(b"e1 7 1700 %b\n%b" % (written, payload)).publication == page.publications[0]
+
+
+def test_what_a_newer_gateway_has_added_is_passed_over() -> None:
+    newer = msgspec.msgpack.encode({**msgspec.to_builtins(HELLO), "mood": "cheerful"})
+    assert entries.push_of(b"e1 7 1700 \n" + newer).publication == Publication(7, 1_700, Said(HELLO))
+
+
+def test_what_cannot_be_read_is_left_out_and_its_text_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    unknown = msgspec.msgpack.encode({"type": "sung", "text": "a secret"})
+    assert entries.push_of(b"e1 7 1700 -\n" + unknown) == Push("e1", 7, None)
+    known = entries.encode(translated("やあ"))
+    page = entries.page_of(HERE, [(b"7-0", [b"d", unknown, b"t", b"1"]), (b"8-0", [b"d", known, b"t", b"2"])])
+    assert [each.offset for each in page.publications] == [8]
+    assert entries.unfinished_of((b"standup", b"7", b"ja", 1, b"", unknown)) is None
+    assert "offset 7" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_what_is_unfinished() -> None:
+    reply = (b"acme/standup", b"7", b"de,ja", 2, b"acme", entries.encode(HELLO))
+    assert entries.unfinished_of(reply) == Unfinished("acme/standup", HELLO, 7, ("de", "ja"), 2, "acme")
+
+
+def test_a_position() -> None:
+    assert entries.position_of([b"e1", b"0", b"3", b"2"]) == Position("e1", 0, 3, 2)
+
+
+def test_digests_tell_keys_and_texts_apart() -> None:
+    keys = [("ana", "1"), ("an", "a1"), ("ana1", ""), ("ben", "1")]
+    assert len({entries.key_digest(key) for key in keys}) == len(keys)
+    texts = [utterance("hello"), utterance("hello "), utterance("hello", lang="de")]
+    assert len({entries.text_digest(each) for each in texts}) == len(texts)
+    assert entries.text_digest(HELLO) == entries.text_digest(utterance(HELLO.text, id="2", rev=9))
+    assert len(entries.text_digest(HELLO)) == len(entries.key_digest(("", ""))) == 16

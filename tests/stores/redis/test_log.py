@@ -1,0 +1,548 @@
+"""The event log in a real Redis when answers are lost, subscriptions die and the store is restarted.
+
+What holds for every store is in `tests/contract/`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.domain.errors import LogUnavailable
+from gateway.domain.log import Accepted, LogUsage, Publication, Said, Unfinished
+from gateway.stores.redis.log import RedisEventLog
+from tests.logs import nothing, offsets, texts, translated, until, untranslated, utterance
+from tests.redis_server import RedisServer, new_folder, shared_server
+from tests.stores.redis.proxy import Proxy, proxy
+
+HELLO = utterance("hello", id="1")
+
+
+@asynccontextmanager
+async def opened(url: str, **options: Any) -> AsyncIterator[RedisEventLog]:
+    log = RedisEventLog(url, **options)
+    await log.start()
+    try:
+        yield log
+    finally:
+        await log.close()
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"{secrets.token_hex(4)}:"
+
+
+@pytest.fixture
+async def network(tmp_path: Path) -> AsyncIterator[Proxy]:
+    """Between Ana's gateway and the store."""
+    async with proxy(shared_server().socket, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def ana(network: Proxy, prefix: str) -> AsyncIterator[RedisEventLog]:
+    async with opened(network.url, prefix=prefix) as log:
+        yield log
+
+
+@pytest.fixture
+async def ben(prefix: str) -> AsyncIterator[RedisEventLog]:
+    """On the same store."""
+    async with opened(shared_server().url, prefix=prefix) as log:
+        yield log
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    """One that may be killed."""
+    folder = new_folder()
+    server = RedisServer(folder)
+    try:
+        yield server.start()
+    finally:
+        server.kill()
+        shutil.rmtree(folder)
+
+
+@asynccontextmanager
+async def reading(log: RedisEventLog, *languages: str) -> AsyncIterator[list[Publication]]:
+    """Somebody reads these languages; what was delivered."""
+    live: list[Publication] = []
+    async with log.subscribe("standup", live.append) as subscription:
+        await subscription.reads(languages)
+        yield live
+
+
+# Lost answers
+
+
+async def test_an_utterance_whose_answer_is_lost_is_accepted_once(
+    ana: RedisEventLog, ben: RedisEventLog, network: Proxy
+) -> None:
+    async with reading(ben, "ja"):
+        network.lose_the_answer_to(b"hello")
+        accepted = await ana.accept("standup", HELLO)
+        assert network.has_lost
+        assert accepted == Accepted(1, ("ja",), ("ja",), last=1), "nobody has said it before"
+        assert (await ana.accept("standup", HELLO)).known
+    assert texts((await ben.read("standup", 0)).publications) == ["hello"]
+
+
+async def test_a_promise_whose_answer_is_lost_is_concluded_once(
+    ana: RedisEventLog, ben: RedisEventLog, network: Proxy
+) -> None:
+    async with reading(ben, "ja"):
+        await ana.accept("standup", HELLO)
+        network.lose_the_answer_to("やあ".encode())
+        assert await ana.conclude("standup", translated("やあ")) is None, "it has an outcome"
+        assert network.has_lost
+    assert [type(each.event).__name__ for each in (await ben.read("standup", 0)).publications] == [
+        "Said",
+        "Translated",
+    ]
+
+
+async def test_what_was_accepted_without_an_answer_is_taken_over(
+    network: Proxy, ben: RedisEventLog, prefix: str
+) -> None:
+    async with opened(network.url, prefix=prefix, patience_s=0.2) as ana, reading(ben, "ja"):
+        network.loses_answers = True
+        with pytest.raises(LogUnavailable) as error:
+            await ana.accept("standup", HELLO)
+        assert error.value.retry_after_ms
+        await until_said(ben)
+        network.loses_answers = False
+        network.cut()
+        assert await ana.take_over() == (Unfinished("standup", HELLO, 1, ("ja",)),)
+        assert await ana.take_over() == ()
+
+
+async def test_what_was_claimed_by_a_task_that_was_cancelled_is_taken_over(
+    ana: RedisEventLog, ben: RedisEventLog
+) -> None:
+    await ben.accept("standup", HELLO)
+    task = asyncio.create_task(ana.claim("standup", {1: ["ja"]}))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert await ana.take_over() == (Unfinished("standup", HELLO, 1, ("ja",)),)
+    assert await ben.claim("standup", {1: ["ja"]}) == {}
+
+
+async def test_what_was_accepted_after_all_is_not_in_doubt(
+    network: Proxy, ben: RedisEventLog, prefix: str
+) -> None:
+    async with opened(network.url, prefix=prefix, patience_s=0.2) as ana, reading(ben, "ja"):
+        network.loses_answers = True
+        with pytest.raises(LogUnavailable):
+            await ana.accept("standup", HELLO)
+        network.loses_answers = False
+        network.cut()
+        assert (await ana.accept("standup", HELLO)).owned == ("ja",)
+        assert await ana.take_over() == ()
+
+
+async def test_what_was_taken_over_without_an_answer_is_not_lost(
+    network: Proxy, ben: RedisEventLog, prefix: str
+) -> None:
+    async with opened(network.url, prefix=prefix, patience_s=0.2) as ana:
+        async with reading(ana, "ja"):
+            await ben.accept("standup", HELLO)
+        await ben.close()
+        network.loses_answers = True
+        with pytest.raises(LogUnavailable):
+            await ana.take_over()
+        network.loses_answers = False
+        network.cut()
+        assert await ana.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=2),)
+        assert await ana.take_over() == ()
+
+
+async def test_a_meeting_that_was_left_while_the_store_was_away_is_left_later(
+    ana: RedisEventLog, ben: RedisEventLog, network: Proxy
+) -> None:
+    async with reading(ana, "ja"):
+        network.loses_answers = True
+        network.cut()
+        shared_server().ask("PING")
+    network.loses_answers = False
+    network.cut()
+    await ana.sweep()
+    assert (await ben.accept("standup", HELLO)).owned == ()
+
+
+async def until_said(log: RedisEventLog) -> None:
+    while not (await log.read("standup", 0)).publications:
+        await asyncio.sleep(0.001)
+
+
+# Subscriptions
+
+
+async def test_a_subscription_that_the_store_ends_goes_on(ana: RedisEventLog, ben: RedisEventLog) -> None:
+    async with reading(ana, "ja") as live:
+        await ben.accept("standup", utterance("before"))
+        assert shared_server().ask("CLIENT KILL TYPE pubsub").startswith(":")
+        for n in range(5):
+            await ben.accept("standup", utterance(f"after {n}"))
+        await until(lambda: len(live) == 6)
+        await ben.accept("standup", utterance("more"))
+        await until(lambda: len(live) == 7)
+    assert offsets(live) == [*range(1, 8)]
+
+
+async def test_a_subscription_that_dies_silently_is_found(
+    ana: RedisEventLog, ben: RedisEventLog, network: Proxy
+) -> None:
+    async with reading(ana, "ja") as live:
+        await ben.accept("standup", utterance("heard"))
+        await until(lambda: live)
+        network.loses_pushes = True
+        await ben.accept("standup", utterance("not pushed"))
+        while len(live) < 2:
+            await ana.sweep()
+            await ben.sweep()
+            await asyncio.sleep(0.001)
+        assert network.for_pushes == 1
+        while network.for_pushes == 1:
+            await ana.sweep()
+            await asyncio.sleep(0.001)
+        network.loses_pushes = False
+        network.cut()
+        await ben.accept("standup", utterance("pushed again"))
+        await until(lambda: len(live) == 3)
+    assert texts(live) == ["heard", "not pushed", "pushed again"]
+
+
+async def test_lost_pushes_are_read_when_the_next_one_comes(
+    ana: RedisEventLog, ben: RedisEventLog, network: Proxy
+) -> None:
+    async with reading(ana, "ja") as live:
+        network.loses_pushes = True
+        for n in range(250):  # more than a page
+            await ben.accept("standup", utterance(f"lost {n}"))
+        network.loses_pushes = False
+        await ben.accept("standup", utterance("heard"))
+        await until(lambda: len(live) == 251)
+    assert offsets(live) == [*range(1, 252)]
+
+
+# The store goes away and comes back
+
+
+async def test_what_was_acknowledged_survives_the_death_of_the_store(server: RedisServer) -> None:
+    async with opened(server.url) as ana, opened(server.url) as ben, reading(ben, "ja") as live:
+        acknowledged: dict[int, str] = {}
+
+        async def speak(speaker: int) -> None:
+            for n in range(60):
+                spoken = utterance(f"{speaker}:{n}")
+                accepted = await ana.accept("standup", spoken)
+                acknowledged[accepted.offset] = spoken.text
+                if n % 2:
+                    await ana.conclude("standup", translated("はい", said=accepted.offset, utterance=spoken.id))
+
+        async with asyncio.TaskGroup() as speakers:
+            for speaker in range(8):
+                speakers.create_task(speak(speaker))
+            for several in (20, 120, 300):
+                await until(lambda several=several: len(acknowledged) >= several)  # type: ignore[misc]
+                server.kill()
+                server.start()
+        log = await everything(ana)
+        assert offsets(log) == [*range(1, len(log) + 1)]
+        said = {each.offset: each.event.utterance.text for each in log if isinstance(each.event, Said)}
+        assert said == acknowledged
+        assert sorted(said.values()) == sorted(f"{speaker}:{n}" for speaker in range(8) for n in range(60))
+        await until(lambda: len(live) == len(log))
+        assert live == log
+
+
+async def test_while_the_store_is_away_everything_says_so(server: RedisServer) -> None:
+    async with opened(server.url, patience_s=0.1) as log, reading(log, "ja") as live:
+        await log.accept("standup", HELLO)
+        server.kill()
+        for call in (
+            log.accept("standup", utterance("more")),
+            log.conclude("standup", translated("やあ")),
+            log.claim("standup", {1: ["de"]}),
+            log.take_over(),
+            log.read("standup", 0),
+            log.usage(),
+        ):
+            with pytest.raises(LogUnavailable):
+                await call
+        with pytest.raises(LogUnavailable):
+            async with log.subscribe("retro", nothing):
+                pass
+        await log.sweep()
+        server.start()
+        while (await everything_or_nothing(log))[-1:] != ["more"]:
+            await asyncio.sleep(0.01)
+            await asyncio.gather(log.accept("standup", utterance("more")), return_exceptions=True)
+        await until(lambda: texts(live) == ["hello", "more"])
+
+
+async def test_what_a_frozen_store_does_when_it_goes_on_is_not_lost(server: RedisServer) -> None:
+    async with (
+        opened(server.url, patience_s=0.3, answer_s=0.1) as ana,
+        opened(server.url) as ben,
+        reading(ben, "ja") as live,
+    ):
+        server.freeze()
+        for _ in range(2):
+            with pytest.raises(LogUnavailable):
+                await ana.accept("standup", HELLO)
+        await ana.sweep()
+        server.thaw()
+        await until(lambda: live)
+        while not (taken := await taken_over(ana)):
+            await asyncio.sleep(0.01)
+        assert taken == (Unfinished("standup", HELLO, 1, ("ja",)),)
+        assert await ana.conclude("standup", translated("やあ")) is not None
+        await until(lambda: len(live) == 2)
+        assert len(await everything(ben)) == 2
+
+
+async def taken_over(log: RedisEventLog) -> tuple[Unfinished, ...]:
+    try:
+        return await log.take_over()
+    except LogUnavailable:
+        return ()
+
+
+async def test_somebody_who_comes_first_after_everything_was_lost_makes_it_known(server: RedisServer) -> None:
+    async with opened(server.url) as ana, opened(server.url) as ben, reading(ana, "ja") as live:
+        await ben.accept("standup", utterance("lost"))
+        await until(lambda: live)
+        server.ask("FLUSHALL")
+        # Nobody of this gateway hears of the first one by a push.
+        server.ask("CLIENT KILL TYPE pubsub")
+        await ben.accept("standup", utterance("first"))
+        async with reading(ana, "de") as later:
+            await until(lambda: len(live) == 2)
+        assert texts(live) == ["lost", "first"]
+        assert texts(later) in ([], ["first"])
+
+
+async def test_an_older_copy_of_the_store_gives_the_log_another_epoch(server: RedisServer) -> None:
+    async with opened(server.url) as ana, reading(ana, "ja") as live:
+        await ana.accept("standup", utterance("kept"))
+        shutil.copytree(server.folder / "appendonlydir", server.folder / "copy")
+        await ana.accept("standup", utterance("lost"))
+        await until(lambda: len(live) == 2)
+        before = await ana.read("standup", 0)
+        server.kill()
+        shutil.rmtree(server.folder / "appendonlydir")
+        (server.folder / "copy").rename(server.folder / "appendonlydir")
+        server.start()
+        accepted = await ana.accept("standup", utterance("another"))
+        page = await ana.read("standup", 0)
+        assert page.epoch != before.epoch
+        assert (accepted.offset, page.first, page.last) == (2, 1, 2)
+        assert texts(page.publications) == ["kept", "another"]
+        await until(lambda: len(live) == 3)
+        assert texts(live) == ["kept", "lost", "another"]
+        assert (await ana.read("standup", 0)).epoch == page.epoch
+
+
+async def test_a_store_that_has_lost_everything_begins_again(server: RedisServer) -> None:
+    async with opened(server.url) as ana, opened(server.url) as ben, reading(ana, "ja") as live:
+        await ben.accept("standup", utterance("lost"))
+        await until(lambda: live)
+        server.ask("FLUSHALL")
+        assert (await ben.accept("standup", utterance("first"))).offset == 1
+        await until(lambda: len(live) == 2)
+        for _ in range(3):
+            await ana.sweep()
+        while (await ben.accept("standup", utterance(secrets.token_hex(4)))).owned != ("ja",):
+            await asyncio.sleep(0.01)
+        await until(lambda: len(live) > 2)
+    assert texts(live)[:2] == ["lost", "first"]
+    assert offsets(live)[1:] == [*range(1, len(live))]
+
+
+async def test_a_store_that_has_forgotten_the_scripts_gets_them_again(server: RedisServer) -> None:
+    async with opened(server.url) as log:
+        await log.accept("standup", HELLO)
+        server.ask("SCRIPT FLUSH")
+        assert (await log.accept("standup", HELLO)).known
+
+
+async def test_a_full_store_takes_nothing_new_and_what_it_has_is_finished(server: RedisServer) -> None:
+    async with opened(server.url, keep_s=0.5) as log, reading(log, "ja") as live:
+        await log.accept("standup", HELLO)
+        server.ask("CONFIG SET maxmemory 1")
+        with pytest.raises(LogUnavailable, match="full"):
+            await log.accept("standup", utterance("more"))
+        with pytest.raises(LogUnavailable, match="full"):
+            await log.claim("standup", {1: ["de"]})
+        assert await log.conclude("standup", translated("やあ")) is not None
+        await log.read("standup", 0)
+        server.ask(f"DEL gateway:gateway:{log.id}")
+        await log.sweep()
+        assert server.ask(f"EXISTS gateway:gateway:{log.id}") == ":1\r\n"
+        while (await log.usage()).publications:
+            await asyncio.sleep(0.01)
+            await log.sweep()
+        server.ask("CONFIG SET maxmemory 0")
+        assert (await log.accept("standup", utterance("more"))).offset == 3
+        await until(lambda: len(live) == 3)
+
+
+# What is held
+
+
+async def test_usage_is_that_of_each_account_and_ends_with_the_logs(prefix: str) -> None:
+    async with opened(shared_server().url, prefix=prefix, keep_s=1.0, meeting_bytes=10_000) as log:
+        async with log.subscribe("standup", nothing, account="acme") as subscription:
+            await subscription.reads(["ja"])
+            await log.accept("standup", HELLO)
+            await log.conclude("standup", untranslated("no luck"))
+            await log.accept("retro", utterance("elsewhere"))
+            usage = await log.usage()
+            assert usage.publications == 3
+            assert usage.bytes == sum(usage.bytes_by_account.values())
+            assert usage.bytes_by_account["acme"] > usage.bytes_by_account[""] > 0
+        while await log.usage() != LogUsage(0, 0, {}):
+            await asyncio.sleep(0.01)
+            await log.sweep()
+    left = shared_server().ask(f"KEYS {prefix}*").split()[2::2]
+    assert sorted(left) == [f"{prefix}gateways", f"{prefix}usage"]
+
+
+async def test_a_meeting_keeps_its_newest_publication_however_large(prefix: str) -> None:
+    async with opened(shared_server().url, prefix=prefix, meeting_bytes=5_000) as log:
+        for n in range(10):
+            await log.accept("standup", utterance(f"{n}" * 500))
+        page = await log.read("standup", 0)
+        assert 1 < page.first < page.last == 10
+        assert offsets(page.publications) == [*range(page.first, 11)]
+        await log.accept("standup", utterance("long" * 5_000))
+        page = await log.read("standup", 0)
+        assert (page.first, page.last, len(page.publications)) == (11, 11, 1)
+        # What was trimmed is forgotten, and can be said again.
+        assert not (await log.accept("standup", utterance("0" * 500))).known
+
+
+async def test_without_any_gateway_what_was_said_goes_all_the_same(prefix: str) -> None:
+    server = shared_server()
+    async with opened(server.url, prefix=prefix, keep_s=0.4) as log, reading(log, "ja"):
+        await log.accept("standup", HELLO)
+        await log.conclude("standup", untranslated("no luck"))
+        await log.accept("standup", utterance("unfinished"))
+        for key in ("log", "said", "outcomes", "unfinished"):
+            assert 0 < int(server.ask(f"PTTL {prefix}{{standup}}:{key}")[1:]) <= 1_200
+    await asyncio.sleep(1.25)
+    async with opened(server.url, prefix=prefix, keep_s=0.4) as log:
+        while await log.usage() != LogUsage(0, 0, {}):
+            await asyncio.sleep(0.01)
+            await log.sweep()
+
+
+async def test_a_meeting_with_something_unfinished_lasts_until_that_is_finished(prefix: str) -> None:
+    server = shared_server()
+    async with opened(server.url, prefix=prefix, keep_s=0.05) as log:
+        async with reading(log, "ja"):
+            await log.accept("standup", HELLO)
+        await asyncio.sleep(0.06)
+        await log.sweep()
+        page = await log.read("standup", 0)
+        assert (page.first, page.last, bool(page.epoch)) == (2, 1, True)
+        assert server.ask(f"XLEN {prefix}{{standup}}:log") == ":0\r\n"
+        assert await log.accept("standup", HELLO) == Accepted(1, ("ja",), ("ja",), known=True, last=1)
+        async with log.subscribe("standup", nothing):
+            publication = await log.conclude("standup", translated("やあ"))
+            assert publication is not None
+            assert publication.offset == 2
+            for name in ("said", "outcomes", "unfinished", "texts"):
+                assert server.ask(f"EXISTS {prefix}{{standup}}:{name}") == ":0\r\n", "nothing is left of it"
+            assert (await log.accept("standup", HELLO)).offset == 3
+
+
+async def test_what_has_vanished_is_not_looked_for_again(ana: RedisEventLog, prefix: str) -> None:
+    server = shared_server()
+    await ana.accept("standup", HELLO)
+    server.ask(f"DEL {prefix}{{standup}}:meta")
+    server.ask(f"ZADD {prefix}due 1 standup")
+    await ana.sweep()
+    assert server.ask(f"EXISTS {prefix}due") == ":0\r\n"
+
+
+async def test_time_never_goes_backwards_in_a_meeting(ana: RedisEventLog, prefix: str) -> None:
+    await ana.accept("standup", HELLO)
+    shared_server().ask(f"HSET {prefix}{{standup}}:meta t 9000000000000")
+    await ana.accept("standup", utterance("more"))
+    assert (await ana.read("standup", 1)).publications[0].at_ms == 9_000_000_000_000
+
+
+async def test_gateways_that_have_left_nothing_are_forgotten(
+    ana: RedisEventLog, ben: RedisEventLog, prefix: str
+) -> None:
+    await ana.close()
+    assert await ben.take_over() == ()
+    assert shared_server().ask(f"SCARD {prefix}gateways") == ":1\r\n"
+
+
+async def test_what_is_in_doubt_and_owned_by_another_gateway_is_not_taken(
+    ana: RedisEventLog, ben: RedisEventLog
+) -> None:
+    async with reading(ben, "ja"):
+        await ben.accept("standup", HELLO)
+        task = asyncio.create_task(ana.claim("standup", {1: ["ja"]}))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert await ana.take_over() == ()
+
+
+async def test_a_gateway_is_there_for_six_seconds_after_a_sweep(ana: RedisEventLog, prefix: str) -> None:
+    key = f"{prefix}gateway:{ana.id}"
+    server = shared_server()
+    server.ask(f"PEXPIRE {key} 10000000")
+    await ana.sweep()
+    assert 0 < int(server.ask(f"PTTL {key}")[1:]) <= 6_000
+    await ana.close()
+    assert server.ask(f"EXISTS {key}") == ":0\r\n"
+
+
+async def test_much_that_is_unfinished_is_taken_over_in_parts(ana: RedisEventLog, ben: RedisEventLog) -> None:
+    async with reading(ben, "ja"):
+        await asyncio.gather(*(ana.accept("standup", utterance(str(n))) for n in range(450)))
+        await ana.close()
+        taken = [await ben.take_over() for _ in range(4)]
+    assert [len(part) for part in taken] == [200, 200, 50, 0]
+    assert [work.said for part in taken for work in part] == [*range(1, 451)]
+
+
+async def test_several_subscribers_of_one_gateway_read_what_any_of_them_reads(
+    ana: RedisEventLog, ben: RedisEventLog
+) -> None:
+    async with AsyncExitStack() as first:
+        await first.enter_async_context(reading(ana, "ja", "fr"))
+        async with reading(ana, "de", "fr"):
+            assert (await ben.accept("standup", utterance("one"))).owned == ("de", "fr", "ja")
+            await first.aclose()
+            assert (await ben.accept("standup", utterance("two"))).owned == ("de", "fr")
+
+
+async def everything(log: RedisEventLog) -> list[Publication]:
+    found: list[Publication] = []
+    while page := (await log.read("standup", len(found))).publications:
+        found += page
+    return found
+
+
+async def everything_or_nothing(log: RedisEventLog) -> list[str]:
+    try:
+        return texts(await everything(log))
+    except LogUnavailable:
+        return []
