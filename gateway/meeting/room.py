@@ -222,6 +222,8 @@ class Room:
 
     async def reached(self, offset: int) -> None:
         """Wait until everything up to this offset was delivered; not for ever, and not once the room is closed."""
+        if self.offset >= offset:
+            return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_DELIVERY_S):
                 while self._subscription is not None and self.offset < offset:

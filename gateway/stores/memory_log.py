@@ -227,6 +227,8 @@ class MemoryEventLog:
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
         known = self._store.meetings.get(meeting)
         said = known.by_offset.get(outcome.said) if known is not None else None
+        if said is not None and said.utterance.key != (outcome.participant, outcome.utterance):
+            return None  # of another log, before this one was begun
         promise = said.unfinished.get(outcome.lang) if said is not None else None
         if known is None or said is None or promise is None:
             return None

@@ -129,8 +129,8 @@ class Finals:
         finally:
             self._accepting -= Counter([said])
             self._asking -= Counter([room])
-        if used_up is None and len(owned) > len(expected):
-            self._resume(room)  # it is read in more languages than expected
+        if used_up is None and not set(owned) <= set(expected):
+            self._resume(room)  # it is read in languages that were not expected
         return accepted
 
     def catch_up(self, room: Room, languages: Sequence[str]) -> None:

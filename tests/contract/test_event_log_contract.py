@@ -71,7 +71,7 @@ async def everything(log: EventLog, meeting: str, after: int = 0, limit: int = 2
 
 async def test_offsets_are_one_two_three_and_what_was_appended_is_what_is_read(log: EventLog) -> None:
     events: list[LoggedEvent] = [
-        said("one"),
+        said("one", id="1"),
         translated("一"),
         untranslated("no luck", lang="de"),
         said("two", languages=()),
@@ -113,7 +113,7 @@ async def test_a_publication_says_when_it_was_appended(open_store: OpenStore) ->
 
 
 async def test_a_publication_survives_being_written_down(log: EventLog) -> None:
-    for event in (said("one"), translated("一"), untranslated("no luck", lang="de")):
+    for event in (said("one", id="1"), translated("一"), untranslated("no luck", lang="de")):
         await append(log, "standup", event)
     for publication in (await log.read("standup", after=0)).publications:
         for codec in (msgspec.msgpack, msgspec.json):
@@ -213,7 +213,7 @@ async def test_a_subscriber_gets_exactly_what_comes_behind_its_position(log: Eve
         assert (start.first, start.last, start.publications) == (1, 1, ())
         await append(log, "standup", said("during"))
         await append(log, "retro", said("elsewhere"))
-        await append(log, "standup", translated("これも", said=2))
+        await append(log, "standup", translated("これも", said=2, utterance="during"))
         await until(lambda: len(live) >= 2)
     await append(log, "standup", said("afterwards"))
     assert live == (await everything(log, "standup", after=start.last, limit=2))[:2]

@@ -139,6 +139,14 @@ async def test_what_was_not_promised_cannot_be_concluded(two: Two) -> None:
     assert len((await two.ben.read("standup", 0)).publications) == 1
 
 
+async def test_an_outcome_of_another_utterance_concludes_nothing(two: Two) -> None:
+    """A log was begun again while it was translated, and its offsets are used again."""
+    async with read(two.ben, "ja"):
+        await two.ana.accept("standup", HELLO)
+        assert await two.ana.conclude("standup", translated("…", utterance="2")) is None
+        assert await two.ana.conclude("standup", translated("やあ")) is not None
+
+
 async def test_a_failure_counts_from_the_owner_and_a_translation_from_anybody(two: Two) -> None:
     async with read(two.ben, "de", "ja"):
         await two.ana.accept("standup", HELLO)
@@ -163,7 +171,7 @@ async def test_an_utterance_that_was_trimmed_is_concluded_all_the_same(open_stor
         await two.ana.accept("standup", HELLO)
         for n in range(3):
             accepted = await two.ana.accept("standup", utterance(f"more {n}"))
-            await two.ana.conclude("standup", translated("もっと", said=accepted.offset))
+            await two.ana.conclude("standup", translated("もっと", said=accepted.offset, utterance=f"more {n}"))
         assert (await two.ana.read("standup", 0)).first > 1
         assert await two.ben.accept("standup", HELLO) == Accepted(1, unfinished=("ja",), known=True, last=7)
         publication = await two.ana.conclude("standup", translated("やあ"))
@@ -224,7 +232,7 @@ async def test_what_was_trimmed_is_taken_over_with_its_text(open_store: OpenStor
         await two.ana.accept("standup", HELLO)
         for n in range(3):
             accepted = await two.ana.accept("standup", utterance(f"more {n}"))
-            await two.ana.conclude("standup", translated("もっと", said=accepted.offset))
+            await two.ana.conclude("standup", translated("もっと", said=accepted.offset, utterance=f"more {n}"))
         await two.ana.close()
         assert await two.ben.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=2),)
 

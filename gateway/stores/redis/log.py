@@ -134,8 +134,9 @@ class RedisEventLog:
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
         translated = int(isinstance(outcome, Translated))
+        key = entries.key_digest((outcome.participant, outcome.utterance))
         reply = await self._run(
-            "conclude", meeting, outcome.said, outcome.lang, translated, entries.encode(outcome)
+            "conclude", meeting, outcome.said, key, outcome.lang, translated, entries.encode(outcome)
         )
         if not reply:
             return None

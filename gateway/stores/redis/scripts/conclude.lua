@@ -1,8 +1,9 @@
--- Append the outcome of a promise once. own arguments: offset of the `Said`, language, "1" for a translation,
--- payload. Returns {} if nothing is promised, or a failure comes from a gateway that does not own it; else the epoch,
--- the offset and at_ms.
+-- Append the outcome of a promise once. own arguments: offset of the `Said`, the utterance's key, language, "1" for a
+-- translation, payload. Returns {} if nothing is promised, or a failure comes from a gateway that does not own it;
+-- else the epoch, the offset and at_ms.
 
-local offset, lang, translated, payload = tonumber(ARGV[OWN]), ARGV[OWN + 1], ARGV[OWN + 2] == '1', ARGV[OWN + 3]
+local offset, key, lang = tonumber(ARGV[OWN]), ARGV[OWN + 1], ARGV[OWN + 2]
+local translated, payload = ARGV[OWN + 3] == '1', ARGV[OWN + 4]
 
 local m = find(meeting)
 if not m then
@@ -11,6 +12,10 @@ end
 local promises = promises_of(m, offset)
 local promise = promises[lang]
 if not promise or (not translated and promise.owner ~= gateway) then
+  return {}
+end
+local said = spoken(m, offset)
+if said and said.key ~= key then -- of another log, before this one was begun
   return {}
 end
 promises[lang] = nil
