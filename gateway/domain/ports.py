@@ -23,7 +23,10 @@ from gateway.domain.log import (
 )
 from gateway.domain.sessions import KeptMeeting
 
-__all__ = ["Authenticator", "Engine", "EventLog", "Issuer", "Subscription"]
+__all__ = ["LEASE_S", "Authenticator", "Engine", "EventLog", "Issuer", "Subscription"]
+
+# A gateway of which its store has not heard for so long is gone.
+LEASE_S = 6.0
 
 
 class Engine(Protocol):
@@ -130,7 +133,7 @@ class EventLog(Protocol):
     async def sweep(self) -> None:
         """Let go of what has expired, and show that this gateway is there; to be called every second.
 
-        One that was not heard of for some seconds is gone: see `take_over`. Never raises.
+        One that was not heard of for `LEASE_S` is gone: see `take_over`. Never raises.
         """
 
     async def usage(self) -> LogUsage:

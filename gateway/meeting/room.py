@@ -82,7 +82,6 @@ class Room:
         async with self._opening:
             if self._is_open:
                 return
-            self._known_to_be_read = frozenset()
             async with AsyncExitStack() as subscription:
                 delivery = self.log.subscribe(self.id, self._deliver, account=self._account)
                 self._subscription = await subscription.enter_async_context(delivery)

@@ -6,10 +6,8 @@ Must not know: what was promised, who translates, sessions, files. It must not b
 
 from __future__ import annotations
 
-import logging
 import secrets
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
@@ -17,10 +15,9 @@ from typing import assert_never
 
 from gateway.domain.log import LoggedEvent, Page, Publication, Said, Translated, Untranslated
 from gateway.domain.sessions import KeptMeeting
+from gateway.stores.delivery import deliver_to
 
 __all__ = ["MEETING_BYTES", "MEETING_SHARE", "BoundedLogs", "publication_bytes"]
-
-_log = logging.getLogger(__name__)
 
 # Estimated bytes of a meeting that is not empty, besides its publications.
 MEETING_BYTES = 1_024
@@ -383,14 +380,4 @@ class BoundedLogs:
         for subscription, deliver in tuple(ring.subscribers.items()):
             if subscription not in ring.subscribers:  # an earlier delivery of this loop has ended it
                 continue
-            try:
-                deliver(publication)
-            except Exception as error:  # its text is not logged: it may quote the transcript
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                _log.error(
-                    "A subscriber to the event log raised %s (%s, line %s) and may have missed offset %d",
-                    type(error).__name__,
-                    where.filename,
-                    where.lineno,
-                    publication.offset,
-                )
+            deliver_to(deliver, publication)

@@ -28,13 +28,11 @@ from gateway.domain.log import (
     Utterance,
     UtteranceKey,
 )
+from gateway.domain.ports import LEASE_S
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.bounded_logs import BoundedLogs
 
 __all__ = ["MemoryEventLog", "MemoryStore"]
-
-# A gateway that was not heard of for so long is gone.
-_LEASE_S = 6.0
 
 
 @dataclass(slots=True)
@@ -202,14 +200,15 @@ class MemoryEventLog:
             for lang in self._targets(known, utterance):
                 if lang not in said.unfinished and not said.outcomes.get(lang):
                     known.promise(said, lang, _Promise(self._gateway))
-            return self._accepted(meeting, said, known=True)
+            last = self._store.logs.read(meeting, 0, 0).last
+            return self._accepted(said, last, known=True)
         languages = self._targets(known, utterance)
         publication = self._store.logs.append(meeting, Said(utterance, tuple(languages)))
         said = _Said(utterance, publication.offset)
         known.add(said)
         for lang in languages:
             known.promise(said, lang, _Promise(self._gateway))
-        return self._accepted(meeting, said, known=False)
+        return self._accepted(said, publication.offset, known=False)
 
     def _targets(self, meeting: _Meeting, utterance: Utterance) -> list[str]:
         """The languages in which it is read, wherever that is."""
@@ -219,10 +218,10 @@ class MemoryEventLog:
     def _is_there(self, gateway: str) -> bool:
         return gateway == self._gateway or self._store.is_there(gateway)
 
-    def _accepted(self, meeting: str, said: _Said, *, known: bool) -> Accepted:
+    def _accepted(self, said: _Said, last: int, *, known: bool) -> Accepted:
         unfinished = tuple(said.unfinished)
         owned = tuple(lang for lang, promise in said.unfinished.items() if promise.owner == self._gateway)
-        return Accepted(said.offset, unfinished, owned, known, last=self._store.logs.read(meeting, 0, 0).last)
+        return Accepted(said.offset, unfinished, owned, known, last)
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
         known = self._store.meetings.get(meeting)
@@ -315,7 +314,7 @@ class MemoryEventLog:
         self._store.leases.pop(self._gateway, None)
 
     def _renew(self) -> None:
-        self._store.leases[self._gateway] = self._store.wall_clock() + _LEASE_S
+        self._store.leases[self._gateway] = self._store.wall_clock() + LEASE_S
 
 
 class _Subscription:

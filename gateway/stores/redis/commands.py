@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from gateway.domain.errors import LogUnavailable
 from gateway.stores.redis.connection import Command, Full, Lost, NotLoaded, Refused
 
-__all__ = ["Commands", "Wire", "unavailable"]
+__all__ = ["Commands", "Wire", "unavailable", "wait_s"]
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +39,11 @@ class Wire(Protocol):
     async def receive(self) -> Any: ...
 
     async def close(self) -> None: ...
+
+
+def wait_s(failures: int) -> float:
+    """How long to wait before the next attempt, after so many that failed in a row."""
+    return min(_FIRST_WAIT_S * 2 ** min(failures, 8), _LONGEST_WAIT_S)
 
 
 def unavailable(why: str) -> LogUnavailable:
@@ -155,7 +160,7 @@ class Commands:
                         "the store of the meetings' logs cannot be reached (%s)", str(error) or "no answer"
                     )
                 self._failures += 1
-                await asyncio.sleep(min(_FIRST_WAIT_S * 2 ** min(self._failures, 8), _LONGEST_WAIT_S))
+                await asyncio.sleep(wait_s(self._failures))
             except Exception:
                 _log.exception("a pipeline to the store failed")
                 await self._disconnect()

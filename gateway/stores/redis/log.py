@@ -28,6 +28,7 @@ from gateway.domain.log import (
     Untranslated,
     Utterance,
 )
+from gateway.domain.ports import LEASE_S
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.redis import entries, lua
 from gateway.stores.redis.checks import check
@@ -41,8 +42,6 @@ __all__ = ["RedisEventLog"]
 
 _log = logging.getLogger(__name__)
 
-# A gateway that was not heard of for so long is gone.
-_LEASE_S = 6.0
 # Every so many sweeps, positions are compared with the store's.
 _CHECK_SWEEPS = 3
 # How long a sweep, and whoever stops reading or leaves, waits for the store.
@@ -194,7 +193,7 @@ class RedisEventLog:
         if self._sweeps % _CHECK_SWEEPS == 0:
             await self._check_positions()
         try:
-            await self._run("sweep", "", round(_LEASE_S * 1_000), _DUE_MEETINGS, patience_s=_SHORT_PATIENCE_S)
+            await self._run("sweep", "", round(LEASE_S * 1_000), _DUE_MEETINGS, patience_s=_SHORT_PATIENCE_S)
             for meeting in tuple(self._left):
                 await self._leave(meeting)
         except LogUnavailable:

@@ -12,15 +12,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from gateway.stores.redis.commands import Wire, unavailable
+from gateway.stores.redis.commands import Wire, unavailable, wait_s
 from gateway.stores.redis.connection import Lost, NotLoaded, Refused
 
 __all__ = ["Pushes"]
 
 _log = logging.getLogger(__name__)
-
-_FIRST_WAIT_S = 0.02
-_LONGEST_WAIT_S = 0.5
 
 _Waiting = list[asyncio.Future[None]]
 
@@ -101,7 +98,7 @@ class Pushes:
                 failures += 1
             finally:
                 self._connection = None
-            await asyncio.sleep(min(_FIRST_WAIT_S * 2 ** min(failures, 8), _LONGEST_WAIT_S))
+            await asyncio.sleep(wait_s(failures))
 
     async def _listen(self) -> None:
         connection = self._connect()

@@ -7,17 +7,14 @@ Knows: positions, what was delivered to whom. Must not know: connections, script
 
 from __future__ import annotations
 
-import logging
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gateway.domain.log import Page, Publication
+from gateway.stores.delivery import deliver_to
 from gateway.stores.redis.entries import Position, Push
 
 __all__ = ["Subscriber", "Topic"]
-
-_log = logging.getLogger(__name__)
 
 # Pushes that wait for an earlier one; more are read again instead.
 _MOST_WAITING = 1_000
@@ -142,14 +139,4 @@ class Topic:
             # An earlier delivery of this loop may have removed it.
             if offset <= subscriber.after or subscriber not in self._subscribers:
                 continue
-            try:
-                subscriber.deliver(publication)
-            except Exception as error:  # its text is not logged: it may quote the transcript
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                _log.error(
-                    "A subscriber to the event log raised %s (%s, line %s) and may have missed offset %d",
-                    type(error).__name__,
-                    where.filename,
-                    where.lineno,
-                    offset,
-                )
+            deliver_to(subscriber.deliver, publication)
