@@ -33,7 +33,7 @@ def failed(id: str, lang: str) -> Untranslated:
 
 
 def kept(grant: Grant = OPEN) -> KeptSession:
-    return KeptSession("s", "ana", "m", False, "Ana", "en", ("de",), 60.0, grant=grant)
+    return KeptSession("ana", "m", False, "Ana", "en", ("de",), session="s", left_s=60.0, grant=grant)
 
 
 async def state_after(*events: LoggedEvent, grant: Grant = OPEN) -> Connection:
