@@ -142,6 +142,9 @@ class EventLog(Protocol):
     async def kept(self) -> tuple[KeptMeeting, ...]:
         """What would be lost with this process, for the next one; nothing where the store outlives it."""
 
+    async def start(self) -> None:
+        """Be there, before anything else. Raises `StartupError`."""
+
     async def close(self) -> None:
         """This gateway leaves; what it has not concluded is for others to take over. Never raises."""
 
