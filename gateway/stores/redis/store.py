@@ -6,6 +6,7 @@ Knows: connections, keys' prefix, what the store calls this gateway. Must not kn
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import Any
 
 from gateway.stores.redis import lua
@@ -29,11 +30,13 @@ class RedisStore:
         self, url: str, *, prefix: str = "gateway:", patience_s: float = 5.0, answer_s: float = 3.0
     ) -> None:
         self._url = url
+        # A connection that is not connected yet.
+        self.new_connection = partial(Connection, url)
         self.prefix = prefix
         # What the store calls this gateway.
         self.id = secrets.token_hex(4)
-        self.commands = Commands(lambda: Connection(url), lua.load_all(), patience_s=patience_s, answer_s=answer_s)
-        self.pushes = Pushes(lambda: Connection(url), patience_s=patience_s)
+        self.commands = Commands(self.new_connection, lua.load_all(), patience_s=patience_s, answer_s=answer_s)
+        self.pushes = Pushes(self.new_connection, patience_s=patience_s)
 
     async def start(self) -> None:
         """Check the store and connect; `close` ends it. Raises `StartupError`."""
