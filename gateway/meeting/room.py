@@ -13,31 +13,27 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 from msgspec.structs import replace
 
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.log import Accepted, Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
 from gateway.domain.ports import EventLog, Subscription
+from gateway.domain.register import Present
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
 from gateway.meeting.history import History, Record
 from gateway.meeting.live_text import LiveCaption, LiveText, LiveTranslation
 from gateway.meeting.members import Member, Members
 from gateway.meeting.payload import Payload
+from gateway.meeting.presence import Presence
 from gateway.protocol.from_domain import caption_message, publication_message
-from gateway.protocol.messages import (
-    Participant,
-    ParticipantJoined,
-    ParticipantLeft,
-    ParticipantUpdated,
-    ServerMessage,
-    TranslationDelta,
-    UtteranceCancelled,
-)
+from gateway.protocol.messages import TranslationDelta, UtteranceCancelled
 
 __all__ = ["Room"]
+
+_TellPresent = Callable[[str, Present | None], None]
 
 # A publication that is not delivered within so many seconds is not waited for.
 _DELIVERY_S = 5.0
@@ -46,7 +42,17 @@ _DELIVERY_S = 5.0
 class Room:
     """Speakers publish into it, readers receive from it. `open` before anything else, `close` at the end."""
 
-    def __init__(self, meeting: str, log: EventLog, *, private: bool, snapshot: int, account: str = "") -> None:
+    def __init__(
+        self,
+        meeting: str,
+        log: EventLog,
+        *,
+        private: bool,
+        snapshot: int,
+        account: str = "",
+        # Tells who is present while the context lasts: see `Register.subscribe`.
+        present: Callable[[str, _TellPresent], AbstractAsyncContextManager[None]] | None = None,
+    ) -> None:
         # The meeting's id.
         self.id = meeting
         # Whether it has one member, who named no meeting.
@@ -58,11 +64,11 @@ class Room:
         # Of the newest publication.
         self.offset = 0
         self.members = Members()
+        self.presence = Presence(self.members)
+        self._present = present
         # The `snapshot` newest utterances, which a latecomer is shown, and those that are not finished.
         self.history = History(snapshot)
         self.live = LiveText()
-        # Members that the others were told of.
-        self._announced: dict[Member, None] = {}
         # Language → how many are about to read it.
         self._expected: Counter[str] = Counter()
         # The languages that the log knows to be read here.
@@ -78,7 +84,7 @@ class Room:
     # ------------------------------------------------------------ life
 
     async def open(self) -> None:
-        """Subscribe to the log, and read of it what a latecomer needs. Raises `LogUnavailable`."""
+        """Subscribe to the log and to who is present, and read what a latecomer needs. Raises `LogUnavailable`."""
         async with self._opening:
             if self._is_open:
                 return
@@ -90,6 +96,8 @@ class Room:
                 # Publications that arrive meanwhile are noted twice, which changes nothing.
                 async for publication in self._logged(start.first - 1):
                     self.history.note(publication)
+                if self._present is not None:
+                    await subscription.enter_async_context(self._present(self.id, self.presence.put))
                 self._unsubscribe = subscription.pop_all()
             self._is_open = True
 
@@ -131,19 +139,12 @@ class Room:
 
     # ------------------------------------------------------------ members
 
-    def join(self, member: Member, announced: int) -> None:
-        """A newcomer. `announced`: how many participants are announced to the others at most."""
-        if len(self._announced) < announced:
-            self._announced[member] = None
-            self._tell_others(member, ParticipantJoined(*_fields(member)))
+    def join(self, member: Member) -> None:
+        """A newcomer."""
         self.members.add(member)
 
     def leave(self, member: Member) -> None:
-        if not self.members.remove(member):
-            return
-        if member in self._announced:
-            del self._announced[member]
-            self._tell_others(member, ParticipantLeft(*_fields(member)))
+        self.members.remove(member)
 
     def update(
         self,
@@ -176,8 +177,6 @@ class Room:
         member.name, member.speaks, member.reads = name, speaks, reads
         self.members.note(member)
         _show(member, added)
-        if member in self._announced:
-            self._tell_others(member, ParticipantUpdated(*_fields(member)))
 
     def start_over(self, member: Member, since: int) -> None:
         """As a latecomer: what was said before the offset `since` is not for it any more."""
@@ -195,10 +194,6 @@ class Room:
         speaker = self.members.get(participant)
         return speaker.account if speaker is not None else self._account
 
-    def participants(self, but: Member) -> list[Participant]:
-        """Who else is here and was announced."""
-        return [member.described() for member in self._announced if member is not but]
-
     # ------------------------------------------------------------ what was said
 
     async def latecomers_position(self) -> int:
@@ -206,18 +201,6 @@ class Room:
         page = await self.log.read(self.id, self.offset, 1)
         self.history.trim(page.first)
         return newest[0].said - 1 if (newest := self.history.newest()) else self.offset
-
-    async def said_by(self, participant: str) -> list[Record]:
-        """Every utterance of a participant that the log holds, oldest first. Raises `LogUnavailable`."""
-        found: dict[str, Record] = {}
-        async for publication in self._logged(0):
-            match publication.event:
-                case Said(utterance=utterance, languages=languages) if utterance.participant == participant:
-                    found[utterance.id] = Record(utterance, publication.offset, set(languages))
-                case Translated() | Untranslated() as outcome if outcome.participant == participant:
-                    if (record := found.get(outcome.utterance)) is not None:
-                        record.note(outcome, publication.offset)
-        return list(found.values())
 
     async def reached(self, offset: int) -> None:
         """Wait until everything up to this offset was delivered; not for ever, and not once the room is closed."""
@@ -376,18 +359,8 @@ class Room:
                 said, tentative = partial.utterance, partial.tentative if shown else ""
                 yield Payload(TranslationDelta(said.participant, said.id, lang, said.rev, "", tentative))
 
-    def _tell_others(self, member: Member, message: ServerMessage) -> None:
-        payload = Payload(message)
-        for other in self.members:
-            if other is not member and other.feed is not None:
-                other.feed.tell(payload)
-
 
 def _show(member: Member, payloads: Iterator[Payload] | list[Payload]) -> None:
     if member.feed is not None:
         for payload in payloads:
             member.feed.show(payload)
-
-
-def _fields(member: Member) -> tuple[str, str, str | None, list[str]]:
-    return (member.participant, member.name, member.speaks, list(member.reads))

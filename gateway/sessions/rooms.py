@@ -8,18 +8,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 
-from gateway.domain.grants import tenant_of
-from gateway.domain.ports import EventLog
+from gateway.domain.ports import EventLog, Register
 from gateway.meeting.room import Room
 
 __all__ = ["Rooms"]
 
 
 class Rooms:
-    """Opens and closes the rooms of a log. snapshot: utterances that a latecomer is shown."""
+    """Opens and closes the rooms of a log and a register. snapshot: utterances that a latecomer is shown."""
 
-    def __init__(self, log: EventLog, snapshot: int) -> None:
+    def __init__(self, log: EventLog, register: Register, snapshot: int) -> None:
         self._log = log
+        self._register = register
         self._snapshot = snapshot
         # By the meeting's key.
         self._rooms: dict[str, Room] = {}
@@ -32,17 +32,18 @@ class Rooms:
     def __iter__(self) -> Iterator[Room]:
         return iter(self._rooms.values())
 
-    def peopled(self, tenant: str, but: str) -> int:
-        """How many of the tenant's meetings somebody is in. but: the key of one that does not count."""
-        return sum(bool(room.members) and room.id != but and tenant_of(room.id) == tenant for room in self)
-
     @contextlib.asynccontextmanager
     async def enter(self, meeting: str, *, private: bool, account: str = "") -> AsyncIterator[Room]:
         """The meeting's room, open; it stays while the context lasts, and as long as somebody is in it."""
         room = self._rooms.get(meeting)
         if room is None:
             room = self._rooms[meeting] = Room(
-                meeting, self._log, private=private, snapshot=self._snapshot, account=account
+                meeting,
+                self._log,
+                private=private,
+                snapshot=self._snapshot,
+                account=account,
+                present=self._register.subscribe,
             )
         self._entering[room] = self._entering.get(room, 0) + 1
         try:

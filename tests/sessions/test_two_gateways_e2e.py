@@ -10,7 +10,7 @@ from typing import Any
 from gateway.domain.log import Said, Translated
 from gateway.protocol.messages import Caption, TranslationFinal, UtteranceFinal
 from gateway.sessions.effects import Accept
-from gateway.sessions.registry import Entry
+from gateway.sessions.entrance import Entry
 from tests.sessions.desk import Connection, Desk, desk
 from tests.translation.stage import Log, until
 

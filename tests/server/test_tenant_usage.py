@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.log import LogUsage
 from gateway.domain.quotas import Usage
-from gateway.sessions.usage import TenantUsage
+from gateway.server.tenant_usage import TenantUsage
 from gateway.translation.quotas import Quotas
 from tests.sessions.desk import Desk, api_key_of, desk
 from tests.translation.stage import Log
