@@ -46,6 +46,7 @@ from gateway.stores import handover_file
 from gateway.stores.audit_file import AuditFile
 from gateway.stores.bounded_logs import MEETING_SHARE
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.store import RedisStore
 from gateway.translation.event_loop_lag import EventLoopLag
@@ -92,6 +93,7 @@ class Gateway:
         self._redis: RedisStore | None = None
         if settings.store.url is not None:
             self._redis = RedisStore(settings.store.url, prefix=settings.store.prefix)
+        self._live_channel = None if self._redis is None else RedisLiveChannel(self._redis)
         self.log: EventLog = self._memory_log() if self._redis is None else self._redis_log(self._redis)
         self.scheduler = Scheduler(
             self.engine,
@@ -120,6 +122,7 @@ class Gateway:
             limits=settings.limits,
             max_sessions=settings.max_sessions,
             snapshot=settings.snapshot_utterances,
+            channel=self._live_channel,
             joins_per_address=settings.max_connections_per_address,
             quotas=self.quotas,
             stands=lambda grant: self._keys is None or self._keys.stands(grant),
@@ -222,6 +225,8 @@ class Gateway:
             await self.engine.stop()
             await self.log.close()
             present.cancel()
+        if self._live_channel is not None:
+            await self._live_channel.close()
         if self._redis is not None:
             await self._redis.close()
 

@@ -39,6 +39,7 @@ class GrowingFinal(Struct, frozen=True, tag="final"):
     participant: str
     utterance: str
     lang: str
+    rev: int
     # Offset of its `Said`.
     said: int
     # Characters of the translation before this text.

@@ -30,7 +30,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import Grant, Revocation, account_of_tenant, meeting_key, tenant_of
 from gateway.domain.log import Accepted, Unfinished
-from gateway.domain.ports import EventLog
+from gateway.domain.ports import EventLog, LiveChannel
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
@@ -80,6 +80,8 @@ class Registry:
         snapshot: int,
         # Joins of one address at once, and within a minute.
         joins_per_address: int = 1_000,
+        # To other gateways; None if there are none.
+        channel: LiveChannel | None = None,
         quotas: Quotas | None = None,
         # Whether what somebody presented is still a key of the gateway's.
         stands: Callable[[Grant], bool] = lambda _: True,
@@ -98,7 +100,7 @@ class Registry:
         self.lifetimes = Lifetimes(clock=self._clock, stands=stands)
         self._tasks = asyncio.TaskGroup()
         self._log = log
-        self._rooms = Rooms(log, snapshot)
+        self._rooms = Rooms(log, snapshot, channel)
         # What this gateway has taken over and not begun.
         self._taken: list[Unfinished] = []
         # By the session's secret.

@@ -9,17 +9,21 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from gateway.domain.grants import tenant_of
-from gateway.domain.ports import EventLog
+from gateway.domain.ports import EventLog, LiveChannel
 from gateway.meeting.room import Room
 
 __all__ = ["Rooms"]
 
 
 class Rooms:
-    """Opens and closes the rooms of a log. snapshot: utterances that a latecomer is shown."""
+    """Opens and closes the rooms of a log.
 
-    def __init__(self, log: EventLog, snapshot: int) -> None:
+    snapshot: utterances that a latecomer is shown. channel: to other gateways; None if there are none.
+    """
+
+    def __init__(self, log: EventLog, snapshot: int, channel: LiveChannel | None = None) -> None:
         self._log = log
+        self._channel = channel
         self._snapshot = snapshot
         # By the meeting's key.
         self._rooms: dict[str, Room] = {}
@@ -42,7 +46,12 @@ class Rooms:
         room = self._rooms.get(meeting)
         if room is None:
             room = self._rooms[meeting] = Room(
-                meeting, self._log, private=private, snapshot=self._snapshot, account=account
+                meeting,
+                self._log,
+                private=private,
+                snapshot=self._snapshot,
+                account=account,
+                channel=self._channel,
             )
         self._entering[room] = self._entering.get(room, 0) + 1
         try:
@@ -63,4 +72,5 @@ class Rooms:
                 del self._rooms[room.id]
                 await room.close()
             else:
+                room.elsewhere.sweep()
                 await room.tell_languages()

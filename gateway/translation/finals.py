@@ -208,7 +208,7 @@ class Finals:
         record = room.history.get(utterance.key)
         translated = {lang for lang, done in record.outcomes.items() if done} if record is not None else set()
         there = {utterance.lang, *translated, *self._running_of(room, utterance.key)}
-        return [lang for lang in room.members.languages() if lang not in there]
+        return [lang for lang in sorted(room.languages()) if lang not in there]
 
     async def _log_said(
         self, room: Room, utterance: Utterance, tickets: list[Ticket]

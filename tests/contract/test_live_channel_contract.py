@@ -21,7 +21,7 @@ Two = tuple[LiveChannel, LiveChannel]
 EVENTS: tuple[LiveEvent, ...] = (
     Revised(utterance("good mor", glossary=(), context=())),
     Partial("ana", "1", "de", 2, "Guten ", "Mor"),
-    GrowingFinal("ana", "1", "de", 7, 6, "Morgen 🎤"),
+    GrowingFinal("ana", "1", "de", 3, 7, 6, "Morgen 🎤"),
     Withdrawn("ana", "1"),
     Reads(("de", "ja"), ("ja",)),
     Asked(),
