@@ -139,6 +139,11 @@ class LiveText:
         if shown is not None and shown.origin != HERE:
             _drop(self._finals, key, lang)
 
+    def clear(self) -> None:
+        """Nothing of it is shown any more."""
+        for texts in (self._captions, self._partials, self._finals):
+            texts.clear()
+
     def forget(self, origins: Collection[str]) -> None:
         """These gateways are not there any more, and nothing that they make goes on."""
         for caption in [caption for caption in self.captions if caption.origin in origins]:

@@ -86,6 +86,8 @@ class Room:
         self._subscription: Subscription | None = None
         self._unsubscribe = AsyncExitStack()
         self._is_open = False
+        # Whether another log has taken the place of the one that this room has read.
+        self.has_lost_its_log = False
 
     @property
     def live(self) -> LiveText:
@@ -100,7 +102,9 @@ class Room:
             if self._is_open:
                 return
             async with AsyncExitStack() as subscription:
-                delivery = self.log.subscribe(self.id, self._deliver, account=self._account)
+                delivery = self.log.subscribe(
+                    self.id, self._deliver, account=self._account, begun_again=self._begun_again
+                )
                 self._subscription = await subscription.enter_async_context(delivery)
                 start = self._subscription.start
                 self.epoch, self.offset = start.epoch, start.last
@@ -110,6 +114,14 @@ class Room:
                 await subscription.enter_async_context(self.elsewhere.listening())
                 self._unsubscribe = subscription.pop_all()
             self._is_open = True
+
+    async def begin_again(self) -> None:
+        """Read the log that has taken the place of the one before. Raises `LogUnavailable`."""
+        await self.close()
+        self.history.clear()
+        self.live.clear()
+        self.has_lost_its_log = False
+        await self.open()
 
     async def close(self) -> None:
         """Let go of the log; what it holds stays there as long as it keeps it."""
@@ -315,6 +327,8 @@ class Room:
 
     def _deliver(self, publication: Publication) -> None:
         """Called by the log for every publication, in order."""
+        if self.has_lost_its_log:
+            return
         self.offset = max(self.offset, publication.offset)
         self._delivered.set()
         finished = self.history.note(publication)
@@ -332,6 +346,10 @@ class Room:
         self.elsewhere.delivered()
         if finished is not None:
             self._finished(finished)
+
+    def _begun_again(self) -> None:
+        """Called by the log. Offsets are those of other publications now."""
+        self.has_lost_its_log = True
 
     def _finished(self, record: Record) -> None:
         speaker = self.members.get(record.utterance.participant)

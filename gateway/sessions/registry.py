@@ -257,6 +257,11 @@ class Registry:
             if seat.away_since_s is not None and seat.away_since_s <= longest_s:
                 self.end(seat)
         with contextlib.suppress(LogUnavailable):
+            for room in self._rooms.without_their_log():
+                for seat in [seat for seat in self._seats.values() if seat.room is room]:
+                    seat.lose_log()
+                self._finals.abandon(room)
+                await room.begin_again()
             await self._rooms.sweep(self._finals.busy)
         metrics.MEETINGS.set(len(self._rooms))
         metrics.SESSIONS_AWAY.set(sum(not seat.connected for seat in self._seats.values()))

@@ -62,6 +62,10 @@ class Rooms:
             if not self._entering[room]:
                 del self._entering[room]
 
+    def without_their_log(self) -> list[Room]:
+        """Rooms whose log has been lost, and begun again."""
+        return [room for room in self if room.has_lost_its_log]
+
     async def sweep(self, busy: Callable[[Room], bool]) -> None:
         """Let go of rooms that nobody is in, and of languages that nobody reads.
 

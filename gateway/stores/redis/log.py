@@ -146,12 +146,17 @@ class RedisEventLog:
 
     @asynccontextmanager
     async def subscribe(
-        self, meeting: str, deliver: Callable[[Publication], None], *, account: str = ""
+        self,
+        meeting: str,
+        deliver: Callable[[Publication], None],
+        *,
+        account: str = "",
+        begun_again: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[_Subscription]:
         if (topic := self._topics.get(meeting)) is None:
             topic = self._topics[meeting] = Topic(meeting, account)
         topic.users += 1
-        subscriber = Subscriber(deliver)
+        subscriber = Subscriber(deliver, begun_again)
         try:
             await self.store.pushes.subscribe(
                 self._channel(meeting), partial(self._pushed, topic), partial(self._note_behind, topic)
