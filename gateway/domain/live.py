@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gateway.domain.log import Utterance
 
-__all__ = ["Asked", "GrowingFinal", "LiveEvent", "Partial", "Reads", "Revised", "Withdrawn"]
+__all__ = ["Asked", "GrowingFinal", "LiveEvent", "Partial", "Reads", "Revised", "Unwanted", "Withdrawn"]
 
 
 class Revised(Struct, frozen=True, tag="revised"):
@@ -54,6 +54,13 @@ class Withdrawn(Struct, frozen=True, tag="withdrawn"):
     utterance: str
 
 
+class Unwanted(Struct, frozen=True, tag="unwanted"):
+    """The speaker has cancelled an utterance that is in the log: who translates it is to stop."""
+
+    participant: str
+    utterance: str
+
+
 class Reads(Struct, frozen=True, tag="reads"):
     """The sender is there, and these languages are read at it."""
 
@@ -66,4 +73,4 @@ class Asked(Struct, frozen=True, tag="asked"):
     """The sender may have missed something: whoever hears this tells it again."""
 
 
-LiveEvent = Revised | Partial | GrowingFinal | Withdrawn | Reads | Asked
+LiveEvent = Revised | Partial | GrowingFinal | Withdrawn | Unwanted | Reads | Asked

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from gateway.domain.live import Asked, GrowingFinal, LiveEvent, Partial, Reads, Revised, Withdrawn
+from gateway.domain.live import Asked, GrowingFinal, LiveEvent, Partial, Reads, Revised, Unwanted, Withdrawn
 from gateway.domain.log import Utterance, UtteranceKey
 from gateway.domain.ports import LiveChannel
 from gateway.meeting.history import History
@@ -55,6 +55,8 @@ class Elsewhere:
         reads: Callable[[], Reads],
         # Offset of the newest publication that was delivered here.
         position: Callable[[], int],
+        # Is told of utterances that their speakers have cancelled at another gateway.
+        cancel: Callable[[UtteranceKey], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._meeting = meeting
@@ -63,6 +65,7 @@ class Elsewhere:
         self._history = history
         self._reads = reads
         self._position = position
+        self._cancel = cancel
         self._clock = clock
         self._gateways: dict[str, _Gateway] = {}
         self._told_reads: Reads | None = None
@@ -131,6 +134,10 @@ class Elsewhere:
         if self._is_heard():
             self._send(Withdrawn(*key))
 
+    def tell_cancelled(self, key: UtteranceKey) -> None:
+        if self._is_heard():
+            self._send(Unwanted(*key))
+
     def _tell_reads(self) -> None:
         self._told_reads, self._told_s = self._reads(), self._clock()
         self._send(self._told_reads)
@@ -177,6 +184,8 @@ class Elsewhere:
                 self._tell_everything()
             case Reads(languages=languages, live=live):
                 gateway.languages, gateway.live_languages = frozenset(languages), frozenset(live)
+            case Unwanted(participant=participant, utterance=utterance_id):
+                self._cancel((participant, utterance_id))
             case Revised(utterance=utterance):
                 if self._history.get(utterance.key) is None:
                     self._view.show_caption(utterance, origin)

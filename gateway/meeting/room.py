@@ -14,6 +14,7 @@ import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.live import Reads
@@ -55,6 +56,8 @@ class Room:
         account: str = "",
         # To other gateways; None if there are none.
         channel: LiveChannel | None = None,
+        # Stops the translations that this gateway makes of an utterance.
+        cancel: Callable[[Room, UtteranceKey], None] = lambda _room, _key: None,
     ) -> None:
         # The meeting's id.
         self.id = meeting
@@ -71,7 +74,13 @@ class Room:
         self.history = History(snapshot)
         self._view = LiveView(self.members)
         self.elsewhere = Elsewhere(
-            meeting, channel, self._view, self.history, reads=self._reads, position=lambda: self.offset
+            meeting,
+            channel,
+            self._view,
+            self.history,
+            reads=self._reads,
+            position=lambda: self.offset,
+            cancel=partial(cancel, self),
         )
         # Members that the others were told of.
         self._announced: dict[Member, None] = {}

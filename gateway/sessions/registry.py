@@ -100,7 +100,7 @@ class Registry:
         self.lifetimes = Lifetimes(clock=self._clock, stands=stands)
         self._tasks = asyncio.TaskGroup()
         self._log = log
-        self._rooms = Rooms(log, snapshot, channel)
+        self._rooms = Rooms(log, snapshot, channel, finals.cancel_here)
         # What this gateway has taken over and not begun.
         self._taken: list[Unfinished] = []
         # By the session's secret.

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from gateway.domain.grants import tenant_of
+from gateway.domain.log import UtteranceKey
 from gateway.domain.ports import EventLog, LiveChannel
 from gateway.meeting.room import Room
 
@@ -21,7 +22,15 @@ class Rooms:
     snapshot: utterances that a latecomer is shown. channel: to other gateways; None if there are none.
     """
 
-    def __init__(self, log: EventLog, snapshot: int, channel: LiveChannel | None = None) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        snapshot: int,
+        channel: LiveChannel | None = None,
+        # Stops what this gateway translates of an utterance that was cancelled at another one.
+        cancel: Callable[[Room, UtteranceKey], None] = lambda _room, _key: None,
+    ) -> None:
+        self._cancel = cancel
         self._log = log
         self._channel = channel
         self._snapshot = snapshot
@@ -52,6 +61,7 @@ class Rooms:
                 snapshot=self._snapshot,
                 account=account,
                 channel=self._channel,
+                cancel=self._cancel,
             )
         self._entering[room] = self._entering.get(room, 0) + 1
         try:

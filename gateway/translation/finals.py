@@ -151,7 +151,15 @@ class Finals:
             self._resume(room)
 
     def cancel(self, room: Room, key: UtteranceKey) -> None:
-        """Stop what is left of an utterance; each language gets an `Untranslated` with code `cancelled`."""
+        """Stop what is left of an utterance, also at other gateways, as far as they can be reached.
+
+        Each language gets an `Untranslated` with code `cancelled`.
+        """
+        self.cancel_here(room, key)
+        room.elsewhere.tell_cancelled(key)
+
+    def cancel_here(self, room: Room, key: UtteranceKey) -> None:
+        """As `cancel`, at this gateway."""
         cancelled, running = Cancelled("The utterance was cancelled."), self._running_of(room, key)
         for translation in running.values():
             self._scheduler.give_up(translation.ticket, cancelled)

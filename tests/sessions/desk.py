@@ -21,7 +21,7 @@ from gateway.sessions.effects import Effect, Join, Reply
 from gateway.sessions.machine import Session
 from gateway.sessions.registry import Entry, Registry
 from gateway.translation.quotas import Quotas
-from tests.translation.stage import Stage, stage
+from tests.translation.stage import Log, Stage, stage
 
 PROFILE = EngineProfile("m", "f", ("en", "de", "fr", "ja"))
 

@@ -8,7 +8,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from gateway.domain.log import Said, Translated
-from gateway.protocol.messages import Caption, TranslationDelta, TranslationFinal, UtteranceFinal, UtterancePartial
+from gateway.protocol.messages import (
+    Caption,
+    TranslationDelta,
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceFinal,
+    UtterancePartial,
+)
 from gateway.sessions.effects import Accept, Show
 from gateway.sessions.registry import Entry
 from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
@@ -77,6 +84,20 @@ async def test_what_is_being_said_is_translated_for_a_reader_at_another_gateway(
         await until(here.core.engine.pending)
         await here.registry.sweep()
         assert there.core.engine.requests == []
+
+
+async def test_what_another_gateway_translates_is_cancelled_there() -> None:
+    async with two() as (here, there):
+        speaker, ana = await joined(here, speaks="en")
+        _, bo = await joined(there, reads=["de"])
+        await idle()
+        await says(here, speaker, ana, "One.")
+        await until(here.core.engine.pending)
+        key = (speaker.seat.member.participant, "One.")
+        there.core.finals.cancel(next(iter(there.registry._rooms)), key)
+        await until(lambda: not here.core.engine.pending())
+        await here.core.finals.quiet()
+        assert [m.code for m in await bo.received() if isinstance(m, TranslationFailed)] == ["cancelled"]
 
 
 async def test_a_latecomer_at_another_gateway_is_caught_up_there() -> None:
