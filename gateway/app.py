@@ -208,6 +208,9 @@ class Gateway:
         """Reach the store, before anybody is served. Raises `StartupError`."""
         if self._redis is not None:
             await self._redis.start()
+            commands = self._redis.commands
+            metrics.STORE_AVAILABLE.set_function(lambda: commands.is_answered)
+            metrics.STORE_ANSWER_S.set_function(lambda: commands.answered_s)
         await self.log.start()
 
     @contextlib.asynccontextmanager
