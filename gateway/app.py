@@ -48,6 +48,7 @@ from gateway.stores.bounded_logs import MEETING_SHARE
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.sealing import Seal, read_keys
 from gateway.stores.redis.store import RedisStore
 from gateway.translation.event_loop_lag import EventLoopLag
 from gateway.translation.finals import Finals
@@ -92,7 +93,8 @@ class Gateway:
             self._earlier = handover_file.read(Path(file))
         self._redis: RedisStore | None = None
         if settings.store.url is not None:
-            self._redis = RedisStore(settings.store.url, prefix=settings.store.prefix)
+            keys = read_keys(Path(file)) if (file := settings.store.key_file) is not None else ()
+            self._redis = RedisStore(settings.store.url, prefix=settings.store.prefix, seal=Seal(keys))
         self._live_channel = None if self._redis is None else RedisLiveChannel(self._redis)
         self.log: EventLog = self._memory_log() if self._redis is None else self._redis_log(self._redis)
         self.scheduler = Scheduler(

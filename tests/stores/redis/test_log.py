@@ -18,6 +18,7 @@ import pytest
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.log import Accepted, LogUsage, Publication, Said, Unfinished
 from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.sealing import Seal
 from gateway.stores.redis.store import RedisStore
 from tests.logs import nothing, offsets, texts, translated, until, untranslated, utterance
 from tests.redis_server import RedisServer, new_folder, shared_server
@@ -561,3 +562,21 @@ async def everything_or_nothing(log: RedisEventLog) -> list[str]:
         return texts(await everything(log))
     except LogUnavailable:
         return []
+
+
+async def test_with_a_key_the_store_cannot_read_what_is_said(server: RedisServer) -> None:
+    seal = Seal([secrets.token_bytes(32)])
+    async with (
+        opened(server.url, seal=seal) as ana,
+        opened(server.url, seal=seal) as ben,
+        reading(ana, "ja") as live,
+    ):
+        accepted = await ben.accept("standup", utterance("a secret thing", id="1"))
+        await ben.conclude("standup", translated("ein Geheimnis", said=accepted.offset, utterance="1"))
+        await until(lambda: len(live) == 2)
+        assert (await ben.accept("standup", utterance("a secret thing", id="1"))).known
+        assert texts((await ana.read("standup", 0)).publications) == ["a secret thing"]
+    held = b"".join(file.read_bytes() for file in server.folder.rglob("*") if file.is_file())
+    assert b"standup" in held
+    assert b"secret" not in held
+    assert b"Geheimnis" not in held
