@@ -41,6 +41,10 @@ class Presence:
             del self._present[participant]
             self._tell_others(participant, ParticipantLeft(*_fields(participant, before)))
 
+    def clear(self) -> None:
+        """Nobody is told: everybody here connects again, and is told who is present."""
+        self._present.clear()
+
     def participants(self, but: str) -> list[Participant]:
         """Everybody else who is announced. but: a participant's id."""
         return [Participant(*_fields(each, present)) for each, present in self._present.items() if each != but]

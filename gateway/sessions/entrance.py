@@ -179,7 +179,8 @@ class Entrance:
         """None if the session has gone elsewhere meanwhile, or ended. seat: where it is this gateway's."""
         join, record, key = client.join, held.record, key_of(resume.session)
         async with self._rooms.enter(record.meeting, private=record.private, account=record.account) as room:
-            self._joins.check_languages(room, seat.member if seat is not None else None, join.reads)
+            if seat is not None:  # else what it reads now is known elsewhere, as if another one read it
+                self._joins.check_languages(room, seat.member, join.reads)
             async with room.reading(join.reads):
                 page = await room.log.read(room.id, resume.offset, 1)
                 newest = await room.latecomers_position()

@@ -24,7 +24,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import Grant, Revocation, account_of_tenant, tenant_of
 from gateway.domain.log import Accepted, Unfinished
-from gateway.domain.ports import EventLog, Register
+from gateway.domain.ports import EventLog, LiveChannel, Register
 from gateway.domain.register import Bounds
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting.feed import Feed
@@ -69,6 +69,8 @@ class Registry:
         snapshot: int,
         # Joins of one address at once, and within a minute.
         joins_per_address: int = 1_000,
+        # To other gateways; None if there are none.
+        channel: LiveChannel | None = None,
         quotas: Quotas | None = None,
         # Whether what somebody presented is still a key of the gateway's.
         stands: Callable[[Grant], bool] = lambda _: True,
@@ -85,7 +87,7 @@ class Registry:
         self._tasks = asyncio.TaskGroup()
         self._log = log
         self._register = register
-        self._rooms = Rooms(log, register, snapshot)
+        self._rooms = Rooms(log, register, snapshot, channel, finals.cancel_here)
         # What this gateway has taken over and not begun.
         self._taken: list[Unfinished] = []
         self._seats = Seats(register, self.lifetimes, finals, partials, self._tasks, self._clock)
@@ -255,6 +257,11 @@ class Registry:
             if seat.away_since_s is not None and seat.away_since_s <= longest_s:
                 self.end(seat)
         with contextlib.suppress(LogUnavailable):
+            for room in self._rooms.without_their_log():
+                for seat in [seat for seat in self._seats.all if seat.room is room]:
+                    seat.lose_log()
+                self._finals.abandon(room)
+                await room.begin_again()
             await self._rooms.sweep(self._finals.busy)
         metrics.MEETINGS.set(len(self._rooms))
         metrics.SESSIONS_AWAY.set(sum(not seat.connected for seat in self._seats.all))

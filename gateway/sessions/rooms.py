@@ -8,18 +8,32 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 
-from gateway.domain.ports import EventLog, Register
+from gateway.domain.log import UtteranceKey
+from gateway.domain.ports import EventLog, LiveChannel, Register
 from gateway.meeting.room import Room
 
 __all__ = ["Rooms"]
 
 
 class Rooms:
-    """Opens and closes the rooms of a log and a register. snapshot: utterances that a latecomer is shown."""
+    """Opens and closes the rooms of a log and a register.
 
-    def __init__(self, log: EventLog, register: Register, snapshot: int) -> None:
+    snapshot: utterances that a latecomer is shown. channel: to other gateways; None if there are none.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        register: Register,
+        snapshot: int,
+        channel: LiveChannel | None = None,
+        # Stops what this gateway translates of an utterance that was cancelled at another one.
+        cancel: Callable[[Room, UtteranceKey], None] = lambda _room, _key: None,
+    ) -> None:
+        self._cancel = cancel
         self._log = log
         self._register = register
+        self._channel = channel
         self._snapshot = snapshot
         # By the meeting's key.
         self._rooms: dict[str, Room] = {}
@@ -44,6 +58,8 @@ class Rooms:
                 snapshot=self._snapshot,
                 account=account,
                 present=self._register.subscribe,
+                channel=self._channel,
+                cancel=self._cancel,
             )
         self._entering[room] = self._entering.get(room, 0) + 1
         try:
@@ -53,6 +69,10 @@ class Rooms:
             self._entering[room] -= 1
             if not self._entering[room]:
                 del self._entering[room]
+
+    def without_their_log(self) -> list[Room]:
+        """Rooms whose log has been lost, and begun again."""
+        return [room for room in self if room.has_lost_its_log]
 
     async def sweep(self, busy: Callable[[Room], bool]) -> None:
         """Let go of rooms that nobody is in, and of languages that nobody reads.
@@ -64,4 +84,5 @@ class Rooms:
                 del self._rooms[room.id]
                 await room.close()
             else:
+                room.elsewhere.sweep()
                 await room.tell_languages()

@@ -107,7 +107,7 @@ class Seats:
         if finish is not None and elsewhere:
             finish(CloseCode.REPLACED, replaced())
         elif finish is not None:
-            finish(CloseCode.INTERNAL, _lost())
+            finish(CloseCode.RESTART, _lost())
         _log.info("session %s… is not here any more", seat.member.participant)
 
     def _described(self, seat: Seat) -> tuple[SessionRecord, float | None]:

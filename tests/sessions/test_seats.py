@@ -36,7 +36,7 @@ async def test_a_session_that_has_ended_elsewhere_is_to_come_again() -> None:
     async with desk() as d:
         entry, ana = await d.join()
         d.registry._seats.moved(entry.seat.key, elsewhere=False)
-        assert ana.closed == [CloseCode.INTERNAL]
+        assert ana.closed == [CloseCode.RESTART]
         assert isinstance(ana.reasons[0], LogUnavailable)
 
 

@@ -289,7 +289,7 @@ async def test_sessions_of_a_gateway_that_is_gone_are_left_after_a_while() -> No
         assert again.recovered is False
         assert again.seat.member.participant != entry.seat.member.participant
         # It was not gone, only cut off: its client is to come again.
-        assert (ana.closed, g.here.registry.sessions) == ([CloseCode.INTERNAL], 0)
+        assert (ana.closed, g.here.registry.sessions) == ([CloseCode.RESTART], 0)
 
 
 async def test_a_gateway_that_was_not_heard_of_for_a_while_keeps_what_nobody_took() -> None:
