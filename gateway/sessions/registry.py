@@ -114,6 +114,7 @@ class Registry:
         try:
             await self._tasks.__aexit__(kind, error, trace)
         finally:
+            self._seats.writes.close()
             await self._register.close()
 
     @property

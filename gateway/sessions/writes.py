@@ -57,6 +57,7 @@ class Writes:
         # Those that are being told.
         self._under_way: dict[bytes, Seat | _Ending] = {}
         self._worker: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     def save(self, seat: Seat) -> None:
         """A session is not what it was."""
@@ -77,8 +78,12 @@ class Writes:
 
     def retry(self) -> None:
         """To be called every second."""
-        if self._waiting and (self._worker is None or self._worker.done()):
+        if self._waiting and not self._is_closed and (self._worker is None or self._worker.done()):
             self._worker = self._tasks.create_task(self._work())
+
+    def close(self) -> None:
+        """Nothing more is told: whoever disconnects now is away since this gateway has left."""
+        self._is_closed = True
 
     def _wait(self, session: bytes, last: Seat | _Ending) -> None:
         self._waiting[session] = last

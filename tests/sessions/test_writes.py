@@ -151,3 +151,13 @@ async def test_a_bug_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) 
         await idle()
         assert d.register.said == [("end", b"b", 1)]
     assert "could not be told" in caplog.text
+
+
+async def test_once_closed_nothing_is_told_and_nothing_raises() -> None:
+    async with desk() as d:
+        pass
+    d.writes.close()
+    d.writes.end(b"a", 1)
+    d.writes.retry()
+    await idle()
+    assert d.register.said == []
