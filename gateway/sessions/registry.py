@@ -11,7 +11,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -25,7 +25,7 @@ from gateway.domain.errors import (
 from gateway.domain.grants import Grant, Revocation, account_of_tenant, tenant_of
 from gateway.domain.log import Accepted, Unfinished
 from gateway.domain.ports import EventLog, LiveChannel, Register
-from gateway.domain.register import Bounds
+from gateway.domain.register import Bounds, TenantCounts
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting.feed import Feed
 from gateway.meeting.outbox import Outbox
@@ -128,6 +128,10 @@ class Registry:
             "sessions": Counter(tenant_of(seat.room.id) for seat in self._seats.all),
             "meetings": Counter(tenant_of(room.id) for room in self._rooms if room.members),
         }
+
+    async def counts(self) -> Mapping[str, TenantCounts]:
+        """Tenant → what it has over all gateways. Raises `LogUnavailable`."""
+        return await self._register.counts()
 
     @property
     def meetings(self) -> int:
