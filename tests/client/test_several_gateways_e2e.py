@@ -37,40 +37,40 @@ def sessions(gateways: tuple[Running, Running]) -> tuple[int, int]:
 
 
 async def test_a_speaker_and_a_reader_who_are_cut_off_again_and_again_miss_nothing() -> None:
-    async with two() as (proxy, gateways):
-        async with (
-            connect(proxy.url, meeting="standup", speaks="en", reads=[], jitter=lambda: 0.0) as ana,
-            connect(proxy.url, meeting="standup", reads=["ja", "en"], jitter=lambda: 0.0) as ben,
-        ):
-            assert sessions(gateways) == (1, 1)
-            participants = (ana.started.participant, ben.started.participant)
-            heard: list[SessionEvent] = []
-            recovered: list[bool | None] = []
+    async with (
+        two() as (proxy, gateways),
+        connect(proxy.url, meeting="standup", speaks="en", reads=[], jitter=lambda: 0.0) as ana,
+        connect(proxy.url, meeting="standup", reads=["ja", "en"], jitter=lambda: 0.0) as ben,
+    ):
+        assert sessions(gateways) == (1, 1)
+        participants = (ana.started.participant, ben.started.participant)
+        heard: list[SessionEvent] = []
+        recovered: list[bool | None] = []
 
-            async def listen() -> None:
-                async for event in ben:
-                    heard.append(event)
-                    if isinstance(event, Reconnected):
-                        recovered.append(event.started.recovered)
-                    finals = [each for each in heard if isinstance(each, TranslationFinal)]
-                    if len(finals) == 12:
-                        return
+        async def listen() -> None:
+            async for event in ben:
+                heard.append(event)
+                if isinstance(event, Reconnected):
+                    recovered.append(event.started.recovered)
+                finals = [each for each in heard if isinstance(each, TranslationFinal)]
+                if len(finals) == 12:
+                    return
 
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(listen())
-                for number in range(12):
-                    await ana.partial(f"number {number}", str(number))
-                    await ana.final(f"This is number {number}.", str(number))
-                    if number % 3 == 1:
-                        proxy.cut()
-                    async for event in ana:
-                        if isinstance(event, UtteranceAccepted) and event.id == str(number):
-                            break
-            assert len(recovered) >= 3
-            assert all(recovered)
-            assert (ana.started.participant, ben.started.participant) == participants
-            texts = Counter(each.text for each in heard if isinstance(each, TranslationFinal))
-            assert texts == {f"[ja] This is number {number}.": 1 for number in range(12)}
-            captions = Counter(each.text for each in heard if isinstance(each, Caption) and each.final)
-            assert captions == {f"This is number {number}.": 1 for number in range(12)}
-            assert not [each for each in heard if isinstance(each, ParticipantLeft)]
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(listen())
+            for number in range(12):
+                await ana.partial(f"number {number}", str(number))
+                await ana.final(f"This is number {number}.", str(number))
+                if number % 3 == 1:
+                    proxy.cut()
+                async for event in ana:
+                    if isinstance(event, UtteranceAccepted) and event.id == str(number):
+                        break
+        assert len(recovered) >= 3
+        assert all(recovered)
+        assert (ana.started.participant, ben.started.participant) == participants
+        texts = Counter(each.text for each in heard if isinstance(each, TranslationFinal))
+        assert texts == {f"[ja] This is number {number}.": 1 for number in range(12)}
+        captions = Counter(each.text for each in heard if isinstance(each, Caption) and each.final)
+        assert captions == {f"This is number {number}.": 1 for number in range(12)}
+        assert not [each for each in heard if isinstance(each, ParticipantLeft)]
