@@ -104,6 +104,8 @@ class Connection:
         self._left_for_good = False
         self._pongs: list[Pong] = []
         self._tasks = asyncio.TaskGroup()
+        # Brings the client up to date.
+        self._streaming: asyncio.Task[None] | None = None
 
     @property
     def active_s(self) -> float:
@@ -117,7 +119,7 @@ class Connection:
                 async with self._tasks as tasks:
                     reader = tasks.create_task(self._read())
                     # Either end of a connection ends the other: a reader without a writer has nobody to answer.
-                    self._writer.start(tasks).add_done_callback(lambda _: reader.cancel())
+                    self._writer.start(tasks).add_done_callback(lambda _: self._stop(reader))
                     reader.add_done_callback(lambda _: self.outbox.close())
             except* Exception:
                 _log.exception("a connection failed")
@@ -125,6 +127,12 @@ class Connection:
             await self._writer.farewell()
         finally:
             self._leave()
+
+    def _stop(self, reader: asyncio.Task[None]) -> None:
+        """Nothing can be written any more."""
+        reader.cancel()
+        if self._streaming is not None:
+            self._streaming.cancel()
 
     async def turn_away(self, error: GatewayError, code: CloseCode) -> None:
         """Close a connection that gets no session."""
@@ -242,7 +250,7 @@ class Connection:
         self.outbox.put(core.started(entry))
         if (health := core.engine.health()).state is EngineState.RESTARTING:
             self.outbox.put(counted(EngineRestarting(health.reason)))
-        self._tasks.create_task(self._stream_to(entry))
+        self._streaming = self._tasks.create_task(self._stream_to(entry))
         return True
 
     async def _joined(self, join: Join) -> Entry:
@@ -342,6 +350,8 @@ class Connection:
             self.finish(CloseCode.SLOW_READER, error)
         except GatewayError as error:
             self.finish(CloseCode.INTERNAL, error)
+        except asyncio.CancelledError:
+            pass  # as in `_read`
 
     async def _bring_up_to_date(self, entry: Entry) -> None:
         """Also where the store is away for a while."""
