@@ -19,9 +19,10 @@ from gateway.domain.errors import LogUnavailable, Unauthenticated
 from gateway.domain.grants import Revocation
 from gateway.domain.register import Bounds, Held, Present, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
+from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
-from tests.logs import until
+from tests.logs import nothing, until, utterance
 from tests.redis_server import RedisServer, new_folder, shared_server
 from tests.stores.redis.proxy import Proxy, proxy
 
@@ -267,6 +268,35 @@ async def test_a_store_that_has_lost_everything_ends_the_sessions_here(ana: Gate
     await ana.register.sweep()
     await until(lambda: ana.moved)
     assert ana.moved == [(ANA, False)]
+
+
+# What the log knows of sessions
+
+
+async def test_for_a_session_whose_gateway_is_gone_everything_is_still_translated(
+    ben: Gateway, prefix: str
+) -> None:
+    log = RedisEventLog(ben.register.store)
+    await log.start()
+    async with opened(shared_server().url, prefix) as ana:
+        await ana.register.begin(ANA, record("ana", "de", "ja"))
+    accepted = await log.accept("acme/m", utterance("One.", lang="en"))
+    assert (accepted.unfinished, accepted.owned) == (("de", "ja"), ("de", "ja"))
+    await ben.register.end(ANA, 1)
+    assert (await log.accept("acme/m", utterance("Two.", lang="en"))).unfinished == ()
+    await log.close()
+
+
+async def test_a_log_with_nothing_in_it_stays_while_a_session_may_be_resumed(ben: Gateway, prefix: str) -> None:
+    log = RedisEventLog(ben.register.store)
+    await log.start()
+    await ben.register.begin(ANA, record())
+    async with log.subscribe("acme/m", nothing) as subscription:
+        epoch = subscription.start.epoch
+    assert (await log.read("acme/m", 0)).epoch == epoch
+    await ben.register.end(ANA, 1)
+    assert (await log.read("acme/m", 0)).epoch == ""
+    await log.close()
 
 
 # Housekeeping
