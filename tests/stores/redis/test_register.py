@@ -323,6 +323,34 @@ async def test_many_sessions_of_a_gateway_that_is_gone_are_let_go_of_in_parts(be
     assert ask(f"ZCARD {prefix}heard") == ":1\r\n"
 
 
+async def test_a_gateway_that_is_taken_for_gone_for_a_moment_has_all_of_its_sessions_again(
+    ana: Gateway, ben: Gateway, prefix: str
+) -> None:
+    for n in range(250):
+        await ana.register.begin(n.to_bytes(32), record(f"{n}"))
+    ask(f"ZINCRBY {prefix}heard -10000 {ana.register.store.id}")
+    await ben.register.sweep()
+    assert ask(f"ZCARD {prefix}ownerless") == ":200\r\n"
+    await ana.register.sweep()
+    while ask(f"ZCARD {prefix}ownerless") != ":0\r\n":
+        await asyncio.sleep(0.001)
+    assert ask(f"SCARD {prefix}gateway:{ana.register.store.id}:sessions") == ":250\r\n"
+    assert ana.moved == []
+
+
+async def test_a_push_of_before_does_not_take_what_has_come_back(ana: Gateway, ben: Gateway, prefix: str) -> None:
+    fence = await ana.register.begin(ANA, record())
+    taken = await ben.register.take(ANA, fence, record())
+    assert taken is not None
+    assert await ana.register.take(ANA, taken, record()) is not None
+    ask(f"PUBLISH {prefix}gateway:{ana.register.store.id} '7 {taken} {ANA.decode()}'")
+    # This push comes after that one.
+    other = await ana.register.begin(BO, record("bo"))
+    await ben.register.take(BO, other, record("bo"))
+    await until(lambda: (BO, True) in ana.moved)
+    assert ana.moved.count((ANA, True)) == 1
+
+
 async def test_a_gateway_that_is_gone_before_its_next_sweep_is_found_all_the_same(
     ana: Gateway, ben: Gateway, prefix: str
 ) -> None:
