@@ -22,6 +22,7 @@ from gateway.domain.errors import (
     EngineRestarting,
     Forbidden,
     GatewayError,
+    LogUnavailable,
     QuotaExceeded,
     SlowReader,
     StartTimeout,
@@ -64,6 +65,9 @@ _log = logging.getLogger(__name__)
 
 # Pings that are answered once a client has what it missed; of more, the newest.
 _MOST_PONGS = 16
+
+# Before a log that could not be read is read again.
+_READ_AGAIN_S = 0.5
 
 # For a client without a token to say who it is, and the bytes of the frame that does.
 _ANONYMOUS_S = 5.0
@@ -331,13 +335,21 @@ class Connection:
     async def _stream_to(self, entry: Entry) -> None:
         """Everything missed, then live."""
         try:
-            await entry.seat.room.stream_to(entry.seat.member, entry.feed)
+            await self._bring_up_to_date(entry)
             for pong in self._pongs:
                 self.outbox.put(pong)
         except SlowReader as error:
             self.finish(CloseCode.SLOW_READER, error)
         except GatewayError as error:
             self.finish(CloseCode.INTERNAL, error)
+
+    async def _bring_up_to_date(self, entry: Entry) -> None:
+        """Also where the store is away for a while."""
+        while not entry.feed.live:
+            try:
+                await entry.seat.room.stream_to(entry.seat.member, entry.feed)
+            except LogUnavailable:
+                await asyncio.sleep(_READ_AGAIN_S)
 
     def _present(self) -> Entry:
         assert self._entry is not None  # noqa: S101 -- the session lets nothing through before its start
