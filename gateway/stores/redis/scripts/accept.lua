@@ -16,6 +16,9 @@ local function targets(m)
       redis.call('HDEL', m.langs, read[i])
     end
   end
+  for _, lang in ipairs(redis.call('HKEYS', m.reads)) do -- also of sessions whose gateway is gone
+    languages[lang] = true
+  end
   languages[source] = nil
   return sorted_keys(languages)
 end

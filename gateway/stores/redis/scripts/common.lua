@@ -10,6 +10,7 @@
 --   outcomes    hash: offset of a `Said` → "de:1,ja:0": translated or failed
 --   unfinished  hash: offset of a `Said` → "de:1:<gateway>,ja:2:<gateway>": tries and owner
 --   texts       hash: offset of a `Said` that was trimmed and is not finished → its key, source language, payload
+--   people, reads   of the register: exists while a session is in the meeting; language → how many sessions read it
 -- Keys of the store:
 --   gateways                   set: all that may have left something unfinished
 --   gateway:<id>               exists while the gateway is there
@@ -82,6 +83,8 @@ local function keys_of(name)
     outcomes = base .. 'outcomes',
     unfinished = base .. 'unfinished',
     texts = base .. 'texts',
+    people = base .. 'people',
+    reads = base .. 'reads',
   }
 end
 
@@ -204,7 +207,11 @@ local function trim(m)
   end
 end
 
+-- Also a session that no gateway has at the moment: it may be resumed.
 local function has_subscribers(m)
+  if redis.call('EXISTS', m.people) == 1 then
+    return true
+  end
   for _, id in ipairs(redis.call('HKEYS', m.langs)) do
     if is_there(id) then
       return true
