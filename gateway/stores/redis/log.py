@@ -24,6 +24,7 @@ from gateway.domain.log import (
     LogUsage,
     Page,
     Publication,
+    Recent,
     Translated,
     Unfinished,
     Untranslated,
@@ -50,6 +51,7 @@ _DUE_MEETINGS = 100
 _TAKEN = 200
 _PAGE = 200
 _READ_AGAIN_S = 0.2
+_NO_LOG = Page("", first=1, last=0)
 
 
 class RedisEventLog:
@@ -150,11 +152,11 @@ class RedisEventLog:
 
     async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
         reply = await self._run("read", meeting, after, limit)
-        return (
-            entries.page_of(entries.position_of(reply[0]), reply[1], self.store.seal)
-            if reply
-            else Page("", first=1, last=0)
-        )
+        return entries.page_of(entries.position_of(reply[0]), reply[1], self.store.seal) if reply else _NO_LOG
+
+    async def recent(self, meeting: str, utterances: int, limit: int = 200) -> Recent:
+        reply = await self._run("recent", meeting, utterances, limit)
+        return entries.recent_of(reply, self.store.seal) if reply else Recent(_NO_LOG)
 
     @asynccontextmanager
     async def subscribe(

@@ -245,6 +245,16 @@ async def test_lost_pushes_are_read_when_the_next_one_comes(
     assert offsets(live) == [*range(1, 252)]
 
 
+async def test_what_is_recent_is_read_without_what_is_older(server: RedisServer) -> None:
+    async with opened(server.url) as log, reading(log, "ja"):
+        await asyncio.gather(*(log.accept("standup", utterance(str(n))) for n in range(500)))
+        server.ask("CONFIG RESETSTAT")
+        recent = await log.recent("standup", 3)
+        assert (offsets(recent.page.publications), len(recent.unfinished)) == ([498, 499, 500], 497)
+        assert "cmdstat_xrevrange:calls=1," in server.ask("INFO commandstats")
+        assert (await log.recent("standup", 150)).page.publications[0].offset == 351
+
+
 # The store goes away and comes back
 
 
@@ -286,6 +296,7 @@ async def test_while_the_store_is_away_everything_says_so(server: RedisServer) -
             log.claim("standup", {1: ["de"]}),
             log.take_over(),
             log.read("standup", 0),
+            log.recent("standup", 5),
             log.usage(),
         ):
             with pytest.raises(LogUnavailable):

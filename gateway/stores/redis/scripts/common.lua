@@ -57,6 +57,16 @@ local function sorted_keys(set)
   return names
 end
 
+-- As numbers, the lowest first.
+local function sorted_offsets(texts)
+  local offsets = {}
+  for i, text in ipairs(texts) do
+    offsets[i] = tonumber(text)
+  end
+  table.sort(offsets)
+  return offsets
+end
+
 local function named(fields)
   local values = {}
   for i = 1, #fields, 2 do
