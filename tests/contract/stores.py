@@ -40,7 +40,11 @@ class OpenStore(Protocol):
     """Opens an empty store with these bounds."""
 
     def __call__(
-        self, *, max_publications: int = ..., keep_s: float = ...
+        self,
+        *,
+        max_publications: int = ...,
+        keep_s: float = ...,
+        account_bytes: Callable[[str], int | None] = ...,
     ) -> AbstractAsyncContextManager[Store]: ...
 
 

@@ -16,7 +16,7 @@ __all__ = ["load_all", "sha"]
 # They promise more: a full store refuses them before they have changed anything.
 _NEW_WORK = ("accept", "claim")
 # What was accepted is finished, what has expired goes, and gateways are there, also while the store is full.
-_ALWAYS = ("conclude", "owned", "take_over", "open", "leave", "read", "recent", "sweep", "close")
+_ALWAYS = ("conclude", "owned", "take_over", "open", "leave", "read", "recent", "fit", "sweep", "close")
 
 
 @cache
