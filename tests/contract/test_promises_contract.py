@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -40,7 +41,7 @@ class Two:
 
 
 @asynccontextmanager
-async def two_gateways(open_store: OpenStore, **bounds: int) -> AsyncIterator[Two]:
+async def two_gateways(open_store: OpenStore, **bounds: Any) -> AsyncIterator[Two]:
     async with open_store(**bounds) as store:
         yield Two(store, await store.gateway(), await store.gateway())
 
