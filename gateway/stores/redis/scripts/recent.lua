@@ -8,22 +8,23 @@ if not m then
 end
 local utterances, limit = tonumber(ARGV[OWN]), tonumber(ARGV[OWN + 1])
 
--- Offset of the oldest of the newest utterances; behind the end if there is none. It reads no further back than that.
-local function oldest_of_newest()
-  local found, until_id = m.last + 1, '+'
+-- Entries from the newest back to the oldest of the newest utterances, or further; how many they are up to that one.
+local function newest_first()
+  local newest, found, before = {}, 0, '+'
   while utterances > 0 do
-    local entries = redis.call('XREVRANGE', m.log, until_id, whole(m.first) .. '-0', 'COUNT', 100)
-    for _, entry in ipairs(entries) do
-      until_id = '(' .. entry[1]
-      if named(entry[2]).k and utterances > 0 then
-        found, utterances = tonumber(string.match(entry[1], '^%d+')), utterances - 1
+    local batch = redis.call('XREVRANGE', m.log, before, whole(m.first) .. '-0', 'COUNT', 100)
+    for _, entry in ipairs(batch) do
+      newest[#newest + 1] = entry
+      if utterances > 0 and #entry[2] > 4 then -- a `Said`: an outcome has payload and time alone
+        found, utterances = #newest, utterances - 1
       end
     end
-    if #entries < 100 then
+    if #batch < 100 then
       break
     end
+    before = '(' .. newest[#newest][1]
   end
-  return found
+  return newest, found
 end
 
 local function owed(offset)
@@ -41,9 +42,11 @@ local function owed(offset)
   return {whole(offset), table.concat(sorted_keys(promises), ','), table.concat(ended, ','), said.payload}
 end
 
-local first, entries, unfinished = oldest_of_newest(), {}, {}
-if first <= m.last then
-  entries = redis.call('XRANGE', m.log, whole(first) .. '-0', '+', 'COUNT', limit)
+local newest, found = newest_first()
+local first = found > 0 and tonumber(string.match(newest[found][1], '^%d+')) or m.last + 1
+local entries, unfinished = {}, {}
+for i = found, math.max(1, found - limit + 1), -1 do
+  entries[#entries + 1] = newest[i]
 end
 for _, offset in ipairs(sorted_offsets(redis.call('HKEYS', m.unfinished))) do
   if offset < first then
