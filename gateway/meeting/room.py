@@ -108,8 +108,9 @@ class Room:
                 self._subscription = await subscription.enter_async_context(delivery)
                 start = self._subscription.start
                 self.epoch, self.offset = start.epoch, start.last
+                recent = await self.log.recent(self.id, self.history.keep)
                 # Publications that arrive meanwhile are noted twice, which changes nothing.
-                async for publication in self._logged(start.first - 1):
+                async for publication in self._logged(self.history.recall(recent)):
                     self.history.note(publication)
                 if self._present is not None:
                     await subscription.enter_async_context(self._present(self.id, self.presence.put))
