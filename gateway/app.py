@@ -44,7 +44,10 @@ from gateway.sessions.registry import Registry
 from gateway.sessions.usage import TenantUsage
 from gateway.stores import handover_file
 from gateway.stores.audit_file import AuditFile
+from gateway.stores.bounded_logs import MEETING_SHARE
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.store import RedisStore
 from gateway.translation.event_loop_lag import EventLoopLag
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
@@ -86,14 +89,10 @@ class Gateway:
         if (file := settings.event_log.handover_file) is not None:
             handover_file.check(Path(file))
             self._earlier = handover_file.read(Path(file))
-        store = MemoryStore(
-            max_publications=settings.event_log.max_publications,
-            keep_s=settings.event_log.keep_s,
-            max_bytes=settings.event_log.max_bytes,
-            account_bytes=lambda account: self.quotas.of(tenant_of_account(account)).log_bytes,
-            earlier=() if self._earlier is None else self._earlier.meetings,
-        )
-        self.log: EventLog = MemoryEventLog(store)
+        self._redis: RedisStore | None = None
+        if settings.store.url is not None:
+            self._redis = RedisStore(settings.store.url, prefix=settings.store.prefix)
+        self.log: EventLog = self._memory_log() if self._redis is None else self._redis_log(self._redis)
         self.scheduler = Scheduler(
             self.engine,
             max_waiting=settings.max_waiting,
@@ -111,7 +110,7 @@ class Gateway:
         self.finals = Finals(
             self.scheduler,
             self.partials,
-            leaves_unfinished=settings.event_log.handover_file is not None,
+            leaves_unfinished=settings.event_log.handover_file is not None or self._redis is not None,
             delta_interval_s=settings.delta_interval_s,
         )
         self.registry = Registry(
@@ -182,6 +181,32 @@ class Gateway:
             lifespan=self._lifespan,
         )
 
+    def _memory_log(self) -> EventLog:
+        settings = self.settings.event_log
+        store = MemoryStore(
+            max_publications=settings.max_publications,
+            keep_s=settings.keep_s,
+            max_bytes=settings.max_bytes,
+            account_bytes=lambda account: self.quotas.of(tenant_of_account(account)).log_bytes,
+            earlier=() if self._earlier is None else self._earlier.meetings,
+        )
+        return MemoryEventLog(store)
+
+    def _redis_log(self, store: RedisStore) -> EventLog:
+        settings = self.settings.event_log
+        return RedisEventLog(
+            store,
+            max_publications=settings.max_publications,
+            keep_s=settings.keep_s,
+            meeting_bytes=settings.max_bytes // MEETING_SHARE,
+        )
+
+    async def open_store(self) -> None:
+        """Reach the store, before anybody is served. Raises `StartupError`."""
+        if self._redis is not None:
+            await self._redis.start()
+        await self.log.start()
+
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         # Serving begins at once: health, readiness and the page answer while the engine loads.
@@ -197,6 +222,8 @@ class Gateway:
             await self.engine.stop()
             await self.log.close()
             present.cancel()
+        if self._redis is not None:
+            await self._redis.close()
 
     def _engine_changed(self, health: EngineHealth) -> None:
         metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(health.state is EngineState.READY)

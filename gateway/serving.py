@@ -176,6 +176,11 @@ async def _serve(
     admin_sock: socket.socket | None,
     terminal: TextIO,
 ) -> None:
+    try:
+        await gateway.open_store()
+    except StartupError as error:
+        gateway.failure = error
+        return
     server = DrainingServer(served, gateway.drain)
     admin = SideServer(_admin_config(gateway))
     async with asyncio.TaskGroup() as tasks:

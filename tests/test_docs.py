@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from gateway import config, metrics
-from gateway.config import AuthSettings, EngineSettings, EventLogSettings, Settings
+from gateway.config import AuthSettings, EngineSettings, EventLogSettings, Settings, StoreSettings
 from gateway.config.validation import range_of
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
@@ -42,11 +42,13 @@ def defaults(kind: type[msgspec.Struct], leave_out: set[str]) -> dict[str, str]:
 
 def test_every_setting_is_documented_with_its_default() -> None:
     documented = {name: row[0] for name, row in table("configuration.md", "Gateway").items()}
-    assert documented == defaults(Settings, {"auth", "engine", "event_log", "limits"})
+    assert documented == defaults(Settings, {"auth", "engine", "event_log", "limits", "store"})
     documented = {name: row[0] for name, row in table("configuration.md", "Engine").items()}
     assert documented == defaults(EngineSettings, {"extra", "script"}) | {"extra": "empty"}
     documented = {name: row[0] for name, row in table("configuration.md", "Event log").items()}
     assert documented == defaults(EventLogSettings, set())
+    documented = {name: row[0] for name, row in table("configuration.md", "Store").items()}
+    assert documented == defaults(StoreSettings, set())
     documented = {name: row[0] for name, row in table("configuration.md", "Who is let in").items()}
     assert documented == defaults(AuthSettings, set())
     documented = {name: row[0] for name, row in table("configuration.md", "Simulated engine").items()}

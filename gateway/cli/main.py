@@ -82,6 +82,7 @@ _SETTINGS = {
     "max_model_len": "engine.max_model_len",
     "dtype": "engine.dtype",
     "gpu_memory_utilization": "engine.gpu_memory_utilization",
+    "store": "store.url",
     "handover_file": "event_log.handover_file",
     "log_level": "log_level",
 }

@@ -5,6 +5,23 @@ loading: all of these together.
 """
 
 from gateway.config.loading import load
-from gateway.config.settings import BUNDLED_MODEL, AuthSettings, EngineSettings, EventLogSettings, Settings, part
+from gateway.config.settings import (
+    BUNDLED_MODEL,
+    AuthSettings,
+    EngineSettings,
+    EventLogSettings,
+    Settings,
+    StoreSettings,
+    part,
+)
 
-__all__ = ["BUNDLED_MODEL", "AuthSettings", "EngineSettings", "EventLogSettings", "Settings", "load", "part"]
+__all__ = [
+    "BUNDLED_MODEL",
+    "AuthSettings",
+    "EngineSettings",
+    "EventLogSettings",
+    "Settings",
+    "StoreSettings",
+    "load",
+    "part",
+]

@@ -15,7 +15,15 @@ from gateway.engines.simulated import Script
 from gateway.engines.vllm.options import VllmSettings
 from gateway.protocol.limits import Limits
 
-__all__ = ["BUNDLED_MODEL", "AuthSettings", "EngineSettings", "EventLogSettings", "Settings", "part"]
+__all__ = [
+    "BUNDLED_MODEL",
+    "AuthSettings",
+    "EngineSettings",
+    "EventLogSettings",
+    "Settings",
+    "StoreSettings",
+    "part",
+]
 
 BUNDLED_MODEL = Path(__file__).parents[1] / "bundled_model"
 
@@ -46,8 +54,6 @@ class EngineSettings(VllmSettings, frozen=True, kw_only=True, forbid_unknown_fie
 class EventLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section `[event_log]`: what is kept of each meeting, for resumed sessions, latecomers and transcripts."""
 
-    # Where the log is: in this process.
-    kind: Literal["memory"] = "memory"
     # Utterances and translations kept of one meeting.
     max_publications: Annotated[int, Meta(ge=100, le=10**7)] = 10_000
     # Seconds for which they are kept.
@@ -56,6 +62,16 @@ class EventLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_bytes: Annotated[int, Meta(ge=2**20, le=2**40)] = 268_435_456
     # File where a stopped gateway saves sessions and logs for the next one, which deletes it. None: not saved.
     handover_file: str | None = None
+
+
+class StoreSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section `[store]`: where meetings are kept, see `docs/scaling.md`."""
+
+    # Address of a Redis that several gateways share, `redis://:password@host:6379`, `rediss://` for TLS, or
+    # `unix:///path`. None: the memory of this process.
+    url: str | None = None
+    # What all its keys begin with, so that others can use it too.
+    prefix: str = "gateway:"
 
 
 class AuthSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -126,6 +142,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     auth: AuthSettings = AuthSettings()
     # Section `[engine]`.
     engine: EngineSettings = EngineSettings()
+    # Section `[store]`.
+    store: StoreSettings = StoreSettings()
     # Section `[event_log]`.
     event_log: EventLogSettings = EventLogSettings()
     # Section `[limits]`: what one session may do, see `docs/protocol.md`.

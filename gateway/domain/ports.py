@@ -11,6 +11,7 @@ from typing import Protocol
 
 from gateway.domain.engine import EngineCapacity, EngineHealth, EngineProfile, TokenEvent, TranslationRequest
 from gateway.domain.grants import Grant, Issued
+from gateway.domain.live import LiveEvent
 from gateway.domain.log import (
     Accepted,
     LogUsage,
@@ -23,7 +24,7 @@ from gateway.domain.log import (
 )
 from gateway.domain.sessions import KeptMeeting
 
-__all__ = ["LEASE_S", "Authenticator", "Engine", "EventLog", "Issuer", "Subscription"]
+__all__ = ["LEASE_S", "Authenticator", "Engine", "EventLog", "Issuer", "LiveChannel", "Subscription"]
 
 # A gateway of which its store has not heard for so long is gone.
 LEASE_S = 6.0
@@ -142,6 +143,9 @@ class EventLog(Protocol):
     async def kept(self) -> tuple[KeptMeeting, ...]:
         """What would be lost with this process, for the next one; nothing where the store outlives it."""
 
+    async def start(self) -> None:
+        """Be there, before anything else. Raises `StartupError`."""
+
     async def close(self) -> None:
         """This gateway leaves; what it has not concluded is for others to take over. Never raises."""
 
@@ -158,6 +162,31 @@ class Subscription(Protocol):
 
         Returns the offset of the newest publication before that. Raises `LogUnavailable`.
         """
+
+
+class LiveChannel(Protocol):
+    """Passes on to other gateways what happens in a meeting and is not logged.
+
+    Contract of every adapter (`tests/contract/test_live_channel_contract.py` runs on each, with two gateways):
+    - what one gateway sends in a meeting, others that listen there get in its order, or not at all;
+    - a gateway does not get what it has sent itself;
+    - whoever may have missed something is told so.
+    """
+
+    def listen(
+        self, meeting: str, deliver: Callable[[str, LiveEvent], None], missed: Callable[[], None]
+    ) -> AbstractAsyncContextManager[None]:
+        """Deliver what others send, with the id of the gateway that has, while the context lasts.
+
+        missed: is called soon after it has begun, and whenever something may have been lost. Neither must block or
+        raise. Raises `LogUnavailable`.
+        """
+
+    def is_heard(self, meeting: str) -> bool:
+        """Whether another gateway may be listening."""
+
+    def send(self, meeting: str, event: LiveEvent) -> None:
+        """To every other gateway that listens there. Never blocks or raises; for want of a way it is dropped."""
 
 
 class Authenticator(Protocol):

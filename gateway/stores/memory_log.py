@@ -310,6 +310,9 @@ class MemoryEventLog:
         unfinished = tuple(self._unfinished(kept.meeting, said, tuple(said.unfinished)) for said in saids)
         return replace(kept, unfinished=unfinished)
 
+    async def start(self) -> None:
+        self._renew()
+
     async def close(self) -> None:
         self._store.leases.pop(self._gateway, None)
 

@@ -218,3 +218,8 @@ def test_keys_of_an_identity_provider_come_over_https_or_from_this_machine() -> 
 def test_a_file_without_a_name_is_refused(setting: str) -> None:
     with pytest.raises(StartupError, match=rf"^{setting} is empty, from --[a-z-]+: name a file, or leave it out"):
         load(overrides={"tls_cert": "c.pem", "tls_key": "k.pem", setting: ""})
+
+
+def test_a_store_leaves_nothing_to_hand_over() -> None:
+    with pytest.raises(StartupError, match="from --handover-file: leave it out"):
+        load(overrides={"store.url": "unix:///store", "event_log.handover_file": "handover"})

@@ -17,6 +17,7 @@ from gateway.domain.log import Publication
 from gateway.domain.ports import EventLog, Subscription
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.store import RedisStore
 from tests.redis_server import RedisServer, shared_server
 
 __all__ = ["STORES", "OpenStore", "Store"]
@@ -77,7 +78,9 @@ class _Redis:
         self._all: list[RedisEventLog] = []
 
     async def gateway(self) -> EventLog:
-        log = RedisEventLog(self._server.url, prefix=self._prefix, **self._bounds)
+        store = RedisStore(self._server.url, prefix=self._prefix)
+        await store.start()
+        log = RedisEventLog(store, **self._bounds)
         await log.start()
         self._all.append(log)
         self._heard_of.append(log)
@@ -90,7 +93,7 @@ class _Redis:
     async def lose(self, gateway: EventLog) -> None:
         assert isinstance(gateway, RedisEventLog)
         self._heard_of.remove(gateway)
-        key = f"{self._prefix}gateway:{gateway.id}"
+        key = f"{self._prefix}gateway:{gateway.store.id}"
         assert self._server.ask(f"PEXPIRE {key} 1") == ":1\r\n"
         while self._server.ask(f"EXISTS {key}") == ":1\r\n":
             await asyncio.sleep(0.001)
@@ -105,6 +108,7 @@ class _Redis:
 
     async def close(self) -> None:
         await asyncio.gather(*(log.close() for log in self._all))
+        await asyncio.gather(*(log.store.close() for log in self._all))
 
 
 @asynccontextmanager

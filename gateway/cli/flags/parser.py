@@ -113,6 +113,12 @@ def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
     general = serve.add_argument_group("general")
     general.add_argument("--config", type=Path, metavar="FILE", help="settings in TOML")
     general.add_argument(
+        "--store",
+        metavar="URL",
+        help="Redis in which several gateways keep their meetings: redis://:password@host:6379, or unix:///path "
+        "(default: the memory of this process)",
+    )
+    general.add_argument(
         "--handover-file",
         metavar="FILE",
         help="where a stopped gateway saves its meetings for the next one (default: nowhere)",

@@ -43,7 +43,7 @@ class Wire(Protocol):
 
 def wait_s(failures: int) -> float:
     """How long to wait before the next attempt, after so many that failed in a row."""
-    return min(_FIRST_WAIT_S * 2 ** min(failures, 8), _LONGEST_WAIT_S)
+    return min(_FIRST_WAIT_S * float(2 ** min(failures, 8)), _LONGEST_WAIT_S)
 
 
 def unavailable(why: str) -> LogUnavailable:

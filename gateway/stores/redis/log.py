@@ -15,6 +15,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from gateway.domain.errors import LogUnavailable, UtteranceFinished
@@ -30,12 +31,9 @@ from gateway.domain.log import (
 )
 from gateway.domain.ports import LEASE_S
 from gateway.domain.sessions import KeptMeeting
-from gateway.stores.redis import entries, lua
-from gateway.stores.redis.checks import check
-from gateway.stores.redis.commands import Commands
-from gateway.stores.redis.connection import Connection
+from gateway.stores.redis import entries
 from gateway.stores.redis.doubts import Doubt, Doubts
-from gateway.stores.redis.pushes import Pushes
+from gateway.stores.redis.store import RedisStore
 from gateway.stores.redis.topic import Subscriber, Topic
 
 __all__ = ["RedisEventLog"]
@@ -55,36 +53,23 @@ _READ_AGAIN_S = 0.2
 
 
 class RedisEventLog:
-    """One gateway's access to a store, once it has started.
+    """One gateway's log, once it has started.
 
-    url: `redis://`, `rediss://` or `unix://`. prefix: of all keys, so that several can use one server.
     max_publications, keep_s: as in `BoundedLogs`. meeting_bytes: of one meeting; it keeps its newest publication.
-    patience_s: how long a call waits for the store at most.
-    answer_s: how long a connection may be silent while an answer is due; then another one is used.
     """
 
     def __init__(
         self,
-        url: str,
+        store: RedisStore,
         *,
-        prefix: str = "gateway:",
         max_publications: int = 10_000,
         keep_s: float = 14_400.0,
         meeting_bytes: int = 33_554_432,
-        patience_s: float = 5.0,
-        answer_s: float = 3.0,
     ) -> None:
-        self._url = url
-        self._prefix = prefix
-        self._gateway = secrets.token_hex(4)
+        self.store = store
         self._bounds = (round(keep_s * 1_000), max_publications, meeting_bytes)
-        self._commands = Commands(
-            lambda: Connection(url), lua.load_all(), patience_s=patience_s, answer_s=answer_s
-        )
-        self._pushes = Pushes(lambda: Connection(url), self._pushed, self._note_behind, patience_s=patience_s)
-        # By the meeting's key, and by its channel.
+        # By the meeting's key.
         self._topics: dict[str, Topic] = {}
-        self._by_channel: dict[bytes, Topic] = {}
         # Meetings of which publications may be missing.
         self._behind: dict[str, None] = {}
         self._is_behind = asyncio.Event()
@@ -96,16 +81,8 @@ class RedisEventLog:
         self._taking = secrets.token_hex(4)
         self._sweeps = 0
 
-    @property
-    def id(self) -> str:
-        """What the store calls this gateway."""
-        return self._gateway
-
     async def start(self) -> None:
-        """Check the store, and be there; `close` ends it. Raises `StartupError`."""
-        await check(self._url)
-        self._commands.start()
-        self._pushes.start()
+        """Be there, once the store has started; `close` ends it."""
         self._reader = asyncio.create_task(self._read_what_is_missing(), name="what pushes have missed")
         await self.sweep()
 
@@ -172,11 +149,13 @@ class RedisEventLog:
         self, meeting: str, deliver: Callable[[Publication], None], *, account: str = ""
     ) -> AsyncIterator[_Subscription]:
         if (topic := self._topics.get(meeting)) is None:
-            topic = self._topics[meeting] = self._by_channel[self._channel(meeting)] = Topic(meeting, account)
+            topic = self._topics[meeting] = Topic(meeting, account)
         topic.users += 1
         subscriber = Subscriber(deliver)
         try:
-            await self._pushes.subscribe(self._channel(meeting))
+            await self.store.pushes.subscribe(
+                self._channel(meeting), partial(self._pushed, topic), partial(self._note_behind, topic)
+            )
             position = await self._open_log(topic)
             epoch = topic.epoch
             start = topic.add(subscriber, position)
@@ -202,7 +181,7 @@ class RedisEventLog:
             _log.exception("the store of the meetings' logs could not be swept")
 
     async def usage(self) -> LogUsage:
-        reply = await self._commands.run("HGETALL", f"{self._prefix}usage")
+        reply = await self.store.commands.run("HGETALL", f"{self.store.prefix}usage")
         fields = dict(zip((field.decode() for field in reply[::2]), map(int, reply[1::2]), strict=True))
         accounts = {field[3:]: held for field, held in fields.items() if field.startswith("of:")}
         return LogUsage(fields.get("publications", 0), sum(accounts.values()), accounts)
@@ -214,14 +193,12 @@ class RedisEventLog:
         if self._reader is not None:
             self._reader.cancel()
             await asyncio.wait([self._reader])
-        await self._pushes.close()
         try:
             await self._run("close", "", *{*self._topics, *self._left}, patience_s=_SHORT_PATIENCE_S)
         except LogUnavailable:
             pass
         except Exception:
             _log.exception("this gateway could not leave the store")
-        await self._commands.close()
 
     # ------------------------------------------------------------ scripts
 
@@ -231,8 +208,8 @@ class RedisEventLog:
         """A script's answer. Raises `LogUnavailable`."""
         topic = self._topics.get(meeting)
         seen = (topic.epoch, topic.newest) if topic is not None else ("", 0)
-        shared = (self._prefix, meeting, self._gateway, secrets.token_hex(4), *self._bounds, *seen)
-        return await self._commands.run("EVALSHA", lua.sha(script), 0, *shared, *arguments, patience_s=patience_s)
+        shared = (self.store.prefix, meeting, self.store.id, secrets.token_hex(4), *self._bounds, *seen)
+        return await self.store.run_script(script, *shared, *arguments, patience_s=patience_s)
 
     def _know(self, meeting: str, epoch: bytes, offset: bytes) -> None:
         if (topic := self._topics.get(meeting)) is not None:
@@ -241,7 +218,7 @@ class RedisEventLog:
     # ------------------------------------------------------------ subscriptions
 
     def _channel(self, meeting: str) -> bytes:
-        return f"{self._prefix}{{{meeting}}}:push".encode()
+        return self.store.channel(meeting, "push")
 
     async def _open_log(self, topic: Topic, patience_s: float | None = None) -> entries.Position:
         """Tell the store what is read here. Returns the log's position."""
@@ -260,16 +237,16 @@ class RedisEventLog:
     def _note_change(self, topic: Topic, epoch: str) -> None:
         """It was in this epoch. What is in another one already was not pushed in the order of offsets."""
         if epoch not in ("", topic.epoch):
-            self._note_behind(self._channel(topic.meeting))
+            self._note_behind(topic)
 
     async def _stop_reading(self, topic: Topic, subscriber: Subscriber) -> None:
         if topic.users:
             if not subscriber.languages <= frozenset(topic.languages.split(",")):
                 await self._open_log(topic, _SHORT_PATIENCE_S)
             return
-        del self._topics[topic.meeting], self._by_channel[self._channel(topic.meeting)]
+        del self._topics[topic.meeting]
         self._left[topic.meeting] = None
-        await self._pushes.unsubscribe(self._channel(topic.meeting))
+        await self.store.pushes.unsubscribe(self._channel(topic.meeting))
         await self._leave(topic.meeting)
 
     async def _leave(self, meeting: str) -> None:
@@ -277,12 +254,12 @@ class RedisEventLog:
             await self._run("leave", meeting, patience_s=_SHORT_PATIENCE_S)
         self._left.pop(meeting, None)
 
-    def _pushed(self, channel: bytes, data: bytes) -> None:
-        if (topic := self._by_channel.get(channel)) is not None and topic.push(entries.push_of(data)):
-            self._note_behind(channel)
+    def _pushed(self, topic: Topic, data: bytes) -> None:
+        if topic.push(entries.push_of(data)):
+            self._note_behind(topic)
 
-    def _note_behind(self, channel: bytes) -> None:
-        if (topic := self._by_channel.get(channel)) is not None and topic.epoch:
+    def _note_behind(self, topic: Topic) -> None:
+        if topic.epoch and self._topics.get(topic.meeting) is topic:
             self._behind[topic.meeting] = None
             self._is_behind.set()
 
@@ -290,9 +267,9 @@ class RedisEventLog:
         dead = [topic.meeting for topic in self._topics.values() if topic.has_dead_subscription()]
         if dead:
             _log.warning("the store pushes nothing any more; subscribing again")
-            await self._pushes.renew()
-        for channel in self._by_channel:
-            self._note_behind(channel)
+            await self.store.pushes.renew()
+        for topic in self._topics.values():
+            self._note_behind(topic)
 
     async def _read_what_is_missing(self) -> None:
         while True:
@@ -305,7 +282,7 @@ class RedisEventLog:
                 if isinstance(result, Exception):
                     if not isinstance(result, LogUnavailable):
                         _log.error("the log of a meeting could not be read", exc_info=result)
-                    self._note_behind(self._channel(topic.meeting))
+                    self._note_behind(topic)
             if self._behind:
                 await asyncio.sleep(_READ_AGAIN_S)
 
@@ -319,7 +296,7 @@ class RedisEventLog:
         while ahead and topic.position < position.last:
             page = await self.read(topic.meeting, topic.position, _PAGE)
             if page.epoch != topic.epoch:
-                self._note_behind(self._channel(topic.meeting))
+                self._note_behind(topic)
                 return
             read_to = min(max(topic.position, page.first - 1) + _PAGE, page.last)
             topic.fill(page, read_to)

@@ -10,6 +10,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.stores.redis.commands import Wire, unavailable, wait_s
@@ -22,44 +23,45 @@ _log = logging.getLogger(__name__)
 _Waiting = list[asyncio.Future[None]]
 
 
+@dataclass(slots=True, eq=False)
+class _Channel:
+    """Who is told of what. Neither must raise."""
+
+    deliver: Callable[[bytes], None]
+    subscribed: Callable[[], None]
+
+
 class Pushes:
-    """Channels, each subscribed until it is unsubscribed, over all connections.
+    """Channels, each subscribed until it is unsubscribed, over all connections."""
 
-    deliver: is told of each push: channel, data. It must not raise.
-    subscribed_again: is told of each channel that was not subscribed for a while: pushes may be missing.
-    """
-
-    def __init__(
-        self,
-        connect: Callable[[], Wire],
-        deliver: Callable[[bytes, bytes], None],
-        subscribed_again: Callable[[bytes], None],
-        *,
-        patience_s: float = 5.0,
-    ) -> None:
+    def __init__(self, connect: Callable[[], Wire], *, patience_s: float = 5.0) -> None:
         self._connect = connect
-        self._deliver = deliver
-        self._subscribed_again = subscribed_again
         self._patience_s = patience_s
         self._connection: Wire | None = None
         # Channel → for each subscription that is not confirmed yet, who waits for that; oldest first.
         self._unconfirmed: dict[bytes, deque[_Waiting]] = {}
-        self._channels: dict[bytes, None] = {}
+        self._channels: dict[bytes, _Channel] = {}
         self._worker: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Connect; `close` ends it."""
         self._worker = asyncio.create_task(self._work(), name="pushes of the store")
 
-    async def subscribe(self, channel: bytes) -> None:
-        """Returns when everything that is published from now on will be pushed. Raises `LogUnavailable`."""
+    async def subscribe(
+        self, channel: bytes, deliver: Callable[[bytes], None], subscribed: Callable[[], None]
+    ) -> None:
+        """Returns when everything that is published from now on will be pushed. Raises `LogUnavailable`.
+
+        deliver: is told of each push. subscribed: is told whenever the channel is subscribed; before that, pushes
+        may have been missed.
+        """
         if channel in self._channels and channel not in self._unconfirmed:
             return
         confirmed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if channel in self._channels:
             self._unconfirmed[channel][-1].append(confirmed)
         else:
-            self._channels[channel] = None
+            self._channels[channel] = _Channel(deliver, subscribed)
             self._unconfirmed.setdefault(channel, deque()).append([confirmed])
             await self._send("SUBSCRIBE", channel)
         try:
@@ -127,8 +129,8 @@ class Pushes:
     def _received(self, message: Any) -> None:
         match message:
             case [b"message", bytes() as channel, bytes() as data]:
-                if channel in self._channels:
-                    self._deliver(channel, data)
+                if (known := self._channels.get(channel)) is not None:
+                    known.deliver(data)
             case [b"subscribe", bytes() as channel, _]:
                 self._confirmed(channel)
 
@@ -142,4 +144,5 @@ class Pushes:
         for each in waiting:
             if not each.done():
                 each.set_result(None)
-        self._subscribed_again(channel)
+        if (known := self._channels.get(channel)) is not None:
+            known.subscribed()

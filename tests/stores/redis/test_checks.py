@@ -11,7 +11,7 @@ import pytest
 
 from gateway.domain.errors import StartupError
 from gateway.stores.redis.checks import check
-from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.store import RedisStore
 from tests.redis_server import RedisServer, shared_server
 
 Start = Callable[..., RedisServer]
@@ -69,10 +69,10 @@ async def test_a_cluster_is_refused(start: Start) -> None:
 
 
 async def test_a_gateway_does_not_start_on_a_wrong_store(start: Start) -> None:
-    log = RedisEventLog(start(appendfsync="everysec").url)
+    store = RedisStore(start(appendfsync="everysec").url)
     with pytest.raises(StartupError, match="appendfsync always"):
-        await log.start()
-    await log.close()
+        await store.start()
+    await store.close()
 
 
 @pytest.mark.parametrize("address", ["unix:///nowhere/redis.sock", "redis://:secret@127.0.0.1:1/0"])

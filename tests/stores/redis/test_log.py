@@ -18,6 +18,7 @@ import pytest
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.log import Accepted, LogUsage, Publication, Said, Unfinished
 from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.store import RedisStore
 from tests.logs import nothing, offsets, texts, translated, until, untranslated, utterance
 from tests.redis_server import RedisServer, new_folder, shared_server
 from tests.stores.redis.proxy import Proxy, proxy
@@ -26,13 +27,19 @@ HELLO = utterance("hello", id="1")
 
 
 @asynccontextmanager
-async def opened(url: str, **options: Any) -> AsyncIterator[RedisEventLog]:
-    log = RedisEventLog(url, **options)
+async def opened(url: str, *, prefix: str = "gateway:", **options: Any) -> AsyncIterator[RedisEventLog]:
+    bounds = {
+        name: options.pop(name) for name in ("max_publications", "keep_s", "meeting_bytes") if name in options
+    }
+    store = RedisStore(url, prefix=prefix, **options)
+    await store.start()
+    log = RedisEventLog(store, **bounds)
     await log.start()
     try:
         yield log
     finally:
         await log.close()
+        await store.close()
 
 
 @pytest.fixture
@@ -387,9 +394,9 @@ async def test_a_full_store_takes_nothing_new_and_what_it_has_is_finished(server
             await log.claim("standup", {1: ["de"]})
         assert await log.conclude("standup", translated("やあ")) is not None
         await log.read("standup", 0)
-        server.ask(f"DEL gateway:gateway:{log.id}")
+        server.ask(f"DEL gateway:gateway:{log.store.id}")
         await log.sweep()
-        assert server.ask(f"EXISTS gateway:gateway:{log.id}") == ":1\r\n"
+        assert server.ask(f"EXISTS gateway:gateway:{log.store.id}") == ":1\r\n"
         while (await log.usage()).publications:
             await asyncio.sleep(0.01)
             await log.sweep()
@@ -505,7 +512,7 @@ async def test_what_is_in_doubt_and_owned_by_another_gateway_is_not_taken(
 
 
 async def test_a_gateway_is_there_for_six_seconds_after_a_sweep(ana: RedisEventLog, prefix: str) -> None:
-    key = f"{prefix}gateway:{ana.id}"
+    key = f"{prefix}gateway:{ana.store.id}"
     server = shared_server()
     server.ask(f"PEXPIRE {key} 10000000")
     await ana.sweep()

@@ -18,12 +18,15 @@ from tests.redis_server import shared_server
 class Heard:
     def __init__(self) -> None:
         self.pushes: list[bytes] = []
-        self.again: list[bytes] = []
+        # How often it was subscribed.
+        self.subscribed = 0
         self.channel = secrets.token_hex(4).encode()
 
-    def deliver(self, channel: bytes, data: bytes) -> None:
-        assert channel == self.channel
-        self.pushes.append(data)
+    async def subscribe(self, pushes: Pushes) -> None:
+        await pushes.subscribe(self.channel, self.pushes.append, self._count)
+
+    def _count(self) -> None:
+        self.subscribed += 1
 
     def publish(self, data: str) -> int:
         """How many have heard it."""
@@ -37,26 +40,26 @@ def heard() -> Heard:
 
 @pytest.fixture
 async def pushes(heard: Heard) -> AsyncIterator[Pushes]:
-    pushes = Pushes(lambda: Connection(shared_server().url), heard.deliver, heard.again.append)
+    pushes = Pushes(lambda: Connection(shared_server().url))
     pushes.start()
     yield pushes
     await pushes.close()
 
 
 async def test_what_is_published_after_subscribing_is_pushed(pushes: Pushes, heard: Heard) -> None:
-    await pushes.subscribe(heard.channel)
-    await pushes.subscribe(heard.channel)
+    await heard.subscribe(pushes)
+    await heard.subscribe(pushes)
     assert heard.publish("one") == 1
     await until(lambda: heard.pushes == [b"one"])
 
 
 async def test_nothing_comes_after_unsubscribing(pushes: Pushes, heard: Heard) -> None:
-    await pushes.subscribe(heard.channel)
+    await heard.subscribe(pushes)
     await pushes.unsubscribe(heard.channel)
     await pushes.unsubscribe(heard.channel)
     while heard.publish("late"):
         pass
-    await pushes.subscribe(heard.channel)
+    await heard.subscribe(pushes)
     heard.publish("again")
     await until(lambda: heard.pushes[-1:] == [b"again"])
     assert heard.pushes == [b"again"]
@@ -64,37 +67,34 @@ async def test_nothing_comes_after_unsubscribing(pushes: Pushes, heard: Heard) -
 
 async def test_leaving_and_coming_back_at_once_loses_nothing(pushes: Pushes, heard: Heard) -> None:
     for n in range(50):
-        await pushes.subscribe(heard.channel)
+        await heard.subscribe(pushes)
         assert heard.publish(str(n)) == 1
         await until(lambda n=n: str(n).encode() in heard.pushes)  # type: ignore[misc]
         await pushes.unsubscribe(heard.channel)
 
 
 async def test_every_channel_is_subscribed_on_the_next_connection(pushes: Pushes, heard: Heard) -> None:
-    await pushes.subscribe(heard.channel)
-    await pushes.subscribe(b"another")
-    heard.again.clear()
+    await heard.subscribe(pushes)
+    another = Heard()
+    await another.subscribe(pushes)
     shared_server().ask("CLIENT KILL TYPE pubsub")
-    await until(lambda: {heard.channel, b"another"} <= {*heard.again})
+    await until(lambda: heard.subscribed == another.subscribed == 2)
     assert heard.publish("one") == 1
     await until(lambda: heard.pushes == [b"one"])
 
 
 async def test_a_connection_that_seems_dead_is_replaced(pushes: Pushes, heard: Heard) -> None:
-    await pushes.subscribe(heard.channel)
-    heard.again.clear()
+    await heard.subscribe(pushes)
     await pushes.renew()
-    await until(lambda: heard.again == [heard.channel])
+    await until(lambda: heard.subscribed == 2)
     assert heard.publish("one") == 1
 
 
 async def test_without_a_store_nothing_can_be_subscribed(heard: Heard) -> None:
-    pushes = Pushes(
-        lambda: Connection("unix:///nowhere/redis.sock"), heard.deliver, heard.again.append, patience_s=0.05
-    )
+    pushes = Pushes(lambda: Connection("unix:///nowhere/redis.sock"), patience_s=0.05)
     pushes.start()
     with pytest.raises(LogUnavailable):
-        await pushes.subscribe(heard.channel)
+        await heard.subscribe(pushes)
     await pushes.close()
 
 
@@ -120,18 +120,18 @@ class Slow:
 
 async def test_a_confirmation_belongs_to_the_oldest_subscription(heard: Heard) -> None:
     wire = Slow()
-    pushes = Pushes(lambda: wire, heard.deliver, heard.again.append)
+    pushes = Pushes(lambda: wire)
     pushes.start()
     await asyncio.sleep(0)
-    first = asyncio.create_task(pushes.subscribe(heard.channel))
+    first = asyncio.create_task(heard.subscribe(pushes))
     await asyncio.sleep(0)
     first.cancel()
     await asyncio.wait([first])
     await pushes.unsubscribe(heard.channel)
-    second = asyncio.create_task(pushes.subscribe(heard.channel))
+    second = asyncio.create_task(heard.subscribe(pushes))
     await until(lambda: len(wire.sent) == 3)
     wire.answers.put_nowait([b"subscribe", heard.channel, 1])
-    await until(lambda: heard.again)
+    await until(lambda: heard.subscribed)
     assert not second.done()
     wire.answers.put_nowait([b"unsubscribe", heard.channel, 0])
     wire.answers.put_nowait([b"subscribe", heard.channel, 1])

@@ -1,0 +1,68 @@
+"""What gateways tell one another of a meeting while it happens, as frozen values.
+
+All of it is worth nothing once the final is in the log, so none of it is kept.
+Knows: what each of them says. Must not know: how they travel, what is done with them.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gateway.domain.log import Utterance
+
+__all__ = ["Asked", "GrowingFinal", "LiveEvent", "Partial", "Reads", "Revised", "Withdrawn"]
+
+
+class Revised(Struct, frozen=True, tag="revised"):
+    """A new revision of what is being said."""
+
+    # Without what only its translation needs.
+    utterance: Utterance
+
+
+class Partial(Struct, frozen=True, tag="partial"):
+    """The translation of what is being said: all of it."""
+
+    participant: str
+    utterance: str
+    lang: str
+    rev: int
+    # Never taken back.
+    committed: str
+    # Replaced by what comes next.
+    tentative: str
+
+
+class GrowingFinal(Struct, frozen=True, tag="final"):
+    """New text of the translation of an utterance in the log."""
+
+    participant: str
+    utterance: str
+    lang: str
+    # Offset of its `Said`.
+    said: int
+    # Characters of the translation before this text.
+    at: int
+    text: str
+
+
+class Withdrawn(Struct, frozen=True, tag="withdrawn"):
+    """What was being said will not be finished."""
+
+    participant: str
+    utterance: str
+
+
+class Reads(Struct, frozen=True, tag="reads"):
+    """The sender is there, and these languages are read at it."""
+
+    languages: tuple[str, ...]
+    # Those of them that are read while it is being said.
+    live: tuple[str, ...]
+
+
+class Asked(Struct, frozen=True, tag="asked"):
+    """The sender may have missed something: whoever hears this tells it again."""
+
+
+LiveEvent = Revised | Partial | GrowingFinal | Withdrawn | Reads | Asked
