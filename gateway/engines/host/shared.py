@@ -80,8 +80,6 @@ class SharedEngine:
     async def start(self) -> None:
         """Returns once it is ready, even if the engine fails before. Raises `StartupError` once it is stopped."""
         if self._life.state is not EngineState.STOPPED:
-            # Awaited by `stop`.
-            self._connecting = asyncio.create_task(self._stay_connected(), name="shared engine")
             await self._ready.wait()
         if self._life.state is EngineState.STOPPED:
             raise StartupError("The engine was stopped while it started.")
@@ -100,6 +98,9 @@ class SharedEngine:
         self._path = path if health.state is EngineState.READY else None
         if health.state is EngineState.READY:
             self._missing.set()
+            if self._connecting is None and self._life.state is not EngineState.STOPPED:
+                # Awaited by `stop`.
+                self._connecting = asyncio.create_task(self._stay_connected(), name="shared engine")
             return
         self._missing.clear()
         state = health.state
@@ -110,6 +111,11 @@ class SharedEngine:
             state = EngineState.RESTARTING
         self._life.become(state, health.reason)
         self._disconnect(_AGAIN)
+
+    async def until_reached(self) -> None:
+        """Returns once it is ready, if the parent says that the engine is."""
+        if self._path is not None:
+            await self._ready.wait()
 
     async def _stay_connected(self) -> None:
         while True:
