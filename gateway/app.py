@@ -25,6 +25,7 @@ from gateway.domain.ports import Engine, EventLog
 from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
 from gateway.engines.host.proxy import HostedEngine, start_host
+from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
@@ -109,7 +110,7 @@ class Gateway:
             self.engine = workers.engine
             workers.engine.on_change = self._engine_changed
             workers.engine.on_seats = lambda: self.scheduler.engine_changed()
-            workers.engine.waiting = lambda: self.scheduler.waiting
+            workers.engine.waiting = lambda: Wanted(*self.scheduler.wanted)
         self._earlier: Handover | None = None
         if (file := settings.event_log.handover_file) is not None:
             handover_file.check(Path(file))

@@ -91,6 +91,11 @@ class Scheduler:
         """Handed to the engine, not ended."""
         return len(self._running)
 
+    @property
+    def wanted(self) -> tuple[int, int]:
+        """Of those that wait: finals, and others."""
+        return self._queue.finals, len(self._queue) - self._queue.finals
+
     def waiting_by_account(self) -> Counter[str]:
         """As `waiting`, of each account."""
         return Counter(ticket.account for ticket in self._queue)

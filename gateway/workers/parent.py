@@ -39,8 +39,8 @@ _log = logging.getLogger(__name__)
 # Time between two looks at the engine's progress while it loads, and between two reports of the workers.
 _LOOK_S, _REPORT_S = 0.25, 1.0
 
-# A worker that has said nothing for so long is frozen.
-_FROZEN_S = 30.0
+# A worker that has not answered so many of them is frozen; one that starts has more to do.
+_FROZEN_REPORTS, _START_REPORTS = 30, 300
 
 # A worker that served for so long did not fail at its start.
 _STEADY_S = 60.0
@@ -326,7 +326,9 @@ class Parent:
         while True:
             await asyncio.sleep(_REPORT_S)
             for worker in self._running:
-                if time.monotonic() - worker.heard_s > _FROZEN_S:
+                # Counted, as the time in which this process itself was frozen does not matter.
+                worker.unanswered += 1
+                if worker.unanswered > (_FROZEN_REPORTS if worker.serves.is_set() else _START_REPORTS):
                     _log.error("worker %d (process %d) does not answer; it is killed", worker.number, worker.pid)
                     worker.kill()
             self._tell_whole()

@@ -51,7 +51,8 @@ class WorkerProcess:
         # Why it could not start, if it has said so.
         self.refused: str | None = None
         self.report = Report(0, 0)
-        self.heard_s = time.monotonic()
+        # How often the parent has spoken to it since it last said anything.
+        self.unanswered = 0
         self._hung_up = False
         self._changed = changed
         self._asked = asked
@@ -117,7 +118,7 @@ class WorkerProcess:
             os.kill(self.pid, number)
 
     def _heard(self, message: ToParent) -> None:
-        self.heard_s = time.monotonic()
+        self.unanswered = 0
         match message:
             case Serves():
                 self.serves.set()

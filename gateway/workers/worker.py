@@ -53,7 +53,7 @@ def run(sock: socket.socket, settings: Settings, number: int) -> None:
     for each in SIGNALS - {signal.SIGTERM}:
         signal.signal(each, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    log_to(sys.stderr, settings.log_level.upper())
+    log_to(sys.stderr, settings.log_level.upper(), who=f"worker {number}: ")
     settle_interpreter()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_Worker(settings).serve(sock))

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable
 from gateway.domain.engine import TokenEvent, TranslationRequest
 from gateway.domain.errors import GatewayError
 from gateway.engines.host.messages import Aborted, Generate, Generated, GenerationFailed, ToHost, error_of
+from gateway.engines.host.seats import Wanted
 from gateway.engines.in_flight import Generations
 
 __all__ = ["Answers"]
@@ -24,7 +25,7 @@ class Answers:
     waiting: how many more translations would be asked for now if there were seats; told with each request.
     """
 
-    def __init__(self, waiting: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self, waiting: Callable[[], Wanted] = Wanted) -> None:
         self._waiting = waiting
         self._answers: dict[int, _Answer] = {}
         self._numbers = itertools.count(1)

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from gateway.domain.engine import EngineHealth, EngineProfile, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError
+from gateway.engines.host.seats import Wanted
 
 __all__ = [
     "Aborted",
@@ -42,7 +43,7 @@ class Generate(Struct, frozen=True, tag="generate", array_like=True):
     number: int
     request: TranslationRequest
     # As in `Demand`.
-    waiting: int = 0
+    waiting: Wanted = Wanted()
 
 
 class Aborted(Struct, frozen=True, tag="aborted", array_like=True):
@@ -62,7 +63,7 @@ class GetMetrics(Struct, frozen=True, tag="get_metrics", array_like=True):
 class Demand(Struct, frozen=True, tag="demand", array_like=True):
     """How many more translations this gateway would ask for now if it had seats for them."""
 
-    waiting: int
+    waiting: Wanted
 
 
 class GetActivity(Struct, frozen=True, tag="get_activity", array_like=True):

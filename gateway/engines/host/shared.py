@@ -34,6 +34,7 @@ from gateway.engines.host.messages import (
     ToGateway,
     ToHost,
 )
+from gateway.engines.host.seats import Wanted
 from gateway.engines.host.sharing import DEMAND_S
 from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
@@ -53,13 +54,13 @@ class SharedEngine:
     """Engine port. `told` is to be called with every word of the parent.
 
     on_change: called once for each new state. on_seats: called when this worker may run more or fewer sequences.
-    waiting: how many translations of this worker wait for a seat.
+    waiting: which translations of this worker wait for a seat.
     """
 
     def __init__(self) -> None:
         self.on_change: Callable[[EngineHealth], None] = lambda _: None
         self.on_seats: Callable[[], None] = lambda: None
-        self.waiting: Callable[[], int] = lambda: 0
+        self.waiting: Callable[[], Wanted] = Wanted
         self._life = Lifecycle(tried_again=True, on_change=lambda health: self.on_change(health))
         # Where the host is. None: the parent says that there is none.
         self._path: Path | None = None
@@ -73,7 +74,7 @@ class SharedEngine:
         self._answers = Answers(lambda: self.waiting())
         self._generations = Generations()
         self._looking: asyncio.TimerHandle | None = None
-        self._said, self._said_s = 0, 0.0
+        self._said, self._said_s = Wanted(), 0.0
 
     # ------------------------------------------------------------ life
 
@@ -185,7 +186,7 @@ class SharedEngine:
         self._looking = None
         loop = asyncio.get_running_loop()
         waiting = self.waiting()
-        if waiting != self._said or (waiting and loop.time() - self._said_s > DEMAND_S / 2):
+        if waiting != self._said or (waiting != Wanted() and loop.time() - self._said_s > DEMAND_S / 2):
             self._said, self._said_s = waiting, loop.time()
             if self._channel is not None:
                 self._channel.say(Demand(waiting))

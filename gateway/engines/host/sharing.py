@@ -17,7 +17,7 @@ from pathlib import Path
 from gateway.domain.engine import EngineState
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import Demand, Generate, Seats, Started, ToGateway, ToHost
-from gateway.engines.host.seats import grants
+from gateway.engines.host.seats import Wanted, grants
 from gateway.engines.host.work import EngineWork, GatewayWork
 
 __all__ = ["DEMAND_S", "Sharing"]
@@ -70,8 +70,8 @@ class Sharing:
         self._due = None
         self._divided_s = now_s = asyncio.get_running_loop().time()
         capacity = self._work.engine.capacity()
-        demands = [gateway.demand(now_s) for gateway in self._gateways]
-        for gateway, granted in zip(self._gateways, grants(demands, capacity.max_running), strict=True):
+        wanted = [gateway.wanted(now_s) for gateway in self._gateways]
+        for gateway, granted in zip(self._gateways, grants(wanted, capacity.max_running), strict=True):
             gateway.tell(Seats(granted, capacity.running, capacity.waiting))
 
     def _connect(self) -> _Gateway:
@@ -93,15 +93,17 @@ class _Gateway:
 
     def __init__(self, sharing: Sharing, work: EngineWork, number: int) -> None:
         self._sharing = sharing
-        self._waiting = 0
+        self._waiting = Wanted()
         self._said_s = 0.0
         self._seats: Seats | None = None
         self.channel: Channel[ToGateway, ToHost] = _Greeting(self, work)
         self.work = GatewayWork(work, self.channel.say, ids=f"{number}:", on_change=sharing.divide)
 
-    def demand(self, now_s: float) -> int:
-        """How many sequences it runs and wants to run."""
-        return len(self.work) + (self._waiting if now_s - self._said_s < DEMAND_S else 0)
+    def wanted(self, now_s: float) -> Wanted:
+        """What it runs and wants to run."""
+        running = self.work.wanted
+        waiting = self._waiting if now_s - self._said_s < DEMAND_S else Wanted()
+        return Wanted(running.finals + waiting.finals, running.others + waiting.others)
 
     def tell(self, seats: Seats) -> None:
         """Its seats, if they or the load have changed."""

@@ -27,6 +27,7 @@ from gateway.engines.host.messages import (
     ToHost,
     generation_failed,
 )
+from gateway.engines.host.seats import Wanted
 from gateway.engines.host.turns import Turns
 
 __all__ = ["EngineWork", "GatewayWork"]
@@ -82,6 +83,13 @@ class GatewayWork:
         self._on_change = on_change
         self._tasks: set[asyncio.Task[None]] = set()
         self._generations: dict[int, asyncio.Task[None]] = {}
+        # How many of them are of finals.
+        self._finals = 0
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is in flight."""
+        return Wanted(self._finals, len(self) - self._finals)
 
     def __len__(self) -> int:
         """Generations in flight."""
@@ -92,9 +100,9 @@ class GatewayWork:
         match message:
             case Generate():
                 self._generations[message.number] = task = self._run(self._generate(message))
-                self._count(1)
+                self._count(1, message)
                 # Not in the coroutine: a task that is cancelled before its first step runs no code.
-                task.add_done_callback(lambda _: self._ended(message.number))
+                task.add_done_callback(lambda _: self._ended(message))
             case Aborted():
                 if (running := self._generations.get(message.number)) is not None:
                     running.cancel()
@@ -114,11 +122,12 @@ class GatewayWork:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def _ended(self, number: int) -> None:
-        if self._generations.pop(number, None) is not None:
-            self._count(-1)
+    def _ended(self, message: Generate) -> None:
+        if self._generations.pop(message.number, None) is not None:
+            self._count(-1, message)
 
-    def _count(self, more: int) -> None:
+    def _count(self, more: int, message: Generate) -> None:
+        self._finals += more * message.request.final
         self._work.generations += more
         self._work.progress += 1
         self._on_change()

@@ -10,17 +10,18 @@ from gateway.domain.engine import FinishReason, TokenEvent
 from gateway.domain.errors import EngineFailed, EngineUnavailable
 from gateway.engines.host.answers import Answers
 from gateway.engines.host.messages import Aborted, Generate, Generated, GenerationFailed, ToHost
+from gateway.engines.host.seats import Wanted
 from gateway.engines.in_flight import Generations
 from tests.engines.host.pairs import request
 
 
 async def test_a_request_says_how_many_wait_and_its_output_is_merged_while_nobody_reads() -> None:
     said: list[ToHost] = []
-    answers, generations = Answers(lambda: 7), Generations()
+    answers, generations = Answers(lambda: Wanted(7)), Generations()
     generation = answers.generate(request("a"), generations, said.append)
     reading = asyncio.create_task(anext(generation))
     await asyncio.sleep(0)
-    assert said == [Generate(1, request("a"), 7)]
+    assert said == [Generate(1, request("a"), Wanted(7))]
     answers.heard(Generated(1, TokenEvent("x", 1)))
     assert await reading == TokenEvent("x", 1)
     answers.heard(Generated(1, TokenEvent("y", 1)))

@@ -13,6 +13,7 @@ from gateway.domain.engine import TokenEvent, TranslationRequest
 from gateway.engines.host import sharing
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import Demand, Generate, ToGateway, ToHost
+from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from tests.engines.host.pairs import request
@@ -53,15 +54,17 @@ def seats(*engines: SharedEngine) -> list[int]:
 async def test_seats_follow_what_each_wants() -> None:
     async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a, worker(shared) as b:
         await until(lambda: seats(a, b) == [16, 16])
-        # One that is busy leaves the other its half, as long as that wants nothing.
-        a.waiting = lambda: 50
-        running = await begin(a, 14)
-        await until(lambda: seats(a, b) == [16, 8])
-        b.waiting = lambda: 50
+        # What is not promised leaves the other its half, as long as that wants nothing.
+        a.waiting = lambda: Wanted(0, 50)
+        running = await begin(a, 2)
+        await until(lambda: seats(a, b)[1] == 7)
+        a.waiting = lambda: Wanted(50)
+        await until(lambda: seats(a, b) == [16, 1])
+        b.waiting = lambda: Wanted(50)
         more = await begin(b, 1)
         await until(lambda: seats(a, b) == [8, 8])
         # What it does not want any more goes to the other at once.
-        b.waiting = lambda: 0
+        b.waiting = lambda: Wanted(0)
         await until(lambda: seats(a, b)[0] == 15)
         await close(more)
         await until(lambda: seats(a, b)[0] == 16)
@@ -71,7 +74,7 @@ async def test_seats_follow_what_each_wants() -> None:
 async def test_the_loss_of_a_worker_ends_what_it_ran_and_nothing_else() -> None:
     async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a, AsyncExitStack() as gone:
         b = await gone.enter_async_context(worker(shared))
-        b.waiting = lambda: 50
+        b.waiting = lambda: Wanted(50)
         mine, theirs = await begin(a, 3), await begin(b, 5)
         await until(lambda: shared.far.capacity().running == 8)
         assert b._channel is not None
@@ -87,8 +90,8 @@ async def test_one_that_is_frozen_gives_its_seats_back() -> None:
     async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a:
         frozen: Channel[ToHost, ToGateway] = Channel(ToGateway, lambda _: None, lambda: None)
         await asyncio.get_running_loop().create_unix_connection(lambda: frozen, str(shared.path))
-        frozen.say(Demand(50))
-        a.waiting = lambda: 50
+        frozen.say(Demand(Wanted(50)))
+        a.waiting = lambda: Wanted(50)
         running = await begin(a, 1)
         await until(lambda: seats(a) == [8])
         # It says nothing more.
