@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.errors import StartupError
-from gateway.workers import serving
+from gateway.workers import serving, state_folder
 from tests.cli.commands import run
 from tests.processes import DEFAULT_SIGNALS, GatewayProcess, descendants, gateway_process
 from tests.workers.gateways import taken_port
@@ -58,7 +58,7 @@ def test_it_says_what_one_process_says_reloads_and_drains(tmp_path: Path) -> Non
     assert "Traceback" not in gateway.said
     # The store was the last to end, and kept its data.
     assert (tmp_path / "store" / "appendonlydir").is_dir()
-    assert not serving.state_folder.holder(tmp_path)
+    assert state_folder.holder(tmp_path) is None
 
 
 def test_it_reloads_also_where_nohup_has_its_signal_ignored(tmp_path: Path) -> None:
