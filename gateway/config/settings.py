@@ -72,6 +72,9 @@ class StoreSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     url: str | None = None
     # What all its keys begin with, so that others can use it too.
     prefix: str = "gateway:"
+    # File with the keys that encrypt what people said before it goes to the store, in Base64, the newest first.
+    # None: the store can read it.
+    key_file: str | None = None
 
 
 class AuthSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,6 +92,13 @@ class AuthSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     audit_file: str | None = None
     # Whether to serve everybody without keys on an address that other machines reach.
     insecure_open: bool = False
+
+    @property
+    def kind(self) -> Literal["token", "none", "insecure_open"]:
+        """Who is let in."""
+        if self.keys_file is not None or self.jwks_url is not None:
+            return "token"
+        return "insecure_open" if self.insecure_open else "none"
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
