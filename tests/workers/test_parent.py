@@ -94,8 +94,13 @@ async def test_a_worker_that_is_frozen_is_replaced(monkeypatch: pytest.MonkeyPat
     async with workers(settings()) as gateway:
         frozen = gateway.pids[2]
         os.kill(frozen, signal.SIGSTOP)
-        await until(lambda: gateway.pids.get(2, frozen) != frozen)
-        assert not alive(frozen)
+        try:
+            await until(lambda: gateway.pids.get(2, frozen) != frozen)
+            assert not alive(frozen)
+        finally:
+            # It could not even end with this process.
+            if alive(frozen):
+                os.kill(frozen, signal.SIGKILL)
         monkeypatch.undo()
         await gateway.all_serve()
 
