@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.routing import WebSocketRoute
 
 from gateway import config, metrics
@@ -25,7 +25,9 @@ from gateway.domain.ports import Engine, EventLog, Register
 from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
 from gateway.engines.host.proxy import HostedEngine, start_host
-from gateway.engines.simulated import simulated_engines
+from gateway.engines.host.seats import Wanted
+from gateway.engines.host.shared import SharedEngine
+from gateway.engines.simulated import SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
@@ -36,9 +38,10 @@ from gateway.protocol.from_domain import error_message
 from gateway.server import page
 from gateway.server.core import Core
 from gateway.server.guard.audit import Audit
-from gateway.server.guard.hosts import AllowedHosts, is_loopback
+from gateway.server.guard.hosts import is_loopback, only_for
 from gateway.server.guard.identity import Identity
 from gateway.server.http import admin, api, tokens, usage
+from gateway.server.http.readiness import Whole
 from gateway.server.tenant_usage import TenantUsage
 from gateway.server.websocket import Stream
 from gateway.sessions.registry import Registry
@@ -58,7 +61,7 @@ from gateway.translation.partials import Partials
 from gateway.translation.quotas import Quotas
 from gateway.translation.scheduler import Scheduler
 
-__all__ = ["Gateway", "engine_options"]
+__all__ = ["Gateway", "Workers", "engine_builder", "engine_options"]
 
 _log = logging.getLogger(__name__)
 
@@ -71,24 +74,47 @@ _SWEEP_S = 1.0
 _LIVE_SHARE = 4
 
 
+class Workers(Protocol):
+    """The workers that this process is one of, as their parent knows them."""
+
+    engine: SharedEngine
+
+    async def metrics(self, names: Sequence[str], /) -> bytes:
+        """Those of all workers and of their engine in Prometheus text format. Never raises."""
+
+    def whole(self) -> Whole:
+        """What all of them are doing."""
+
+
 class Gateway:
     """Everything that lives as long as the process.
 
-    `build`, which makes an engine, may be given by tests; otherwise the settings say which one it is. Raises
+    `build`, which makes an engine, may be given by tests; otherwise the settings say which one it is. `workers` is
+    given where this process is one of several. Raises
     `StartupError` when the handover file of an earlier process or the keys cannot be used, or when everybody on
     other machines would be let in unasked.
     """
 
-    def __init__(self, settings: Settings, build: Callable[[], Engine] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        build: Callable[[], Engine] | None = None,
+        *,
+        workers: Workers | None = None,
+    ) -> None:
         self.settings = settings
         self._keys = _keys(settings)
         audit = Audit(AuditFile(Path(file)).write if (file := settings.auth.audit_file) is not None else None)
         self.quotas = Quotas(self._keys.quota if self._keys is not None else lambda _: NO_QUOTA)
-        self.engine = Supervisor(
-            build or _engine_factory(settings),
-            config.part(RestartPolicy, settings.engine),
-            on_change=self._engine_changed,
-        )
+        self.engine: Engine
+        if workers is None:
+            policy = config.part(RestartPolicy, settings.engine)
+            self.engine = Supervisor(build or _engine_factory(settings), policy, on_change=self._engine_changed)
+        else:
+            self.engine = workers.engine
+            workers.engine.on_change = self._engine_changed
+            workers.engine.on_seats = lambda: self.scheduler.engine_changed()
+            workers.engine.waiting = lambda: Wanted(*self.scheduler.wanted)
         self._earlier: Handover | None = None
         if (file := settings.event_log.handover_file) is not None:
             handover_file.check(Path(file))
@@ -164,13 +190,12 @@ class Gateway:
         metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(False)
         # Its own address, where there is one, has the metrics; others could learn from them what is going on.
         own_address = settings.admin_port is not None or not is_loopback(settings.host) or self._keys is not None
-        self.admin_app = Starlette(
-            routes=admin.routes(self.engine), middleware=_middleware(settings.admin_host, settings.allowed_hosts)
-        )
+        read = admin.own_metrics(self.engine) if workers is None else workers.metrics
+        self.admin_app = admin.app(settings.admin_host, settings.allowed_hosts, read)
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
-                *(admin.routes_elsewhere() if own_address else admin.routes(self.engine)),
+                *(admin.routes_elsewhere() if own_address else admin.routes(read)),
                 *tokens.routes(self.registry, identity, self._keys, audit),
                 *usage.routes(identity, audit, self.usage.of, self.quotas.of),
                 *api.routes(
@@ -180,16 +205,13 @@ class Gateway:
                     log=self.log,
                     identity=identity,
                     audit=audit,
-                    auth="token"
-                    if identity.required
-                    else "insecure_open"
-                    if settings.auth.insecure_open
-                    else "none",
+                    whole=None if workers is None else workers.whole,
+                    auth=settings.auth.kind,
                     delta_interval_s=settings.delta_interval_s,
                 ),
                 *page.routes(),
             ],
-            middleware=_middleware(settings.host, settings.allowed_hosts),
+            middleware=only_for(settings.host, settings.allowed_hosts),
             lifespan=self._lifespan,
         )
 
@@ -362,17 +384,18 @@ def _keys(settings: Settings) -> Keys | None:
     return Keys(None if auth.keys_file is None else Path(auth.keys_file), public, audience=auth.audience)
 
 
-def _middleware(host: str, allowed_hosts: Collection[str]) -> list[Middleware]:
-    """What listens on loopback is reached by its addresses only, anything else by every address."""
-    return [Middleware(AllowedHosts, names={host, *allowed_hosts} - {""}, addresses=not is_loopback(host))]
-
-
 def _engine_factory(settings: Settings) -> Callable[[], Engine]:
-    engine = settings.engine
-    if engine.kind == "simulated":
-        return simulated_engines(engine.script)
-    build = partial(VllmEngine, engine_options(settings))
+    if settings.engine.kind == "simulated":
+        return simulated_engines(settings.engine.script)
+    build = engine_builder(settings)
     return lambda: HostedEngine(partial(start_host, build))
+
+
+def engine_builder(settings: Settings) -> Callable[[], Engine]:
+    """Makes the engine in the process that hosts it; can be pickled."""
+    if settings.engine.kind == "simulated":
+        return partial(SimulatedEngine, settings.engine.script)
+    return partial(VllmEngine, engine_options(settings))
 
 
 def engine_options(settings: Settings) -> VllmOptions:

@@ -55,10 +55,13 @@ def raise_file_limit() -> int:
     return _MOST_FILES if soft == resource.RLIM_INFINITY else soft
 
 
-def log_to(terminal: TextIO, level: str | int) -> None:
-    """Send the logs of the gateway and of uvicorn to `terminal`. level: of the gateway's own log."""
+def log_to(terminal: TextIO, level: str | int, *, who: str = "") -> None:
+    """Send the logs of the gateway and of uvicorn to `terminal`.
+
+    level: of the gateway's own log. who: which process it is, where there are several alike.
+    """
     handler = logging.StreamHandler(terminal)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(logging.Formatter(f"%(asctime)s %(levelname)s {who}%(name)s: %(message)s"))
     for name in ("gateway", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

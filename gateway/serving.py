@@ -11,19 +11,21 @@ import logging
 import os
 import socket
 import sys
+import time
 import traceback as tracebacks
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 import uvicorn
 import uvloop
 
 from gateway import config
 from gateway.app import Gateway
-from gateway.domain.engine import EngineState
+from gateway.config import Settings
+from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
 from gateway.runtime import log_to, raise_file_limit, settle_interpreter
@@ -33,7 +35,7 @@ from gateway.server.guard.tls import HSTS, TlsHandshake, server_context
 from gateway.server.guard.websocket import FrameBudget, GuardedWebSocket
 from gateway.server.uvicorn_server import DrainingServer, SideServer, listen
 
-__all__ = ["page_address", "serve", "server_config"]
+__all__ = ["Terminal", "admin_config", "page_address", "refuse", "serve", "server_config"]
 
 _log = logging.getLogger(__name__)
 
@@ -74,12 +76,12 @@ def serve(
             served = server_config(gateway)
             sockets = opening.pop_all()
     except StartupError as error:
-        return _refuse(terminal, error, traceback=traceback)
+        return refuse(terminal, error, traceback=traceback)
     settle_interpreter()
     with sockets, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(gateway, served, sock, admin, terminal))
     if gateway.failure is not None:
-        return _refuse(terminal, gateway.failure, traceback=traceback)
+        return refuse(terminal, gateway.failure, traceback=traceback)
     return 0
 
 
@@ -96,7 +98,8 @@ def _listens_everywhere(sock: socket.socket) -> bool:
     return ipaddress.ip_address(sock.getsockname()[0]).is_unspecified
 
 
-def _refuse(terminal: TextIO, error: StartupError, *, traceback: bool) -> int:
+def refuse(terminal: TextIO, error: StartupError, *, traceback: bool) -> int:
+    """Say why the gateway cannot start; the exit status."""
     if traceback:
         tracebacks.print_exception(error, file=terminal)
     terminal.write(f"gateway: {error.message}\n")
@@ -155,10 +158,11 @@ def _both_forms(network: str) -> tuple[str, ...]:
     return (network, f"::ffff:{parsed.network_address}/{96 + parsed.prefixlen}")
 
 
-def _admin_config(gateway: Gateway) -> uvicorn.Config:
+def admin_config(app: Callable[..., Any]) -> uvicorn.Config:
+    """How an application is served at the admin address."""
     connections = Connections(_ADMIN_CONNECTIONS, _ADMIN_CONNECTIONS)
     return uvicorn.Config(
-        gateway.admin_app,
+        app,
         log_config=None,
         access_log=False,
         http=cast("type[asyncio.Protocol]", partial(GuardedHttp, connections=connections, request_s=_REQUEST_S)),
@@ -182,41 +186,67 @@ async def _serve(
         gateway.failure = error
         return
     server = DrainingServer(served, gateway.drain)
-    admin = SideServer(_admin_config(gateway))
+    admin = SideServer(admin_config(gateway.admin_app))
+    said = Terminal(terminal, gateway.settings, sock)
     async with asyncio.TaskGroup() as tasks:
         if admin_sock is not None:
             tasks.create_task(admin.serve(sockets=[admin_sock]))
-            terminal.write(f"Metrics: {page_address(admin_sock)}/metrics\n")
-        watching = tasks.create_task(_watch_engine(gateway, server, sock, terminal))
+            said.metrics(admin_sock)
+        watching = tasks.create_task(_watch_engine(gateway, server, said))
         await server.serve(sockets=[sock])
         watching.cancel()
         admin.stop()
     _log.info("stopped")
 
 
-async def _watch_engine(gateway: Gateway, server: DrainingServer, sock: socket.socket, terminal: TextIO) -> None:
-    """Say on the terminal what the engine is doing until it is ready; leave when it cannot be started."""
-    started_s = asyncio.get_running_loop().time()
-    address = page_address(sock, tls=gateway.settings.tls_cert is not None)
-    terminal.write(f"Loading the engine; the page is at {address} already and says how far it is.\n")
-    if _listens_everywhere(sock):
-        terminal.write("Others reach it too, at every address of this machine.\n")
-    if gateway.settings.auth.insecure_open:
-        terminal.write("Warning: nobody needs a token; whoever reaches it can read and write every meeting.\n")
-    # One line that counts on a terminal, one line per stage in a log.
-    counting = terminal.isatty()
-    said = ""
-    while gateway.failure is None and (health := gateway.engine.health()).state is not EngineState.READY:
-        if counting or health.reason != said:
-            elapsed_s = asyncio.get_running_loop().time() - started_s
-            line = f"  {elapsed_s:4.0f} s  {health.reason}"
-            terminal.write(f"\r\033[K{line}" if counting else f"{line}\n")
-            terminal.flush()
-            said = health.reason
-        await asyncio.sleep(0.25)
-    if counting:
-        terminal.write("\r\033[K")
+async def _watch_engine(gateway: Gateway, server: DrainingServer, said: Terminal) -> None:
+    said.loading()
+    await said.until_ready(gateway.engine.health, lambda: gateway.failure is not None)
     if gateway.failure is not None:
         server.stop()
         return
-    terminal.write(f"Ready: {address}\n")
+    said.ready()
+
+
+class Terminal:
+    """What a gateway that starts says on the terminal. sock: where it is reached."""
+
+    def __init__(self, terminal: TextIO, settings: Settings, sock: socket.socket) -> None:
+        self._terminal = terminal
+        self._insecure_open = settings.auth.insecure_open
+        self._everywhere = _listens_everywhere(sock)
+        self._address = page_address(sock, tls=settings.tls_cert is not None)
+        self._started_s = time.monotonic()
+
+    def metrics(self, sock: socket.socket) -> None:
+        """Where its metrics are, if they have an address of their own."""
+        self._terminal.write(f"Metrics: {page_address(sock)}/metrics\n")
+
+    def loading(self) -> None:
+        """It is reached, and its engine is being loaded."""
+        terminal = self._terminal
+        terminal.write(f"Loading the engine; the page is at {self._address} already and says how far it is.\n")
+        if self._everywhere:
+            terminal.write("Others reach it too, at every address of this machine.\n")
+        if self._insecure_open:
+            terminal.write("Warning: nobody needs a token; whoever reaches it can read and write every meeting.\n")
+
+    async def until_ready(self, health: Callable[[], EngineHealth], failed: Callable[[], bool]) -> None:
+        """Say what the engine is doing until it is ready, or could not be started."""
+        terminal = self._terminal
+        # One line that counts on a terminal, one line per stage in a log.
+        counting = terminal.isatty()
+        said = ""
+        while not failed() and (now := health()).state is not EngineState.READY:
+            if counting or now.reason != said:
+                line = f"  {time.monotonic() - self._started_s:4.0f} s  {now.reason}"
+                terminal.write(f"\r\033[K{line}" if counting else f"{line}\n")
+                terminal.flush()
+                said = now.reason
+            await asyncio.sleep(0.25)
+        if counting:
+            terminal.write("\r\033[K")
+
+    def ready(self) -> None:
+        """The engine is ready."""
+        self._terminal.write(f"Ready: {self._address}\n")

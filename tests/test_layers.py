@@ -23,7 +23,7 @@ RULE: dict[str, set[str]] = {
     "sessions": {"domain", "protocol", "meeting", "translation"},
     "server": {"domain", "protocol", "meeting", "translation", "sessions"},
     "client": {"domain", "protocol"},
-    "cli": {"domain", "protocol", "client", "identity", "serving", "config"},
+    "cli": {"domain", "protocol", "client", "identity", "serving", "workers", "config"},
     # Assembly: the one place that names every adapter.
     "app": {
         "domain",
@@ -38,6 +38,8 @@ RULE: dict[str, set[str]] = {
         "config",
     },
     "serving": {"domain", "server", "app", "config"},
+    # Several processes of what `serving` runs in one.
+    "workers": {"domain", "engines", "server", "app", "serving", "config"},
     "config": {"domain", "protocol", "engines"},
     "__main__": {"cli"},
     # Anybody but the pure rooms may count and log.

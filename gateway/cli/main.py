@@ -89,12 +89,28 @@ _SETTINGS = {
 
 
 def _serve(args: argparse.Namespace) -> int:
-    from gateway import serving
-
+    if args.workers is None and args.state_dir is not None:
+        _misused(args, "--state-dir goes with --workers")
     overrides: dict[str, object] = {
         setting: value for flag, setting in _SETTINGS.items() if (value := getattr(args, flag)) is not None
     }
+    if args.workers is not None:
+        from gateway.workers import serving as workers
+
+        count, state_dir = args.workers, args.state_dir
+        return _starting(
+            args, lambda: workers.serve(args.config, overrides, count, state_dir, traceback=args.traceback)
+        )
+
+    from gateway import serving
+
     return _starting(args, lambda: serving.serve(args.config, overrides, traceback=args.traceback))
+
+
+def _reload(args: argparse.Namespace) -> int:
+    from gateway.workers import serving
+
+    return _starting(args, lambda: serving.reload(args.state_dir))
 
 
 def _starting(args: argparse.Namespace, work: Callable[[], int]) -> int:
@@ -293,6 +309,7 @@ def _explaining(
 
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "serve": _serve,
+    "reload": _reload,
     "translate": _translate,
     "chat": _chat,
     "speak": _speak,

@@ -61,6 +61,9 @@ class TranslationRequest(Struct, frozen=True):
     # Whose prompts it may share the engine's prefix cache with, such as a meeting: how fast a prompt is done tells
     # whether its beginning was in the cache. Empty: everybody's.
     cache_scope: str = ""
+    # Nothing else may run in the engine meanwhile: it may be what killed the last ones. The scheduler of a gateway
+    # sees to it; an engine has to only where it serves several gateways.
+    alone: bool = False
 
 
 class FinishReason(Enum):

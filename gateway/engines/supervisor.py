@@ -66,6 +66,8 @@ class Supervisor:
     build: makes an engine that is not started.
     name: the engine's name in metrics.
     on_change: called once for each new state. `health` is shown to everybody, so details are only logged.
+    activity: where others use the same engine, whether anybody waits for it, and a number that grows with its
+    tokens. Without it, only the generations of this supervisor count.
     """
 
     def __init__(
@@ -75,8 +77,10 @@ class Supervisor:
         *,
         name: str = metrics.DEFAULT_ENGINE,
         on_change: Callable[[EngineHealth], None] = lambda _: None,
+        activity: Callable[[], tuple[bool, int]] | None = None,
     ) -> None:
         self._build = build
+        self._activity = activity or self._own_activity
         self._policy = policy or RestartPolicy()
         # An alert on growth needs the series to exist at 0.
         self._restarts = {what: metrics.ENGINE_RESTARTS.labels(name, what) for what in ("crash", "stall")}
@@ -147,7 +151,6 @@ class Supervisor:
 
     async def _until_dead(self) -> None:
         assert self._engine is not None  # noqa: S101 -- set by start
-        generations = self._generations
         poll_s = min(_POLL_S, self._policy.stall_s / 4)
         seen, quiet_s, looked_s = -1, 0.0, time.monotonic()
         while not self._dead.is_set():
@@ -158,15 +161,19 @@ class Supervisor:
                 self._died("crash", health.reason)
                 return
             now_s = time.monotonic()
-            if generations.waiting and generations.progress == seen:
+            waiting, progress = self._activity()
+            if waiting and progress == seen:
                 # If this process itself did not run for a while, that time does not count.
                 quiet_s += min(now_s - looked_s, 2 * poll_s)
             else:
                 quiet_s = 0.0
-            seen, looked_s = generations.progress, now_s
+            seen, looked_s = progress, now_s
             if quiet_s >= self._policy.stall_s:
                 self._died("stall", f"it gave no token for {self._policy.stall_s:g} s")
                 return
+
+    def _own_activity(self) -> tuple[bool, int]:
+        return self._generations.waiting, self._generations.progress
 
     def _died(self, what: Literal["crash", "stall"], reason: str) -> None:
         """The engine died or hangs: end its generations, and let `_watch` replace it."""

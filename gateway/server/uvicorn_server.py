@@ -17,30 +17,54 @@ import uvicorn
 
 from gateway.domain.errors import StartupError
 
-__all__ = ["DrainingServer", "SideServer", "listen"]
+__all__ = ["DrainingServer", "SideServer", "listen", "reserve"]
 
 _log = logging.getLogger(__name__)
 
 _USER_TIMEOUT_MS = 60_000
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, bound before anything slow starts. Raises `StartupError` in one sentence."""
+def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A listening socket, bound before anything slow starts. Raises `StartupError` in one sentence.
+
+    shared: other processes of the same user listen there as well, and the kernel divides the connections.
+    """
+    return _bound(host, port, shared=shared, backlog=2_048)
+
+
+def reserve(host: str, port: int) -> socket.socket:
+    """A socket that keeps a port for processes that will `listen` there, `shared`. Raises `StartupError`."""
+    # Whoever listens there now, with whatever options, is noticed only by somebody who would not share.
+    with _bound(host, port, backlog=1) as alone:
+        port = alone.getsockname()[1]
+    sock = _bound(host, port, shared=True)
+    # From now on others that would not share cannot have it, even while nobody listens.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    return sock
+
+
+def _bound(host: str, port: int, *, shared: bool = False, backlog: int | None = None) -> socket.socket:
+    sock: socket.socket | None = None
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # The protocol is given explicitly: event loops switch off Nagle's algorithm only if it is TCP.
         # With it, a token waits up to 40 ms for the client's delayed acknowledgement of the frame before.
         sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             # Every connection inherits this: if the peer acknowledges nothing for this long, the connection is
             # closed, and its buffers in the kernel and in the event loop are freed.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)
         sock.bind((host, port))
-        sock.listen(2_048)
+        if backlog is not None:
+            sock.listen(backlog)
     except UnicodeError:
         raise StartupError(f"{host!r} is not a host name.") from None
     except OSError as error:
+        if sock is not None:
+            sock.close()
         if error.errno == errno.EADDRINUSE:
             raise StartupError(
                 f"Port {port} on {host} is taken: stop what runs there, or choose another with --port."
@@ -62,11 +86,25 @@ class SideServer(uvicorn.Server):
 
 
 class DrainingServer(uvicorn.Server):
-    """SIGTERM, SIGINT or SIGHUP (a closed terminal): run `drain`, then stop. A second signal cancels the drain."""
+    """SIGTERM, SIGINT or SIGHUP (a closed terminal): run `drain`, then stop. A second signal cancels the drain.
 
-    def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
+    shared: others listen at the same address, and get the new connections as soon as the drain begins.
+    on_started: called once it serves.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        drain: Callable[[], Awaitable[None]],
+        *,
+        shared: bool = False,
+        on_started: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__(config)
         self._drain = drain
+        self._shared = shared
+        self._on_started = on_started
+        self._sockets: list[socket.socket] = []
         self._draining: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
@@ -93,6 +131,12 @@ class DrainingServer(uvicorn.Server):
         """Stop without draining."""
         self.should_exit = True
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._sockets = sockets or []
+            self._on_started()
+
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         await super().serve(sockets)
         if self._draining is not None:
@@ -108,6 +152,11 @@ class DrainingServer(uvicorn.Server):
         self.drain_and_stop()
 
     async def _drain_and_stop(self) -> None:
+        if self._shared:
+            for server in self.servers:
+                server.close()
+            for sock in self._sockets:
+                sock.close()
         try:
             await self._drain()
         finally:

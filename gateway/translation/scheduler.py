@@ -19,6 +19,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
+from msgspec.structs import replace
+
 from gateway import metrics
 from gateway.domain.engine import EngineState, FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import (
@@ -88,6 +90,11 @@ class Scheduler:
     def running(self) -> int:
         """Handed to the engine, not ended."""
         return len(self._running)
+
+    @property
+    def wanted(self) -> tuple[int, int]:
+        """Of those that wait: finals, and others."""
+        return self._queue.finals, len(self._queue) - self._queue.finals
 
     def waiting_by_account(self) -> Counter[str]:
         """As `waiting`, of each account."""
@@ -215,8 +222,9 @@ class Scheduler:
         text = ticket.text = ""
         finish: FinishReason | None = None
         ticket.tokens = generated = 0
+        request = replace(ticket.request, alone=True) if ticket.suspect else ticket.request
         try:
-            async with aclosing(self._engine.generate(ticket.request)) as events:
+            async with aclosing(self._engine.generate(request)) as events:
                 async for event in events:
                     if ticket.first_token_s is None and event.tokens:
                         ticket.first_token_s = self._clock()

@@ -1,6 +1,7 @@
 """The duties of every adapter of the Engine port.
 
-The simulated engine, the same in a process of its own, and the real one in such a process run the same tests.
+The simulated engine, the same in a process of its own, both ways of reaching it there, and the real one in such a
+process run the same tests.
 """
 
 from __future__ import annotations
@@ -11,18 +12,21 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from gateway.config import BUNDLED_MODEL
-from gateway.domain.engine import EngineState, FinishReason, TokenEvent, TranslationRequest
+from gateway.domain.engine import EngineHealth, EngineState, FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable
 from gateway.domain.ports import Engine
 from gateway.engines.host import processes, proxy
 from gateway.engines.host.processes import Process
 from gateway.engines.host.proxy import HostedEngine, start_host
+from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
@@ -35,6 +39,7 @@ ENDLESS = "one two three four five six seven eight nine " * 10
 KINDS = [
     "simulated",
     pytest.param("hosted", marks=pytest.mark.slow),
+    pytest.param("shared", marks=pytest.mark.slow),
     pytest.param("vllm", marks=pytest.mark.engine),
 ]
 VLLM = partial(VllmEngine, VllmOptions(model=str(BUNDLED_MODEL), max_num_seqs=4))
@@ -42,9 +47,35 @@ RULES = (Rule(match=ENDLESS, repeat=1_000),)
 SIMULATED = partial(SimulatedEngine, Script(first_token_s=0.001, token_s=0.001, max_running=4, rules=RULES))
 
 
+class OfOneWorker(SharedEngine):
+    """What a worker has, and with it what its parent does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = TemporaryDirectory()
+        path = Path(self._folder.name) / "engine.sock"
+        self._hosted = HostedEngine(partial(start_host, SIMULATED, path))
+        self._hosted._life.on_change = partial(self._tell, path)
+
+    def _tell(self, path: Path, health: EngineHealth) -> None:
+        # As a parent's word, it comes a little later.
+        asyncio.get_running_loop().call_soon(self.told, health, path)
+
+    async def start(self) -> None:
+        await self._hosted.start()
+        await super().start()
+
+    async def stop(self) -> None:
+        await super().stop()
+        await self._hosted.stop()
+        self._folder.cleanup()
+
+
 def new_engine(kind: str) -> Engine:
     if kind == "simulated":
         return SIMULATED()
+    if kind == "shared":
+        return OfOneWorker()
     return HostedEngine(partial(start_host, VLLM if kind == "vllm" else SIMULATED))
 
 
@@ -364,7 +395,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
     engine: Engine, kind: str, others: frozenset[Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One test for three engines: real ones take half a minute to start. The first is that of the tests above."""
-    if kind == "hosted":
+    if kind in ("hosted", "shared"):
         # The others hang below their host, which does not wait for so long.
         monkeypatch.setattr(proxy, "_GRACE_S", 0.5)
     if kind != "vllm":

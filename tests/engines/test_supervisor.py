@@ -541,3 +541,14 @@ async def test_an_engine_that_stays_broken_ends_what_waits_for_it() -> None:
         for outcome in await asyncio.gather(*tasks, return_exceptions=True):
             assert isinstance(outcome, EngineFailed)
             assert "failed repeatedly" in outcome.message
+
+
+async def test_an_engine_that_gives_others_no_token_hangs_too() -> None:
+    workshop = Workshop(FAST)
+    others = [(True, 1)]
+    policy = RestartPolicy(stall_s=0.05, restart_backoff_s=0)
+    engine = Supervisor(workshop.build, policy, on_change=workshop.tell, activity=lambda: others[-1])
+    await engine.start()
+    await workshop.until(READY, RESTARTING, READY)
+    assert len(workshop.engines) >= 2
+    await engine.stop()

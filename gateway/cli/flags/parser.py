@@ -14,6 +14,7 @@ from pathlib import Path
 from gateway import __version__
 from gateway.cli.flags.command import Commands, Help, add_command, count, languages
 from gateway.cli.flags.keys import add_key, add_token
+from gateway.cli.flags.workers import add_reload, add_state_dir, workers
 from gateway.domain.languages import NAMES, normalise
 
 __all__ = ["DEFAULT_URL", "parser"]
@@ -44,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     gateway.set_defaults(command=None)
     commands = gateway.add_subparsers(title="commands", metavar="COMMAND")
     _add_serve(commands)
+    add_reload(commands)
     _add_translate(commands)
     _add_chat(commands)
     _add_speak(commands)
@@ -84,6 +86,14 @@ def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
         default=None,
         help="without keys, let in whoever reaches the gateway",
     )
+    processes = serve.add_argument_group("processes")
+    processes.add_argument(
+        "--workers",
+        type=workers,
+        metavar="N",
+        help="serve with N processes that share the engine, `auto` for one a core (default: one, without a store)",
+    )
+    add_state_dir(processes)
     engine = serve.add_argument_group("engine")
     engine.add_argument("--model", help="folder, or name on the Hugging Face hub (default: the bundled model)")
     engine.add_argument("--family", help="prompt family (default: recognised from the model)")

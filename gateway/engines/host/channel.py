@@ -2,7 +2,7 @@
 
 Each message is written at once, in order. So the other process can work on the first token of a step while the
 later ones are still written. Gathering messages would save system calls, but delay all of them. Writing never
-waits; the callers bound how much they send.
+waits: either the callers bound how much they send, or a connection whose other end does not read is ended.
 Knows: sockets, length-prefixed MessagePack. Must not know: what the messages mean.
 """
 
@@ -33,12 +33,21 @@ class Channel(asyncio.Protocol, Generic[_Said, _Heard]):
     kind: type of the received messages, for msgspec.
     heard: called with each received message; must not raise.
     lost: called once, when the connection has ended.
+    unread_bytes: how much may wait for the other end to read; with more, the connection is ended.
     """
 
-    def __init__(self, kind: Any, heard: Callable[[_Heard], None], lost: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        kind: Any,
+        heard: Callable[[_Heard], None],
+        lost: Callable[[], None],
+        *,
+        unread_bytes: int | None = None,
+    ) -> None:
         self._decoder = msgspec.msgpack.Decoder(kind)
         self._heard = heard
         self._lost = lost
+        self._unread_bytes = unread_bytes
         self._transport: asyncio.Transport | None = None
         self._received = bytearray()
 
@@ -54,6 +63,8 @@ class Channel(asyncio.Protocol, Generic[_Said, _Heard]):
         encoded = _encoder.encode(message)
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(_LENGTH.pack(len(encoded)) + encoded)
+            if self._unread_bytes is not None and self._transport.get_write_buffer_size() > self._unread_bytes:
+                self._transport.abort()
 
     def close(self) -> None:
         """Close the connection after everything is sent."""

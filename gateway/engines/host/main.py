@@ -2,7 +2,8 @@
 
 Tokenising, detokenising and handing out tokens takes as much CPU time as all of the gateway's own work for a
 translation. In this process it takes none of the time of the gateway's event loop.
-Knows: the engine port, one socket. Must not know: which engine it is, or who reads a translation.
+Knows: the engine's life, the gateway that started this process.
+Must not know: which engine it is, who reads a translation, what gateways besides this one do (`sharing`).
 """
 
 from __future__ import annotations
@@ -15,32 +16,19 @@ import signal
 import socket
 import traceback
 from collections.abc import Callable
-from contextlib import aclosing
-from typing import Any
+from pathlib import Path
 
 import uvloop
 from setproctitle import setproctitle
 
-from gateway.domain.errors import GatewayError, StartupError
+from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.host import processes
 from gateway.engines.host.channel import Channel
-from gateway.engines.host.messages import (
-    Aborted,
-    Generate,
-    Generated,
-    GenerationFailed,
-    GetMetrics,
-    Load,
-    Metrics,
-    Started,
-    State,
-    Stop,
-    ToGateway,
-    ToHost,
-    generation_failed,
-)
+from gateway.engines.host.messages import GetActivity, Load, Started, State, Stop, ToGateway, ToHost
 from gateway.engines.host.orphans import exit_with_parent
+from gateway.engines.host.sharing import Sharing
+from gateway.engines.host.work import EngineWork, GatewayWork
 from gateway.runtime import log_to, settle_interpreter
 
 __all__ = ["SIGNALS", "run", "serve"]
@@ -58,8 +46,11 @@ _KILL_S = 1.0
 _LOOK_S = 0.1
 
 
-def run(sock: socket.socket, build: Callable[[], Engine], log_level: int) -> None:
-    """The main function of a process that hosts an engine."""
+def run(sock: socket.socket, build: Callable[[], Engine], log_level: int, shared_at: Path | None = None) -> None:
+    """The main function of a process that hosts an engine.
+
+    shared_at: a Unix socket, in a private folder, at which gateways share the engine once it has started.
+    """
     setproctitle("gateway engine host")
     # Signals of a terminal, or to the gateway's process group, then do not reach this process or its children.
     os.setsid()
@@ -74,7 +65,7 @@ def run(sock: socket.socket, build: Callable[[], Engine], log_level: int) -> Non
     with os.fdopen(os.dup(2), "w", buffering=1) as terminal:
         log_to(terminal, log_level)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_host(sock, build))
+            runner.run(_host(sock, build, shared_at))
 
 
 def _kill_below() -> None:
@@ -82,13 +73,13 @@ def _kill_below() -> None:
     processes.kill(processes.descendants(own) - own, _KILL_S)
 
 
-async def _host(sock: socket.socket, build: Callable[[], Engine]) -> None:
+async def _host(sock: socket.socket, build: Callable[[], Engine], shared_at: Path | None) -> None:
     engine = build()
     starting = asyncio.create_task(engine.start())
     # Let `start` run its first step: it creates the log file, and the first message names it.
     await asyncio.sleep(0)
     try:
-        await serve(sock, engine, starting)
+        await serve(sock, engine, starting, shared_at)
     finally:
         await engine.stop()
         # A stopped engine does not continue its start, and the gateway knows the outcome.
@@ -96,14 +87,20 @@ async def _host(sock: socket.socket, build: Callable[[], Engine]) -> None:
         await asyncio.wait([starting])
 
 
-async def serve(sock: socket.socket, engine: Engine, starting: asyncio.Future[None]) -> None:
+async def serve(
+    sock: socket.socket, engine: Engine, starting: asyncio.Future[None], shared_at: Path | None = None
+) -> None:
     """Serve the engine to the gateway at the other end until that says stop or is gone. Does not stop the engine.
 
-    starting: done once the engine has started, or failed to start.
+    starting: done once the engine has started, or failed to start. shared_at: see `run`; the gateway at the other
+    end is then the parent of those that come there.
     """
     host = _Host(engine)
     try:
-        await host.serve(sock, starting)
+        async with contextlib.AsyncExitStack() as sharing:
+            if shared_at is not None:
+                await sharing.enter_async_context(host.sharing.listening(shared_at))
+            await host.serve(sock, starting)
     finally:
         await host.close()
 
@@ -113,11 +110,13 @@ class _Host:
         self._engine = engine
         self._channel: Channel[ToGateway, ToHost] = Channel(ToHost, self._heard, self._end)
         self._ended = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._generations: dict[int, asyncio.Task[None]] = {}
+        # The load is sent with the token, so it is never older than a token.
+        work = EngineWork(engine, on_token=self._look_at_load, on_failure=self._look)
+        self._all = work
+        self.work = GatewayWork(work, self._channel.say)
+        self.sharing = Sharing(work)
         self._state: State | None = None
         self._load = Load(0, 0)
-        self._measuring = asyncio.Lock()
 
     async def serve(self, sock: socket.socket, starting: asyncio.Future[None]) -> None:
         await self._channel.open(sock)
@@ -125,16 +124,14 @@ class _Host:
         starting.add_done_callback(self._started)
         while not self._ended.is_set():
             self._look()
+            self.sharing.divide()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
                     await self._ended.wait()
         starting.remove_done_callback(self._started)
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self.work.close()
         self._channel.close()
 
     def _end(self) -> None:
@@ -170,50 +167,11 @@ class _Host:
             self._load = load
             self._channel.say(load)
 
-    # ------------------------------------------------------------ messages from the gateway
-
     def _heard(self, message: ToHost) -> None:
         match message:
-            case Generate():
-                self._generations[message.number] = task = self._run(self._generate(message))
-                # Not in the coroutine: a task that is cancelled before its first step runs no code.
-                task.add_done_callback(lambda _: self._generations.pop(message.number, None))
-            case Aborted():
-                if (running := self._generations.get(message.number)) is not None:
-                    running.cancel()
-            case GetMetrics():
-                self._run(self._get_metrics(message))
             case Stop():
                 self._end()
-
-    def _run(self, coroutine: Any) -> asyncio.Task[None]:
-        task: asyncio.Task[None] = asyncio.create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    async def _generate(self, message: Generate) -> None:
-        number, say = message.number, self._channel.say
-        try:
-            async with aclosing(self._engine.generate(message.request)) as events:
-                async for event in events:
-                    # Sent with the token, so that the load is never older than a token.
-                    self._look_at_load()
-                    say(Generated(number, event))
-        except GatewayError as error:
-            # This may be the first sign that the engine died.
-            self._look()
-            say(generation_failed(number, error))
-        except Exception as error:
-            _log.exception("a generation failed")
-            say(
-                GenerationFailed(
-                    number, False, f"The engine could not translate this text ({type(error).__name__})."
-                )
-            )
-
-    async def _get_metrics(self, message: GetMetrics) -> None:
-        # One at a time: several such threads would slow the event loop down.
-        async with self._measuring:
-            page = await self._engine.metrics(message.names)
-        self._channel.say(Metrics(message.number, page))
+            case GetActivity():
+                self._channel.say(self._all.activity)
+            case _:
+                self.work.heard(message)

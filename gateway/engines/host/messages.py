@@ -1,4 +1,7 @@
-"""The messages between the gateway and the process that hosts its engine.
+"""The messages between a gateway and the process that hosts its engine.
+
+Where several gateways share the engine, each of them speaks to the host with the same messages; `Seats` and
+`Demand` are theirs alone, `GetActivity`, `State` and `Stop` are of the process that started the host.
 
 Knows: the engine port's values. Must not know: sockets, processes.
 """
@@ -9,15 +12,20 @@ from msgspec import Struct
 
 from gateway.domain.engine import EngineHealth, EngineProfile, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError
+from gateway.engines.host.seats import Wanted
 
 __all__ = [
     "Aborted",
+    "Activity",
+    "Demand",
     "Generate",
     "Generated",
     "GenerationFailed",
+    "GetActivity",
     "GetMetrics",
     "Load",
     "Metrics",
+    "Seats",
     "Started",
     "State",
     "Stop",
@@ -34,6 +42,8 @@ class Generate(Struct, frozen=True, tag="generate", array_like=True):
     # Chosen by the gateway; each number is used once.
     number: int
     request: TranslationRequest
+    # As in `Demand`.
+    waiting: Wanted = Wanted()
 
 
 class Aborted(Struct, frozen=True, tag="aborted", array_like=True):
@@ -48,6 +58,16 @@ class GetMetrics(Struct, frozen=True, tag="get_metrics", array_like=True):
     number: int
     # Names of the samples. Empty: all.
     names: list[str]
+
+
+class Demand(Struct, frozen=True, tag="demand", array_like=True):
+    """How many more translations this gateway would ask for now if it had seats for them."""
+
+    waiting: Wanted
+
+
+class GetActivity(Struct, frozen=True, tag="get_activity", array_like=True):
+    """Say what the engine is doing for everybody; answered by `Activity`."""
 
 
 class Stop(Struct, frozen=True, tag="stop", array_like=True):
@@ -80,6 +100,23 @@ class Load(Struct, frozen=True, tag="load", array_like=True):
     waiting: int
 
 
+class Activity(Struct, frozen=True, tag="activity", array_like=True):
+    """What the engine is doing for all gateways."""
+
+    # Generations in flight.
+    generations: int
+    # Grows with each token, and with each generation that begins or ends.
+    progress: int
+
+
+class Seats(Struct, frozen=True, tag="seats", array_like=True):
+    """How many sequences of this gateway may run together now, and how many run and wait in the whole engine."""
+
+    granted: int
+    running: int
+    waiting: int
+
+
 class Generated(Struct, frozen=True, tag="generated", array_like=True):
     """New output of a generation. The last one has `event.finish` set."""
 
@@ -104,8 +141,8 @@ class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
     page: bytes
 
 
-ToHost = Generate | Aborted | GetMetrics | Stop
-ToGateway = State | Started | Load | Generated | GenerationFailed | Metrics
+ToHost = Generate | Aborted | GetMetrics | Demand | GetActivity | Stop
+ToGateway = State | Started | Load | Seats | Activity | Generated | GenerationFailed | Metrics
 
 
 def generation_failed(number: int, error: GatewayError) -> GenerationFailed:

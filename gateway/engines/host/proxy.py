@@ -28,15 +28,16 @@ from gateway.domain.engine import (
     TokenEvent,
     TranslationRequest,
 )
-from gateway.domain.errors import GatewayError, StartupError
+from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.host import main, processes
+from gateway.engines.host.answers import Answers
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
-    Aborted,
-    Generate,
+    Activity,
     Generated,
     GenerationFailed,
+    GetActivity,
     GetMetrics,
     Load,
     Metrics,
@@ -45,7 +46,6 @@ from gateway.engines.host.messages import (
     Stop,
     ToGateway,
     ToHost,
-    error_of,
 )
 from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
@@ -102,12 +102,15 @@ class Host:
             _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
 
 
-def start_host(build: Callable[[], Engine]) -> Host:
-    """Start a process that hosts the engine made by `build`."""
+def start_host(build: Callable[[], Engine], shared_at: Path | None = None) -> Host:
+    """Start a process that hosts the engine made by `build`.
+
+    shared_at: a Unix socket, in a private folder, at which other gateways reach the engine once it is ready.
+    """
     ours, theirs = socket.socketpair()
     log_level = logging.getLogger("gateway").getEffectiveLevel()
     process = multiprocessing.get_context("spawn").Process(
-        target=main.run, args=(theirs, build, log_level), name="engine host"
+        target=main.run, args=(theirs, build, log_level, shared_at), name="engine host"
     )
     # Starting the process would start the tracker too, and that unblocks signals. So it is started first.
     resource_tracker.ensure_running()
@@ -141,9 +144,11 @@ class HostedEngine:
         self._profile: EngineProfile | None = None
         self._started: asyncio.Future[Started] | None = None
         self._generations = Generations()
-        self._answers: dict[int, _Answer] = {}
+        self._answers = Answers()
         self._numbers = itertools.count(1)
         self._measuring: dict[int, asyncio.Future[bytes]] = {}
+        self._activity = Activity(0, 0)
+        self._asking = False
         self.log_path: Path | None = None
 
     # ------------------------------------------------------------ life
@@ -219,12 +224,8 @@ class HostedEngine:
 
     def _heard(self, message: ToGateway) -> None:
         match message:
-            case Generated():
-                if (answer := self._answers.get(message.number)) is not None:
-                    answer.add(message.event)
-            case GenerationFailed():
-                if (answer := self._answers.get(message.number)) is not None:
-                    answer.fail(error_of(message))
+            case Generated() | GenerationFailed():
+                self._answers.heard(message)
             case Load():
                 self._capacity = EngineCapacity(self._capacity.max_running, message.running, message.waiting)
             case State():
@@ -238,6 +239,8 @@ class HostedEngine:
                     self._life.become(message.health.state, message.health.reason)
             case Started():
                 self._starts(message)
+            case Activity():
+                self._activity, self._asking = message, False
             case Metrics():
                 if (measuring := self._measuring.get(message.number)) is not None and not measuring.done():
                     measuring.set_result(message.page)
@@ -277,24 +280,8 @@ class HostedEngine:
 
     def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         self._life.check()
-        return self._generate(request)
-
-    async def _generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
-        generation = self._generations.open()
-        number = next(self._numbers)
-        self._answers[number] = answer = _Answer()
         assert self._channel is not None  # noqa: S101 -- ready engines have it
-        try:
-            self._channel.say(Generate(number, request))
-            while not answer.over:
-                with generation:
-                    event = await answer.take()
-                yield event
-        finally:
-            generation.close()
-            del self._answers[number]
-            if not answer.over:
-                self._channel.say(Aborted(number))
+        return self._answers.generate(request, self._generations, self._channel.say)
 
     # ------------------------------------------------------------ state
 
@@ -303,6 +290,17 @@ class HostedEngine:
 
     def capacity(self) -> EngineCapacity:
         return self._capacity
+
+    def activity(self) -> tuple[bool, int]:
+        """Whether anybody waits for the engine, other gateways included, and a number that grows with its tokens.
+
+        Asks the host for news, which are here at the next call. A host that has not answered is waited for.
+        """
+        known = self._asking or self._activity.generations > 0, self._activity.progress
+        if self._channel is not None and not self._asking:
+            self._asking = True
+            self._channel.say(GetActivity())
+        return known
 
     def profile(self) -> EngineProfile:
         if self._profile is None:
@@ -324,53 +322,3 @@ class HostedEngine:
             return b""
         finally:
             del self._measuring[number]
-
-
-class _Answer:
-    """The output of a generation that its reader has not taken yet, merged into one event."""
-
-    __slots__ = ("_error", "_event", "_reader", "over")
-
-    def __init__(self) -> None:
-        # Whether the last event or an error was taken.
-        self.over = False
-        self._event: TokenEvent | None = None
-        self._error: GatewayError | None = None
-        self._reader: asyncio.Future[None] | None = None
-
-    def add(self, event: TokenEvent) -> None:
-        untaken = self._event
-        self._event = event if untaken is None else _joined(untaken, event)
-        self._wake()
-
-    def fail(self, error: GatewayError) -> None:
-        self._error = error
-        self._wake()
-
-    async def take(self) -> TokenEvent:
-        """Wait for output. Output that came before an error is returned before the error is raised."""
-        if self._event is None and self._error is None:
-            self._reader = asyncio.get_running_loop().create_future()
-            await self._reader
-        event, self._event = self._event, None
-        if event is None:
-            assert self._error is not None  # noqa: S101 -- one of the two woke us
-            self.over = True
-            raise self._error
-        self.over = event.finish is not None
-        return event
-
-    def _wake(self) -> None:
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
-
-
-def _joined(first: TokenEvent, second: TokenEvent) -> TokenEvent:
-    return TokenEvent(
-        text=first.text + second.text,
-        tokens=first.tokens + second.tokens,
-        finish=second.finish,
-        prompt_tokens=second.prompt_tokens,
-        cached_tokens=second.cached_tokens,
-        reused=first.reused + second.reused,
-    )

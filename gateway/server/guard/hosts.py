@@ -11,10 +11,11 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Collection
 
+from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["AllowedHosts", "host_name", "is_loopback"]
+__all__ = ["AllowedHosts", "host_name", "is_loopback", "only_for"]
 
 _LOOPBACK_NAMES = ("localhost",)
 _HEALTH = ("/healthz", "/readyz")
@@ -52,6 +53,11 @@ class AllowedHosts:
         if "*" in self._names or name in self._names or name.endswith(self._suffixes):
             return True
         return is_loopback(name) or (self._addresses and _address(name) is not None)
+
+
+def only_for(host: str, allowed_hosts: Collection[str]) -> list[Middleware]:
+    """What listens on loopback is reached by its addresses only, anything else by every address."""
+    return [Middleware(AllowedHosts, names={host, *allowed_hosts} - {""}, addresses=not is_loopback(host))]
 
 
 def is_loopback(host: str) -> bool:

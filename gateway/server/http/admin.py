@@ -1,4 +1,4 @@
-"""What operators read: `/metrics`.
+"""What operators read: `/metrics`, and beside it `/readyz`.
 
 Knows: Prometheus' text format. Must not know: where it is served.
 """
@@ -6,8 +6,10 @@ Knows: Prometheus' text format. Must not know: where it is served.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from http import HTTPStatus
 
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -15,15 +17,46 @@ from starlette.types import ASGIApp
 
 from gateway import metrics
 from gateway.domain.ports import Engine
+from gateway.server.guard.hosts import only_for
 from gateway.server.http import bodies
+from gateway.server.http.bodies import Readiness
+from gateway.server.http.readiness import readyz
 from gateway.server.http.responses import Resource, problem_response
 
-__all__ = ["routes", "routes_elsewhere"]
+__all__ = ["Metrics", "app", "own_metrics", "routes", "routes_elsewhere"]
 
 
-def routes(engine: Engine) -> list[BaseRoute]:
-    """`/metrics`: the gateway's and the engine's."""
-    return [Route("/metrics", Resource(GET=_Metrics(engine).page))]
+# Gives the metrics in Prometheus text format: all, or only the samples with these names.
+Metrics = Callable[[Sequence[str]], Awaitable[bytes]]
+
+
+def routes(read: Metrics) -> list[BaseRoute]:
+    """`/metrics`."""
+
+    async def page(request: Request) -> ASGIApp:
+        page = await read(request.query_params.getlist("name[]"))
+        return Response(page, headers={"Content-Type": metrics.CONTENT_TYPE_LATEST})
+
+    return [Route("/metrics", Resource(GET=page))]
+
+
+def app(
+    host: str,
+    allowed_hosts: Collection[str],
+    read: Metrics,
+    ready: Callable[[], Readiness] | None = None,
+) -> Starlette:
+    """What is served at an address of its own: `/metrics`, and `/readyz` of all workers if there are several."""
+
+    pages = routes(read)
+    if ready is not None:
+        answer = ready
+
+        async def page(_request: Request) -> ASGIApp:
+            return readyz(answer())
+
+        pages.append(Route("/readyz", Resource(GET=page)))
+    return Starlette(routes=pages, middleware=only_for(host, allowed_hosts))
 
 
 def routes_elsewhere() -> list[BaseRoute]:
@@ -31,18 +64,17 @@ def routes_elsewhere() -> list[BaseRoute]:
     return [Route("/metrics", Resource(GET=_elsewhere))]
 
 
-class _Metrics:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._scraping = asyncio.Lock()
+def own_metrics(engine: Engine) -> Metrics:
+    """Those of this process and its engine."""
+    scraping = asyncio.Lock()
 
-    async def page(self, request: Request) -> ASGIApp:
+    async def read(names: Sequence[str]) -> bytes:
         # In a thread: a thousand series would hold up the event loop, and with it everybody's next token.
         # One at a time: several such threads would slow the event loop down.
-        names = request.query_params.getlist("name[]")
-        async with self._scraping:
-            page = await asyncio.to_thread(metrics.exposition, names) + await self._engine.metrics(names)
-        return Response(page, headers={"Content-Type": metrics.CONTENT_TYPE_LATEST})
+        async with scraping:
+            return await asyncio.to_thread(metrics.exposition, names) + await engine.metrics(names)
+
+    return read
 
 
 async def _elsewhere(_request: Request) -> ASGIApp:

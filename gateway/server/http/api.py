@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from http import HTTPStatus
-from typing import Literal
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -23,7 +22,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway import metrics
-from gateway.domain.engine import EngineState, TranslationRequest
+from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import DeadlineExceeded, EngineFailed, GatewayError, error_classes
 from gateway.domain.grants import Grant, account_of_tenant
 from gateway.domain.languages import language_name
@@ -42,12 +41,12 @@ from gateway.server.http.bodies import (
     Health,
     Language,
     Languages,
-    Readiness,
     TextAnswer,
     Translation,
     TranslationWarning,
 )
 from gateway.server.http.qr import posted_qr_code, qr_code
+from gateway.server.http.readiness import Auth, Whole, readiness, readyz
 from gateway.server.http.request_bodies import BODY_BYTES, read_json
 from gateway.server.http.responses import Resource, json_response, problem_response
 from gateway.server.http.sse import EventStream
@@ -69,15 +68,19 @@ def routes(
     log: EventLog,
     identity: Identity,
     audit: Audit,
+    # What all workers are doing. None: there is only this process.
+    whole: Callable[[], Whole] | None = None,
     # What `/readyz` says of who is let in.
-    auth: Literal["token", "none", "insecure_open"] = "none",
+    auth: Auth = "none",
     # Shortest time between two deltas of a translation, in seconds.
     delta_interval_s: float = 0.0,
     # Most texts of one call.
     batch_texts: int = 64,
 ) -> list[BaseRoute]:
     """Every HTTP route of the gateway."""
-    api = _Api(scheduler, engine, limits, identity, audit, auth, delta_interval_s, batch_texts)
+    if whole is None:
+        whole = partial(_alone, scheduler)
+    api = _Api(scheduler, engine, limits, identity, audit, whole, auth, delta_interval_s, batch_texts)
     transcripts = Transcripts(log, engine, identity, audit, most_languages=limits.languages)
     return [
         Route("/v1/translate", Resource(POST=api.translate)),
@@ -107,7 +110,8 @@ class _Api:
         limits: Limits,
         identity: Identity,
         audit: Audit,
-        auth: Literal["token", "none", "insecure_open"],
+        whole: Callable[[], Whole],
+        auth: Auth,
         delta_interval_s: float,
         batch_texts: int,
     ) -> None:
@@ -116,6 +120,7 @@ class _Api:
         self._limits = limits
         self._identity = identity
         self._audit = audit
+        self._whole = whole
         self._auth = auth
         self._delta_interval_s = delta_interval_s
         self._batch_texts = batch_texts
@@ -169,8 +174,7 @@ class _Api:
         return json_response(Health("alive"))
 
     async def readyz(self, _request: Request) -> ASGIApp:
-        readiness = self._readiness()
-        return json_response(readiness, 200 if readiness.status in ("ready", "restarting") else 503)
+        return readyz(readiness(self._engine.health(), self._whole(), self._auth))
 
     async def openapi(self, _request: Request) -> ASGIApp:
         return self._openapi
@@ -187,21 +191,9 @@ class _Api:
     def _asyncapi(self) -> Response:
         return json_response(asyncapi.asyncapi())
 
-    def _readiness(self) -> Readiness:
-        health = self._engine.health()
-        load = (self._scheduler.running, self._scheduler.waiting, self._auth)
-        match health.state:
-            case EngineState.FAILED:
-                return Readiness("failed", health.reason, *load)
-            case _ if self._scheduler.draining or health.state is EngineState.STOPPED:
-                return Readiness("draining", "The gateway is shutting down.", *load)
-            case EngineState.STARTING:
-                return Readiness("starting", health.reason, *load)
-            case EngineState.RESTARTING:
-                # New work is admitted and waits, and sessions can be resumed only here.
-                return Readiness("restarting", health.reason, *load)
-            case _:
-                return Readiness("ready", "", *load)
+
+def _alone(scheduler: Scheduler) -> Whole:
+    return Whole(scheduler.running, scheduler.waiting, draining=scheduler.draining)
 
 
 def _check(grant: Grant, requests: Sequence[TranslationRequest]) -> None:

@@ -86,3 +86,16 @@ async def test_what_the_other_end_may_not_say_ends_the_channel(message: Any) -> 
     await listener.lost.wait()
     assert listener.heard == []
     speaker.close()
+
+
+async def test_one_that_does_not_read_loses_the_connection() -> None:
+    ours, theirs = socket.socketpair()
+    lost = asyncio.Event()
+    speaker: Channel[str, str] = Channel(str, lambda _: None, lost.set, unread_bytes=1_000_000)
+    await speaker.open(ours)
+    speaker.say("x" * 1_000)
+    await asyncio.sleep(0)
+    assert not lost.is_set()
+    speaker.say("x" * 10_000_000)
+    await lost.wait()
+    theirs.close()

@@ -57,8 +57,8 @@ async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None
         speaker.say(Stop())
         await serving
         await asyncio.sleep(0)
-        assert host._generations == {}
-        assert host._tasks == set()
+        assert len(host.work) == 0
+        assert host.work._tasks == set()
         await host.close()
         speaker.close()
         assert pair.far.capacity().running == 0

@@ -16,6 +16,7 @@ from gateway.engines.host import processes, proxy
 from gateway.engines.host.proxy import Host, HostedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from tests.engines.host.pairs import Faulty, Pair, hosted_engine, request, text_of
+from tests.engines.host.workers import shared_engine, worker
 
 
 async def until_broken(generation: AsyncGenerator[TokenEvent, None], kind: type[Exception]) -> str:
@@ -118,6 +119,24 @@ async def test_a_host_that_ends_while_it_starts_is_an_engine_that_cannot(tmp_pat
     with pytest.raises(StartupError, match=r"ended while it started \(log: .*engine\.log"):
         await starting
     await pair.near.stop()
+
+
+async def test_activity_is_that_of_all_and_a_host_that_does_not_answer_is_waited_for() -> None:
+    rules = (Rule(match="endless", repeat=1_000),)
+    async with shared_engine(SimulatedEngine(Script(first_token_s=0, rules=rules))) as shared:
+        while shared.parent.activity() != (False, 0):
+            await asyncio.sleep(0.001)
+        async with worker(shared) as engine:
+            running = engine.generate(request("endless"))
+            await anext(running)
+            while (seen := shared.parent.activity())[1] < 2:
+                await asyncio.sleep(0.001)
+            assert seen[0]
+            await running.aclose()
+        while shared.parent.activity()[0]:
+            await asyncio.sleep(0.001)
+        # Asked again, and not answered yet.
+        assert shared.parent.activity()[0]
 
 
 async def test_one_that_was_stopped_does_not_start() -> None:

@@ -79,7 +79,10 @@ def test_every_route_is_documented_and_no_other() -> None:
         identity=Identity(),
         audit=Audit(),
     )
-    routes += [*admin.routes(engine), *tokens.routes(cast(Any, None), Identity(), None, Audit())]
+    routes += [
+        *admin.routes(admin.own_metrics(engine)),
+        *tokens.routes(cast(Any, None), Identity(), None, Audit()),
+    ]
     routes += usage.routes(Identity(), Audit(), cast(Any, None), lambda _: NO_QUOTA)
     served = {route.path for route in routes if isinstance(route, Route)}
     assert served - {"/v1/stream", "/v1/{rest:path}"} == set(OPENAPI["paths"])

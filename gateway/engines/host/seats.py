@@ -1,0 +1,57 @@
+"""How many of an engine's seats each of several gateways may use: a max-min fair division, finals first.
+
+A seat is a place among the sequences that the engine runs together.
+Knows: numbers. Must not know: gateways, engines, time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+__all__ = ["Wanted", "fair_shares", "grants"]
+
+
+class Wanted(Struct, frozen=True, array_like=True):
+    """Sequences that somebody runs or wants to run."""
+
+    # Those of final utterances, which are promised.
+    finals: int = 0
+    # All others, which give way to finals, whoever's they are.
+    others: int = 0
+
+
+def fair_shares(demands: Sequence[int], seats: int) -> list[int]:
+    """Seats for each demand: nobody gets more than they want, and more only if nobody with less wants more.
+
+    Of what cannot be divided, the first get more.
+    """
+    shares = [0] * len(demands)
+    # The least demanding first: what they leave is divided among the others.
+    order = sorted(range(len(demands)), key=lambda index: (demands[index], -index))
+    left = max(0, seats)
+    for served, index in enumerate(order):
+        shares[index] = share = min(demands[index], left // (len(order) - served))
+        left -= share
+    return shares
+
+
+def grants(wanted: Sequence[Wanted], seats: int) -> list[int]:
+    """How many sequences each may run now, at least one.
+
+    Finals are served first; what they leave is for the others. Whoever has all they want may use what they would
+    get if they wanted more, so that one who has been idle can begin without asking. What is in use, at most what
+    each wants, is never more than there is; but whoever would get nothing may use one.
+    """
+    finals = fair_shares([each.finals for each in wanted], seats)
+    left = seats - sum(finals)
+    demands = [each.others for each in wanted]
+    others = fair_shares(demands, left)
+    granted = []
+    for index, each in enumerate(wanted):
+        share = others[index]
+        if finals[index] == each.finals and share == each.others:
+            share = max(share, fair_shares([*demands[:index], seats, *demands[index + 1 :]], left)[index])
+        granted.append(max(1, finals[index] + share))
+    return granted

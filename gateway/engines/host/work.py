@@ -1,0 +1,159 @@
+"""What an engine generates for one gateway, and what it generates for all of them.
+
+Knows: the engine port, the messages of a generation. Must not know: sockets, how many gateways there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import aclosing
+from typing import Any
+
+from msgspec.structs import replace
+
+from gateway.domain.errors import GatewayError
+from gateway.domain.ports import Engine
+from gateway.engines.host.messages import (
+    Aborted,
+    Activity,
+    Generate,
+    Generated,
+    GenerationFailed,
+    GetMetrics,
+    Metrics,
+    ToGateway,
+    ToHost,
+    generation_failed,
+)
+from gateway.engines.host.seats import Wanted
+from gateway.engines.host.turns import Turns
+
+__all__ = ["EngineWork", "GatewayWork"]
+
+_log = logging.getLogger(__name__)
+
+
+class EngineWork:
+    """What an engine does for everybody.
+
+    on_token: called before each token is sent. on_failure: called when a generation failed; this may be the
+    first sign that the engine died.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        on_token: Callable[[], None] = lambda: None,
+        on_failure: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.engine = engine
+        self.on_token = on_token
+        self.on_failure = on_failure
+        self.turns = Turns()
+        self.measuring = asyncio.Lock()
+        self.generations = 0
+        self.progress = 0
+
+    @property
+    def activity(self) -> Activity:
+        return Activity(self.generations, self.progress)
+
+
+class GatewayWork:
+    """What it does for one gateway.
+
+    say: sends a message to this gateway. ids: what its request ids begin with in the engine, so that those of two
+    gateways differ. on_change: called when a generation has begun or ended.
+    """
+
+    def __init__(
+        self,
+        work: EngineWork,
+        say: Callable[[ToGateway], None],
+        *,
+        ids: str = "",
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._work = work
+        self._say = say
+        self._ids = ids
+        self._on_change = on_change
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._generations: dict[int, asyncio.Task[None]] = {}
+        # How many of them are of finals.
+        self._finals = 0
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is in flight."""
+        return Wanted(self._finals, len(self) - self._finals)
+
+    def __len__(self) -> int:
+        """Generations in flight."""
+        return len(self._generations)
+
+    def heard(self, message: ToHost) -> None:
+        """Do what this gateway asks for, if it is about its generations or the engine's metrics."""
+        match message:
+            case Generate():
+                self._generations[message.number] = task = self._run(self._generate(message))
+                self._count(1, message)
+                # Not in the coroutine: a task that is cancelled before its first step runs no code.
+                task.add_done_callback(lambda _: self._ended(message))
+            case Aborted():
+                if (running := self._generations.get(message.number)) is not None:
+                    running.cancel()
+            case GetMetrics():
+                self._run(self._get_metrics(message))
+
+    async def close(self) -> None:
+        """End everything."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _run(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _ended(self, message: Generate) -> None:
+        if self._generations.pop(message.number, None) is not None:
+            self._count(-1, message)
+
+    def _count(self, more: int, message: Generate) -> None:
+        self._finals += more * message.request.final
+        self._work.generations += more
+        self._work.progress += 1
+        self._on_change()
+
+    async def _generate(self, message: Generate) -> None:
+        work, number, say = self._work, message.number, self._say
+        request = replace(message.request, id=self._ids + message.request.id) if self._ids else message.request
+        try:
+            async with work.turns.turn(alone=request.alone), aclosing(work.engine.generate(request)) as events:
+                async for event in events:
+                    work.progress += 1
+                    work.on_token()
+                    say(Generated(number, event))
+        except GatewayError as error:
+            work.on_failure()
+            say(generation_failed(number, error))
+        except Exception as error:
+            _log.exception("a generation failed")
+            say(
+                GenerationFailed(
+                    number, False, f"The engine could not translate this text ({type(error).__name__})."
+                )
+            )
+
+    async def _get_metrics(self, message: GetMetrics) -> None:
+        # One at a time: several such threads would slow the event loop down.
+        async with self._work.measuring:
+            page = await self._work.engine.metrics(message.names)
+        self._say(Metrics(message.number, page))

@@ -1,0 +1,58 @@
+"""What all workers of a gateway are doing together, and what `/readyz` says of it.
+
+Knows: the engine's health, numbers of translations. Must not know: processes, who asks.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from gateway.domain.engine import EngineHealth, EngineState
+from gateway.server.http.bodies import Readiness
+from gateway.server.http.responses import json_response
+
+__all__ = ["Auth", "Whole", "readiness", "readyz"]
+
+# Who is let in.
+Auth = Literal["token", "none", "insecure_open"]
+
+
+class Whole(Struct, frozen=True, tag="whole", array_like=True):
+    """All workers of a gateway, or its only process."""
+
+    # Translations in the engine, and those that wait for their turn.
+    running: int
+    waiting: int
+    # Whether all of it is shutting down.
+    draining: bool = False
+    # Whether anybody serves.
+    serves: bool = True
+    # Which workers do not serve now, in a sentence. Empty: none.
+    absent: str = ""
+
+
+def readiness(health: EngineHealth, whole: Whole, auth: Auth) -> Readiness:
+    """Whether translations are accepted now."""
+    load = (whole.running, whole.waiting, auth)
+    match health.state:
+        case EngineState.FAILED:
+            return Readiness("failed", health.reason, *load)
+        case _ if whole.draining or health.state is EngineState.STOPPED:
+            return Readiness("draining", "The gateway is shutting down.", *load)
+        case EngineState.STARTING:
+            return Readiness("starting", health.reason, *load)
+        case EngineState.RESTARTING:
+            # New work is admitted and waits, and sessions can be resumed only here.
+            return Readiness("restarting", health.reason, *load)
+        case _ if not whole.serves:
+            return Readiness("starting", whole.absent, *load)
+        case _:
+            return Readiness("ready", whole.absent, *load)
+
+
+def readyz(answer: Readiness) -> Response:
+    """The answer of `/readyz`."""
+    return json_response(answer, 200 if answer.status in ("ready", "restarting") else 503)

@@ -1,0 +1,58 @@
+"""The messages between the parent and one of its workers.
+
+Knows: what each may say. Must not know: sockets, processes.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gateway.domain.engine import EngineHealth
+from gateway.server.http.readiness import Whole
+
+__all__ = ["EngineIs", "GetMetrics", "Metrics", "Refused", "Report", "Serves", "ToParent", "ToWorker"]
+
+
+class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):
+    """How the engine is, and where it is reached."""
+
+    health: EngineHealth
+    # Path of its host's Unix socket. None while there is none.
+    path: str | None = None
+
+
+class GetMetrics(Struct, frozen=True, tag="get_metrics", array_like=True):
+    """To a worker: send yours. To the parent: send those of all. Answered by `Metrics` with the same number."""
+
+    number: int
+    # Names of the samples. Empty: all.
+    names: list[str]
+
+
+class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
+    """Metrics in Prometheus text format."""
+
+    number: int
+    page: bytes
+
+
+class Serves(Struct, frozen=True, tag="serves", array_like=True):
+    """This worker accepts connections from now on."""
+
+
+class Refused(Struct, frozen=True, tag="refused", array_like=True):
+    """This worker cannot start and ends: the sentence of its `StartupError`."""
+
+    sentence: str
+
+
+class Report(Struct, frozen=True, tag="report", array_like=True):
+    """What this worker is doing: the answer to each `Whole`, by which the parent knows that it is not frozen."""
+
+    running: int
+    waiting: int
+
+
+# The parent sends `Whole` every second.
+ToWorker = EngineIs | Whole | GetMetrics | Metrics
+ToParent = Serves | Refused | Report | GetMetrics | Metrics

@@ -1,0 +1,355 @@
+"""The parent of all workers: owns the engine, the port and the workers' processes, and serves nobody itself.
+
+Knows: when a worker is started, drained and started again; what all of them are told.
+Must not know: how a worker serves, how the engine is restarted, where settings come from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from gateway import config, metrics
+from gateway.app import engine_builder
+from gateway.config import Settings
+from gateway.domain.engine import EngineState
+from gateway.domain.errors import StartupError
+from gateway.domain.ports import Engine
+from gateway.engines.host.proxy import HostedEngine, start_host
+from gateway.engines.supervisor import RestartPolicy, Supervisor
+from gateway.metrics import DEFAULT_ENGINE
+from gateway.server.http.admin import own_metrics
+from gateway.server.http.readiness import Whole
+from gateway.workers.exposition import merged
+from gateway.workers.messages import EngineIs, GetMetrics, Metrics
+from gateway.workers.process import WorkerProcess
+
+__all__ = ["Parent"]
+
+_log = logging.getLogger(__name__)
+
+# Time between two looks at the engine's progress while it loads, and between two reports of the workers.
+_LOOK_S, _REPORT_S = 0.25, 1.0
+
+# A worker that has not answered so many of them is frozen; one that starts has more to do.
+_FROZEN_REPORTS, _START_REPORTS = 30, 300
+
+# A worker that served for so long did not fail at its start.
+_STEADY_S = 60.0
+# Pause before a worker that ended is started again: none at first, then this, doubled with each failure in a row.
+_AGAIN_S, _AGAIN_MAX_S = 0.5, 30.0
+
+# Settings of what goes on running when the workers are replaced.
+_FIXED = ("host", "port", "admin_host", "admin_port", "engine", "store")
+
+# What a worker may need beyond `drain_s` to end.
+_GOODBYE_S = 30.0
+
+
+class Parent:
+    """count: of workers. folder: private, for sockets. port: where the workers listen, if the settings say any."""
+
+    def __init__(self, settings: Settings, count: int, folder: Path, port: int) -> None:
+        self._settings = replace(settings, port=port)
+        self._asked_port = settings.port
+        self._folder = folder
+        self._path: Path | None = None
+        self._hosts = 0
+        self._hosted: HostedEngine | None = None
+        policy = config.part(RestartPolicy, settings.engine)
+        self.engine = Supervisor(
+            self._build, policy, on_change=lambda _: self._tell_engine(), activity=self._activity
+        )
+        self._own_metrics = own_metrics(self.engine)
+        self._told: EngineIs | None = None
+        # The one that serves, or is to serve, with each number.
+        self._workers: dict[int, WorkerProcess] = {}
+        self._count = count
+        self._failures = dict.fromkeys(range(1, count + 1), 0)
+        # Those that run, also while they drain.
+        self._running: set[WorkerProcess] = set()
+        self._tasks: asyncio.TaskGroup | None = None
+        # Whether any of them has ever served.
+        self._begun = False
+        self._changed = asyncio.Event()
+        self._again: Callable[[], Settings] | None = None
+        self._rolling: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+        self.failure: StartupError | None = None
+        metrics.ENGINE_RUNNING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().running)
+        metrics.ENGINE_WAITING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().waiting)
+        metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set_function(
+            lambda: self.engine.health().state is EngineState.READY
+        )
+
+    # ------------------------------------------------------------ life
+
+    async def run(self) -> None:
+        """Start everything, and serve until `stop`; then `failure` says whether it could not start."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            loading = tasks.create_task(self._load())
+            watching = [tasks.create_task(self._tell()), tasks.create_task(self._report())]
+            for number in range(1, self._count + 1):
+                await self._start(number, self._settings)
+            await self._stopping.wait()
+            loading.cancel()
+            self._tell_whole()
+            if self._rolling is not None:
+                self._rolling.cancel()
+            await self._drain()
+            for task in watching:
+                task.cancel()
+            await self.engine.stop()
+        if self.failure is None:
+            _log.info("stopped")
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it drains, or has failed to start."""
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        """Drain all workers and end. A second time: without finishing accepted work."""
+        if self._stopping.is_set():
+            _log.warning("stopping without finishing accepted work")
+            for worker in self._running:
+                worker.drain()
+        elif self.failure is None:
+            _log.info("finishing accepted work, admitting no more")
+        self._stopping.set()
+        self._changed.set()
+
+    def fail(self, failure: StartupError) -> None:
+        """It cannot start; the first reason counts."""
+        if not self._stopping.is_set():
+            self.failure = failure
+        self.stop()
+
+    async def until_one_serves(self) -> None:
+        """Returns once a worker accepts connections, or it is clear that none will."""
+        await self._until(lambda: any(worker.available for worker in self._workers.values()))
+
+    async def until_all_serve(self) -> None:
+        """Returns once every worker accepts connections, or it is clear that they will not."""
+        await self._until(lambda: not self._absent())
+
+    async def _until(self, met: Callable[[], bool]) -> None:
+        while not met() and not self._stopping.is_set():
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _drain(self) -> None:
+        for worker in self._running:
+            worker.drain()
+        try:
+            async with asyncio.timeout(self._settings.drain_s + _GOODBYE_S):
+                for worker in [*self._running]:
+                    await worker.ended.wait()
+        except TimeoutError:
+            for worker in self._running:
+                _log.error("worker %d does not end; it is killed", worker.number)
+                worker.kill()
+
+    # ------------------------------------------------------------ engine
+
+    def _build(self) -> Engine:
+        self._hosts += 1
+        # A path of its own: nobody takes an old host for the new one.
+        path = self._folder / f"engine-{self._hosts}.sock"
+        self._hosted = HostedEngine(partial(start_host, engine_builder(self._settings), path))
+        self._path = path
+        return self._hosted
+
+    def _activity(self) -> tuple[bool, int]:
+        return (False, 0) if self._hosted is None else self._hosted.activity()
+
+    async def _load(self) -> None:
+        try:
+            await self.engine.start()
+        except StartupError as error:
+            self.fail(error)
+        except Exception as error:
+            _log.exception("the engine could not be started")
+            self.fail(StartupError(f"The engine could not be started ({type(error).__name__}: {error})."))
+
+    def _engine_is(self) -> EngineIs:
+        return EngineIs(self.engine.health(), None if self._path is None else str(self._path))
+
+    def _tell_engine(self) -> None:
+        """Let all workers know how the engine is, if that has changed."""
+        said = self._engine_is()
+        if said != self._told:
+            self._told = said
+            for worker in self._running:
+                worker.say(said)
+
+    async def _tell(self) -> None:
+        while True:
+            self._tell_engine()
+            await asyncio.sleep(_LOOK_S)
+
+    # ------------------------------------------------------------ workers
+
+    async def _start(self, number: int, settings: Settings) -> WorkerProcess:
+        worker = WorkerProcess(number, settings, changed=self._worker_changed, asked=self._asked)
+        self._running.add(worker)
+        self._workers.setdefault(number, worker)
+        self._spawn(self._watch(worker))
+        await worker.open()
+        worker.say(self._engine_is())
+        worker.say(self.whole())
+        if self._stopping.is_set():
+            worker.drain()
+        return worker
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        assert self._tasks is not None  # noqa: S101 -- it runs
+        return self._tasks.create_task(coroutine)
+
+    def _worker_changed(self) -> None:
+        self._begun = self._begun or any(worker.available for worker in self._workers.values())
+        self._changed.set()
+        self._tell_whole()
+
+    async def _watch(self, worker: WorkerProcess) -> None:
+        """See to it that there is always a worker of this number."""
+        await worker.ended.wait()
+        self._running.discard(worker)
+        number = worker.number
+        if self._workers.get(number) is not worker or self._stopping.is_set():
+            return
+        if not self._begun:
+            self.fail(StartupError(worker.refused or f"A worker ended {worker.ending} while it started."))
+            return
+        if worker.serves.is_set() and time.monotonic() - worker.started_s > _STEADY_S:
+            self._failures[number] = 0
+        failures = self._failures[number]
+        self._failures[number] += 1
+        how = worker.refused or f"it ended {worker.ending}"
+        _log.error("worker %d (process %d) is started again: %s", number, worker.pid, how)
+        if failures:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(_AGAIN_MAX_S, _AGAIN_S * 2.0 ** (failures - 1))):
+                    await self._stopping.wait()
+        if self._workers.get(number) is worker and not self._stopping.is_set():
+            del self._workers[number]
+            await self._start(number, self._settings)
+
+    # ------------------------------------------------------------ reload
+
+    def reload(self, load: Callable[[], Settings]) -> None:
+        """Replace all workers, one after another, by such with the settings that `load` reads.
+
+        If that is under way, they are replaced once more afterwards.
+        """
+        self._again = load
+        if self._rolling is None or self._rolling.done():
+            self._rolling = self._spawn(self._roll())
+
+    async def _roll(self) -> None:
+        while (load := self._again) is not None and not self._stopping.is_set():
+            self._again = None
+            try:
+                settings = self._with_what_may_change(load())
+            except StartupError as error:
+                _log.error("the settings stay as they were: %s", error.message)
+                continue
+            await self._replace_all(settings)
+
+    async def _replace_all(self, settings: Settings) -> None:
+        _log.info("replacing %d workers, one after another", self._count)
+        for number in range(1, self._count + 1):
+            new = await self._start(number, settings)
+            while not new.serves.is_set() and not new.ended.is_set():
+                self._changed.clear()
+                await self._changed.wait()
+            if not new.available:
+                why = new.refused or f"A worker ended {new.ending} while it started."
+                _log.error("the settings stay as they were: %s", why)
+                return
+            self._settings = settings
+            old, self._workers[number] = self._workers.get(number), new
+            if old is not None and old is not new:
+                old.drain()
+                self._worker_changed()
+                await old.ended.wait()
+        _log.info("all workers were replaced")
+
+    def _with_what_may_change(self, settings: Settings) -> Settings:
+        """The new settings, but for those of what goes on running."""
+        now = self._settings
+        fixed = {name: getattr(now, name) for name in _FIXED}
+        asked = replace(settings, port=now.port) if settings.port == self._asked_port else settings
+        if changed := [name for name in _FIXED if getattr(asked, name) != fixed[name]]:
+            _log.warning("a change of %s takes effect when the gateway is started again", ", ".join(changed))
+        return replace(settings, **fixed)
+
+    # ------------------------------------------------------------ the whole
+
+    def whole(self) -> Whole:
+        """What all workers are doing."""
+        return Whole(
+            sum(worker.report.running for worker in self._running),
+            sum(worker.report.waiting for worker in self._running),
+            draining=self._stopping.is_set(),
+            serves=any(worker.available for worker in self._workers.values()),
+            absent=self._absent(),
+        )
+
+    def _absent(self) -> str:
+        absent = [
+            str(number)
+            for number in range(1, self._count + 1)
+            if number not in self._workers or not self._workers[number].available
+        ]
+        if not absent:
+            return ""
+        if len(absent) == 1:
+            return f"Worker {absent[0]} does not serve now."
+        return f"Workers {', '.join(absent[:-1])} and {absent[-1]} do not serve now."
+
+    def _tell_whole(self) -> None:
+        whole = self.whole()
+        for worker in self._running:
+            worker.say(whole)
+
+    async def _report(self) -> None:
+        """Tell the workers of one another, and notice those that do not answer."""
+        while True:
+            await asyncio.sleep(_REPORT_S)
+            for worker in self._running:
+                # Counted, as the time in which this process itself was frozen does not matter.
+                worker.unanswered += 1
+                if worker.unanswered > (_FROZEN_REPORTS if worker.serves.is_set() else _START_REPORTS):
+                    _log.error("worker %d (process %d) does not answer; it is killed", worker.number, worker.pid)
+                    worker.kill()
+            self._tell_whole()
+
+    async def metrics(self, names: Sequence[str]) -> bytes:
+        """Those of all workers, each with its number, and those of the engine."""
+        workers = [worker for _, worker in sorted(self._workers.items()) if worker.available]
+        own, *pages = await asyncio.gather(
+            self._own_metrics(names), *(worker.metrics(names) for worker in workers)
+        )
+        whose = ["", *(str(worker.number) for worker in workers)]
+        return merged(zip(whose, [own, *pages], strict=True), wanted=_belongs)
+
+    def _asked(self, worker: WorkerProcess, question: GetMetrics) -> None:
+        async def answer() -> None:
+            worker.say(Metrics(question.number, await self.metrics(question.names)))
+
+        self._spawn(answer())
+
+
+def _belongs(whose: str, name: str) -> bool:
+    """The engine's metrics are those of the parent, which serves nobody; all others are the workers'."""
+    return name.startswith(("gateway_engine_", "vllm:")) is (whose == "")

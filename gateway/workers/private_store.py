@@ -1,0 +1,149 @@
+"""A Redis or Valkey of the gateway's own, on a Unix socket, whose data outlive it.
+
+Nothing that it has answered is lost, whoever is killed: it writes to its disk before it answers. It ends with the
+process that started it.
+Knows: the server's program and options. Must not know: what is kept in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import shutil
+import signal
+from pathlib import Path
+
+from gateway.domain.errors import StartupError
+
+__all__ = ["PrivateStore"]
+
+_log = logging.getLogger(__name__)
+
+_PROGRAMS = ("valkey-server", "redis-server")
+
+# Longest wait for it to take commands; it reads all its data first.
+_START_S = 60.0
+# Longest wait for it to end by itself.
+_STOP_S = 20.0
+_LOOK_S = 0.02
+# Longest pause before it is started again.
+_AGAIN_MAX_S = 10.0
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+class PrivateStore:
+    """One at a time. folder: where its socket is, which must be private. data: where its files are.
+
+    lock: a file descriptor that it inherits, so that nobody else uses its files while it runs. Raises
+    `StartupError` if no such program is installed.
+    """
+
+    def __init__(self, folder: Path, data: Path, lock: int) -> None:
+        program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
+        if program is None:
+            raise StartupError(
+                "Several workers need a store: install redis-server (7.0 or newer) or valkey-server, or give the "
+                "address of one with --store redis://…."
+            )
+        self._socket = folder / "store.sock"
+        self._lock = lock
+        options = {
+            "port": "0",
+            "unixsocket": str(self._socket),
+            "unixsocketperm": "700",
+            "dir": str(data),
+            "logfile": str(data / "store.log"),
+            "appendonly": "yes",
+            "appendfsync": "always",
+            "maxmemory-policy": "noeviction",
+        }
+        self._data = data
+        self._command = [program, *(part for name, value in options.items() for part in (f"--{name}", value))]
+        # Without this, it would write snapshots besides.
+        self._command += ["--save", ""]
+        self._process: asyncio.subprocess.Process | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"unix://{self._socket}"
+
+    async def start(self) -> None:
+        """Returns once it takes commands. Raises `StartupError`."""
+        try:
+            self._data.mkdir(parents=True, exist_ok=True, mode=0o700)
+            await self._begin()
+        except OSError as error:
+            raise StartupError(f"The gateway's store cannot be started ({error}).") from None
+        # Awaited by `stop`.
+        self._watching = asyncio.create_task(self._watch(), name="private store")
+
+    async def stop(self) -> None:
+        """End it, after everything that uses it."""
+        if (watching := self._watching) is not None:
+            watching.cancel()
+            await asyncio.wait([watching])
+        if (process := self._process) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_STOP_S):
+                        await process.wait()
+                process.kill()
+            await process.wait()
+
+    async def _watch(self) -> None:
+        pause_s = 0.0
+        while True:
+            assert self._process is not None  # noqa: S101 -- it was started
+            status = await self._process.wait()
+            _log.error("the store ended with status %s; it is started again", status)
+            await asyncio.sleep(pause_s)
+            pause_s = min(_AGAIN_MAX_S, 2 * pause_s + 0.1)
+            try:
+                await self._begin()
+            except (StartupError, OSError) as error:
+                _log.error("the store could not be started again: %s", error)
+            else:
+                pause_s = 0.0
+
+    async def _begin(self) -> None:
+        self._socket.unlink(missing_ok=True)
+        self._process = process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            # A terminal's signals are for the gateway, which ends it last.
+            start_new_session=True,
+            pass_fds=(self._lock,),
+            preexec_fn=_end_with_parent,
+        )
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_START_S):
+                while process.returncode is None:
+                    if await self._answers():
+                        return
+                    await asyncio.sleep(_LOOK_S)
+        how = "does not answer" if process.returncode is None else f"ended with status {process.returncode}"
+        raise StartupError(f"The gateway's store {how}; its log is {self._data / 'store.log'}.")
+
+    async def _answers(self) -> bool:
+        with contextlib.suppress(OSError):
+            reader, writer = await asyncio.open_unix_connection(self._socket)
+            try:
+                writer.write(b"PING\r\n")
+                return await reader.readline() == b"+PONG\r\n"
+            finally:
+                writer.close()
+        return False
+
+
+def _end_with_parent() -> None:
+    # Whoever kills the gateway does not leave a store behind that nobody uses.
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

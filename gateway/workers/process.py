@@ -1,0 +1,149 @@
+"""The process of one worker, as its parent sees it: from its start to its end.
+
+Knows: processes, the channel to one. Must not know: when one is started, drained or started again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing import resource_tracker
+
+from gateway.config import Settings
+from gateway.engines.host.channel import Channel
+from gateway.engines.host.main import SIGNALS
+from gateway.workers import worker
+from gateway.workers.messages import GetMetrics, Metrics, Refused, Report, Serves, ToParent, ToWorker
+from gateway.workers.questions import Questions
+
+__all__ = ["WorkerProcess"]
+
+# Longest wait for one worker's metrics.
+_METRICS_S = 2.0
+
+
+class WorkerProcess:
+    """It runs from the beginning; `open` it before anything else.
+
+    changed: called when it serves, and when it has ended.
+    asked: called with each question of the worker for the metrics of all.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        settings: Settings,
+        *,
+        changed: Callable[[], None],
+        asked: Callable[[WorkerProcess, GetMetrics], None],
+    ) -> None:
+        self.number = number
+        self.started_s = time.monotonic()
+        # Set once it accepts connections, and once its process has ended.
+        self.serves = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.draining = False
+        # Why it could not start, if it has said so.
+        self.refused: str | None = None
+        self.report = Report(0, 0)
+        # How often the parent has spoken to it since it last said anything.
+        self.unanswered = 0
+        self._hung_up = False
+        self._changed = changed
+        self._asked = asked
+        self._channel: Channel[ToWorker, ToParent] = Channel(ToParent, self._heard, self._lost)
+        self._questions = Questions(self._channel.say, _METRICS_S)
+        self._sock, theirs = socket.socketpair()
+        # As for the engine's host: signals that are meant for the parent never end a worker that starts.
+        resource_tracker.ensure_running()
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            self._process = multiprocessing.get_context("spawn").Process(
+                target=worker.run, args=(theirs, settings, number), name=f"worker {number}"
+            )
+            self._process.start()
+        except BaseException:
+            self._sock.close()
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            theirs.close()
+
+    async def open(self) -> None:
+        """Begin to hear it, and to notice its end."""
+        asyncio.get_running_loop().add_reader(self._process.sentinel, self._on_end)
+        await self._channel.open(self._sock)
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None  # noqa: S101 -- it was started
+        return self._process.pid
+
+    @property
+    def ending(self) -> str:
+        """How it ended."""
+        code = self._process.exitcode
+        return f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
+
+    @property
+    def available(self) -> bool:
+        """Whether it accepts connections."""
+        return self.serves.is_set() and not self.ended.is_set() and not self.draining
+
+    def say(self, message: ToWorker) -> None:
+        """Tell it this; lost if it has ended."""
+        self._channel.say(message)
+
+    async def metrics(self, names: Sequence[str]) -> bytes:
+        """Its own; nothing if it does not answer in time."""
+        return await self._questions.ask(names)
+
+    def drain(self) -> None:
+        """Let it finish what it has accepted and end. A second time: end at once."""
+        self.draining = True
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: signal.Signals) -> None:
+        # Not after its end: the pid may belong to another process by then.
+        if self._process.is_alive():
+            os.kill(self.pid, number)
+
+    def _heard(self, message: ToParent) -> None:
+        self.unanswered = 0
+        match message:
+            case Serves():
+                self.serves.set()
+                self._changed()
+            case Refused():
+                self.refused = message.sentence
+            case Report():
+                self.report = message
+            case GetMetrics():
+                self._asked(self, message)
+            case Metrics():
+                self._questions.answered(message)
+
+    def _lost(self) -> None:
+        self._questions.lost()
+        self._hung_up = True
+        self._is_gone()
+
+    def _on_end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._process.sentinel)
+        self._process.join()
+        self._is_gone()
+
+    def _is_gone(self) -> None:
+        # What it said last is heard before its end.
+        if self._hung_up and self._process.exitcode is not None:
+            self.ended.set()
+            self._changed()

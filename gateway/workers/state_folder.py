@@ -1,0 +1,99 @@
+"""The folder of a gateway with workers: tells whether it runs, and which process it is.
+
+Knows: files, locks. Must not know: what the gateway keeps there besides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from gateway.domain.errors import StartupError
+
+__all__ = ["default_folder", "held", "holder"]
+
+_NAME = "gateway.pid"
+
+# For how long an earlier gateway's store may take to end.
+_WAIT_S = 10.0
+
+
+def default_folder() -> Path:
+    """Where it is unless another is given."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "translation-gateway"
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[int]:
+    """Make the folder this process's own, for as long as the context lasts. Raises `StartupError`.
+
+    Gives the file descriptor of the lock: processes that inherit it hold the folder as well.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(folder / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StartupError(
+            f"The folder {folder} cannot be used ({error.strerror or error}): name another with --state-dir."
+        ) from None
+    try:
+        _take(lock, folder)
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def _take(lock: int, folder: Path) -> None:
+    until_s = time.monotonic() + _WAIT_S
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # The parent of what holds it may be gone; then its store ends soon.
+            running = _pid(lock)
+            if time.monotonic() > until_s or (running is not None and _runs(running)):
+                whose = "another gateway" if running is None else f"another gateway (process {running})"
+                raise StartupError(
+                    f"The folder {folder} belongs to {whose}: stop it, or name another folder with --state-dir."
+                ) from None
+            time.sleep(0.05)
+        else:
+            return
+
+
+def holder(folder: Path) -> int | None:
+    """The process of the gateway that has this folder; None if none runs."""
+    try:
+        lock = os.open(folder / _NAME, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _pid(lock)
+    else:
+        return None
+    finally:
+        os.close(lock)
+
+
+def _pid(lock: int) -> int | None:
+    text = os.pread(lock, 32, 0).strip()
+    return int(text) if text.isdigit() else None
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

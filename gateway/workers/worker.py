@@ -1,0 +1,131 @@
+"""One worker: a gateway of its own in a process of its own, with the engine that all workers share.
+
+Knows: what its parent says, sockets, the gateway. Must not know: other workers, what the parent does with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
+from setproctitle import setproctitle
+
+from gateway.app import Gateway
+from gateway.config import Settings
+from gateway.domain.errors import StartupError
+from gateway.engines.host.channel import Channel
+from gateway.engines.host.main import SIGNALS
+from gateway.engines.host.orphans import exit_with_parent
+from gateway.engines.host.shared import SharedEngine
+from gateway.runtime import log_to, settle_interpreter
+from gateway.server.http.admin import own_metrics
+from gateway.server.http.readiness import Whole
+from gateway.server.uvicorn_server import DrainingServer, listen
+from gateway.serving import server_config
+from gateway.workers.messages import EngineIs, GetMetrics, Metrics, Refused, Report, Serves, ToParent, ToWorker
+from gateway.workers.questions import Questions
+
+__all__ = ["run"]
+
+_log = logging.getLogger(__name__)
+
+# Longest wait for the metrics of all workers; the parent waits for less.
+_METRICS_S = 5.0
+
+# Longest wait for an engine that is ready, before anybody is served.
+_ENGINE_S = 10.0
+
+
+def run(sock: socket.socket, settings: Settings, number: int) -> None:
+    """The main function of a worker's process. sock: the channel to its parent."""
+    setproctitle(f"gateway worker {number}")
+    # Signals of a terminal are for the parent alone, which asks its workers to drain.
+    os.setsid()
+    exit_with_parent()
+    for each in SIGNALS - {signal.SIGTERM}:
+        signal.signal(each, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    log_to(sys.stderr, settings.log_level.upper(), who=f"worker {number}: ")
+    settle_interpreter()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_Worker(settings).serve(sock))
+
+
+class _Worker:
+    """Also the `Workers` of its gateway."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.engine = SharedEngine()
+        self._told = asyncio.Event()
+        self._whole = Whole(0, 0)
+        self._gateway: Gateway | None = None
+        self._channel: Channel[ToParent, ToWorker] = Channel(ToWorker, self._heard, lambda: None)
+        self._questions = Questions(self._channel.say, _METRICS_S)
+        self._answering: set[asyncio.Task[None]] = set()
+
+    async def serve(self, sock: socket.socket) -> None:
+        settings = self._settings
+        await self._channel.open(sock)
+        try:
+            self._gateway = gateway = Gateway(settings, workers=self)
+            served = server_config(gateway)
+            await gateway.open_store()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_ENGINE_S):
+                    await self._told.wait()
+                    await self.engine.until_reached()
+            listening = listen(settings.host, settings.port, shared=True)
+        except StartupError as error:
+            self._channel.say(Refused(error.message))
+        else:
+            server = DrainingServer(
+                served, gateway.drain, shared=True, on_started=lambda: self._channel.say(Serves())
+            )
+            with listening:
+                await server.serve(sockets=[listening])
+        for task in self._answering:
+            task.cancel()
+        if self._answering:
+            await asyncio.wait(self._answering)
+        self._channel.close()
+        # Closing lasts until all is sent.
+        await asyncio.sleep(0)
+
+    def _heard(self, message: ToWorker) -> None:
+        match message:
+            case EngineIs():
+                self._told.set()
+                self.engine.told(message.health, None if message.path is None else Path(message.path))
+            case Whole():
+                self._whole = message
+                if (gateway := self._gateway) is not None:
+                    self._channel.say(Report(gateway.scheduler.running, gateway.scheduler.waiting))
+                else:
+                    self._channel.say(Report(0, 0))
+            case GetMetrics():
+                task = asyncio.create_task(self._answer(message))
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
+            case Metrics():
+                self._questions.answered(message)
+
+    async def _answer(self, message: GetMetrics) -> None:
+        page = await own_metrics(self.engine)(message.names)
+        self._channel.say(Metrics(message.number, page))
+
+    # ------------------------------------------------------------ Workers
+
+    async def metrics(self, names: Sequence[str], /) -> bytes:
+        return await self._questions.ask(names)
+
+    def whole(self) -> Whole:
+        return self._whole

@@ -1,0 +1,77 @@
+"""Seats are divided so that nobody gets more while somebody who wants less is kept waiting."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.engines.host.seats import Wanted, fair_shares, grants
+
+NUMBERS = st.integers(0, 50)
+DEMANDS = st.lists(NUMBERS, max_size=12)
+WANTED = st.lists(st.builds(Wanted, NUMBERS, NUMBERS), max_size=12)
+SEATS = st.integers(1, 64)
+
+
+@pytest.mark.parametrize(
+    ("demands", "shares"),
+    [
+        ([100], [16]),
+        ([100, 100], [8, 8]),
+        ([3, 100], [3, 13]),
+        ([0, 100], [0, 16]),
+        ([100, 5, 100], [6, 5, 5]),
+        ([9] * 20, [1] * 16 + [0] * 4),
+        ([], []),
+    ],
+)
+def test_examples_of_sixteen_seats(demands: list[int], shares: list[int]) -> None:
+    assert fair_shares(demands, 16) == shares
+
+
+@given(DEMANDS, SEATS)
+def test_shares_are_max_min_fair(demands: list[int], seats: int) -> None:
+    shares = fair_shares(demands, seats)
+    assert all(0 <= share <= demand for demand, share in zip(demands, shares, strict=True))
+    # All seats are used if they are wanted, and never more.
+    assert sum(shares) == min(seats, sum(demands))
+    # Whoever gets less than they want gets as much as anybody, but for what cannot be divided.
+    kept_short = [share for demand, share in zip(demands, shares, strict=True) if share < demand]
+    if kept_short:
+        assert max(shares) <= min(kept_short) + 1
+
+
+@given(WANTED, SEATS)
+def test_nobody_is_granted_what_others_use(wanted: list[Wanted], seats: int) -> None:
+    granted = grants(wanted, seats)
+    assert all(1 <= grant <= seats for grant in granted)
+    used = [min(each.finals + each.others, grant) for each, grant in zip(wanted, granted, strict=True)]
+    wanting = sum(each != Wanted() for each in wanted)
+    # But for the one that everybody may use.
+    assert sum(used) <= seats + sum(use == 1 for use in used)
+    assert sum(used) >= min(seats, sum(each.finals + each.others for each in wanted))
+    assert sum(use > 0 for use in used) == wanting
+
+
+@given(WANTED, SEATS)
+def test_finals_get_what_they_would_get_without_all_others(wanted: list[Wanted], seats: int) -> None:
+    finals = fair_shares([each.finals for each in wanted], seats)
+    assert all(grant >= share for grant, share in zip(grants(wanted, seats), finals, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "granted"),
+    [
+        # Whoever has been idle may begin with its share at once.
+        ([Wanted()], [16]),
+        ([Wanted(), Wanted(0, 100)], [8, 16]),
+        ([Wanted(), Wanted(3)], [13, 16]),
+        # Finals come before others, whoever's they are.
+        ([Wanted(0, 100), Wanted(100, 100)], [1, 16]),
+        ([Wanted(0, 100), Wanted(6, 100)], [5, 11]),
+        ([Wanted(4, 100), Wanted(100)], [4, 12]),
+    ],
+)
+def test_examples_of_grants(wanted: list[Wanted], granted: list[int]) -> None:
+    assert grants(wanted, 16) == granted

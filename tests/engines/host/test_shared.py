@@ -1,0 +1,114 @@
+"""A worker's engine: the parent says how it is, and the tokens come from its host."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from gateway.domain.engine import EngineHealth, EngineState
+from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
+from gateway.engines.host.shared import SharedEngine
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from tests.engines.host.pairs import request
+from tests.engines.host.workers import READY, RESTARTING, shared_engine, worker
+
+FAST = Script(first_token_s=0, token_s=0.001, rules=(Rule(match="endless", repeat=20_000),))
+
+
+async def until(met: Callable[[], bool]) -> None:
+    """The suite's timeout is the bound."""
+    while not met():
+        await asyncio.sleep(0.005)
+
+
+async def text_of(engine: SharedEngine, text: str) -> str:
+    return "".join([event.text async for event in engine.generate(request(text))])
+
+
+async def test_it_waits_for_the_parents_word_and_shows_it() -> None:
+    async with shared_engine(SimulatedEngine(FAST)) as shared:
+        engine = SharedEngine()
+        told: list[EngineState] = []
+        engine.on_change = lambda health: told.append(health.state)
+        starting = asyncio.create_task(engine.start())
+        for state in (EngineState.STARTING, EngineState.RESTARTING):
+            engine.told(EngineHealth(state, "loading the weights"), None)
+            # Nobody has seen it run here, so it is not started again.
+            assert engine.health() == EngineHealth(EngineState.STARTING, "loading the weights")
+        with pytest.raises(EngineUnavailable, match="loading the weights"):
+            await text_of(engine, "early")
+        engine.told(READY, shared.path)
+        await starting
+        assert told == [EngineState.READY]
+        assert await text_of(engine, "good") == "[de] good"
+        assert await engine.metrics() == b""
+        await engine.stop()
+
+
+async def test_the_death_of_the_host_is_seen_before_the_parent_says_so_and_the_next_one_is_used() -> None:
+    async with shared_engine(SimulatedEngine(FAST)) as first, worker(first) as engine:
+        running = engine.generate(request("endless"))
+        await anext(running)
+        await first.die()
+        with pytest.raises(EngineUnavailable):
+            async for _ in running:
+                pass
+        assert engine.health().state is EngineState.RESTARTING
+        with pytest.raises(EngineRestarting):
+            await text_of(engine, "late")
+        engine.told(RESTARTING, None)
+        async with shared_engine(SimulatedEngine(FAST)) as second:
+            engine.told(READY, second.path)
+            await until(lambda: engine.health().state is EngineState.READY)
+            assert await text_of(engine, "good") == "[de] good"
+
+
+async def test_the_parents_word_ends_what_a_hung_engine_never_would() -> None:
+    script = Script(first_token_s=0, token_s=0, rules=(Rule(match="hush", stall_after=1),))
+    async with shared_engine(SimulatedEngine(script)) as shared, worker(shared) as engine:
+        running = engine.generate(request("hush"))
+        await anext(running)
+        waiting = asyncio.create_task(anext(running))
+        engine.told(RESTARTING, None)
+        with pytest.raises(EngineUnavailable):
+            await waiting
+        assert engine.health().state is EngineState.RESTARTING
+        engine.told(EngineHealth(EngineState.FAILED, "It failed six times."), None)
+        assert engine.health() == EngineHealth(EngineState.FAILED, "It failed six times.")
+
+
+async def test_an_engine_that_dies_in_a_host_that_lives_is_not_asked_again() -> None:
+    async with shared_engine(SimulatedEngine(FAST)) as shared, worker(shared) as engine:
+        running = engine.generate(request("endless"))
+        await anext(running)
+        shared.far.fail("it was told to")
+        with pytest.raises(EngineUnavailable):
+            async for _ in running:
+                pass
+        # The host still runs, and is asked again, but takes nobody.
+        for _ in range(20):
+            assert engine.health().state is EngineState.RESTARTING
+            await asyncio.sleep(0.01)
+
+
+async def test_a_connection_that_is_lost_is_made_again() -> None:
+    async with shared_engine(SimulatedEngine(FAST)) as shared, worker(shared) as engine:
+        channel = engine._channel
+        assert channel is not None
+        channel.close()
+        await until(lambda: engine._channel is not channel and engine.health().state is EngineState.READY)
+        assert await text_of(engine, "good") == "[de] good"
+
+
+async def test_one_that_is_stopped_does_not_start() -> None:
+    engine = SharedEngine()
+    starting = asyncio.create_task(engine.start())
+    await asyncio.sleep(0)
+    await engine.stop()
+    with pytest.raises(StartupError, match="stopped"):
+        await starting
+    with pytest.raises(StartupError, match="stopped"):
+        await engine.start()
+    assert engine.health().state is EngineState.STOPPED

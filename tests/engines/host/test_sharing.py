@@ -1,0 +1,149 @@
+"""Several workers share one engine: its seats are divided, and nobody is harmed by another one's end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.domain.engine import TokenEvent, TranslationRequest
+from gateway.engines.host import sharing
+from gateway.engines.host.channel import Channel
+from gateway.engines.host.messages import Demand, Generate, ToGateway, ToHost
+from gateway.engines.host.seats import Wanted
+from gateway.engines.host.shared import SharedEngine
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from tests.engines.host.pairs import request
+from tests.engines.host.workers import Shared, shared_engine, worker
+
+ENDLESS = (Rule(match="endless", repeat=20_000),)
+SIXTEEN = Script(first_token_s=0.001, token_s=0.001, max_running=16, rules=ENDLESS)
+
+
+async def until(met: Callable[[], bool]) -> None:
+    """The suite's timeout is the bound."""
+    while not met():
+        await asyncio.sleep(0.005)
+
+
+async def begin(engine: SharedEngine, count: int) -> list[AsyncGenerator[TokenEvent, None]]:
+    running = [engine.generate(request("endless", str(n))) for n in range(count)]
+    for generation in running:
+        await anext(generation)
+    return running
+
+
+async def close(running: list[AsyncGenerator[TokenEvent, None]]) -> None:
+    for generation in running:
+        await generation.aclose()
+
+
+def in_host(shared: Shared) -> int:
+    """Generations in flight, as the host has told its parent."""
+    shared.parent.activity()
+    return shared.parent._activity.generations
+
+
+def seats(*engines: SharedEngine) -> list[int]:
+    return [engine.capacity().max_running for engine in engines]
+
+
+async def test_seats_follow_what_each_wants() -> None:
+    async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a, worker(shared) as b:
+        await until(lambda: seats(a, b) == [16, 16])
+        # What is not promised leaves the other its half, as long as that wants nothing.
+        a.waiting = lambda: Wanted(0, 50)
+        running = await begin(a, 2)
+        await until(lambda: seats(a, b)[1] == 7)
+        a.waiting = lambda: Wanted(50)
+        await until(lambda: seats(a, b) == [16, 1])
+        b.waiting = lambda: Wanted(50)
+        more = await begin(b, 1)
+        await until(lambda: seats(a, b) == [8, 8])
+        # What it does not want any more goes to the other at once.
+        b.waiting = lambda: Wanted(0)
+        await until(lambda: seats(a, b)[0] == 15)
+        await close(more)
+        await until(lambda: seats(a, b)[0] == 16)
+        await close(running)
+
+
+async def test_the_loss_of_a_worker_ends_what_it_ran_and_nothing_else() -> None:
+    async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a, AsyncExitStack() as gone:
+        b = await gone.enter_async_context(worker(shared))
+        b.waiting = lambda: Wanted(50)
+        mine, theirs = await begin(a, 3), await begin(b, 5)
+        await until(lambda: shared.far.capacity().running == 8)
+        assert b._channel is not None
+        b._channel._transport.abort()  # type: ignore[union-attr]
+        await until(lambda: shared.far.capacity().running == 3)
+        for generation in mine:
+            assert (await anext(generation)).text
+        await close(mine)
+        await close(theirs)
+
+
+async def test_one_that_is_frozen_gives_its_seats_back() -> None:
+    async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a:
+        frozen: Channel[ToHost, ToGateway] = Channel(ToGateway, lambda _: None, lambda: None)
+        await asyncio.get_running_loop().create_unix_connection(lambda: frozen, str(shared.path))
+        frozen.say(Demand(Wanted(50)))
+        a.waiting = lambda: Wanted(50)
+        running = await begin(a, 1)
+        await until(lambda: seats(a) == [8])
+        # It says nothing more.
+        await until(lambda: seats(a) == [16])
+        await close(running)
+        frozen.close()
+
+
+async def test_one_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "_UNREAD_BYTES", 10_000)
+    # By themselves they would run for minutes.
+    script = Script(first_token_s=0.01, token_s=0.01, max_running=17, rules=ENDLESS)
+    async with shared_engine(SimulatedEngine(script)) as shared, worker(shared) as a:
+        rude: Channel[ToHost, ToGateway] = Channel(ToGateway, lambda _: None, lambda: None)
+        transport, _ = await asyncio.get_running_loop().create_unix_connection(lambda: rude, str(shared.path))
+        transport.pause_reading()
+        for number in range(16):
+            rude.say(Generate(number, request("endless " + "x" * 200, str(number))))
+        await until(lambda: shared.far.capacity().running == 16)
+        # It is dropped with everything that it ran, and others go on.
+        await until(lambda: shared.far.capacity().running == 0)
+        assert [event async for event in a.generate(request("good"))]
+        transport.abort()
+
+
+async def test_equal_ids_of_two_workers_are_two_in_the_engine() -> None:
+    ids: list[str] = []
+
+    class Listed(SimulatedEngine):
+        def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+            ids.append(request.id)
+            return super().generate(request)
+
+    async with shared_engine(Listed(SIXTEEN)) as shared, worker(shared) as a, worker(shared) as b:
+        for engine in (a, b):
+            assert [event async for event in engine.generate(request("good", "same"))]
+    assert len(set(ids)) == 2
+    assert all(id.endswith(":same") for id in ids)
+
+
+async def test_who_runs_alone_runs_alone_among_all_workers() -> None:
+    async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a, worker(shared) as b:
+        running = await begin(a, 2)
+        suspect = b.generate(replace(request("endless", "suspect"), alone=True))
+        first = asyncio.create_task(anext(suspect))
+        await until(lambda: in_host(shared) == 3)
+        others = asyncio.create_task(anext(others_one := a.generate(request("endless", "other"))))
+        await close(running)
+        await until(lambda: in_host(shared) == 2)
+        await first
+        assert shared.far.capacity().running == 1
+        assert not others.done()
+        await suspect.aclose()
+        await others
+        await others_one.aclose()

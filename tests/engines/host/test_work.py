@@ -1,0 +1,68 @@
+"""What the engine does for one gateway: counted, kept apart from others', and ended with it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from gateway.engines.host.messages import Aborted, Generate, Generated, GenerationFailed, GetMetrics, Metrics
+from gateway.engines.host.work import EngineWork, GatewayWork
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from tests.engines.host.pairs import Faulty, request
+
+FAST = Script(first_token_s=0, token_s=0, rules=(Rule(match="endless", repeat=1_000), Rule("bad", fail_after=1)))
+
+
+async def test_generations_and_tokens_are_counted_for_all() -> None:
+    engine = SimulatedEngine(FAST)
+    await engine.start()
+    work = EngineWork(engine)
+    said: list[object] = []
+    changes: list[int] = []
+    one = GatewayWork(work, said.append, ids="1:", on_change=lambda: changes.append(work.generations))
+    two = GatewayWork(work, said.append, ids="2:")
+    one.heard(Generate(1, request("a word")))
+    two.heard(Generate(1, request("endless")))
+    assert (len(one), len(two), work.activity.generations) == (1, 1, 2)
+    while len(one):
+        await asyncio.sleep(0)
+    # Two that began, one that ended, at least its three tokens.
+    assert work.activity.progress >= 6
+    assert changes == [1 + 1 - 1, 1]
+    two.heard(Aborted(1))
+    while len(two):
+        await asyncio.sleep(0)
+    assert work.activity.generations == 0
+    assert [m.event.text for m in said if isinstance(m, Generated)][:1] == ["[de]"]
+
+
+async def test_the_end_of_one_is_not_that_of_others() -> None:
+    engine = SimulatedEngine(FAST)
+    await engine.start()
+    work = EngineWork(engine)
+    one, two = (GatewayWork(work, lambda _: None) for _ in range(2))
+    for gateway in (one, two):
+        gateway.heard(Generate(1, request("endless")))
+        gateway.heard(Generate(2, request("endless")))
+    await one.close()
+    await asyncio.sleep(0)
+    assert (len(one), len(two), work.activity.generations) == (0, 2, 2)
+    await two.close()
+
+
+async def test_failures_are_told_and_metrics_given() -> None:
+    failures: list[bool] = []
+    engine = Faulty(FAST)
+    await engine.start()
+    work = EngineWork(engine, on_failure=lambda: failures.append(True))
+    said: list[object] = []
+    gateway = GatewayWork(work, said.append)
+    gateway.heard(Generate(1, request("bad")))
+    gateway.heard(Generate(2, request("odd")))
+    gateway.heard(GetMetrics(3, ["a"]))
+    while len(gateway) or gateway._tasks:
+        await asyncio.sleep(0)
+    failed = {m.number: m.message for m in said if isinstance(m, GenerationFailed)}
+    assert failed[1] == "The script says that this text fails."
+    assert "ZeroDivisionError" in failed[2]
+    assert failures == [True]
+    assert Metrics(3, b"asked for a") in said
