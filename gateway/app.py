@@ -21,7 +21,7 @@ from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, LogUnavailable, StartupError, error_classes
 from gateway.domain.grants import tenant_of_account
-from gateway.domain.ports import Engine, EventLog, Register
+from gateway.domain.ports import Engine
 from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
 from gateway.engines.host.proxy import HostedEngine, start_host
@@ -45,16 +45,9 @@ from gateway.server.http.readiness import Whole
 from gateway.server.tenant_usage import TenantUsage
 from gateway.server.websocket import Stream
 from gateway.sessions.registry import Registry
+from gateway.store import Store
 from gateway.stores import handover_file
 from gateway.stores.audit_file import AuditFile
-from gateway.stores.bounded_logs import MEETING_SHARE
-from gateway.stores.memory_log import MemoryEventLog, MemoryStore
-from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
-from gateway.stores.redis.live_channel import RedisLiveChannel
-from gateway.stores.redis.log import RedisEventLog
-from gateway.stores.redis.register import RedisRegister
-from gateway.stores.redis.sealing import Seal, read_keys
-from gateway.stores.redis.store import RedisStore
 from gateway.translation.event_loop_lag import EventLoopLag
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
@@ -119,16 +112,12 @@ class Gateway:
         if (file := settings.event_log.handover_file) is not None:
             handover_file.check(Path(file))
             self._earlier = handover_file.read(Path(file))
-        self._redis: RedisStore | None = None
-        if settings.store.url is not None:
-            keys = read_keys(Path(file)) if (file := settings.store.key_file) is not None else ()
-            self._redis = RedisStore(settings.store.url, prefix=settings.store.prefix, seal=Seal(keys))
-        self._live_channel = None if self._redis is None else RedisLiveChannel(self._redis)
-        self.log: EventLog = self._memory_log() if self._redis is None else self._redis_log(self._redis)
-        keep_s = settings.limits.keep_s
-        self.register: Register = MemoryRegister(MemoryRegisterStore(keep_s=keep_s))
-        if self._redis is not None:
-            self.register = RedisRegister(self._redis, keep_s=keep_s)
+        self._store = Store(
+            settings,
+            lambda account: self.quotas.of(tenant_of_account(account)).log_bytes,
+            () if self._earlier is None else self._earlier.meetings,
+        )
+        self.log, self.register = self._store.log, self._store.register
         self.scheduler = Scheduler(
             self.engine,
             max_waiting=settings.max_waiting,
@@ -146,7 +135,7 @@ class Gateway:
         self.finals = Finals(
             self.scheduler,
             self.partials,
-            leaves_unfinished=settings.event_log.handover_file is not None or self._redis is not None,
+            leaves_unfinished=settings.event_log.handover_file is not None or self._store.is_shared,
             delta_interval_s=settings.delta_interval_s,
         )
         self.registry = Registry(
@@ -157,7 +146,7 @@ class Gateway:
             limits=settings.limits,
             max_sessions=settings.max_sessions,
             snapshot=settings.snapshot_utterances,
-            channel=self._live_channel,
+            channel=self._store.channel,
             joins_per_address=settings.max_connections_per_address,
             quotas=self.quotas,
             stands=lambda grant: self._keys is None or self._keys.stands(grant),
@@ -215,39 +204,9 @@ class Gateway:
             lifespan=self._lifespan,
         )
 
-    def _memory_log(self) -> EventLog:
-        settings = self.settings.event_log
-        store = MemoryStore(
-            max_publications=settings.max_publications,
-            keep_s=settings.keep_s,
-            max_bytes=settings.max_bytes,
-            account_bytes=self._account_bytes,
-            earlier=() if self._earlier is None else self._earlier.meetings,
-        )
-        return MemoryEventLog(store)
-
-    def _redis_log(self, store: RedisStore) -> EventLog:
-        settings = self.settings.event_log
-        return RedisEventLog(
-            store,
-            max_publications=settings.max_publications,
-            keep_s=settings.keep_s,
-            meeting_bytes=settings.max_bytes // MEETING_SHARE,
-            account_bytes=self._account_bytes,
-        )
-
-    def _account_bytes(self, account: str) -> int | None:
-        """What its logs may hold; None: no bound of its own."""
-        return self.quotas.of(tenant_of_account(account)).log_bytes
-
     async def open_store(self) -> None:
         """Reach the store, before anybody is served. Raises `StartupError`."""
-        if self._redis is not None:
-            await self._redis.start()
-            commands = self._redis.commands
-            metrics.STORE_AVAILABLE.set_function(lambda: commands.is_answered)
-            metrics.STORE_ANSWER_S.set_function(lambda: commands.answered_s)
-        await self.log.start()
+        await self._store.open()
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -264,10 +223,7 @@ class Gateway:
             await self.engine.stop()
             await self.log.close()
             present.cancel()
-        if self._live_channel is not None:
-            await self._live_channel.close()
-        if self._redis is not None:
-            await self._redis.close()
+        await self._store.close()
 
     def _engine_changed(self, health: EngineHealth) -> None:
         metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(health.state is EngineState.READY)
@@ -284,7 +240,7 @@ class Gateway:
         """Other gateways are to know that this one is there, whatever else takes its time."""
         while True:
             await asyncio.sleep(_SWEEP_S)
-            await asyncio.gather(self.log.sweep(), self.register.sweep())
+            await self._store.sweep()
 
     async def _sweep(self) -> None:
         """What has expired is let go of, every second."""

@@ -25,7 +25,9 @@ RULE: dict[str, set[str]] = {
     "client": {"domain", "protocol"},
     "cli": {"domain", "protocol", "client", "identity", "serving", "workers", "config"},
     # Assembly: the one place that names every adapter.
+    "store": {"domain", "stores", "config"},
     "app": {
+        "store",
         "domain",
         "protocol",
         "stores",

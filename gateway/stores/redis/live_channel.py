@@ -64,6 +64,7 @@ class RedisLiveChannel:
         self._waiting: deque[tuple[str, bytes]] = deque(maxlen=_MOST_WAITING)
         self._sender: asyncio.Task[None] | None = None
         self._connection: Wire | None = None
+        self._is_closed = False
 
     @asynccontextmanager
     async def listen(
@@ -97,7 +98,7 @@ class RedisLiveChannel:
         return listened is not None and listened.is_heard
 
     def send(self, meeting: str, event: LiveEvent) -> None:
-        if not self.is_heard(meeting):
+        if self._is_closed or not self.is_heard(meeting):
             return
         try:
             self._waiting.append((meeting, self._id + self._store.seal.close(_encode(event))))
@@ -108,6 +109,7 @@ class RedisLiveChannel:
 
     async def close(self) -> None:
         """Never raises."""
+        self._is_closed = True
         if self._sender is not None:
             self._sender.cancel()
             await asyncio.wait([self._sender])
@@ -133,9 +135,8 @@ class RedisLiveChannel:
 
     async def _publish(self, batch: list[tuple[str, bytes]]) -> None:
         if self._connection is None:
-            connection = self._store.new_connection()
-            await connection.connect()
-            self._connection = connection
+            self._connection = self._store.new_connection()
+            await self._connection.connect()
         known = ((meeting, self._meetings.get(meeting)) for meeting, _ in batch)
         before = {meeting: listened.reasons for meeting, listened in known if listened is not None}
         await self._connection.send(

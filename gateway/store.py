@@ -1,0 +1,91 @@
+"""Where meetings are kept, as the settings say: the one place that names the adapters of the store's ports.
+
+Knows: which adapters there are. Must not know: what any of them does, who uses them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gateway import metrics
+from gateway.config import Settings
+from gateway.domain.ports import EventLog, LiveChannel, Register
+from gateway.domain.sessions import KeptMeeting
+from gateway.stores.bounded_logs import MEETING_SHARE
+from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.redis.live_channel import RedisLiveChannel
+from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.register import RedisRegister
+from gateway.stores.redis.sealing import Seal, read_keys
+from gateway.stores.redis.store import RedisStore
+
+__all__ = ["Store"]
+
+
+class Store:
+    """One gateway's log, register and live channel. Raises `StartupError` if its key cannot be read.
+
+    account_bytes: what the logs of an account may hold. earlier: what another process kept, for a store in memory.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        account_bytes: Callable[[str], int | None],
+        earlier: Sequence[KeptMeeting] = (),
+    ) -> None:
+        bounds, keep_s = settings.event_log, settings.limits.keep_s
+        self._redis: RedisStore | None = None
+        # To other gateways; None if there are none.
+        self.channel: LiveChannel | None = None
+        self.log: EventLog
+        self.register: Register
+        if settings.store.url is None:
+            memory = MemoryStore(
+                max_publications=bounds.max_publications,
+                keep_s=bounds.keep_s,
+                max_bytes=bounds.max_bytes,
+                account_bytes=account_bytes,
+                earlier=earlier,
+            )
+            self.log = MemoryEventLog(memory)
+            self.register = MemoryRegister(MemoryRegisterStore(keep_s=keep_s))
+            return
+        keys = read_keys(Path(file)) if (file := settings.store.key_file) is not None else ()
+        self._redis = RedisStore(settings.store.url, prefix=settings.store.prefix, seal=Seal(keys))
+        self._channel = self.channel = RedisLiveChannel(self._redis)
+        self.log = RedisEventLog(
+            self._redis,
+            max_publications=bounds.max_publications,
+            keep_s=bounds.keep_s,
+            meeting_bytes=bounds.max_bytes // MEETING_SHARE,
+            account_bytes=account_bytes,
+        )
+        self.register = RedisRegister(self._redis, keep_s=keep_s)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other gateways go on with what this one leaves."""
+        return self._redis is not None
+
+    async def open(self) -> None:
+        """Reach it, before anybody is served. Raises `StartupError`."""
+        if self._redis is not None:
+            await self._redis.start()
+            commands = self._redis.commands
+            metrics.STORE_AVAILABLE.set_function(lambda: commands.is_answered)
+            metrics.STORE_ANSWER_S.set_function(lambda: commands.answered_s)
+        await self.log.start()
+
+    async def sweep(self) -> None:
+        """Be there; to be called every second. Never raises."""
+        await asyncio.gather(self.log.sweep(), self.register.sweep())
+
+    async def close(self) -> None:
+        """Let go of it, after the log and the register have left. Never raises."""
+        if self._redis is not None:
+            await self._channel.close()
+            await self._redis.close()

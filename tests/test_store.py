@@ -1,0 +1,49 @@
+"""Where meetings are kept, by the settings."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from gateway.config import Settings, StoreSettings
+from gateway.domain.errors import StartupError
+from gateway.store import Store
+from gateway.stores.memory_log import MemoryEventLog
+from gateway.stores.redis.log import RedisEventLog
+from tests.redis_server import shared_server
+
+
+def nothing(_account: str) -> None:
+    return None
+
+
+async def test_without_a_store_everything_is_in_memory() -> None:
+    store = Store(Settings(), nothing)
+    await store.open()
+    assert isinstance(store.log, MemoryEventLog)
+    assert (store.channel, store.is_shared) == (None, False)
+    await store.close()
+
+
+async def test_a_store_is_shared_and_closed_at_the_end(tmp_path: Path) -> None:
+    file = tmp_path / "store.key"
+    file.write_text(base64.b64encode(bytes(32)).decode())
+    settings = StoreSettings(url=shared_server().url, prefix="test-store:", key_file=str(file))
+    store = Store(Settings(store=settings), nothing)
+    await store.open()
+    assert isinstance(store.log, RedisEventLog)
+    assert store.log.store.seal.close(b"secret") != b"secret"
+    assert store.channel is not None
+    assert store.is_shared
+    await store.sweep()
+    await store.log.close()
+    await store.close()
+
+
+async def test_a_store_that_cannot_be_reached_is_told_at_the_start() -> None:
+    store = Store(Settings(store=StoreSettings(url="unix:///nowhere/redis.sock")), nothing)
+    with pytest.raises(StartupError, match="cannot be reached"):
+        await store.open()
+    await store.close()
