@@ -49,7 +49,9 @@ from gateway.stores import handover_file
 from gateway.stores.audit_file import AuditFile
 from gateway.stores.bounded_logs import MEETING_SHARE
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.sealing import Seal, read_keys
 from gateway.stores.redis.store import RedisStore
 from gateway.translation.event_loop_lag import EventLoopLag
 from gateway.translation.finals import Finals
@@ -117,7 +119,9 @@ class Gateway:
             self._earlier = handover_file.read(Path(file))
         self._redis: RedisStore | None = None
         if settings.store.url is not None:
-            self._redis = RedisStore(settings.store.url, prefix=settings.store.prefix)
+            keys = read_keys(Path(file)) if (file := settings.store.key_file) is not None else ()
+            self._redis = RedisStore(settings.store.url, prefix=settings.store.prefix, seal=Seal(keys))
+        self._live_channel = None if self._redis is None else RedisLiveChannel(self._redis)
         self.log: EventLog = self._memory_log() if self._redis is None else self._redis_log(self._redis)
         self.scheduler = Scheduler(
             self.engine,
@@ -146,6 +150,7 @@ class Gateway:
             limits=settings.limits,
             max_sessions=settings.max_sessions,
             snapshot=settings.snapshot_utterances,
+            channel=self._live_channel,
             joins_per_address=settings.max_connections_per_address,
             quotas=self.quotas,
             stands=lambda grant: self._keys is None or self._keys.stands(grant),
@@ -227,6 +232,9 @@ class Gateway:
         """Reach the store, before anybody is served. Raises `StartupError`."""
         if self._redis is not None:
             await self._redis.start()
+            commands = self._redis.commands
+            metrics.STORE_AVAILABLE.set_function(lambda: commands.is_answered)
+            metrics.STORE_ANSWER_S.set_function(lambda: commands.answered_s)
         await self.log.start()
 
     @contextlib.asynccontextmanager
@@ -244,6 +252,8 @@ class Gateway:
             await self.engine.stop()
             await self.log.close()
             present.cancel()
+        if self._live_channel is not None:
+            await self._live_channel.close()
         if self._redis is not None:
             await self._redis.close()
 

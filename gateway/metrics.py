@@ -43,6 +43,8 @@ __all__ = [
     "SESSIONS_AWAY",
     "SESSIONS_RESUMED",
     "SESSIONS_STARTED",
+    "STORE_ANSWER_S",
+    "STORE_AVAILABLE",
     "TENANT_CHARACTERS",
     "TENANT_MINUTES",
     "TENANT_USAGE",
@@ -76,6 +78,9 @@ SESSIONS_RESUMED = Counter(
     "gateway_sessions_resumed", "Attempts to resume a session, by outcome: recovered or lost.", ["outcome"]
 )
 MEETINGS = Gauge("gateway_meetings", "Meetings with a participant or with a translation under way.")
+STORE_AVAILABLE = Gauge("gateway_store_available", "1 while the shared store answers; 1 without one.")
+STORE_AVAILABLE.set(1)
+STORE_ANSWER_S = Gauge("gateway_store_answer_seconds", "How long the shared store takes to answer, lately.")
 LOG_PUBLICATIONS = Gauge("gateway_log_publications", "Publications held in the event log.")
 LOG_BYTES = Gauge("gateway_log_bytes", "Bytes of the event log; a high estimate.")
 SESSIONS_STARTED = Counter("gateway_sessions_started", "Sessions started.")

@@ -72,6 +72,9 @@ class StoreSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     url: str | None = None
     # What all its keys begin with, so that others can use it too.
     prefix: str = "gateway:"
+    # File with the keys that encrypt what people said before it goes to the store, in Base64, the newest first.
+    # None: the store can read it.
+    key_file: str | None = None
 
 
 class AuthSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gateway.domain.log import Utterance
 
-__all__ = ["Asked", "GrowingFinal", "LiveEvent", "Partial", "Reads", "Revised", "Withdrawn"]
+__all__ = ["Asked", "GrowingFinal", "LiveEvent", "Partial", "Reads", "Revised", "Unwanted", "Withdrawn"]
 
 
 class Revised(Struct, frozen=True, tag="revised"):
@@ -39,6 +39,7 @@ class GrowingFinal(Struct, frozen=True, tag="final"):
     participant: str
     utterance: str
     lang: str
+    rev: int
     # Offset of its `Said`.
     said: int
     # Characters of the translation before this text.
@@ -48,6 +49,13 @@ class GrowingFinal(Struct, frozen=True, tag="final"):
 
 class Withdrawn(Struct, frozen=True, tag="withdrawn"):
     """What was being said will not be finished."""
+
+    participant: str
+    utterance: str
+
+
+class Unwanted(Struct, frozen=True, tag="unwanted"):
+    """The speaker has cancelled an utterance that is in the log: who translates it is to stop."""
 
     participant: str
     utterance: str
@@ -65,4 +73,4 @@ class Asked(Struct, frozen=True, tag="asked"):
     """The sender may have missed something: whoever hears this tells it again."""
 
 
-LiveEvent = Revised | Partial | GrowingFinal | Withdrawn | Reads | Asked
+LiveEvent = Revised | Partial | GrowingFinal | Withdrawn | Unwanted | Reads | Asked

@@ -123,9 +123,16 @@ class EventLog(Protocol):
         """At most `limit` publications with offsets above `after`, oldest first. Raises `LogUnavailable`."""
 
     def subscribe(
-        self, meeting: str, deliver: Callable[[Publication], None], *, account: str = ""
+        self,
+        meeting: str,
+        deliver: Callable[[Publication], None],
+        *,
+        account: str = "",
+        begun_again: Callable[[], None] = lambda: None,
     ) -> AbstractAsyncContextManager[Subscription]:
         """Deliver every new publication while the context lasts. `deliver` must not block and must not raise.
+
+        begun_again: is told when a new log has taken the place of this one, before anything of it is delivered.
 
         A meeting without a log gets one, for which `account` is charged: for want of room, the account that holds
         the most loses entries. A log with subscribers does not expire. Raises `LogUnavailable`.

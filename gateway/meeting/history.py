@@ -118,6 +118,11 @@ class History:
         while self._records and (oldest := next(iter(self._records.values()))).said < first:
             del self._records[oldest.utterance.key]
 
+    def clear(self) -> None:
+        """The log that all of it came from is lost."""
+        for records in (self._records, self._unfinished, self._followed):
+            records.clear()
+
     def _add(self, record: Record) -> Record:
         key = record.utterance.key
         self._records[key] = record

@@ -12,29 +12,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
-
-from msgspec.structs import replace
+from functools import partial
 
 from gateway.domain.errors import LogUnavailable
+from gateway.domain.live import Reads
 from gateway.domain.log import Accepted, Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
-from gateway.domain.ports import EventLog, Subscription
+from gateway.domain.ports import EventLog, LiveChannel, Subscription
 from gateway.domain.sessions import Stability
+from gateway.meeting.elsewhere import Elsewhere
 from gateway.meeting.feed import Feed
 from gateway.meeting.history import History, Record
-from gateway.meeting.live_text import LiveCaption, LiveText, LiveTranslation
+from gateway.meeting.live_text import LiveText, LiveTranslation
+from gateway.meeting.live_view import LiveView
 from gateway.meeting.members import Member, Members
 from gateway.meeting.payload import Payload
-from gateway.protocol.from_domain import caption_message, publication_message
+from gateway.protocol.from_domain import publication_message
 from gateway.protocol.messages import (
     Participant,
     ParticipantJoined,
     ParticipantLeft,
     ParticipantUpdated,
     ServerMessage,
-    TranslationDelta,
-    UtteranceCancelled,
 )
 
 __all__ = ["Room"]
@@ -46,7 +46,19 @@ _DELIVERY_S = 5.0
 class Room:
     """Speakers publish into it, readers receive from it. `open` before anything else, `close` at the end."""
 
-    def __init__(self, meeting: str, log: EventLog, *, private: bool, snapshot: int, account: str = "") -> None:
+    def __init__(
+        self,
+        meeting: str,
+        log: EventLog,
+        *,
+        private: bool,
+        snapshot: int,
+        account: str = "",
+        # To other gateways; None if there are none.
+        channel: LiveChannel | None = None,
+        # Stops the translations that this gateway makes of an utterance.
+        cancel: Callable[[Room, UtteranceKey], None] = lambda _room, _key: None,
+    ) -> None:
         # The meeting's id.
         self.id = meeting
         # Whether it has one member, who named no meeting.
@@ -60,7 +72,16 @@ class Room:
         self.members = Members()
         # The `snapshot` newest utterances, which a latecomer is shown, and those that are not finished.
         self.history = History(snapshot)
-        self.live = LiveText()
+        self._view = LiveView(self.members)
+        self.elsewhere = Elsewhere(
+            meeting,
+            channel,
+            self._view,
+            self.history,
+            reads=self._reads,
+            position=lambda: self.offset,
+            cancel=partial(cancel, self),
+        )
         # Members that the others were told of.
         self._announced: dict[Member, None] = {}
         # Language → how many are about to read it.
@@ -74,6 +95,13 @@ class Room:
         self._subscription: Subscription | None = None
         self._unsubscribe = AsyncExitStack()
         self._is_open = False
+        # Whether another log has taken the place of the one that this room has read.
+        self.has_lost_its_log = False
+
+    @property
+    def live(self) -> LiveText:
+        """What is not in the log."""
+        return self._view.text
 
     # ------------------------------------------------------------ life
 
@@ -83,15 +111,26 @@ class Room:
             if self._is_open:
                 return
             async with AsyncExitStack() as subscription:
-                delivery = self.log.subscribe(self.id, self._deliver, account=self._account)
+                delivery = self.log.subscribe(
+                    self.id, self._deliver, account=self._account, begun_again=self._begun_again
+                )
                 self._subscription = await subscription.enter_async_context(delivery)
                 start = self._subscription.start
                 self.epoch, self.offset = start.epoch, start.last
                 # Publications that arrive meanwhile are noted twice, which changes nothing.
                 async for publication in self._logged(start.first - 1):
                     self.history.note(publication)
+                await subscription.enter_async_context(self.elsewhere.listening())
                 self._unsubscribe = subscription.pop_all()
             self._is_open = True
+
+    async def begin_again(self) -> None:
+        """Read the log that has taken the place of the one before. Raises `LogUnavailable`."""
+        await self.close()
+        self.history.clear()
+        self.live.clear()
+        self.has_lost_its_log = False
+        await self.open()
 
     async def close(self) -> None:
         """Let go of the log; what it holds stays there as long as it keeps it."""
@@ -103,8 +142,18 @@ class Room:
     # ------------------------------------------------------------ languages
 
     def languages(self, but: Member | None = None) -> frozenset[str]:
-        """Those that somebody reads, or somebody else, and those that somebody is about to read."""
+        """Those that somebody reads, or somebody else, or is about to read, at this gateway or another one."""
+        return self._languages_here(but) | self.elsewhere.languages
+
+    def live_languages(self) -> frozenset[str]:
+        """Those that somebody reads while it is being said, at this gateway or another one."""
+        return self.elsewhere.live_languages.union(self.members.live_languages())
+
+    def _languages_here(self, but: Member | None = None) -> frozenset[str]:
         return frozenset((*self._expected, *self.members.languages(but)))
+
+    def _reads(self) -> Reads:
+        return Reads(tuple(sorted(self._languages_here())), tuple(sorted(self.members.live_languages())))
 
     @asynccontextmanager
     async def reading(self, languages: Collection[str]) -> AsyncIterator[None]:
@@ -122,11 +171,12 @@ class Room:
     async def tell_languages(self) -> None:
         """Tell the log which languages are read here, if it knows otherwise. Raises `LogUnavailable`."""
         async with self._telling:
-            languages = self.languages()
+            languages = self._languages_here()
             if self._subscription is None or languages == self._known_to_be_read:
                 return
             said_before = await self._subscription.reads(languages)
             self._known_to_be_read = languages
+        self.elsewhere.tell_reads()
         await self.reached(said_before)
 
     # ------------------------------------------------------------ members
@@ -137,6 +187,7 @@ class Room:
             self._announced[member] = None
             self._tell_others(member, ParticipantJoined(*_fields(member)))
         self.members.add(member)
+        self.elsewhere.tell_reads()
 
     def leave(self, member: Member) -> None:
         if not self.members.remove(member):
@@ -157,16 +208,17 @@ class Room:
     ) -> None:
         """Another name or other languages, from the next utterance on; how they are shown, from now on."""
         before = (member.name, member.speaks, member.reads)
-        self._show_as(member, stability)
-        self._show_originals(member, originals)
+        self._view.show_as(member, stability)
+        self._view.show_originals(member, originals)
         if before == (name, speaks, reads):
+            self.elsewhere.tell_reads()
             return
         # Of a language that it still gets from before it has the deltas already.
         added = [
             payload
             for lang in reads
             if lang not in member.reads
-            for payload in self._shown_so_far(member, lang, member.stopped.get(lang, member.since - 1))
+            for payload in self._view.so_far(member, lang, member.stopped.get(lang, member.since - 1))
         ]
         for lang in member.reads:
             if lang not in reads:
@@ -175,7 +227,10 @@ class Room:
             member.stopped.pop(lang, None)
         member.name, member.speaks, member.reads = name, speaks, reads
         self.members.note(member)
-        _show(member, added)
+        self.elsewhere.tell_reads()
+        if member.feed is not None:
+            for payload in added:
+                member.feed.show(payload)
         if member in self._announced:
             self._tell_others(member, ParticipantUpdated(*_fields(member)))
 
@@ -252,74 +307,58 @@ class Room:
             if page.epoch != self.epoch:
                 raise LogUnavailable("The meeting's log was begun again; reconnect.", retry_after_ms=0)
             await feed.replay(page)
-        for payload in self._live_captions(member):
-            feed.show(payload)
-        for lang in member.reads:
-            for payload in self._shown_so_far(member, lang, member.since - 1):
-                feed.show(payload)
+        if member.feed is feed:
+            self._view.bring_up_to_date(member)
 
     # ------------------------------------------------------------ what is being said
 
     def show_caption(self, utterance: Utterance) -> None:
-        """A revision of an utterance that is being said: to its speaker and to readers of its language."""
-        caption = LiveCaption(utterance, Payload(caption_message(utterance)))
-        self.live.caption(caption)
-        for reader in self.members.hearers(utterance):
-            if reader.feed is not None and reader.sees(utterance):
-                reader.feed.show(caption.payload)
+        """A revision of an utterance that is being said."""
+        self._view.show_caption(utterance)
+        self.elsewhere.tell_caption(utterance)
 
-    def show_partial(self, shown: LiveTranslation, utterance: Utterance, committed: str, tentative: str) -> None:
+    def show_partial(self, shown: LiveTranslation, rev: int, committed: str, tentative: str) -> None:
         """The translation of an utterance that is being said: all of it now. `shown` is of `live`, and changes."""
-        fresh = committed[len(shown.committed) :]
-        if not fresh and tentative == shown.tentative:
-            return
-        shown.utterance, shown.committed, shown.tentative = utterance, committed, tentative
-        lang = shown.lang
-        delta = TranslationDelta(utterance.participant, utterance.id, lang, utterance.rev, fresh, tentative)
-        live, stable = Payload(delta), Payload(replace(delta, tentative="")) if fresh else None
-        for reader in self.members.readers(lang):
-            payload = live if reader.stability == "live" else stable if reader.stability == "stable" else None
-            if payload is not None and reader.feed is not None and lang in reader.reads:
-                reader.feed.show(payload)
+        if self._view.show_partial(shown, rev, committed, tentative):
+            self.elsewhere.tell_partial(shown)
 
     def show_final(self, shown: LiveTranslation, fresh: str) -> None:
         """New text of the translation of an utterance in the log. `shown` is of `live`, and changes."""
-        shown.committed += fresh
-        utterance, lang, said = shown.utterance, shown.lang, shown.said or 0
-        payload = Payload(
-            TranslationDelta(utterance.participant, utterance.id, lang, utterance.rev, committed=fresh)
-        )
-        for reader in self.members.readers(lang):
-            if reader.stability != "final" and reader.feed is not None and reader.gets(lang, said):
-                reader.feed.show(payload)
+        self._view.show_final(shown, fresh)
+        self.elsewhere.tell_final(shown)
 
     def withdraw(self, key: UtteranceKey) -> None:
         """An utterance that is being said will not be finished."""
-        self.live.end_partial(key)
-        payload = Payload(UtteranceCancelled(*key))
-        for member in self.members:
-            if member.feed is not None:
-                member.feed.show(payload)
+        self._view.withdraw(key)
+        self.elsewhere.tell_withdrawn(key)
 
     # ------------------------------------------------------------ delivery
 
     def _deliver(self, publication: Publication) -> None:
         """Called by the log for every publication, in order."""
+        if self.has_lost_its_log:
+            return
         self.offset = max(self.offset, publication.offset)
         self._delivered.set()
         finished = self.history.note(publication)
         payload = Payload(publication_message(publication))
         event = publication.event
         if isinstance(event, Said):
-            self.live.end_partial(event.utterance.key)
+            self.live.accepted(event.utterance, publication.offset, event.languages)
             readers = self.members.hearers(event.utterance)
         else:
+            self.live.end_final_elsewhere((event.participant, event.utterance), event.lang)
             readers = self.members.readers(event.lang)
         for reader in readers:
             if reader.feed is not None:
                 reader.feed.publish(publication, payload)
+        self.elsewhere.delivered()
         if finished is not None:
             self._finished(finished)
+
+    def _begun_again(self) -> None:
+        """Called by the log. Offsets are those of other publications now."""
+        self.has_lost_its_log = True
 
     def _finished(self, record: Record) -> None:
         speaker = self.members.get(record.utterance.participant)
@@ -334,59 +373,11 @@ class Room:
             after = page.publications[-1].offset
             await asyncio.sleep(0)  # a log in memory does not wait, and others have their turn meanwhile
 
-    def _live_captions(self, member: Member) -> Iterator[Payload]:
-        for caption in self.live.captions:
-            if member.sees(caption.utterance):
-                yield caption.payload
-
-    def _shown_so_far(self, member: Member, lang: str, after: int) -> Iterator[Payload]:
-        """All that readers like this one saw of what is not translated yet and was said behind a position."""
-        if member.stability == "final":
-            return
-        behind = (shown for shown in self.live.finals(lang) if (shown.said or 0) > after)
-        for shown in (*behind, *self.live.partials(lang)):
-            if (delta := shown.delta(tentative=member.stability == "live")) is not None:
-                yield Payload(delta)
-
-    def _show_as(self, member: Member, stability: Stability) -> None:
-        """Another stability: what is being said is shown as it would have been all along."""
-        before, member.stability = member.stability, stability
-        if before == stability:
-            return
-        self.members.note(member)
-        for lang in member.reads:
-            if before == "final":
-                _show(member, self._shown_so_far(member, lang, member.since - 1))
-            else:
-                _show(member, self._tentative(lang, shown=stability == "live"))
-
-    def _show_originals(self, member: Member, originals: bool) -> None:
-        """Captions of every language, or of those that are read: what is being said is shown at once."""
-        if member.originals == originals:
-            return
-        seen = list(self._live_captions(member))
-        member.originals = originals
-        self.members.note(member)
-        _show(member, [caption for caption in self._live_captions(member) if caption not in seen])
-
-    def _tentative(self, lang: str, *, shown: bool) -> Iterator[Payload]:
-        """The tentative text of what is being said, or its end."""
-        for partial in self.live.partials(lang):
-            if partial.tentative:
-                said, tentative = partial.utterance, partial.tentative if shown else ""
-                yield Payload(TranslationDelta(said.participant, said.id, lang, said.rev, "", tentative))
-
     def _tell_others(self, member: Member, message: ServerMessage) -> None:
         payload = Payload(message)
         for other in self.members:
             if other is not member and other.feed is not None:
                 other.feed.tell(payload)
-
-
-def _show(member: Member, payloads: Iterator[Payload] | list[Payload]) -> None:
-    if member.feed is not None:
-        for payload in payloads:
-            member.feed.show(payload)
 
 
 def _fields(member: Member) -> tuple[str, str, str | None, list[str]]:

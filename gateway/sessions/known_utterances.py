@@ -63,6 +63,12 @@ class KnownUtterances:
         if failed and (known := self._known.get(id)) is not None:
             known.failed = True
 
+    def lose_in_flight(self) -> None:
+        """What is in flight was never said, as far as anybody knows."""
+        for id in self._in_flight:
+            self._known.pop(id, None)
+        self._in_flight.clear()
+
     def forget(self, id: str) -> None:
         """As if it had never been said."""
         self._known.pop(id, None)

@@ -181,6 +181,10 @@ class Session:
             return self._close()
         return []
 
+    def lose_in_flight(self) -> None:
+        """What was accepted and is not settled is lost: the client may send it again."""
+        self._known.lose_in_flight()
+
     def expire(self) -> list[Effect]:
         """The token's time is over: nothing more is taken, and it closes once what was accepted is settled."""
         if self.state is not State.OPEN:

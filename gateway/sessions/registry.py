@@ -30,7 +30,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import Grant, Revocation, account_of_tenant, meeting_key, tenant_of
 from gateway.domain.log import Accepted, Unfinished
-from gateway.domain.ports import EventLog
+from gateway.domain.ports import EventLog, LiveChannel
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
@@ -80,6 +80,8 @@ class Registry:
         snapshot: int,
         # Joins of one address at once, and within a minute.
         joins_per_address: int = 1_000,
+        # To other gateways; None if there are none.
+        channel: LiveChannel | None = None,
         quotas: Quotas | None = None,
         # Whether what somebody presented is still a key of the gateway's.
         stands: Callable[[Grant], bool] = lambda _: True,
@@ -98,7 +100,7 @@ class Registry:
         self.lifetimes = Lifetimes(clock=self._clock, stands=stands)
         self._tasks = asyncio.TaskGroup()
         self._log = log
-        self._rooms = Rooms(log, snapshot)
+        self._rooms = Rooms(log, snapshot, channel, finals.cancel_here)
         # What this gateway has taken over and not begun.
         self._taken: list[Unfinished] = []
         # By the session's secret.
@@ -255,6 +257,11 @@ class Registry:
             if seat.away_since_s is not None and seat.away_since_s <= longest_s:
                 self.end(seat)
         with contextlib.suppress(LogUnavailable):
+            for room in self._rooms.without_their_log():
+                for seat in [seat for seat in self._seats.values() if seat.room is room]:
+                    seat.lose_log()
+                self._finals.abandon(room)
+                await room.begin_again()
             await self._rooms.sweep(self._finals.busy)
         metrics.MEETINGS.set(len(self._rooms))
         metrics.SESSIONS_AWAY.set(sum(not seat.connected for seat in self._seats.values()))

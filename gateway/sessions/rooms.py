@@ -9,17 +9,30 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from gateway.domain.grants import tenant_of
-from gateway.domain.ports import EventLog
+from gateway.domain.log import UtteranceKey
+from gateway.domain.ports import EventLog, LiveChannel
 from gateway.meeting.room import Room
 
 __all__ = ["Rooms"]
 
 
 class Rooms:
-    """Opens and closes the rooms of a log. snapshot: utterances that a latecomer is shown."""
+    """Opens and closes the rooms of a log.
 
-    def __init__(self, log: EventLog, snapshot: int) -> None:
+    snapshot: utterances that a latecomer is shown. channel: to other gateways; None if there are none.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        snapshot: int,
+        channel: LiveChannel | None = None,
+        # Stops what this gateway translates of an utterance that was cancelled at another one.
+        cancel: Callable[[Room, UtteranceKey], None] = lambda _room, _key: None,
+    ) -> None:
+        self._cancel = cancel
         self._log = log
+        self._channel = channel
         self._snapshot = snapshot
         # By the meeting's key.
         self._rooms: dict[str, Room] = {}
@@ -42,7 +55,13 @@ class Rooms:
         room = self._rooms.get(meeting)
         if room is None:
             room = self._rooms[meeting] = Room(
-                meeting, self._log, private=private, snapshot=self._snapshot, account=account
+                meeting,
+                self._log,
+                private=private,
+                snapshot=self._snapshot,
+                account=account,
+                channel=self._channel,
+                cancel=self._cancel,
             )
         self._entering[room] = self._entering.get(room, 0) + 1
         try:
@@ -52,6 +71,10 @@ class Rooms:
             self._entering[room] -= 1
             if not self._entering[room]:
                 del self._entering[room]
+
+    def without_their_log(self) -> list[Room]:
+        """Rooms whose log has been lost, and begun again."""
+        return [room for room in self if room.has_lost_its_log]
 
     async def sweep(self, busy: Callable[[Room], bool]) -> None:
         """Let go of rooms that nobody is in, and of languages that nobody reads.
@@ -63,4 +86,5 @@ class Rooms:
                 del self._rooms[room.id]
                 await room.close()
             else:
+                room.elsewhere.sweep()
                 await room.tell_languages()

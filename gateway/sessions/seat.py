@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.errors import GatewayError
+from gateway.domain.errors import GatewayError, LogUnavailable
 from gateway.domain.grants import Grant
 from gateway.domain.sessions import KeptSession
 from gateway.meeting.feed import Feed
@@ -78,6 +78,13 @@ class Seat:
     def refused(self, accept: Accept) -> None:
         """A final of this session was not accepted."""
         self._carry_out(self.state.refused(accept))
+
+    def lose_log(self) -> None:
+        """What was said is lost, and what is said next is in another log."""
+        self.state.lose_in_flight()
+        if self.finish is not None:
+            lost = LogUnavailable("The meeting's log was lost; reconnect.", retry_after_ms=0)
+            self.finish(CloseCode.RESTART, lost)
 
     def expire(self) -> None:
         """Its time is over: nothing more is taken, and the connection closes after what was accepted."""

@@ -125,8 +125,8 @@ class CommitPolicy:
     draft: the rest of the newest hypothesis: a guess at what the next one will say behind `committed`.
     """
 
-    def __init__(self, source: str, target: str) -> None:
-        self.committed = ""
+    def __init__(self, source: str, target: str, committed: str = "") -> None:
+        self.committed = committed
         self.tentative = ""
         self.draft = ""
         self._source, self._target = source, target

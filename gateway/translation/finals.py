@@ -151,7 +151,15 @@ class Finals:
             self._resume(room)
 
     def cancel(self, room: Room, key: UtteranceKey) -> None:
-        """Stop what is left of an utterance; each language gets an `Untranslated` with code `cancelled`."""
+        """Stop what is left of an utterance, also at other gateways, as far as they can be reached.
+
+        Each language gets an `Untranslated` with code `cancelled`.
+        """
+        self.cancel_here(room, key)
+        room.elsewhere.tell_cancelled(key)
+
+    def cancel_here(self, room: Room, key: UtteranceKey) -> None:
+        """As `cancel`, at this gateway."""
         cancelled, running = Cancelled("The utterance was cancelled."), self._running_of(room, key)
         for translation in running.values():
             self._scheduler.give_up(translation.ticket, cancelled)
@@ -208,7 +216,7 @@ class Finals:
         record = room.history.get(utterance.key)
         translated = {lang for lang, done in record.outcomes.items() if done} if record is not None else set()
         there = {utterance.lang, *translated, *self._running_of(room, utterance.key)}
-        return [lang for lang in room.members.languages() if lang not in there]
+        return [lang for lang in sorted(room.languages()) if lang not in there]
 
     async def _log_said(
         self, room: Room, utterance: Utterance, tickets: list[Ticket]

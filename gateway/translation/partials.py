@@ -160,7 +160,7 @@ class Partials:
             return
         if not self._translates or len(utterance.text) > _LONGEST_CHARS:
             return
-        for lang in room.members.live_languages():
+        for lang in room.live_languages():
             translation = spoken.translations.get(lang)
             if lang == utterance.lang:
                 if translation is not None:  # the recogniser took it for another language before
@@ -168,7 +168,8 @@ class Partials:
                 continue
             if translation is None:
                 translation = spoken.translations[lang] = _Partial(
-                    policy=CommitPolicy(utterance.lang, lang),
+                    # Readers may have seen something of it that another gateway has made.
+                    policy=CommitPolicy(utterance.lang, lang, room.live.committed(utterance.key, lang)),
                     shown=room.live.partial(utterance, lang),
                     revision=utterance,
                     # The first is due at once where the event loop has time for it.
@@ -198,7 +199,9 @@ class Partials:
         """What readers were shown for good of an utterance, and a guess at what follows; empty if nothing was."""
         spoken = self._of(room, key[0]).get(key[1])
         translation = None if spoken is None else spoken.translations.get(lang)
-        return ("", "") if translation is None else (translation.shown.committed, translation.policy.draft)
+        if translation is None:
+            return room.live.committed(key, lang), ""  # of another gateway
+        return translation.shown.committed, translation.policy.draft
 
     def stop(self, room: Room, key: UtteranceKey) -> None:
         """Nothing more of it is translated or shown until another revision comes."""
@@ -247,7 +250,7 @@ class Partials:
 
     def _fits(self, room: Room, utterance: Utterance) -> bool:
         """Count what an utterance takes, and withdraw what is too much in all. False: this one was withdrawn."""
-        translations = len(room.members.live_languages()) if self._translates else 0
+        translations = len(room.live_languages()) if self._translates else 0
         chars = len(utterance.text) * (1 + _TEXTS * translations)
         size = _UTTERANCE_BYTES * (1 + translations) + _CHAR_BYTES * chars
         self._budget.use(room.account_of(utterance.participant), (room, utterance.key), size)
@@ -266,7 +269,7 @@ class Partials:
         under_way = translation.pending or (ticket is not None and not ticket.ending)
         known = translation.revision.text if under_way else translation.translated
         translation.revision, translation.stopped = utterance, False
-        translation.shown.utterance = utterance
+        translation.shown.rev = utterance.rev
         if translation.broken:
             metrics.PARTIALS.labels("failed", lang).inc()
             return
@@ -363,7 +366,7 @@ class Partials:
                 outcome = "superseded"
             else:
                 outcome = self._take(translation, generated)
-                room.show_partial(translation.shown, translation.revision, policy.committed, policy.tentative)
+                room.show_partial(translation.shown, translation.revision.rev, policy.committed, policy.tentative)
         metrics.PARTIALS.labels(outcome, translation.lang).inc()
 
     def _take(self, translation: _Partial, generated: Generated) -> str:

@@ -143,10 +143,10 @@ class _Delayed:
 
     @asynccontextmanager
     async def subscribe(
-        self, meeting: str, deliver: Callable[[Publication], None], *, account: str = ""
+        self, meeting: str, deliver: Callable[[Publication], None], **options: Any
     ) -> AsyncIterator[Subscription]:
         await asyncio.sleep(0)
-        async with self.log.subscribe(meeting, deliver, account=account) as subscription:
+        async with self.log.subscribe(meeting, deliver, **options) as subscription:
             await asyncio.sleep(0)
             yield subscription
             await asyncio.sleep(0)

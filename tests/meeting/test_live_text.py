@@ -63,7 +63,7 @@ def test_what_is_final_is_not_being_said_in_any_language() -> None:
     final = live.final(said(), "de", said=1, shown="")
     live.end_partial(U)
     assert [shown.utterance.id for shown in live.captions] == ["v"]
-    assert [[shown.utterance.id for shown in live.partials(lang)] for lang in ("de", "fr")] == [["v"], ["v"]]
+    assert [[shown.key[1] for shown in live.partials(lang)] for lang in ("de", "fr")] == [["v"], ["v"]]
     assert list(live.finals("de")) == [final]
 
 
@@ -97,12 +97,44 @@ def test_nothing_is_kept_of_a_language_in_which_nothing_is_live() -> None:
 
 
 def test_somebody_who_saw_nothing_gets_all_of_it_in_one() -> None:
-    shown = LiveTranslation(said(rev=3), "de", committed="Wir", tentative=" treffen")
+    shown = LiveTranslation(U, 3, "de", committed="Wir", tentative=" treffen")
     assert shown.delta(tentative=True) == TranslationDelta("ana", "u", "de", 3, "Wir", " treffen")
     assert shown.delta(tentative=False) == TranslationDelta("ana", "u", "de", 3, "Wir", "")
 
 
 def test_of_which_nothing_may_be_shown_there_is_no_delta() -> None:
-    assert LiveTranslation(said(), "de").delta(tentative=True) is None
-    assert LiveTranslation(said(), "de", tentative="Wir").delta(tentative=False) is None
-    assert LiveTranslation(said(), "de", tentative="Wir").delta(tentative=True) is not None
+    assert LiveTranslation(U, 1, "de").delta(tentative=True) is None
+    assert LiveTranslation(U, 1, "de", tentative="Wir").delta(tentative=False) is None
+    assert LiveTranslation(U, 1, "de", tentative="Wir").delta(tentative=True) is not None
+
+
+def test_the_final_of_another_gateway_goes_on_from_what_it_showed() -> None:
+    live = LiveText()
+    for lang in ("de", "fr", "ja"):
+        live.partial_of(U, 1, lang, "elsewhere").committed = "Wir"
+    live.partial(said(), "es")
+    live.accepted(said(), 7, ["de", "es", "it"])
+    assert [(shown.lang, shown.committed, shown.said) for shown in live.finals()] == [("de", "Wir", 7)]
+    assert not list(live.partials())
+    live.end_final_elsewhere(U, "de")
+    assert not list(live.finals())
+
+
+def test_what_is_made_here_ends_with_what_makes_it() -> None:
+    live = LiveText()
+    mine = live.final(said(), "de", said=7, shown="")
+    live.end_final_elsewhere(U, "de")
+    live.forget(["elsewhere"])
+    assert list(live.finals()) == [mine]
+
+
+def test_nothing_goes_on_of_a_gateway_that_is_gone() -> None:
+    live = LiveText()
+    for gateway in ("one", "another"):
+        utterance = said(gateway)
+        live.caption(LiveCaption(utterance, Payload(Pong(gateway)), gateway))
+        live.partial_of(utterance.key, 1, "de", gateway)
+        live.final_of(utterance.key, 1, "de", 7, gateway)
+    live.forget(["one"])
+    left = (*(c.utterance.id for c in live.captions), *(s.key[1] for s in (*live.partials(), *live.finals())))
+    assert left == ("another",) * 3

@@ -12,6 +12,7 @@ from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineProfile
 from gateway.domain.errors import Forbidden, GatewayError
 from gateway.domain.grants import OPEN, Grant
+from gateway.domain.ports import LiveChannel
 from gateway.domain.quotas import NO_QUOTA
 from gateway.meeting.outbox import Outbox
 from gateway.protocol.limits import Limits
@@ -55,7 +56,9 @@ class Connection:
 class Desk:
     """A registry; `now_s` is its clock."""
 
-    def __init__(self, core: Stage, limits: Limits, max_sessions: int, joins: int) -> None:
+    def __init__(
+        self, core: Stage, limits: Limits, max_sessions: int, joins: int, channel: LiveChannel | None
+    ) -> None:
         self.core = core
         self.limits = limits
         self.now_s = 0.0
@@ -71,6 +74,7 @@ class Desk:
             max_sessions=max_sessions,
             snapshot=10,
             joins_per_address=joins,
+            channel=channel,
             quotas=Quotas(lambda tenant: self.quota if tenant == "acme" else NO_QUOTA),
             stands=lambda grant: grant.subject not in self.keys_gone,
             clock=lambda: self.now_s,
@@ -90,9 +94,13 @@ class Desk:
 
 @contextlib.asynccontextmanager
 async def desk(
-    limits: Limits | None = None, max_sessions: int = 100, log: Log | None = None, joins: int = 1_000
+    limits: Limits | None = None,
+    max_sessions: int = 100,
+    log: Log | None = None,
+    joins: int = 1_000,
+    channel: LiveChannel | None = None,
 ) -> AsyncIterator[Desk]:
     async with stage(log=log, leaves_unfinished=True) as core:
-        made = Desk(core, limits or Limits(keep_s=60), max_sessions, joins)
+        made = Desk(core, limits or Limits(keep_s=60), max_sessions, joins, channel)
         async with made.registry:
             yield made

@@ -372,9 +372,9 @@ async def test_the_tenant_is_charged_from_whatever_address() -> None:
         charged: dict[str, str] = {}
         subscribe: Any = d.core.log.subscribe
 
-        def noted(meeting: str, deliver: Any, *, account: str = "") -> Any:
+        def noted(meeting: str, deliver: Any, *, account: str = "", **more: Any) -> Any:
             charged[meeting] = account
-            return subscribe(meeting, deliver, account=account)
+            return subscribe(meeting, deliver, account=account, **more)
 
         d.core.log.subscribe = noted  # type: ignore[method-assign]
         for address, grant, account in (

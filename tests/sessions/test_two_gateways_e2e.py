@@ -1,4 +1,4 @@
-"""Two gateways on one store: finals. Deltas and partials stay with the gateway of their speaker so far."""
+"""Two gateways on one store."""
 
 from __future__ import annotations
 
@@ -8,17 +8,29 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from gateway.domain.log import Said, Translated
-from gateway.protocol.messages import Caption, TranslationFinal, UtteranceFinal
-from gateway.sessions.effects import Accept
+from gateway.protocol.messages import (
+    Caption,
+    TranslationDelta,
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceFinal,
+    UtterancePartial,
+)
+from gateway.sessions.effects import Accept, Show
 from gateway.sessions.registry import Entry
+from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
 from tests.sessions.desk import Connection, Desk, desk
-from tests.translation.stage import Log, until
+from tests.translation.stage import Log, idle, until
 
 
 @contextlib.asynccontextmanager
 async def two() -> AsyncIterator[tuple[Desk, Desk]]:
-    log = Log()
-    async with desk(log=log) as one, desk(log=Log(store=log.store)) as another:
+    log, switchboard = Log(), Switchboard()
+    channels = [MemoryLiveChannel(switchboard) for _ in range(2)]
+    async with (
+        desk(log=log, channel=channels[0]) as one,
+        desk(log=Log(store=log.store), channel=channels[1]) as another,
+    ):
         yield one, another
 
 
@@ -52,6 +64,40 @@ async def test_a_reader_at_another_gateway_has_what_is_said_translated_once() ->
         assert there.core.engine.requests == []
         assert await translations(here) == {("One.", "de"): 1}
         assert ana.state.in_flight == 0
+
+
+async def test_what_is_being_said_is_translated_for_a_reader_at_another_gateway() -> None:
+    async with two() as (here, there):
+        speaker, ana = await joined(here, speaks="en")
+        _, bo = await joined(there, reads=["de", "en"])
+        await idle()
+        [show] = ana.send(UtterancePartial("1", 1, "good morn"))
+        assert isinstance(show, Show)
+        here.core.partials.hear(speaker.seat.room, show.utterance)
+        await until(here.core.engine.pending)
+        here.core.engine.says("Guten Morgen zusammen allerseits heute")
+        await idle()
+        heard = await bo.received()
+        assert [(m.text, m.final) for m in heard if isinstance(m, Caption)] == [("good morn", False)]
+        assert [m.tentative for m in heard if isinstance(m, TranslationDelta)] == ["Guten"]
+        await says(here, speaker, ana, "Good morning.")
+        await until(here.core.engine.pending)
+        await here.registry.sweep()
+        assert there.core.engine.requests == []
+
+
+async def test_what_another_gateway_translates_is_cancelled_there() -> None:
+    async with two() as (here, there):
+        speaker, ana = await joined(here, speaks="en")
+        _, bo = await joined(there, reads=["de"])
+        await idle()
+        await says(here, speaker, ana, "One.")
+        await until(here.core.engine.pending)
+        key = (speaker.seat.member.participant, "One.")
+        there.core.finals.cancel(next(iter(there.registry._rooms)), key)
+        await until(lambda: not here.core.engine.pending())
+        await here.core.finals.quiet()
+        assert [m.code for m in await bo.received() if isinstance(m, TranslationFailed)] == ["cancelled"]
 
 
 async def test_a_latecomer_at_another_gateway_is_caught_up_there() -> None:

@@ -20,6 +20,7 @@ from gateway.domain.log import (
     Untranslated,
     Utterance,
 )
+from gateway.domain.ports import LiveChannel
 from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import KeptMeeting, Stability
 from gateway.meeting.feed import Feed
@@ -122,7 +123,9 @@ class Screen:
 class Stage:
     """A meeting with a speaker, the core around it, and an engine in the test's hand."""
 
-    def __init__(self, engine: AnsweredEngine, log: Log, live_bytes: int, **options: Any) -> None:
+    def __init__(
+        self, engine: AnsweredEngine, log: Log, live_bytes: int, channel: LiveChannel | None, **options: Any
+    ) -> None:
         self.engine = engine
         # Of everybody.
         self.quota = NO_QUOTA
@@ -131,7 +134,7 @@ class Stage:
         self.partials = Partials(self.scheduler, pace_s=0.0, max_bytes=live_bytes)
         self.finals = Finals(self.scheduler, self.partials, **options)
         self.log = log
-        self.room = Room("m", log, private=False, snapshot=10)
+        self.room = Room("m", log, private=False, snapshot=10, channel=channel)
         self.finished: list[tuple[str, bool]] = []
 
     async def reader(
@@ -177,10 +180,14 @@ def said(text: str, rev: int, utterance: str, participant: str, *, final: bool) 
 
 @contextlib.asynccontextmanager
 async def stage(
-    max_running: int = 4, log: Log | None = None, live_bytes: int = 10**7, **options: Any
+    max_running: int = 4,
+    log: Log | None = None,
+    live_bytes: int = 10**7,
+    channel: LiveChannel | None = None,
+    **options: Any,
 ) -> AsyncIterator[Stage]:
     """options: those of `Finals`."""
-    made = Stage(AnsweredEngine(max_running), log or Log(), live_bytes, **options)
+    made = Stage(AnsweredEngine(max_running), log or Log(), live_bytes, channel, **options)
     await made.room.open()
     async with made.finals, made.partials:
         yield made

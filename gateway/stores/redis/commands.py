@@ -27,6 +27,8 @@ _log = logging.getLogger(__name__)
 _FIRST_WAIT_S = 0.02
 _LONGEST_WAIT_S = 0.5
 _RETRY_MS = 1_000
+# Of the newest pipeline, in the mean of how long they take.
+_WEIGHT = 0.1
 
 
 class Wire(Protocol):
@@ -104,9 +106,16 @@ class Commands:
         self._queue: deque[_Waiting] = deque()
         self._arrived = asyncio.Event()
         self._connection: Wire | None = None
+        # How long pipelines have taken lately, in seconds.
+        self.answered_s = 0.0
         # Attempts to connect since it worked.
         self._failures = 0
         self._worker: asyncio.Task[None] | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        """False from the first command without an answer until one has an answer again."""
+        return not self._failures
 
     def start(self) -> None:
         """Begin to send; `close` ends it."""
@@ -184,7 +193,7 @@ class Commands:
             self._connection = await self._connected()
         connection = self._connection
         loop = asyncio.get_running_loop()
-        prepared = True
+        prepared, begun_s = True, loop.time()
         async with asyncio.timeout(self._answer_s) as patience:
             for waiting in batch:
                 waiting.sent = True
@@ -201,6 +210,7 @@ class Commands:
                 patience.reschedule(loop.time() + self._answer_s)
             if not prepared:
                 await self._send_first(connection)
+        self.answered_s += _WEIGHT * (loop.time() - begun_s - self.answered_s)
 
     async def _connected(self) -> Wire:
         connection = self._connect()

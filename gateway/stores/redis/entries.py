@@ -26,6 +26,7 @@ from gateway.domain.log import (
     Utterance,
     UtteranceKey,
 )
+from gateway.stores.redis.sealing import Seal
 
 __all__ = [
     "Position",
@@ -70,15 +71,15 @@ class Push(Struct, frozen=True):
     publication: Publication | None
 
 
-def encode(value: Utterance | Translated | Untranslated) -> bytes:
+def encode(value: Utterance | Translated | Untranslated, seal: Seal) -> bytes:
     """What the store keeps of an utterance or an outcome."""
-    return _encoder.encode(value)
+    return seal.close(_encoder.encode(value))
 
 
-def text_digest(utterance: Utterance) -> bytes:
-    """16 bytes that tell whether its text or language is another."""
+def text_digest(utterance: Utterance, key: bytes = b"") -> bytes:
+    """16 bytes that tell whether its text or language is another. key: without it nobody can try texts."""
     said = _encoder.encode((utterance.lang, utterance.text))
-    return hashlib.blake2b(said, digest_size=_DIGEST_BYTES).digest()
+    return hashlib.blake2b(said, digest_size=_DIGEST_BYTES, key=key).digest()
 
 
 def key_digest(key: UtteranceKey) -> bytes:
@@ -97,44 +98,48 @@ def position_of(reply: Sequence[bytes]) -> Position:
     return Position(epoch.decode(), int(start), int(first), int(last))
 
 
-def page_of(position: Position, entries: Iterable[tuple[bytes, Sequence[bytes]]]) -> Page:
+def page_of(position: Position, entries: Iterable[tuple[bytes, Sequence[bytes]]], seal: Seal) -> Page:
     """Entries of the stream as a page."""
     found = []
     for id, fields in entries:
         entry = dict(zip(fields[::2], fields[1::2], strict=True))
         offset = int(id.partition(b"-")[0])
-        publication = _publication(offset, int(entry[b"t"]), entry.get(b"l", _OUTCOME), entry[b"d"])
+        publication = _publication(offset, int(entry[b"t"]), entry.get(b"l", _OUTCOME), entry[b"d"], seal)
         if publication is not None:
             found.append(publication)
     return Page(position.epoch, position.first, position.last, tuple(found))
 
 
-def push_of(data: bytes) -> Push:
+def push_of(data: bytes, seal: Seal) -> Push:
     """A pushed message: epoch, offset, at_ms and languages; a new line; the payload."""
     header, _, payload = data.partition(b"\n")
     epoch, offset, at_ms, languages = header.split(b" ")
-    return Push(epoch.decode(), int(offset), _publication(int(offset), int(at_ms), languages, payload))
+    return Push(epoch.decode(), int(offset), _publication(int(offset), int(at_ms), languages, payload, seal))
 
 
-def unfinished_of(reply: tuple[bytes, bytes, bytes, int, bytes, bytes]) -> Unfinished | None:
+def unfinished_of(reply: tuple[bytes, bytes, bytes, int, bytes, bytes], seal: Seal) -> Unfinished | None:
     """Meeting, offset, languages, tries, account and payload, as the scripts return them. None: cannot be read."""
     meeting, offset, languages, tries, account, payload = reply
     try:
-        utterance = _utterance.decode(payload)
-    except msgspec.MsgspecError:
+        utterance = _utterance.decode(seal.open(payload))
+    except (msgspec.MsgspecError, ValueError):
         _log.error("an unfinished utterance of a meeting (offset %d) cannot be read", int(offset))
         return None
     return Unfinished(meeting.decode(), utterance, int(offset), languages_of(languages), tries, account.decode())
 
 
-def _publication(offset: int, at_ms: int, languages: bytes, payload: bytes) -> Publication | None:
+def _publication(offset: int, at_ms: int, languages: bytes, sealed: bytes, seal: Seal) -> Publication | None:
     try:
+        payload = seal.open(sealed)
         event: LoggedEvent
         if languages == _OUTCOME:
             event = _outcome.decode(payload)
         else:
             event = Said(_utterance.decode(payload), languages_of(languages))
-    except msgspec.MsgspecError:  # its text is not logged: it may quote the transcript
-        _log.error("a publication (offset %d) cannot be read; did a newer gateway write it?", offset)
+    except (msgspec.MsgspecError, ValueError):  # its text is not logged: it may quote the transcript
+        _log.error(
+            "a publication (offset %d) cannot be read; did a newer gateway write it, or one with another key?",
+            offset,
+        )
         return None
     return Publication(offset, at_ms, event)

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from msgspec import DecodeError, msgpack
+from msgspec import msgpack
 
 from gateway.domain.live import LiveEvent
 from gateway.stores.redis.commands import Wire
@@ -76,8 +76,8 @@ class RedisLiveChannel:
             if origin == self._id:
                 return
             listened.may_be_heard()
-            with contextlib.suppress(DecodeError):  # of another version
-                deliver(origin.decode(), _decode(data[len(self._id) :]))
+            with contextlib.suppress(ValueError):  # of another version, or sealed with another key
+                deliver(origin.decode(), _decode(self._store.seal.open(data[len(self._id) :])))
 
         def subscribed() -> None:
             listened.may_be_heard()  # until the store says how many have heard what is sent next
@@ -100,7 +100,7 @@ class RedisLiveChannel:
         if not self.is_heard(meeting):
             return
         try:
-            self._waiting.append((meeting, self._id + _encode(event)))
+            self._waiting.append((meeting, self._id + self._store.seal.close(_encode(event))))
         except UnicodeEncodeError:  # half of a character; the final says all of it
             return
         if self._sender is None:

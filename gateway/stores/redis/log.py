@@ -88,11 +88,11 @@ class RedisEventLog:
 
     async def accept(self, meeting: str, utterance: Utterance) -> Accepted:
         key = entries.key_digest(utterance.key)
-        text = entries.text_digest(utterance)
+        text = entries.text_digest(utterance, self.store.seal.digest_key)
         attempt = secrets.token_bytes(8)
         with self._doubts.until_answered(Doubt(meeting, key=key)):
             reply = await self._run(
-                "accept", meeting, key, text, attempt, utterance.lang, entries.encode(utterance)
+                "accept", meeting, key, text, attempt, utterance.lang, entries.encode(utterance, self.store.seal)
             )
         if not reply:
             raise UtteranceFinished(
@@ -112,7 +112,13 @@ class RedisEventLog:
         translated = int(isinstance(outcome, Translated))
         key = entries.key_digest((outcome.participant, outcome.utterance))
         reply = await self._run(
-            "conclude", meeting, outcome.said, key, outcome.lang, translated, entries.encode(outcome)
+            "conclude",
+            meeting,
+            outcome.said,
+            key,
+            outcome.lang,
+            translated,
+            entries.encode(outcome, self.store.seal),
         )
         if not reply:
             return None
@@ -138,20 +144,31 @@ class RedisEventLog:
             if reply:
                 replies.append(reply)
             self._doubts.settle(doubt, found=bool(reply))
-        return tuple(work for reply in replies if (work := entries.unfinished_of(reply)) is not None)
+        return tuple(
+            work for reply in replies if (work := entries.unfinished_of(reply, self.store.seal)) is not None
+        )
 
     async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
         reply = await self._run("read", meeting, after, limit)
-        return entries.page_of(entries.position_of(reply[0]), reply[1]) if reply else Page("", first=1, last=0)
+        return (
+            entries.page_of(entries.position_of(reply[0]), reply[1], self.store.seal)
+            if reply
+            else Page("", first=1, last=0)
+        )
 
     @asynccontextmanager
     async def subscribe(
-        self, meeting: str, deliver: Callable[[Publication], None], *, account: str = ""
+        self,
+        meeting: str,
+        deliver: Callable[[Publication], None],
+        *,
+        account: str = "",
+        begun_again: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[_Subscription]:
         if (topic := self._topics.get(meeting)) is None:
             topic = self._topics[meeting] = Topic(meeting, account)
         topic.users += 1
-        subscriber = Subscriber(deliver)
+        subscriber = Subscriber(deliver, begun_again)
         try:
             await self.store.pushes.subscribe(
                 self._channel(meeting), partial(self._pushed, topic), partial(self._note_behind, topic)
@@ -255,7 +272,7 @@ class RedisEventLog:
         self._left.pop(meeting, None)
 
     def _pushed(self, topic: Topic, data: bytes) -> None:
-        if topic.push(entries.push_of(data)):
+        if topic.push(entries.push_of(data, self.store.seal)):
             self._note_behind(topic)
 
     def _note_behind(self, topic: Topic) -> None:

@@ -14,6 +14,7 @@ from gateway.stores.redis.checks import check
 from gateway.stores.redis.commands import Commands
 from gateway.stores.redis.connection import Connection
 from gateway.stores.redis.pushes import Pushes
+from gateway.stores.redis.sealing import Seal
 
 __all__ = ["RedisStore"]
 
@@ -24,11 +25,19 @@ class RedisStore:
     url: `redis://`, `rediss://` or `unix://`. prefix: of all keys, so that several can use one server.
     patience_s: how long a call waits for the store at most.
     answer_s: how long a connection may be silent while an answer is due; then another one is used.
+    seal: encrypts what people said; without it the store can read it.
     """
 
     def __init__(
-        self, url: str, *, prefix: str = "gateway:", patience_s: float = 5.0, answer_s: float = 3.0
+        self,
+        url: str,
+        *,
+        prefix: str = "gateway:",
+        patience_s: float = 5.0,
+        answer_s: float = 3.0,
+        seal: Seal | None = None,
     ) -> None:
+        self.seal = seal or Seal()
         self._url = url
         # A connection that is not connected yet.
         self.new_connection = partial(Connection, url)

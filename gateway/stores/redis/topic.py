@@ -25,6 +25,8 @@ class Subscriber:
     """Somebody to whom publications are delivered."""
 
     deliver: Callable[[Publication], None]
+    # Is told of another epoch.
+    begun_again: Callable[[], None] = lambda: None
     # Offset behind which delivery begins.
     after: int = 0
     languages: frozenset[str] = frozenset()
@@ -74,8 +76,9 @@ class Topic:
             self._begin(position.epoch, position.last)
         elif self.epoch != position.epoch:
             # The old log was lost, or has expired: all of the new one is new.
-            for subscriber in self._subscribers:
+            for subscriber in tuple(self._subscribers):
                 subscriber.after = position.start
+                subscriber.begun_again()
             self._begin(position.epoch, position.start)
         self.newest = max(self.newest, position.last)
         return self.position < position.last

@@ -12,6 +12,7 @@ import pytest
 from gateway.domain.errors import LogUnavailable
 from gateway.stores.redis.commands import Commands
 from gateway.stores.redis.connection import Command, Full, Lost, NotLoaded, Refused
+from tests.logs import until
 
 
 class Wire:
@@ -177,3 +178,19 @@ async def test_after_the_end_there_is_no_store() -> None:
         pass
     with pytest.raises(LogUnavailable):
         await running.run("a")
+
+
+async def test_operators_see_whether_the_store_answers() -> None:
+    store = Store()
+    async with commands(store) as running:
+        await running.run("ONE")
+        assert running.is_answered
+        assert running.answered_s > 0
+        store.down = True
+        store.does = lambda _: Lost("gone")
+        with pytest.raises(LogUnavailable):
+            await running.run("TWO", patience_s=0.05)
+        assert not running.is_answered
+        store.down, store.does = False, str.upper
+        assert await running.run("THREE") == "THREE"
+        await until(lambda: running.is_answered)

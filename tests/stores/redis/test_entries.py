@@ -8,48 +8,58 @@ import pytest
 from gateway.domain.log import Page, Publication, Said, Translated, Unfinished, Untranslated
 from gateway.stores.redis import entries
 from gateway.stores.redis.entries import Position, Push
+from gateway.stores.redis.sealing import Seal
 from tests.logs import translated, untranslated, utterance
 
 HELLO = utterance("hello\nworld", id="1")
 HERE = Position("e1", 0, 1, 9)
 
 
+@pytest.fixture(params=[(), (bytes(32),)], ids=["plain", "sealed"])
+def seal(request: pytest.FixtureRequest) -> Seal:
+    return Seal(request.param)
+
+
 @pytest.mark.parametrize("outcome", [translated("やあ\n"), untranslated("no luck")])
-def test_an_outcome_is_read_as_it_was_written(outcome: Translated | Untranslated) -> None:
-    payload = entries.encode(outcome)
-    page = entries.page_of(HERE, [(b"2-0", [b"d", payload, b"t", b"1700"])])
+def test_an_outcome_is_read_as_it_was_written(outcome: Translated | Untranslated, seal: Seal) -> None:
+    payload = entries.encode(outcome, seal)
+    page = entries.page_of(HERE, [(b"2-0", [b"d", payload, b"t", b"1700"])], seal)
     assert page == Page("e1", 1, 9, (Publication(2, 1_700, outcome),))
-    assert entries.push_of(b"e1 2 1700 -\n" + payload) == Push("e1", 2, page.publications[0])
+    assert entries.push_of(b"e1 2 1700 -\n" + payload, seal) == Push("e1", 2, page.publications[0])
 
 
 @pytest.mark.parametrize(("written", "languages"), [(b"", ()), (b"de,zh-Hant", ("de", "zh-Hant"))])
-def test_an_utterance_is_read_with_its_languages(written: bytes, languages: tuple[str, ...]) -> None:
-    payload = entries.encode(HELLO)
+def test_an_utterance_is_read_with_its_languages(written: bytes, languages: tuple[str, ...], seal: Seal) -> None:
+    payload = entries.encode(HELLO, seal)
     fields = [b"d", payload, b"t", b"1700", b"l", written, b"k", b"key", b"s", b"en"]
-    page = entries.page_of(HERE, [(b"7-0", fields)])
+    page = entries.page_of(HERE, [(b"7-0", fields)], seal)
     assert page.publications == (Publication(7, 1_700, Said(HELLO, languages)),)
-    assert entries.push_of(b"e1 7 1700 %b\n%b" % (written, payload)).publication == page.publications[0]
+    assert entries.push_of(b"e1 7 1700 %b\n%b" % (written, payload), seal).publication == page.publications[0]
 
 
-def test_what_a_newer_gateway_has_added_is_passed_over() -> None:
+def test_what_a_newer_gateway_has_added_is_passed_over(seal: Seal) -> None:
     newer = msgspec.msgpack.encode({**msgspec.to_builtins(HELLO), "mood": "cheerful"})
-    assert entries.push_of(b"e1 7 1700 \n" + newer).publication == Publication(7, 1_700, Said(HELLO))
+    assert entries.push_of(b"e1 7 1700 \n" + newer, seal).publication == Publication(7, 1_700, Said(HELLO))
 
 
-def test_what_cannot_be_read_is_left_out_and_its_text_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_read_is_left_out_and_its_text_is_not_logged(
+    caplog: pytest.LogCaptureFixture, seal: Seal
+) -> None:
     unknown = msgspec.msgpack.encode({"type": "sung", "text": "a secret"})
-    assert entries.push_of(b"e1 7 1700 -\n" + unknown) == Push("e1", 7, None)
-    known = entries.encode(translated("やあ"))
-    page = entries.page_of(HERE, [(b"7-0", [b"d", unknown, b"t", b"1"]), (b"8-0", [b"d", known, b"t", b"2"])])
+    assert entries.push_of(b"e1 7 1700 -\n" + unknown, seal) == Push("e1", 7, None)
+    known = entries.encode(translated("やあ"), seal)
+    page = entries.page_of(
+        HERE, [(b"7-0", [b"d", unknown, b"t", b"1"]), (b"8-0", [b"d", known, b"t", b"2"])], seal
+    )
     assert [each.offset for each in page.publications] == [8]
-    assert entries.unfinished_of((b"standup", b"7", b"ja", 1, b"", unknown)) is None
+    assert entries.unfinished_of((b"standup", b"7", b"ja", 1, b"", unknown), seal) is None
     assert "offset 7" in caplog.text
     assert "secret" not in caplog.text
 
 
-def test_what_is_unfinished() -> None:
-    reply = (b"acme/standup", b"7", b"de,ja", 2, b"acme", entries.encode(HELLO))
-    assert entries.unfinished_of(reply) == Unfinished("acme/standup", HELLO, 7, ("de", "ja"), 2, "acme")
+def test_what_is_unfinished(seal: Seal) -> None:
+    reply = (b"acme/standup", b"7", b"de,ja", 2, b"acme", entries.encode(HELLO, seal))
+    assert entries.unfinished_of(reply, seal) == Unfinished("acme/standup", HELLO, 7, ("de", "ja"), 2, "acme")
 
 
 def test_a_position() -> None:
@@ -63,3 +73,13 @@ def test_digests_tell_keys_and_texts_apart() -> None:
     assert len({entries.text_digest(each) for each in texts}) == len(texts)
     assert entries.text_digest(HELLO) == entries.text_digest(utterance(HELLO.text, id="2", rev=9))
     assert len(entries.text_digest(HELLO)) == len(entries.key_digest(("", ""))) == 16
+
+
+def test_with_a_key_nobody_can_try_texts() -> None:
+    assert entries.text_digest(HELLO, Seal([bytes(32)]).digest_key) != entries.text_digest(HELLO)
+
+
+def test_what_is_sealed_with_another_key_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    payload = entries.encode(HELLO, Seal([bytes(32)]))
+    assert entries.push_of(b"e1 7 1700 \n" + payload, Seal()).publication is None
+    assert "another key" in caplog.text

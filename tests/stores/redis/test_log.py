@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pytest
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.log import Accepted, LogUsage, Publication, Said, Unfinished
 from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.sealing import Seal
 from gateway.stores.redis.store import RedisStore
 from tests.logs import nothing, offsets, texts, translated, until, untranslated, utterance
 from tests.redis_server import RedisServer, new_folder, shared_server
@@ -80,10 +81,12 @@ def server() -> Iterator[RedisServer]:
 
 
 @asynccontextmanager
-async def reading(log: RedisEventLog, *languages: str) -> AsyncIterator[list[Publication]]:
+async def reading(
+    log: RedisEventLog, *languages: str, begun_again: Callable[[], None] = lambda: None
+) -> AsyncIterator[list[Publication]]:
     """Somebody reads these languages; what was delivered."""
     live: list[Publication] = []
-    async with log.subscribe("standup", live.append) as subscription:
+    async with log.subscribe("standup", live.append, begun_again=begun_again) as subscription:
         await subscription.reads(languages)
         yield live
 
@@ -362,7 +365,12 @@ async def test_an_older_copy_of_the_store_gives_the_log_another_epoch(server: Re
 
 
 async def test_a_store_that_has_lost_everything_begins_again(server: RedisServer) -> None:
-    async with opened(server.url) as ana, opened(server.url) as ben, reading(ana, "ja") as live:
+    seen: list[int] = []
+    async with (
+        opened(server.url) as ana,
+        opened(server.url) as ben,
+        reading(ana, "ja", begun_again=lambda: seen.append(len(live))) as live,
+    ):
         await ben.accept("standup", utterance("lost"))
         await until(lambda: live)
         server.ask("FLUSHALL")
@@ -373,6 +381,7 @@ async def test_a_store_that_has_lost_everything_begins_again(server: RedisServer
         while (await ben.accept("standup", utterance(secrets.token_hex(4)))).owned != ("ja",):
             await asyncio.sleep(0.01)
         await until(lambda: len(live) > 2)
+        assert seen == [1], "once, before anything of the new log was delivered"
     assert texts(live)[:2] == ["lost", "first"]
     assert offsets(live)[1:] == [*range(1, len(live))]
 
@@ -553,3 +562,21 @@ async def everything_or_nothing(log: RedisEventLog) -> list[str]:
         return texts(await everything(log))
     except LogUnavailable:
         return []
+
+
+async def test_with_a_key_the_store_cannot_read_what_is_said(server: RedisServer) -> None:
+    seal = Seal([secrets.token_bytes(32)])
+    async with (
+        opened(server.url, seal=seal) as ana,
+        opened(server.url, seal=seal) as ben,
+        reading(ana, "ja") as live,
+    ):
+        accepted = await ben.accept("standup", utterance("a secret thing", id="1"))
+        await ben.conclude("standup", translated("ein Geheimnis", said=accepted.offset, utterance="1"))
+        await until(lambda: len(live) == 2)
+        assert (await ben.accept("standup", utterance("a secret thing", id="1"))).known
+        assert texts((await ana.read("standup", 0)).publications) == ["a secret thing"]
+    held = b"".join(file.read_bytes() for file in server.folder.rglob("*") if file.is_file())
+    assert b"standup" in held
+    assert b"secret" not in held
+    assert b"Geheimnis" not in held

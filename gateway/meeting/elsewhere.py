@@ -1,0 +1,242 @@
+"""The same meeting at other gateways: what is read and said there, and what they are told of what happens here.
+
+Nothing of it is promised. What is lost is asked for again, and what does not fit what was shown is not shown.
+
+Knows: the live channel, which gateways are there. Must not know: how translations are made, sockets.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from gateway.domain.live import Asked, GrowingFinal, LiveEvent, Partial, Reads, Revised, Unwanted, Withdrawn
+from gateway.domain.log import Utterance, UtteranceKey
+from gateway.domain.ports import LiveChannel
+from gateway.meeting.history import History
+from gateway.meeting.live_text import HERE, LiveTranslation
+from gateway.meeting.live_view import LiveView
+
+__all__ = ["Elsewhere"]
+
+# How often a gateway says that it is there, and after which silence it is taken to be gone.
+_PRESENT_S = 3.0
+_GONE_S = 10.0
+# How often it asks for what it has missed at most.
+_ASK_S = 1.0
+# Texts of translations that came before the log has delivered what they translate.
+_MOST_EARLY = 200
+# Captions of one participant, as at the gateway where they speak; more are of utterances whose end was missed.
+_MOST_CAPTIONS = 3
+
+
+@dataclass(eq=False)
+class _Gateway:
+    heard_s: float
+    languages: frozenset[str] = field(default_factory=frozenset)
+    live_languages: frozenset[str] = field(default_factory=frozenset)
+
+
+class Elsewhere:
+    """One meeting's other gateways. channel: None if there are none."""
+
+    def __init__(
+        self,
+        meeting: str,
+        channel: LiveChannel | None,
+        view: LiveView,
+        history: History,
+        *,
+        # What is read here.
+        reads: Callable[[], Reads],
+        # Offset of the newest publication that was delivered here.
+        position: Callable[[], int],
+        # Is told of utterances that their speakers have cancelled at another gateway.
+        cancel: Callable[[UtteranceKey], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._meeting = meeting
+        self._channel = channel
+        self._view = view
+        self._history = history
+        self._reads = reads
+        self._position = position
+        self._cancel = cancel
+        self._clock = clock
+        self._gateways: dict[str, _Gateway] = {}
+        self._told_reads: Reads | None = None
+        self._told_s = self._asked_s = float("-inf")
+        # With the gateway that it came from.
+        self._early: list[tuple[str, GrowingFinal]] = []
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Other gateways are heard while the context lasts. Raises `LogUnavailable`."""
+        if self._channel is None:
+            yield
+            return
+        try:
+            async with self._channel.listen(self._meeting, self._heard, self._may_have_missed):
+                yield
+        finally:
+            self._lose(tuple(self._gateways))
+
+    # ------------------------------------------------------------ what is there
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """What is read at other gateways."""
+        return frozenset().union(*(gateway.languages for gateway in self._gateways.values()))
+
+    @property
+    def live_languages(self) -> frozenset[str]:
+        """Those of them that are read while it is being said."""
+        return frozenset().union(*(gateway.live_languages for gateway in self._gateways.values()))
+
+    def sweep(self) -> None:
+        """Forget gateways that are silent, and what was missed the end of; called every second."""
+        now_s = self._clock()
+        if silent := [name for name, gateway in self._gateways.items() if gateway.heard_s < now_s - _GONE_S]:
+            self._lose(silent)
+        for shown in [shown for shown in self._view.text.finals() if shown.origin != HERE]:
+            if not self._is_unfinished(shown.key, shown.lang):
+                self._view.text.end_final(shown.key, shown.lang)
+        if self._is_heard() and now_s - self._told_s >= _PRESENT_S:
+            self._tell_reads()
+
+    # ------------------------------------------------------------ what happens here
+
+    def tell_reads(self) -> None:
+        """Other languages may be read here."""
+        if self._is_heard() and self._reads() != self._told_reads:
+            self._tell_reads()
+
+    def tell_caption(self, utterance: Utterance) -> None:
+        if self._is_heard():
+            self._send(Revised(replace(utterance, glossary=(), context=(), formality=None)))
+
+    def tell_partial(self, shown: LiveTranslation) -> None:
+        if self._is_heard() and shown.lang in self.live_languages:
+            self._send(Partial(*shown.key, shown.lang, shown.rev, shown.committed, shown.tentative))
+
+    def tell_final(self, shown: LiveTranslation) -> None:
+        """It has grown. What they were not told is sent with it."""
+        if self._is_heard() and shown.lang in self.live_languages and shown.said is not None:
+            text = shown.committed[shown.told :]
+            self._send(GrowingFinal(*shown.key, shown.lang, shown.rev, shown.said, shown.told, text))
+            shown.told = len(shown.committed)
+
+    def tell_withdrawn(self, key: UtteranceKey) -> None:
+        if self._is_heard():
+            self._send(Withdrawn(*key))
+
+    def tell_cancelled(self, key: UtteranceKey) -> None:
+        if self._is_heard():
+            self._send(Unwanted(*key))
+
+    def _tell_reads(self) -> None:
+        self._told_reads, self._told_s = self._reads(), self._clock()
+        self._send(self._told_reads)
+
+    def _tell_everything(self) -> None:
+        text = self._view.text
+        self._tell_reads()
+        for caption in [caption for caption in text.captions if caption.origin == HERE]:
+            self.tell_caption(caption.utterance)
+        for shown in [shown for shown in text.partials() if shown.origin == HERE]:
+            self.tell_partial(shown)
+        for shown in [shown for shown in text.finals() if shown.origin == HERE]:
+            shown.told = 0
+            self.tell_final(shown)
+
+    def _is_heard(self) -> bool:
+        return self._channel is not None and self._channel.is_heard(self._meeting)
+
+    def _send(self, event: LiveEvent) -> None:
+        if self._channel is not None:
+            self._channel.send(self._meeting, event)
+
+    # ------------------------------------------------------------ what happens elsewhere
+
+    def delivered(self) -> None:
+        """The log has delivered something more."""
+        if self._early:
+            early, self._early = self._early, []
+            for origin, event in early:
+                self._grow(origin, event)
+
+    def _may_have_missed(self) -> None:
+        """Others may have missed what happened here as well."""
+        self._asked_s = self._clock()
+        self._send(Asked())
+        self._tell_everything()
+
+    def _heard(self, origin: str, event: LiveEvent) -> None:
+        now_s = self._clock()
+        gateway = self._gateways.setdefault(origin, _Gateway(now_s))
+        gateway.heard_s = now_s
+        match event:
+            case Asked():
+                self._tell_everything()
+            case Reads(languages=languages, live=live):
+                gateway.languages, gateway.live_languages = frozenset(languages), frozenset(live)
+            case Unwanted(participant=participant, utterance=utterance_id):
+                self._cancel((participant, utterance_id))
+            case Revised(utterance=utterance):
+                if self._history.get(utterance.key) is None:
+                    self._view.show_caption(utterance, origin)
+                    self._keep_few_captions(utterance.participant)
+            case Partial():
+                self._show_partial(origin, event)
+            case GrowingFinal():
+                self._grow(origin, event)
+            case Withdrawn(participant=participant, utterance=utterance_id):
+                if self._history.get((participant, utterance_id)) is None:
+                    self._view.withdraw((participant, utterance_id))
+
+    def _show_partial(self, origin: str, event: Partial) -> None:
+        key = (event.participant, event.utterance)
+        if self._history.get(key) is not None:
+            return  # it is final already
+        if event.committed.startswith(self._view.text.committed(key, event.lang)):
+            shown = self._view.text.partial_of(key, event.rev, event.lang, origin)
+            self._view.show_partial(shown, event.rev, event.committed, event.tentative)
+
+    def _grow(self, origin: str, event: GrowingFinal) -> None:
+        key = (event.participant, event.utterance)
+        if event.said > self._position():
+            self._early = [*self._early, (origin, event)][-_MOST_EARLY:]
+            return
+        if not self._is_unfinished(key, event.lang):
+            return
+        shown = self._view.text.final_of(key, event.rev, event.lang, event.said, origin)
+        known = shown.committed[event.at :]
+        if event.at > len(shown.committed):
+            self._ask()
+        elif event.text.startswith(known) and (fresh := event.text[len(known) :]):
+            self._view.show_final(shown, fresh)
+
+    def _is_unfinished(self, key: UtteranceKey, lang: str) -> bool:
+        record = self._history.get(key)
+        return record is not None and not record.outcomes.get(lang)
+
+    def _ask(self) -> None:
+        """Something was lost."""
+        if self._clock() - self._asked_s >= _ASK_S:
+            self._asked_s = self._clock()
+            self._send(Asked())
+
+    def _keep_few_captions(self, participant: str) -> None:
+        text = self._view.text
+        captions = [each for each in text.captions if each.utterance.participant == participant]
+        for caption in captions[: max(0, len(captions) - _MOST_CAPTIONS)]:
+            text.end_partial(caption.utterance.key)
+
+    def _lose(self, origins: Collection[str]) -> None:
+        for origin in origins:
+            self._gateways.pop(origin, None)
+        self._view.text.forget(origins)

@@ -1,0 +1,343 @@
+"""Two gateways with one meeting: what readers at one of them see of what is said at the other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.domain.live import Asked, GrowingFinal, LiveEvent, Partial, Reads, Revised, Withdrawn
+from gateway.meeting import elsewhere
+from gateway.meeting.live_text import HERE
+from gateway.protocol.messages import (
+    Caption,
+    TranslationDelta,
+    TranslationFinal,
+    UtteranceCancelled,
+)
+from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
+from tests.logs import utterance
+from tests.translation.stage import Log, Screen, Stage, idle, nothing_is_live, stage, until
+from tests.translation.test_partials import SERIES, spoken
+
+
+class Channel(MemoryLiveChannel):
+    """Loses what the test says; `sent` has all of it."""
+
+    def __init__(self, switchboard: Switchboard) -> None:
+        super().__init__(switchboard)
+        self.sent: list[LiveEvent] = []
+        self.loses: Callable[[LiveEvent], bool] = lambda _: False
+
+    def send(self, meeting: str, event: LiveEvent) -> None:
+        self.sent.append(event)
+        if not self.loses(event):
+            super().send(meeting, event)
+
+
+class Two:
+    """Ana speaks here; everybody else is there."""
+
+    def __init__(self, here: Stage, there: Stage, from_here: Channel, from_there: Channel) -> None:
+        self.here, self.there = here, there
+        self.from_here, self.from_there = from_here, from_there
+
+
+@contextlib.asynccontextmanager
+async def two() -> AsyncIterator[Two]:
+    switchboard, log = Switchboard(), Log()
+    one, another = Channel(switchboard), Channel(switchboard)
+    async with stage(log=log, channel=one) as here, stage(log=Log(store=log.store), channel=another) as there:
+        await idle()
+        yield Two(here, there, one, another)
+        await here.room.close()
+        await there.room.close()
+
+
+async def say_final(t: Two, text: str, translation: str, utterance: str = "u") -> None:
+    await t.here.final(text, utterance=utterance)
+    await until(t.here.engine.pending)
+    t.here.engine.says(translation)
+    await t.here.finals.quiet()
+    await until(lambda: t.there.room.offset == t.here.room.offset)
+    await idle()
+
+
+def seen(screen: Screen) -> tuple[str, str]:
+    screen.look()
+    return screen.committed.get("de", ""), screen.tentative.get("de", "")
+
+
+async def test_readers_at_another_gateway_see_what_readers_here_see() -> None:
+    async with two() as t:
+        screens = [
+            await at.reader(stability) for at in (t.here, t.there) for stability in ("live", "stable", "final")
+        ]
+        await idle()
+        await spoken(t.here, SERIES)
+        assert [seen(screen) for screen in screens] == 2 * [("Wir treffen", " uns"), ("Wir treffen", ""), ("", "")]
+        await say_final(t, "We will meet on Friday.", "Wir treffen uns am Freitag.")
+        # The last text may come after the final, which has all of it.
+        for screen in screens:
+            assert "Wir treffen uns am Freitag.".startswith(seen(screen)[0])
+        for screen in screens:
+            assert sum(isinstance(message, TranslationFinal) for message in screen.messages) == 1
+        assert len(t.here.engine.requests) == len(SERIES) + 1
+        assert t.there.engine.requests == []
+        assert nothing_is_live(t.there)
+
+
+async def test_what_nobody_reads_here_is_translated_for_readers_elsewhere() -> None:
+    async with two() as t:
+        live = await t.there.reader("live")
+        await idle()
+        await spoken(t.here, SERIES)
+        assert seen(live) == ("Wir treffen", " uns")
+
+
+async def test_what_nobody_reads_while_it_is_being_said_is_not_sent() -> None:
+    async with two() as t:
+        await t.here.reader("live")
+        await t.there.reader("final")
+        await idle()
+        t.from_here.sent.clear()
+        await spoken(t.here, SERIES)
+        await say_final(t, "We will meet on Friday.", "Wir treffen uns am Freitag.")
+        assert {type(event) for event in t.from_here.sent} == {Revised}
+
+
+async def test_captions_and_their_end_are_seen_elsewhere() -> None:
+    async with two() as t:
+        english = await t.there.reader("live", "en")
+        await idle()
+        t.here.hear("we will")
+        await idle()
+        t.here.partials.withdraw(t.here.room, ("ana", "u"))
+        await idle()
+        t.here.hear("we meet", utterance="v")
+        await idle()
+        await t.here.final("We meet.", utterance="v")
+        await idle()
+        assert [(type(message), getattr(message, "final", None)) for message in english.look()] == [
+            (Caption, False),
+            (UtteranceCancelled, None),
+            (Caption, False),
+            (Caption, True),
+        ]
+        assert not list(t.there.room.live.captions)
+
+
+async def test_what_only_its_translation_needs_does_not_travel_with_a_caption() -> None:
+    async with two() as t:
+        t.here.partials.hear(t.here.room, utterance("hi", final=False))
+        [revised] = [event for event in t.from_here.sent if isinstance(event, Revised)]
+        assert (revised.utterance.text, revised.utterance.context, revised.utterance.glossary) == ("hi", (), ())
+
+
+async def test_a_gateway_that_comes_later_is_told_what_is_shown() -> None:
+    async with two() as t:
+        await t.there.room.close()
+        await t.here.reader("live")
+        await spoken(t.here, SERIES)
+        await t.there.room.open()
+        await idle()
+        await t.there.reader("live")
+        await idle()
+        # Its readers' languages are known now, and somebody asks for what was lost.
+        t.from_there.send("m", Asked())
+        await idle()
+        late = await t.there.reader("live")
+        english = await t.there.reader("live", "en")
+        assert seen(late) == ("Wir treffen", " uns")
+        assert [type(message) for message in english.look()] == [Caption]
+
+
+async def test_text_that_was_lost_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elsewhere, "_ASK_S", 0.0)
+    async with two() as t:
+        reader = await t.there.reader("live")
+        await idle()
+        await t.here.final("We meet.")
+        await until(t.here.engine.pending)
+        [shown] = t.here.room.live.finals("de")
+        t.here.room.show_final(shown, "Wir ")
+        t.from_here.loses = lambda event: isinstance(event, GrowingFinal)
+        t.here.room.show_final(shown, "treffen ")
+        t.from_here.loses = lambda event: False
+        t.here.room.show_final(shown, "uns")
+        await idle()
+        assert seen(reader)[0] == "Wir treffen uns"
+
+
+async def test_text_that_does_not_fit_what_was_shown_is_not_shown() -> None:
+    async with two() as t:
+        reader = await t.there.reader("live")
+        await idle()
+        await spoken(t.here, SERIES)
+        before = seen(reader)
+        t.from_here.send("m", Partial("ana", "u", "de", 9, "Ihr geht", " dann"))
+        await idle()
+        assert seen(reader) == before
+        await t.here.final("We will meet on Friday.")
+        await until(t.here.engine.pending)
+        t.from_here.send("m", GrowingFinal("ana", "u", "de", 9, t.here.room.offset, 0, "Ihr geht dann"))
+        await idle()
+        assert seen(reader)[0] == before[0]
+
+
+async def test_what_comes_after_the_final_is_not_shown() -> None:
+    async with two() as t:
+        english, german = await t.there.reader("live", "en"), await t.there.reader("live")
+        await idle()
+        await spoken(t.here, SERIES)
+        await say_final(t, "We will meet on Friday.", "Wir treffen uns am Freitag.")
+        english.look()
+        german.look()
+        late = [event for event in t.from_here.sent if isinstance(event, Revised | Partial | GrowingFinal)]
+        assert {type(event) for event in late} == {Revised, Partial, GrowingFinal}
+        for event in (*late, Withdrawn("ana", "u")):
+            t.from_here.send("m", event)
+        await idle()
+        assert english.look() == german.look() == []
+        assert nothing_is_live(t.there)
+
+
+async def test_text_that_comes_before_what_it_translates_waits_for_it() -> None:
+    async with two() as t:
+        reader = await t.there.reader("live")
+        await idle()
+        t.from_here.send("m", GrowingFinal("ana", "u", "de", 1, t.there.room.offset + 1, 0, "Wir"))
+        await idle()
+        assert reader.look() == []
+        await t.here.final("We meet.")
+        await idle()
+        assert seen(reader)[0] == "Wir"
+
+
+async def test_a_gateway_that_is_silent_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with two() as t:
+        await t.there.reader("live")
+        await idle()
+        t.here.hear("we will")
+        await idle()
+        assert t.here.room.languages() == {"de"} == t.here.room.live_languages()
+        for at in (t.here, t.there):
+            at.room.elsewhere.sweep()
+        assert t.here.room.languages() == {"de"}
+        assert list(t.there.room.live.captions)
+        monkeypatch.setattr(elsewhere, "_GONE_S", -1.0)
+        for at in (t.here, t.there):
+            at.room.elsewhere.sweep()
+        assert t.here.room.languages() == set()
+        assert not list(t.there.room.live.captions)
+
+
+async def test_a_gateway_says_now_and_then_that_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with two() as t:
+        t.from_here.sent.clear()
+        t.here.room.elsewhere.sweep()
+        assert t.from_here.sent == []
+        monkeypatch.setattr(elsewhere, "_PRESENT_S", 0.0)
+        t.here.room.elsewhere.sweep()
+        assert t.from_here.sent == [Reads((), ())]
+
+
+async def test_what_is_read_elsewhere_is_known_here_as_it_changes() -> None:
+    async with two() as t:
+        reader = await t.there.reader("live")
+        await idle()
+        room = t.there.room
+        room.update(reader.member, name="", speaks=None, reads=("fr",), stability="final")
+        await idle()
+        assert t.here.room.languages() == {"fr"}
+        assert not t.here.room.live_languages()
+        room.leave(reader.member)
+        await room.tell_languages()
+        await idle()
+        assert t.here.room.languages() == set()
+
+
+async def test_who_goes_on_at_another_gateway_goes_on_from_what_readers_saw() -> None:
+    async with two() as t:
+        readers = [await t.here.reader("live"), await t.there.reader("live")]
+        await idle()
+        await spoken(t.here, SERIES)
+        await spoken(t.there, [("we will meet on friday", "Wir treffen uns am Freitag")])
+        assert t.there.engine.requests[-1].prefix == "Wir treffen"
+        await t.there.final("We will meet on Friday.")
+        await until(t.there.engine.pending)
+        assert t.there.engine.requests[-1].prefix == "Wir treffen"
+        [shown] = [each for each in t.there.room.live.finals("de") if each.origin == HERE]
+        t.there.room.show_final(shown, " uns am Freitag.")
+        await idle()
+        for reader in readers:
+            assert seen(reader)[0] == "Wir treffen uns am Freitag."
+
+
+async def test_of_one_speaker_few_captions_are_kept_whose_end_was_missed() -> None:
+    async with two() as t:
+        t.from_here.loses = lambda event: isinstance(event, Withdrawn)
+        for number in range(9):
+            t.here.hear("we will", utterance=str(number))
+            t.here.partials.withdraw(t.here.room, ("ana", str(number)))
+        await idle()
+        assert [caption.utterance.id for caption in t.there.room.live.captions] == ["6", "7", "8"]
+
+
+WORDS = st.lists(st.sampled_from(["we", "will", "meet", "on", "friday"]), min_size=1, max_size=6)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["hear", "answer", "final", "sweep", "ask"]), WORDS, st.booleans()), max_size=30
+)
+
+
+@given(STEPS)
+@settings(max_examples=100)
+def test_whatever_is_lost_a_reader_elsewhere_sees_a_beginning_of_what_readers_here_see(
+    steps: list[tuple[str, list[str], bool]],
+) -> None:
+    asyncio.run(_play(steps))
+
+
+async def _play(steps: list[tuple[str, list[str], bool]]) -> None:
+    async with two() as t:
+        here, there = await t.here.reader("stable"), await t.there.reader("stable")
+        await idle()
+        current = 0
+        for number, (step, words, lost) in enumerate(steps, 1):
+            t.from_here.loses = lambda _, lost=lost: lost  # type: ignore[misc]
+            match step:
+                case "hear":
+                    t.here.hear(" ".join(words), number, utterance=str(current))
+                case "answer":
+                    for request in t.here.engine.pending():
+                        t.here.engine.end(request, " ".join([*request.prefix.split(), *words]))
+                case "final":
+                    await t.here.final(" ".join(words), number, utterance=str(current))
+                    current += 1
+                case "sweep":
+                    t.there.room.elsewhere.sweep()
+                case "ask":
+                    t.from_there.send("m", Asked())
+            await idle()
+            here.look()
+            there.look()
+            for utterance in map(str, range(current + 1)):
+                assert here.committed_of(utterance).startswith(there.committed_of(utterance))
+        t.from_here.loses = lambda _: False
+        while t.here.engine.running or t.here.scheduler.waiting:
+            for request in t.here.engine.pending():
+                t.here.engine.end(request, " ".join([*request.prefix.split(), "done"]))
+            await idle()
+        await t.here.finals.quiet()
+        await idle()
+        for screen in (here, there):
+            screen.look()
+            finals = [message.utterance for message in screen.messages if isinstance(message, TranslationFinal)]
+            assert sorted(finals) == sorted(map(str, range(current)))
+        assert not list(t.there.room.live.finals())
+        deltas = [message for message in there.messages if isinstance(message, TranslationDelta)]
+        assert all(message.tentative == "" for message in deltas)
