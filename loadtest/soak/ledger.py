@@ -12,7 +12,7 @@ A session of a client is checked from its `session.started` (position J) to its 
 - Acceptance rule: a session that was there when all was quiet is owed the caption of every utterance accepted
   behind J that is its own or in a language it reads, and one outcome in every other language it reads.
 - Snapshot rule: of a new session, J lies before the newest utterances, so that the other rules cover them.
-
+- Transcripts: every accepted utterance is in one once, with every outcome that a reader had got before.
 Owed and not received is lost.
 """
 
@@ -37,6 +37,7 @@ from gateway.protocol.messages import (
 from loadtest.soak.records import (
     Again,
     Cancelled,
+    Entry,
     Flushed,
     Heard,
     Joined,
@@ -79,6 +80,9 @@ class Rules(Struct, frozen=True):
     snapshot: int
     # How long a publication can be read again.
     log_keep_s: float
+    # With a store: how much later a publication may be at one gateway than at another, of which an answered ping
+    # says nothing. No other rule differs.
+    apart_s: float = 0.0
 
 
 class _Session:
@@ -106,8 +110,8 @@ class _Session:
 class _Client:
     sessions: list[_Session] = field(default_factory=list)
     has: set[_Item] = field(default_factory=set)
-    # The language of each final, by its id.
-    said: dict[str, str] = field(default_factory=dict)
+    # Each final, by its id.
+    said: dict[str, Said] = field(default_factory=dict)
     # Ids without `accepted` or an error.
     open: set[str] = field(default_factory=set)
     # When the newest record came that the gateway caused, and the newest that changed the position.
@@ -138,6 +142,10 @@ class Ledger:
         self._accepted: dict[_Utterance, _Acceptance] = {}
         # Offset of the caption, by (epoch, meeting, participant, utterance).
         self._said_at: dict[tuple[str, str, str, str], int] = {}
+        # When an accepted final was said, and when it was accepted.
+        self._answered: list[tuple[float, float]] = []
+        # By utterance and language, when any client received the outcome first.
+        self._outcomes: defaultdict[_Utterance, dict[str, float]] = defaultdict(dict)
         self._transcribed: set[_Utterance] = set()
         self._cancelled: set[_Utterance] = set()
         # By the names of the verdict.
@@ -155,6 +163,10 @@ class Ledger:
         """Utterances accepted so far."""
         return len(self._accepted)
 
+    def accepted_since(self, at: float) -> float | None:
+        """When the first final was accepted of those that were said after `at`; None while none is."""
+        return min((accepted for said, accepted in self._answered if said >= at), default=None)
+
     def add(self, record: Record) -> None:
         """Take one record."""
         if isinstance(record, Stopped):
@@ -168,8 +180,8 @@ class Ledger:
                 self._joined(client, record)
             case Heard(message=message):
                 self._heard(client, record, message)
-            case Said(utterance=utterance, lang=lang):
-                client.said[utterance] = lang
+            case Said(utterance=utterance):
+                client.said[utterance] = record
                 client.open.add(utterance)
                 self._counts["said"] += 1
             case Again(offset=offset):
@@ -190,10 +202,17 @@ class Ledger:
         if isinstance(record, (Joined, Heard, Flushed)):
             client.heard_at = record.at
 
-    def transcript(self, meeting: str, utterances: Iterable[tuple[str, str]]) -> None:
-        """What a transcript of the meeting held when it was asked for: (participant, utterance) each."""
-        for (participant, utterance), count in Counter(utterances).items():
-            self._transcribed.add((meeting, participant, utterance))
+    def transcript(self, meeting: str, entries: Iterable[Entry], asked_at: float) -> None:
+        """What a transcript of the meeting held that was asked for at that time."""
+        counts: Counter[_Utterance] = Counter()
+        for entry in entries:
+            said = (meeting, entry.participant, entry.utterance)
+            counts[said] += 1
+            for lang, seen_at in self._outcomes[said].items():
+                if seen_at < asked_at and lang not in entry.outcomes:
+                    self._problem("outcome_missing", _words((*said, lang, False)))
+        self._transcribed |= counts.keys()
+        for (_, participant, utterance), count in counts.items():
             if count > 1:
                 self._problem("transcript_twice", f"{utterance} of {participant} {count} times in {meeting}")
 
@@ -246,6 +265,8 @@ class Ledger:
             self._problem("out_of_order", f"{name} got offset {offset} of {meeting} behind {client.previous}")
         client.previous = offset
         session.position = max(session.position, offset)
+        if not item[4]:
+            self._outcomes[item[:3]].setdefault(item[3], heard.at)
         first_at, first = self._log[session.log].setdefault(offset, (heard.at, message))
         if heard.at < first_at:
             self._log[session.log][offset] = (heard.at, message)
@@ -255,7 +276,10 @@ class Ledger:
     def _acceptance(self, client: _Client, at: float, id: str, offset: int) -> None:
         started = client.sessions[-1].started
         utterance = (started.meeting, started.participant, id)
-        fresh = _Acceptance(at, started.epoch, offset, client.said.get(id, ""))
+        said = client.said.get(id)
+        fresh = _Acceptance(at, started.epoch, offset, said.lang if said else "")
+        if said and utterance not in self._accepted:
+            self._answered.append((said.at, at))
         known = self._accepted.setdefault(utterance, fresh)
         # Acknowledged again, the offset is any that the log had reached by then.
         if known.epoch == fresh.epoch and fresh.offset < known.offset:
@@ -305,9 +329,8 @@ class Ledger:
                     self._problem("twice_in_log", f"{_words(item)} at offsets {sorted(offsets)}")
                 accepted = self._accepted.get(item[:3])
                 if item[4] and accepted and accepted.epoch == epoch and accepted.offset not in offsets:
-                    self._problem(
-                        "conflicts", f"{_words(item)} is at {offsets}, and was accepted at {accepted.offset}"
-                    )
+                    where = f"{_words(item)} is at {offsets}, and was accepted at {accepted.offset}"
+                    self._problem("conflicts", where)
 
     def _accepted_by_log(self) -> defaultdict[_Log, list[tuple[_Acceptance, _Utterance]]]:
         """What was accepted into each log, in the order of offsets."""
@@ -319,7 +342,7 @@ class Ledger:
     def _by_gap(self, session: _Session) -> Iterator[_Item]:
         started = session.started
         for offset, (seen_at, message) in self._log[session.log].items():
-            reached = offset <= session.position or seen_at < session.flushed_at
+            reached = offset <= session.position or seen_at < session.flushed_at - self._rules.apart_s
             if offset > started.offset and reached and session.wants(message):
                 item = _item(started.meeting, message)
                 # A newcomer is not shown how what was said before its time is translated.
@@ -349,12 +372,11 @@ class Ledger:
     def _failures(self) -> Counter[str]:
         codes: Counter[str] = Counter()
         for (meeting, _), entries in self._log.items():
-            for _, message in entries.values():
-                if isinstance(message, TranslationFailed):
-                    codes[message.code] += 1
-                    item = _item(meeting, message)
-                    if message.code != _CANCELLED or item[:3] not in self._cancelled:
-                        self._problem("failed_unexpectedly", f"{_words(item)}: {message.code}")
+            for message in (each for _, each in entries.values() if isinstance(each, TranslationFailed)):
+                codes[message.code] += 1
+                item = _item(meeting, message)
+                if message.code != _CANCELLED or item[:3] not in self._cancelled:
+                    self._problem("failed_unexpectedly", f"{_words(item)}: {message.code}")
         return codes
 
     def _problem(self, name: str, words: str) -> None:

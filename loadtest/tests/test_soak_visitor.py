@@ -16,7 +16,7 @@ from loadtest.soak import visitor
 from loadtest.soak.faults import FaultKind
 from loadtest.soak.ledger import Ledger, Rules
 from loadtest.soak.population import Seat
-from loadtest.soak.records import Flushed, Heard, Joined, Left, Record
+from loadtest.soak.records import Entry, Flushed, Heard, Joined, Left, Record
 from loadtest.soak.result import Verdict
 from loadtest.soak.visitor import Visitor
 from tests.gateways import Running, running
@@ -80,7 +80,9 @@ class Room:
         [speaker] = {r.started.participant for r in self.records if isinstance(r, Joined) and r.client == "0.1"}
         messages = [record.message for record in self.records if isinstance(record, Heard)]
         ledger.transcript(
-            "standup", {(speaker, each.id) for each in messages if isinstance(each, UtteranceAccepted)}
+            "standup",
+            {Entry(speaker, each.id, frozenset()) for each in messages if isinstance(each, UtteranceAccepted)},
+            asked_at=0.0,
         )
         return ledger.judge()
 
