@@ -21,7 +21,7 @@ from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, LogUnavailable, StartupError, error_classes
 from gateway.domain.grants import tenant_of_account
-from gateway.domain.ports import Engine, EventLog
+from gateway.domain.ports import Engine, EventLog, Register
 from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
 from gateway.engines.host.proxy import HostedEngine, start_host
@@ -41,16 +41,18 @@ from gateway.server.guard.audit import Audit
 from gateway.server.guard.hosts import is_loopback, only_for
 from gateway.server.guard.identity import Identity
 from gateway.server.http import admin, api, tokens, usage
-from gateway.server.http.readiness import Auth, Whole
+from gateway.server.http.readiness import Whole
+from gateway.server.tenant_usage import TenantUsage
 from gateway.server.websocket import Stream
 from gateway.sessions.registry import Registry
-from gateway.sessions.usage import TenantUsage
 from gateway.stores import handover_file
 from gateway.stores.audit_file import AuditFile
 from gateway.stores.bounded_logs import MEETING_SHARE
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
 from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.sealing import Seal, read_keys
 from gateway.stores.redis.store import RedisStore
 from gateway.translation.event_loop_lag import EventLoopLag
@@ -59,7 +61,7 @@ from gateway.translation.partials import Partials
 from gateway.translation.quotas import Quotas
 from gateway.translation.scheduler import Scheduler
 
-__all__ = ["Gateway", "Workers", "auth_of", "engine_builder", "engine_options"]
+__all__ = ["Gateway", "Workers", "engine_builder", "engine_options"]
 
 _log = logging.getLogger(__name__)
 
@@ -123,6 +125,10 @@ class Gateway:
             self._redis = RedisStore(settings.store.url, prefix=settings.store.prefix, seal=Seal(keys))
         self._live_channel = None if self._redis is None else RedisLiveChannel(self._redis)
         self.log: EventLog = self._memory_log() if self._redis is None else self._redis_log(self._redis)
+        keep_s = settings.limits.keep_s
+        self.register: Register = MemoryRegister(MemoryRegisterStore(keep_s=keep_s))
+        if self._redis is not None:
+            self.register = RedisRegister(self._redis, keep_s=keep_s)
         self.scheduler = Scheduler(
             self.engine,
             max_waiting=settings.max_waiting,
@@ -145,6 +151,7 @@ class Gateway:
         )
         self.registry = Registry(
             log=self.log,
+            register=self.register,
             finals=self.finals,
             partials=self.partials,
             limits=settings.limits,
@@ -199,7 +206,7 @@ class Gateway:
                     identity=identity,
                     audit=audit,
                     whole=None if workers is None else workers.whole,
-                    auth=auth_of(settings),
+                    auth=settings.auth.kind,
                     delta_interval_s=settings.delta_interval_s,
                 ),
                 *page.routes(),
@@ -272,7 +279,7 @@ class Gateway:
         """Other gateways are to know that this one is there, whatever else takes its time."""
         while True:
             await asyncio.sleep(_SWEEP_S)
-            await self.log.sweep()
+            await asyncio.gather(self.log.sweep(), self.register.sweep())
 
     async def _sweep(self) -> None:
         """What has expired is let go of, every second."""
@@ -308,12 +315,11 @@ class Gateway:
     async def _hand_over(self) -> None:
         if (file := self.settings.event_log.handover_file) is None:
             return
-        revocations, used_tokens = self.registry.lifetimes.spent.kept()
         left = Handover(
             meetings=await self.log.kept(),
             sessions=self.registry.kept(),
-            revocations=revocations,
-            used_tokens=used_tokens,
+            revocations=self.registry.lifetimes.spent.kept(),
+            used_tokens=await self.register.kept(),
             days=self.quotas.kept(),
         )
         try:
@@ -354,13 +360,6 @@ class Gateway:
             async with asyncio.timeout(_GOODBYE_S):
                 await self.finals.quiet()
         await self.stream.close_all(_GOODBYE_S)
-
-
-def auth_of(settings: Settings) -> Auth:
-    """Who is let in."""
-    if settings.auth.keys_file is not None or settings.auth.jwks_url is not None:
-        return "token"
-    return "insecure_open" if settings.auth.insecure_open else "none"
 
 
 def _keys(settings: Settings) -> Keys | None:

@@ -99,6 +99,7 @@ async def running(
         return engines[-1]
 
     gateway = Gateway(settings, build)
+    await gateway.open_store()
     sock: socket.socket = listen("127.0.0.1", port)
     server = _Quiet(server_config(gateway))
     serving = asyncio.create_task(server.serve(sockets=[sock]))

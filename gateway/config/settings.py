@@ -93,6 +93,13 @@ class AuthSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     # Whether to serve everybody without keys on an address that other machines reach.
     insecure_open: bool = False
 
+    @property
+    def kind(self) -> Literal["token", "none", "insecure_open"]:
+        """Who is let in."""
+        if self.keys_file is not None or self.jwks_url is not None:
+            return "token"
+        return "insecure_open" if self.insecure_open else "none"
+
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The top level."""

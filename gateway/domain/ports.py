@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from gateway.domain.engine import EngineCapacity, EngineHealth, EngineProfile, TokenEvent, TranslationRequest
-from gateway.domain.grants import Grant, Issued
+from gateway.domain.grants import Grant, Issued, Revocation
 from gateway.domain.live import LiveEvent
 from gateway.domain.log import (
     Accepted,
@@ -22,9 +22,19 @@ from gateway.domain.log import (
     Untranslated,
     Utterance,
 )
-from gateway.domain.sessions import KeptMeeting
+from gateway.domain.register import UNBOUNDED, Bounds, Held, Present, TenantCounts
+from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
 
-__all__ = ["LEASE_S", "Authenticator", "Engine", "EventLog", "Issuer", "LiveChannel", "Subscription"]
+__all__ = [
+    "LEASE_S",
+    "Authenticator",
+    "Engine",
+    "EventLog",
+    "Issuer",
+    "LiveChannel",
+    "Register",
+    "Subscription",
+]
 
 # A gateway of which its store has not heard for so long is gone.
 LEASE_S = 6.0
@@ -169,6 +179,111 @@ class Subscription(Protocol):
 
         Returns the offset of the newest publication before that. Raises `LogUnavailable`.
         """
+
+
+class Register(Protocol):
+    """Who is in which meeting, whose session each gateway has, and which tokens are not valid any more.
+
+    A session is known by the SHA-256 of its secret; the secret itself is not kept. Each gateway has a register of
+    its own; those of one store share what is in it. Contract of every adapter
+    (`tests/contract/test_register_contract.py` runs on each, with two gateways on one store):
+    - a session has one owner; whoever takes it counts its fence up, and what is written with an older fence is
+      not done;
+    - bounds hold over all gateways, also when they are reached at the same time;
+    - a participant is present from the session's begin until its end, whichever gateway has it;
+    - a session whose gateway is gone is away since that gateway was last heard of, and one that nobody has ends
+      once it was away for `keep_s`. Only time in which some gateway is there counts.
+
+    Everything raises `LogUnavailable` while the store cannot be reached, unless it says that it never raises. It
+    may have been done all the same, and can be repeated: it is never done twice.
+    """
+
+    @property
+    def outlives(self) -> bool:
+        """Whether what is registered outlives this process."""
+
+    async def open(self, moved: Callable[[bytes, bool], None], revoked: Callable[[Revocation], None]) -> None:
+        """Begin. Every revocation that other gateways know is told before this returns. Raises `LogUnavailable`.
+
+        moved: is told of each session that this gateway has no more, and whether another one has it; if none has,
+        it has ended. revoked: is told of each revocation by another gateway, within a second. Neither must raise.
+        """
+
+    async def begin(
+        self, session: bytes, record: SessionRecord, bounds: Bounds = UNBOUNDED, used: UsedToken | None = None
+    ) -> int:
+        """A session begins here. Returns its fence. used: the token that it uses up.
+
+        Raises `LimitExceeded`, `QuotaExceeded`, `Unauthenticated` if somebody else has used the token, or
+        `LogUnavailable`.
+        """
+
+    async def find(self, session: bytes) -> Held | None:
+        """A session, wherever it is. Raises `LogUnavailable`."""
+
+    async def take(
+        self,
+        session: bytes,
+        fence: int,
+        record: SessionRecord,
+        bounds: Bounds = UNBOUNDED,
+        used: UsedToken | None = None,
+    ) -> int | None:
+        """Own a session, which goes on as `record`; the gateway that had it is told. Returns the new fence.
+
+        None if its fence is not `fence` any more. Raises what `begin` raises, but no quota counts here.
+        """
+
+    async def save(
+        self,
+        session: bytes,
+        fence: int,
+        record: SessionRecord,
+        *,
+        away_s: float | None = None,
+        bounds: Bounds = UNBOUNDED,
+    ) -> bool:
+        """A session of this gateway is like this now. away_s: for how long its client is away; None: it is there.
+
+        False if this gateway has it no more. Raises `LimitExceeded` or `LogUnavailable`.
+        """
+
+    async def release(self, session: bytes, fence: int) -> None:
+        """This gateway lets go of a session, which is away and can be taken. Raises `LogUnavailable`."""
+
+    async def end(self, session: bytes, fence: int) -> None:
+        """A session of this gateway ends; if it has not begun yet, it never will. Raises `LogUnavailable`."""
+
+    def subscribe(
+        self, meeting: str, deliver: Callable[[str, Present | None], None]
+    ) -> AbstractAsyncContextManager[None]:
+        """Deliver who is present, and every change of that: the participant's id, and None once they left.
+
+        Everybody who is present was delivered when the context is entered, in the order in which they came. If
+        much changes at once, what was in between may be left out. `deliver` must not block and must not raise.
+        Raises `LogUnavailable`.
+        """
+
+    async def use(self, used: UsedToken) -> None:
+        """Use up a token for its user, who may use it again. Raises `Unauthenticated` or `LogUnavailable`."""
+
+    async def revoke(self, revocation: Revocation) -> None:
+        """Every other gateway is to know of this. Raises `LogUnavailable`."""
+
+    async def counts(self) -> Mapping[str, TenantCounts]:
+        """Tenant → what it has over all gateways. Raises `LogUnavailable`."""
+
+    async def sweep(self) -> None:
+        """Show that this gateway is there, end what was away for too long; to be called every second.
+
+        One that was not heard of for `LEASE_S` is gone. Never raises.
+        """
+
+    async def kept(self) -> tuple[UsedToken, ...]:
+        """The used tokens that would be lost with this process, for the next one."""
+
+    async def close(self) -> None:
+        """This gateway leaves; its sessions are away, and can be taken. Never raises."""
 
 
 class LiveChannel(Protocol):

@@ -9,7 +9,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-__all__ = ["NO_QUOTA", "DayOfTenant", "Quota", "Usage"]
+from gateway.domain.errors import QuotaExceeded
+
+__all__ = ["NO_QUOTA", "DayOfTenant", "Quota", "Usage", "check_quota"]
+
+# After which a place that was taken may be free again.
+_PLACE_MS = 5_000
 
 _Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
@@ -57,3 +62,11 @@ class DayOfTenant(Struct, kw_only=True):
     day: int
     characters: int = 0
     minutes: int = 0
+
+
+def check_quota(name: str, most: int | None, count: int, more: int = 1) -> None:
+    """Raises `QuotaExceeded` if `count` of something leave no room for `more`. name: of the quota."""
+    if most is not None and count + more > most:
+        raise QuotaExceeded(
+            f"There are {count} already: this tenant's quota {name} is {most}.", retry_after_ms=_PLACE_MS
+        )

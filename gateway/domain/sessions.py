@@ -15,7 +15,7 @@ from gateway.domain.grants import OPEN, Grant, Revocation
 from gateway.domain.log import Publication, Unfinished
 from gateway.domain.quotas import DayOfTenant
 
-__all__ = ["HANDOVER_VERSION", "Handover", "KeptMeeting", "KeptSession", "Stability", "UsedToken"]
+__all__ = ["HANDOVER_VERSION", "Handover", "KeptMeeting", "KeptSession", "SessionRecord", "Stability", "UsedToken"]
 
 # What a reader sees of an utterance that is still being said.
 # live: the earliest words; the last of them may change. stable: only words that stay. final: nothing.
@@ -52,11 +52,9 @@ class KeptMeeting(Struct, frozen=True):
             raise ValueError("the offsets of a meeting's publications have a gap")
 
 
-class KeptSession(Struct, frozen=True):
-    """A session that a client may resume."""
+class SessionRecord(Struct, frozen=True):
+    """A session as another gateway, or the next process, can go on with it. Its secret is not in it."""
 
-    # The secret that resumes it.
-    session: str
     # Its public id in the meeting.
     participant: str
     # The meeting's key.
@@ -66,8 +64,6 @@ class KeptSession(Struct, frozen=True):
     name: str
     speaks: str | None
     reads: tuple[str, ...]
-    # Seconds left to resume it, when this was written. They count again once the next process is ready.
-    left_s: float
     # It receives utterances from this offset on.
     since: int = 0
     # Language that it no longer reads → last offset of the utterances whose translations it still receives.
@@ -78,6 +74,17 @@ class KeptSession(Struct, frozen=True):
     account: str = ""
     # What its newest token allows.
     grant: Grant = OPEN
+    # When its time is over, in seconds since 1970; None: never.
+    until_s: float | None = None
+
+
+class KeptSession(SessionRecord, frozen=True, kw_only=True):
+    """A session that a client may resume at the next process."""
+
+    # The secret that resumes it.
+    session: str
+    # Seconds left to resume it, when this was written. They count again once the next process is ready.
+    left_s: float
 
 
 class UsedToken(Struct, frozen=True):

@@ -113,6 +113,12 @@ class History:
         records = list(self._records.values())
         return records[max(0, len(records) - self._keep) :]
 
+    def said_by(self, participant: str) -> list[Record]:
+        """What a participant said of all that is held here, oldest first."""
+        held = {**self._records, **self._unfinished}
+        own = [record for record in held.values() if record.utterance.participant == participant]
+        return sorted(own, key=lambda record: record.said)
+
     def trim(self, first: int) -> None:
         """The log holds nothing before the offset `first` any more. What is not finished is still waited for."""
         while self._records and (oldest := next(iter(self._records.values()))).said < first:

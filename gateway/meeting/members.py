@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
-from gateway.protocol.messages import Participant
 
 __all__ = ["Member", "Members"]
 
@@ -58,12 +57,9 @@ class Member:
         """Whether it is shown an unfinished utterance as it is said."""
         return self.participant == utterance.participant or self.originals or utterance.lang in self.reads
 
-    def described(self) -> Participant:
-        return Participant(self.participant, self.name, self.speaks, list(self.reads))
-
 
 class Members:
-    """The register. Every change costs as much as the member has languages, however many members there are.
+    """Those of one meeting. A change costs as much as the member has languages, however many members there are.
 
     What it hands out are copies, which stay as they are while members come and go.
     """

@@ -13,13 +13,14 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.live import Reads
 from gateway.domain.log import Accepted, Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
 from gateway.domain.ports import EventLog, LiveChannel, Subscription
+from gateway.domain.register import Present
 from gateway.domain.sessions import Stability
 from gateway.meeting.elsewhere import Elsewhere
 from gateway.meeting.feed import Feed
@@ -28,16 +29,12 @@ from gateway.meeting.live_text import LiveText, LiveTranslation
 from gateway.meeting.live_view import LiveView
 from gateway.meeting.members import Member, Members
 from gateway.meeting.payload import Payload
+from gateway.meeting.presence import Presence
 from gateway.protocol.from_domain import publication_message
-from gateway.protocol.messages import (
-    Participant,
-    ParticipantJoined,
-    ParticipantLeft,
-    ParticipantUpdated,
-    ServerMessage,
-)
 
 __all__ = ["Room"]
+
+_TellPresent = Callable[[str, Present | None], None]
 
 # A publication that is not delivered within so many seconds is not waited for.
 _DELIVERY_S = 5.0
@@ -54,6 +51,8 @@ class Room:
         private: bool,
         snapshot: int,
         account: str = "",
+        # Tells who is present while the context lasts: see `Register.subscribe`.
+        present: Callable[[str, _TellPresent], AbstractAsyncContextManager[None]] | None = None,
         # To other gateways; None if there are none.
         channel: LiveChannel | None = None,
         # Stops the translations that this gateway makes of an utterance.
@@ -70,6 +69,8 @@ class Room:
         # Of the newest publication.
         self.offset = 0
         self.members = Members()
+        self.presence = Presence(self.members)
+        self._present = present
         # The `snapshot` newest utterances, which a latecomer is shown, and those that are not finished.
         self.history = History(snapshot)
         self._view = LiveView(self.members)
@@ -82,8 +83,6 @@ class Room:
             position=lambda: self.offset,
             cancel=partial(cancel, self),
         )
-        # Members that the others were told of.
-        self._announced: dict[Member, None] = {}
         # Language → how many are about to read it.
         self._expected: Counter[str] = Counter()
         # The languages that the log knows to be read here.
@@ -106,7 +105,7 @@ class Room:
     # ------------------------------------------------------------ life
 
     async def open(self) -> None:
-        """Subscribe to the log, and read of it what a latecomer needs. Raises `LogUnavailable`."""
+        """Subscribe to the log and to who is present, and read what a latecomer needs. Raises `LogUnavailable`."""
         async with self._opening:
             if self._is_open:
                 return
@@ -120,6 +119,8 @@ class Room:
                 # Publications that arrive meanwhile are noted twice, which changes nothing.
                 async for publication in self._logged(start.first - 1):
                     self.history.note(publication)
+                if self._present is not None:
+                    await subscription.enter_async_context(self._present(self.id, self.presence.put))
                 await subscription.enter_async_context(self.elsewhere.listening())
                 self._unsubscribe = subscription.pop_all()
             self._is_open = True
@@ -129,6 +130,7 @@ class Room:
         await self.close()
         self.history.clear()
         self.live.clear()
+        self.presence.clear()
         self.has_lost_its_log = False
         await self.open()
 
@@ -181,20 +183,13 @@ class Room:
 
     # ------------------------------------------------------------ members
 
-    def join(self, member: Member, announced: int) -> None:
-        """A newcomer. `announced`: how many participants are announced to the others at most."""
-        if len(self._announced) < announced:
-            self._announced[member] = None
-            self._tell_others(member, ParticipantJoined(*_fields(member)))
+    def join(self, member: Member) -> None:
+        """A newcomer."""
         self.members.add(member)
         self.elsewhere.tell_reads()
 
     def leave(self, member: Member) -> None:
-        if not self.members.remove(member):
-            return
-        if member in self._announced:
-            del self._announced[member]
-            self._tell_others(member, ParticipantLeft(*_fields(member)))
+        self.members.remove(member)
 
     def update(
         self,
@@ -231,8 +226,6 @@ class Room:
         if member.feed is not None:
             for payload in added:
                 member.feed.show(payload)
-        if member in self._announced:
-            self._tell_others(member, ParticipantUpdated(*_fields(member)))
 
     def start_over(self, member: Member, since: int) -> None:
         """As a latecomer: what was said before the offset `since` is not for it any more."""
@@ -250,10 +243,6 @@ class Room:
         speaker = self.members.get(participant)
         return speaker.account if speaker is not None else self._account
 
-    def participants(self, but: Member) -> list[Participant]:
-        """Who else is here and was announced."""
-        return [member.described() for member in self._announced if member is not but]
-
     # ------------------------------------------------------------ what was said
 
     async def latecomers_position(self) -> int:
@@ -261,18 +250,6 @@ class Room:
         page = await self.log.read(self.id, self.offset, 1)
         self.history.trim(page.first)
         return newest[0].said - 1 if (newest := self.history.newest()) else self.offset
-
-    async def said_by(self, participant: str) -> list[Record]:
-        """Every utterance of a participant that the log holds, oldest first. Raises `LogUnavailable`."""
-        found: dict[str, Record] = {}
-        async for publication in self._logged(0):
-            match publication.event:
-                case Said(utterance=utterance, languages=languages) if utterance.participant == participant:
-                    found[utterance.id] = Record(utterance, publication.offset, set(languages))
-                case Translated() | Untranslated() as outcome if outcome.participant == participant:
-                    if (record := found.get(outcome.utterance)) is not None:
-                        record.note(outcome, publication.offset)
-        return list(found.values())
 
     async def reached(self, offset: int) -> None:
         """Wait until everything up to this offset was delivered; not for ever, and not once the room is closed."""
@@ -372,13 +349,3 @@ class Room:
                 yield publication
             after = page.publications[-1].offset
             await asyncio.sleep(0)  # a log in memory does not wait, and others have their turn meanwhile
-
-    def _tell_others(self, member: Member, message: ServerMessage) -> None:
-        payload = Payload(message)
-        for other in self.members:
-            if other is not member and other.feed is not None:
-                other.feed.tell(payload)
-
-
-def _fields(member: Member) -> tuple[str, str, str | None, list[str]]:
-    return (member.participant, member.name, member.speaks, list(member.reads))

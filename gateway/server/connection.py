@@ -54,8 +54,8 @@ from gateway.sessions.effects import (
     Update,
     Withdraw,
 )
+from gateway.sessions.entrance import Entry
 from gateway.sessions.machine import Session, State
-from gateway.sessions.registry import Entry
 from gateway.sessions.seat import Seat
 
 __all__ = ["Connection", "leaving"]
@@ -259,7 +259,7 @@ class Connection:
                 attempt.grant = self._session.grant
                 attempt.meeting = meeting_name(self._seat().room.id)
                 attempt.grant = await core.identity.grant(effect.token)
-                left_s = core.registry.lifetimes.refresh(self._seat(), attempt.grant)
+                left_s = await core.registry.refresh(self._seat(), attempt.grant)
         except GatewayError as error:
             self.outbox.put(counted(error))
             return False

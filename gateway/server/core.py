@@ -15,7 +15,8 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStarted
 from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
-from gateway.sessions.registry import Entry, Registry
+from gateway.sessions.entrance import Entry
+from gateway.sessions.registry import Registry
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 from gateway.translation.scheduler import Scheduler
@@ -53,7 +54,7 @@ class Core(Struct, frozen=True):
             offset=entry.feed.position,
             recovered=entry.recovered,
             languages=list(profile.languages),
-            participants=seat.room.participants(but=seat.member),
+            participants=seat.room.presence.participants(but=seat.member.participant),
             options=sorted(profile.options),
             limits=self.limits,
         )

@@ -29,16 +29,13 @@ def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
     shared: other processes of the same user listen there as well, and the kernel divides the connections.
     """
-    sock = _bound(host, port, shared=shared)
-    sock.listen(2_048)
-    return sock
+    return _bound(host, port, shared=shared, backlog=2_048)
 
 
 def reserve(host: str, port: int) -> socket.socket:
     """A socket that keeps a port for processes that will `listen` there, `shared`. Raises `StartupError`."""
     # Whoever listens there now, with whatever options, is noticed only by somebody who would not share.
-    with _bound(host, port) as alone:
-        alone.listen(1)
+    with _bound(host, port, backlog=1) as alone:
         port = alone.getsockname()[1]
     sock = _bound(host, port, shared=True)
     # From now on others that would not share cannot have it, even while nobody listens.
@@ -46,7 +43,8 @@ def reserve(host: str, port: int) -> socket.socket:
     return sock
 
 
-def _bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
+def _bound(host: str, port: int, *, shared: bool = False, backlog: int | None = None) -> socket.socket:
+    sock: socket.socket | None = None
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # The protocol is given explicitly: event loops switch off Nagle's algorithm only if it is TCP.
@@ -60,9 +58,13 @@ def _bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
             # closed, and its buffers in the kernel and in the event loop are freed.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)
         sock.bind((host, port))
+        if backlog is not None:
+            sock.listen(backlog)
     except UnicodeError:
         raise StartupError(f"{host!r} is not a host name.") from None
     except OSError as error:
+        if sock is not None:
+            sock.close()
         if error.errno == errno.EADDRINUSE:
             raise StartupError(
                 f"Port {port} on {host} is taken: stop what runs there, or choose another with --port."
@@ -151,10 +153,10 @@ class DrainingServer(uvicorn.Server):
 
     async def _drain_and_stop(self) -> None:
         if self._shared:
-            for sock in self._sockets:
-                sock.close()
             for server in self.servers:
                 server.close()
+            for sock in self._sockets:
+                sock.close()
         try:
             await self._drain()
         finally:

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from gateway.domain.errors import LimitExceeded, RateLimited, TooManySessions
-from gateway.domain.grants import tenant_of
+from gateway.domain.errors import Forbidden, InvalidValue, RateLimited, TooManySessions
+from gateway.domain.grants import Grant, meeting_key, tenant_of
+from gateway.domain.register import Bounds
+from gateway.domain.sessions import SessionRecord
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
+from gateway.protocol.limits import Limits
 from gateway.protocol.rate_limit import TokenBucket
-from gateway.sessions.rooms import Rooms
+from gateway.sessions.effects import Join
 from gateway.sessions.seat import Seat
 from gateway.translation.quotas import Quotas
 
@@ -49,13 +52,11 @@ class JoinRate:
 class Joins:
     """Decides who may join."""
 
-    def __init__(
-        self, quotas: Quotas, *, joins_per_address: int, max_sessions: int, meeting_languages: int
-    ) -> None:
+    def __init__(self, quotas: Quotas, limits: Limits, *, joins_per_address: int, max_sessions: int) -> None:
         self._quotas = quotas
         self._joins_per_address = joins_per_address
         self._max_sessions = max_sessions
-        self._meeting_languages = meeting_languages
+        self._limits = limits
         self._addresses = JoinRate()
         self._tenants = JoinRate()
 
@@ -68,30 +69,32 @@ class Joins:
         if wait_s := self._addresses.take(address, self._joins_per_address, now_s):
             raise _too_fast(f"This address has joined {self._joins_per_address} times within a minute.", wait_s)
 
-    def check_begin(self, seats: Iterable[Seat], rooms: Rooms, meeting: str) -> None:
-        """Whether a session may begin in a meeting. meeting: its key. Raises `QuotaExceeded`."""
-        tenant = tenant_of(meeting)
-        quota = self._quotas.of(tenant)
-        # Counted only where it matters: there may be thousands.
-        if quota.sessions is not None:
-            self._quotas.check(tenant, "sessions", sum(tenant_of(seat.room.id) == tenant for seat in seats))
-        if quota.meetings is not None:
-            self._quotas.check(tenant, "meetings", rooms.peopled(tenant, but=meeting))
+    def bounds(self, meeting: str) -> Bounds:
+        """What holds over all gateways. meeting: its key."""
+        quota = self._quotas.of(tenant_of(meeting))
+        languages = {"the limit meeting_languages": self._limits.meeting_languages}
+        if quota.languages is not None:
+            languages["this tenant's quota languages"] = quota.languages
+        return Bounds(
+            sessions=quota.sessions,
+            meetings=quota.meetings,
+            languages=tuple(languages.items()),
+            shown=self._limits.participants_shown,
+        )
 
     def check_languages(self, room: Room, member: Member | None, reads: Collection[str]) -> None:
-        """Raises `LimitExceeded`: each language is a translation of everything that is said."""
+        """Before anything is translated into them: what is read here alone. Raises `LimitExceeded`."""
         others = room.languages(but=member)
-        count = len({*others, *reads})
-        # A quota may have been lowered meanwhile; nobody loses what they read.
-        if count <= len(room.languages()):
-            return
-        quota = self._quotas.of(tenant_of(room.id)).languages
-        bounds = {"the limit meeting_languages": self._meeting_languages, "this tenant's quota languages": quota}
-        for name, most in bounds.items():
-            if most is not None and count > most:
-                raise LimitExceeded(
-                    f"{len(others)} languages are read in this meeting already; {name} is {most}.", field="reads"
-                )
+        self.bounds(room.id).check_languages(len(others), len({*others, *reads}), len(room.languages()))
+
+    def check_resume(self, join: Join, grant: Grant, record: SessionRecord) -> None:
+        """Whether a session may go on with this. Raises `Forbidden` or `InvalidValue`."""
+        if (grant.tenant, grant.subject) != (record.grant.tenant, record.grant.subject):
+            raise Forbidden("This session is somebody else's.", field="resume.session")
+        if join.meeting is not None and meeting_key(grant.tenant, join.meeting) != record.meeting:
+            raise InvalidValue("This session belongs to another meeting.", field="resume.session")
+        if join.meeting is None and not record.private and not grant.any_meeting:
+            raise Forbidden("The token is for private meetings only.", field="resume.session")
 
     def giving_way(self, seats: Collection[Seat], account: str) -> Seat | None:
         """Whose session has to end for a newcomer; None if there is room. Raises `TooManySessions`."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import Forbidden, TokenExpired, TokenRevoked, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
+from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.meeting.payload import Payload
 from gateway.protocol.messages import TokenExpiring
 from gateway.sessions.grants import check_meeting, check_reads, check_speaks
@@ -52,28 +53,49 @@ class Lifetimes:
         self._wall_clock = wall_clock
         self._stands = stands
 
+    def check(self, grant: Grant, participant: str, earlier: SessionRecord | None = None) -> UsedToken | None:
+        """Whether a token opens a session, or lets `earlier` go on. Returns what it uses up, if it does that.
+
+        Raises `Unauthenticated`.
+        """
+        if grant.expires_s is not None and self._wall_clock() > grant.expires_s + _LATE_S:
+            raise Unauthenticated
+        # The same token again gives no more time than it has given.
+        until_s = earlier.until_s if earlier is not None and grant.token_id == earlier.grant.token_id else None
+        if until_s is not None and until_s < self._wall_clock():
+            raise Unauthenticated
+        return self.spent.used(grant, participant)
+
     def begin(self, seat: Seat, grant: Grant) -> float | None:
         """A session begins or goes on with what `grant` allows: the seconds that it may last, None for no end.
 
         Raises `Unauthenticated`; then nothing has changed.
         """
-        if grant.expires_s is not None and self._wall_clock() > grant.expires_s + _LATE_S:
-            raise Unauthenticated
+        self.check(grant, seat.member.participant, self.record(seat))
         left_s = self._left_s(grant)
         if seat.until_s is not None and grant.token_id == seat.grant.token_id:
-            # The same token again gives no more time than it has given.
             left_s = seat.until_s - self._clock()
-            if left_s < 0:
-                raise Unauthenticated
-        self.spent.use(grant, seat.member.participant)
         seat.until_s = None if left_s is None else self._clock() + left_s
         seat.warned = False
         return left_s
 
-    def refresh(self, seat: Seat, grant: Grant) -> float | None:
-        """A new token for a session: the seconds that it may last from now on, None for no end.
+    def record(self, seat: Seat) -> SessionRecord:
+        """A session as another gateway can go on with it."""
+        return seat.record(self.until_s(seat))
 
-        Raises `Forbidden`, `TokenExpired` or `Unauthenticated`; then nothing has changed.
+    def until_s(self, seat: Seat) -> float | None:
+        """When a session's time is over, in seconds since 1970; None: never."""
+        return None if seat.until_s is None else self._wall_clock() + seat.until_s - self._clock()
+
+    def recall(self, seat: Seat, record: SessionRecord) -> None:
+        """A session that another gateway or process had lasts as long as it would have there."""
+        if record.until_s is not None:
+            seat.until_s = self._clock() + record.until_s - self._wall_clock()
+
+    def check_refresh(self, seat: Seat, grant: Grant) -> UsedToken | None:
+        """A new token for a session. Returns what it uses up, if it does that.
+
+        Raises `Forbidden`, `TokenExpired` or `Unauthenticated`.
         """
         earlier, member = seat.grant, seat.member
         if seat.state.state is not State.OPEN:
@@ -87,6 +109,14 @@ class Lifetimes:
         check_reads(grant, member.reads, originals=member.originals)
         if member.speaks is not None:
             check_speaks(grant, member.speaks, "speaks")
+        return self.check(grant, member.participant, self.record(seat))
+
+    def refresh(self, seat: Seat, grant: Grant) -> float | None:
+        """Go on with a new token: the seconds that the session may last from now on, None for no end.
+
+        Raises what `check_refresh` raises; then nothing has changed.
+        """
+        self.check_refresh(seat, grant)
         left_s = self.begin(seat, grant)
         seat.state.grant = grant
         return left_s
@@ -105,9 +135,12 @@ class Lifetimes:
             self._close_revoked(seat)
         return revoked
 
-    def revoke(self, revocation: Revocation, seats: Iterable[Seat]) -> list[Seat]:
-        """Tokens are not valid any more. Returns the sessions that end for good."""
-        self.spent.revoke(revocation)
+    def revoke(self, revocation: Revocation, seats: Iterable[Seat], *, known: bool = False) -> list[Seat]:
+        """Tokens are not valid any more. known: another gateway has it already.
+
+        Returns the sessions that end for good. Raises what `SpentTokens.revoke` raises.
+        """
+        self.spent.revoke(revocation, known=known)
         # Also what was issued by a clock that is ahead of ours: it is there, so it was issued before.
         revoked = [seat for seat in seats if revocation.means(seat.grant)]
         for seat in revoked:

@@ -8,16 +8,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 
-from gateway.domain.grants import tenant_of
 from gateway.domain.log import UtteranceKey
-from gateway.domain.ports import EventLog, LiveChannel
+from gateway.domain.ports import EventLog, LiveChannel, Register
 from gateway.meeting.room import Room
 
 __all__ = ["Rooms"]
 
 
 class Rooms:
-    """Opens and closes the rooms of a log.
+    """Opens and closes the rooms of a log and a register.
 
     snapshot: utterances that a latecomer is shown. channel: to other gateways; None if there are none.
     """
@@ -25,6 +24,7 @@ class Rooms:
     def __init__(
         self,
         log: EventLog,
+        register: Register,
         snapshot: int,
         channel: LiveChannel | None = None,
         # Stops what this gateway translates of an utterance that was cancelled at another one.
@@ -32,6 +32,7 @@ class Rooms:
     ) -> None:
         self._cancel = cancel
         self._log = log
+        self._register = register
         self._channel = channel
         self._snapshot = snapshot
         # By the meeting's key.
@@ -45,10 +46,6 @@ class Rooms:
     def __iter__(self) -> Iterator[Room]:
         return iter(self._rooms.values())
 
-    def peopled(self, tenant: str, but: str) -> int:
-        """How many of the tenant's meetings somebody is in. but: the key of one that does not count."""
-        return sum(bool(room.members) and room.id != but and tenant_of(room.id) == tenant for room in self)
-
     @contextlib.asynccontextmanager
     async def enter(self, meeting: str, *, private: bool, account: str = "") -> AsyncIterator[Room]:
         """The meeting's room, open; it stays while the context lasts, and as long as somebody is in it."""
@@ -60,6 +57,7 @@ class Rooms:
                 private=private,
                 snapshot=self._snapshot,
                 account=account,
+                present=self._register.subscribe,
                 channel=self._channel,
                 cancel=self._cancel,
             )

@@ -1,4 +1,4 @@
-"""One session's presence in a meeting, over one or more connections.
+"""One session at this gateway, over one or more connections; it may have been at another one before.
 
 Knows: the session's secret, its protocol state, its member, and how its connection is closed.
 Must not know: other sessions, sockets, how long it is kept.
@@ -6,20 +6,24 @@ Must not know: other sessions, sockets, how long it is kept.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from msgspec.structs import asdict
 
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import GatewayError, LogUnavailable
 from gateway.domain.grants import Grant
-from gateway.domain.sessions import KeptSession
+from gateway.domain.sessions import KeptSession, SessionRecord
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
+from gateway.protocol.limits import Limits
 from gateway.sessions.effects import Accept, Close, Effect
 from gateway.sessions.machine import Session
 
-__all__ = ["Finish", "Seat", "member_of"]
+__all__ = ["Finish", "Seat", "key_of", "member_of", "recalled", "restored"]
 
 # Closes a connection after what is in its outbox, with the reason.
 Finish = Callable[[CloseCode, GatewayError | None], None]
@@ -31,6 +35,10 @@ class Seat:
 
     # The secret with which a client resumes the session.
     secret: str
+    # By which the register knows the session.
+    key: bytes = field(init=False)
+    # Of the register: counts up with every resume, at whichever gateway.
+    fence: int = 0
     room: Room
     member: Member
     # The protocol's state; the next connection takes it over.
@@ -41,10 +49,13 @@ class Seat:
     away_since_s: float | None = None
     # By the registry's clock: when its time is over; None: never.
     until_s: float | None = None
+    # Of an earlier process: the seconds for which it can be resumed once the engine is ready. None: it counts now.
+    restored_s: float | None = None
     # Whether its client was told that this is soon.
     warned: bool = False
 
     def __post_init__(self) -> None:
+        self.key = key_of(self.secret)
         self.member.on_finished = self._utterance_finished
 
     @property
@@ -64,7 +75,8 @@ class Seat:
     def connect(self, feed: Feed, state: Session, finish: Finish) -> None:
         """A connection: the first one, or one that goes on with the session."""
         state.participant = self.member.participant
-        self.member.feed, self.state, self.finish, self.away_since_s = feed, state, finish, None
+        self.member.feed, self.state, self.finish = feed, state, finish
+        self.away_since_s = self.restored_s = None
 
     def disconnect(self) -> None:
         self.member.feed = self.finish = None
@@ -90,11 +102,10 @@ class Seat:
         """Its time is over: nothing more is taken, and the connection closes after what was accepted."""
         self._carry_out(self.state.expire())
 
-    def kept(self, left_s: float) -> KeptSession:
-        """What another process needs to let the session go on within `left_s`."""
+    def record(self, until_s: float | None = None) -> SessionRecord:
+        """What another gateway needs to go on with it. until_s: when its time is over, in seconds since 1970."""
         member = self.member
-        return KeptSession(
-            session=self.secret,
+        return SessionRecord(
             participant=member.participant,
             meeting=self.room.id,
             private=self.room.private,
@@ -104,11 +115,15 @@ class Seat:
             stability=member.stability,
             originals=member.originals,
             since=member.since,
-            stopped=member.stopped,
-            left_s=left_s,
+            stopped=dict(member.stopped),
             account=member.account,
             grant=self.grant,
+            until_s=until_s,
         )
+
+    def kept(self, left_s: float, until_s: float | None = None) -> KeptSession:
+        """What another process needs to let the session go on within `left_s`."""
+        return KeptSession(**asdict(self.record(until_s)), session=self.secret, left_s=left_s)
 
     def _utterance_finished(self, utterance: str, failed: bool) -> None:
         # By then the session may have another connection, whose state took over.
@@ -120,16 +135,40 @@ class Seat:
                 self.finish(effect.code, effect.reason)
 
 
-def member_of(kept: KeptSession) -> Member:
-    """The member that another process kept, away."""
+def key_of(secret: str) -> bytes:
+    """By what the register knows a session: who reads the store cannot resume it."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def member_of(record: SessionRecord) -> Member:
+    """The member that another gateway or process had, away."""
     return Member(
-        participant=kept.participant,
-        name=kept.name,
-        speaks=kept.speaks,
-        reads=kept.reads,
-        stability=kept.stability,
-        originals=kept.originals,
-        since=kept.since,
-        stopped=dict(kept.stopped),
-        account=kept.account,
+        participant=record.participant,
+        name=record.name,
+        speaks=record.speaks,
+        reads=record.reads,
+        stability=record.stability,
+        originals=record.originals,
+        since=record.since,
+        stopped=dict(record.stopped),
+        account=record.account,
     )
+
+
+def recalled(room: Room, record: SessionRecord, limits: Limits) -> Session:
+    """A session's protocol state, as far as the room tells it: what it said lately, and what is not finished.
+
+    If it sends an older final again, the log recognises that.
+    """
+    state = Session(limits)
+    state.participant, state.grant = record.participant, record.grant
+    for said in room.history.said_by(record.participant):
+        missing = bool(said.missing())
+        state.recall(said.utterance, failed=not missing and said.failed, in_flight=missing)
+    return state
+
+
+def restored(room: Room, record: SessionRecord, secret: str, limits: Limits, fence: int = 0) -> Seat:
+    """The session, away."""
+    state = recalled(room, record, limits)
+    return Seat(secret=secret, fence=fence, room=room, member=member_of(record), state=state)

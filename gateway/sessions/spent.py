@@ -1,7 +1,7 @@
-"""Tokens that are not valid any more although their time is not over: revoked, or used up.
+"""Tokens that are not valid any more although their time is not over: revoked.
 
-Knows: revocations, and which session a token that opens one session has opened. Must not know: how tokens are
-verified, sessions themselves, clocks.
+Knows: revocations, at whichever gateway, and which tokens are used up by what they open. Must not know: how tokens
+are verified, sessions themselves, clocks, who has used up what (`Register`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from itertools import chain, product
 
 from gateway.domain.errors import RateLimited, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
+from gateway.domain.register import REVOCATION_S
 from gateway.domain.sessions import UsedToken
 
 __all__ = ["SpentTokens"]
-
-# For which an invite may be valid, and clocks may differ: then nothing that was issued before is valid.
-_REMEMBERED_S = 7 * 86_400 + 3_600
 
 # Of one tenant; revoking everything needs one.
 _MOST_REVOCATIONS = 10_000
@@ -26,21 +24,22 @@ _EVERYTHING: _Meant = (None, None, None)
 
 
 class SpentTokens:
-    """Revocations and used tokens. Times are in seconds since 1970."""
+    """Revocations. Times are in seconds since 1970."""
 
     def __init__(self) -> None:
         # Tenant → (token id, subject, meeting), each None for any → the newest revocation.
         self._revocations: dict[str, dict[_Meant, Revocation]] = {}
-        # Tenant and id of a token → what it was used for, and until when it could be used again.
-        self._used: dict[tuple[str, str], UsedToken] = {}
 
-    def revoke(self, revocation: Revocation) -> None:
-        """Raises `RateLimited` if the tenant has as many revocations as there may be."""
+    def revoke(self, revocation: Revocation, *, known: bool = False) -> None:
+        """known: another gateway has it already.
+
+        Otherwise raises `RateLimited` if the tenant has as many as there may be.
+        """
         meant = (revocation.token_id, revocation.subject, revocation.meeting)
         of_tenant = self._revocations.setdefault(revocation.tenant, {})
         if meant == _EVERYTHING:
             of_tenant.clear()
-        if len(of_tenant) >= _MOST_REVOCATIONS and meant not in of_tenant:
+        if not known and len(of_tenant) >= _MOST_REVOCATIONS and meant not in of_tenant:
             raise RateLimited("This tenant has too many revocations; revoke everything.", retry_after_ms=60_000)
         earlier = of_tenant.get(meant)
         if earlier is None or earlier.before_s < revocation.before_s:
@@ -64,37 +63,24 @@ class SpentTokens:
         if self.is_revoked(grant):
             raise Unauthenticated
 
-    def use(self, grant: Grant, user: str) -> None:
-        """Use a token for `user`, who may use it again. Raises `Unauthenticated` if revoked or used by another."""
+    def used(self, grant: Grant, user: str) -> UsedToken | None:
+        """What is used up if `user` opens something with a token; None for one that opens as much as one likes.
+
+        Raises `Unauthenticated` if it was revoked.
+        """
         self.check(grant)
-        if not grant.once:
-            return
-        token = (grant.tenant, grant.token_id)
-        used = self._used.setdefault(token, UsedToken(*token, user, grant.expires_s or 0.0))
-        if used.user != user:
-            raise Unauthenticated
+        return UsedToken(grant.tenant, grant.token_id, user, grant.expires_s or 0.0) if grant.once else None
 
     def sweep(self, now_s: float) -> None:
         """Forget what has expired."""
-        oldest_s = now_s - _REMEMBERED_S
+        oldest_s = now_s - REVOCATION_S
         for tenant, of_tenant in list(self._revocations.items()):
             kept = {meant: each for meant, each in of_tenant.items() if each.before_s > oldest_s}
             if kept:
                 self._revocations[tenant] = kept
             else:
                 del self._revocations[tenant]
-        # The leeway of clocks, generously.
-        gone = [token for token, used in self._used.items() if used.until_s < now_s - 60]
-        for token in gone:
-            del self._used[token]
 
-    def kept(self) -> tuple[tuple[Revocation, ...], tuple[UsedToken, ...]]:
+    def kept(self) -> tuple[Revocation, ...]:
         """For another process."""
-        revocations = chain.from_iterable(of_tenant.values() for of_tenant in self._revocations.values())
-        return tuple(revocations), tuple(self._used.values())
-
-    def restore(self, revocations: tuple[Revocation, ...], used: tuple[UsedToken, ...]) -> None:
-        """What another process kept."""
-        for revocation in revocations:
-            self.revoke(revocation)
-        self._used |= {(each.tenant, each.token_id): each for each in used}
+        return tuple(chain.from_iterable(of_tenant.values() for of_tenant in self._revocations.values()))

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 
 from gateway import metrics
-from gateway.domain.errors import DailyQuotaExceeded, QuotaExceeded
-from gateway.domain.quotas import NO_QUOTA, DayOfTenant, Quota
+from gateway.domain.errors import DailyQuotaExceeded
+from gateway.domain.quotas import NO_QUOTA, DayOfTenant, Quota, check_quota
 
 __all__ = ["Quotas"]
 
@@ -19,9 +19,6 @@ _MINUTE_S = 60
 
 # A client that asks again after this time finds out that the operator has raised a quota.
 _MOST_RETRY_S = 60.0
-
-# After which a place that was taken may be free again.
-_PLACE_MS = 5_000
 
 
 class Quotas:
@@ -63,11 +60,7 @@ class Quotas:
 
     def check(self, tenant: str, name: str, count: int, more: int = 1) -> None:
         """Raises `QuotaExceeded` if `count` of something leave no room for `more`. name: of the quota."""
-        most: int | None = getattr(self.of(tenant), name)
-        if most is not None and count + more > most:
-            raise QuotaExceeded(
-                f"There are {count} already: this tenant's quota {name} is {most}.", retry_after_ms=_PLACE_MS
-            )
+        check_quota(name, getattr(self.of(tenant), name), count, more)
 
     # ------------------------------------------------------------ usage
 

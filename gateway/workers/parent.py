@@ -109,7 +109,8 @@ class Parent:
             for task in watching:
                 task.cancel()
             await self.engine.stop()
-        _log.info("stopped")
+        if self.failure is None:
+            _log.info("stopped")
 
     @property
     def stopping(self) -> bool:
@@ -122,7 +123,7 @@ class Parent:
             _log.warning("stopping without finishing accepted work")
             for worker in self._running:
                 worker.drain()
-        else:
+        elif self.failure is None:
             _log.info("finishing accepted work, admitting no more")
         self._stopping.set()
         self._changed.set()

@@ -21,7 +21,6 @@ from typing import TextIO
 import uvloop
 
 from gateway import config
-from gateway.app import auth_of
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
 from gateway.runtime import log_to
@@ -99,7 +98,7 @@ async def _serve(
                 settings.admin_host,
                 settings.allowed_hosts,
                 parent.metrics,
-                lambda: readiness(parent.engine.health(), parent.whole(), auth_of(settings)),
+                lambda: readiness(parent.engine.health(), parent.whole(), settings.auth.kind),
             )
         )
     )

@@ -1,4 +1,4 @@
-"""The stores on which the contract of the event log is tested, each with two gateways.
+"""The stores on which the contracts of the event log and the register are tested, each with two gateways.
 
 The one in memory runs twice: as it is, and with suspensions around every call, because the core must not come to
 depend on an adapter that happens never to suspend. Redis is a real one, and time passes there as it does here.
@@ -14,9 +14,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, cast
 
 from gateway.domain.log import Publication
-from gateway.domain.ports import EventLog, Subscription
+from gateway.domain.ports import EventLog, Register, Subscription
+from gateway.domain.register import Present
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
 from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
 from tests.redis_server import RedisServer, shared_server
 
@@ -29,10 +32,16 @@ class Store(Protocol):
     async def gateway(self) -> EventLog:
         """One more gateway; the store's end is its end."""
 
+    async def register(self) -> Register:
+        """The register of one more gateway, which is not open yet; the store's end is its end."""
+
+    async def leave(self, register: Register) -> None:
+        """This gateway closes its register."""
+
     async def pass_time(self, seconds: float) -> None:
         """So much time passes, and more. Every gateway is heard of meanwhile."""
 
-    async def lose(self, gateway: EventLog) -> None:
+    async def lose(self, gateway: EventLog | Register) -> None:
         """This gateway is not heard of, until it counts as gone."""
 
 
@@ -40,25 +49,36 @@ class OpenStore(Protocol):
     """Opens an empty store with these bounds."""
 
     def __call__(
-        self, *, max_publications: int = ..., keep_s: float = ...
+        self, *, max_publications: int = ..., keep_s: float = ..., keep_sessions_s: float = ...
     ) -> AbstractAsyncContextManager[Store]: ...
 
 
 class _Memory:
-    def __init__(self, **bounds: Any) -> None:
+    def __init__(self, keep_sessions_s: float = 60.0, **bounds: Any) -> None:
         self._now = 1_700_000_000.0
         self._store = MemoryStore(**bounds, wall_clock=lambda: self._now)
-        self._gateways: list[EventLog] = []
+        self._sessions = MemoryRegisterStore(keep_s=keep_sessions_s, wall_clock=lambda: self._now)
+        self._gateways: list[EventLog | Register] = []
 
     async def gateway(self) -> EventLog:
-        self._gateways.append(MemoryEventLog(self._store))
-        return self._gateways[-1]
+        log = MemoryEventLog(self._store)
+        self._gateways.append(log)
+        return log
+
+    async def register(self) -> Register:
+        register = MemoryRegister(self._sessions)
+        self._gateways.append(register)
+        return register
+
+    async def leave(self, register: Register) -> None:
+        self._gateways.remove(register)
+        await register.close()
 
     async def pass_time(self, seconds: float) -> None:
         self._now += seconds
         await asyncio.gather(*(gateway.sweep() for gateway in self._gateways))
 
-    async def lose(self, gateway: EventLog) -> None:
+    async def lose(self, gateway: EventLog | Register) -> None:
         self._gateways.remove(gateway)
         for _ in range(10):
             await self.pass_time(1.0)
@@ -70,12 +90,13 @@ async def _memory(**bounds: Any) -> AsyncIterator[Store]:
 
 
 class _Redis:
-    def __init__(self, server: RedisServer, **bounds: Any) -> None:
+    def __init__(self, server: RedisServer, keep_sessions_s: float = 60.0, **bounds: Any) -> None:
         self._server = server
         self._bounds = bounds
+        self._keep_sessions_s = keep_sessions_s
         self._prefix = f"{secrets.token_hex(4)}:"
-        self._heard_of: list[RedisEventLog] = []
-        self._all: list[RedisEventLog] = []
+        self._heard_of: list[RedisEventLog | RedisRegister] = []
+        self._all: list[RedisEventLog | RedisRegister] = []
 
     async def gateway(self) -> EventLog:
         store = RedisStore(self._server.url, prefix=self._prefix)
@@ -86,13 +107,30 @@ class _Redis:
         self._heard_of.append(log)
         return log
 
+    async def register(self) -> Register:
+        store = RedisStore(self._server.url, prefix=self._prefix)
+        await store.start()
+        register = RedisRegister(store, keep_s=self._keep_sessions_s)
+        self._all.append(register)
+        self._heard_of.append(register)
+        return register
+
+    async def leave(self, register: Register) -> None:
+        assert isinstance(register, RedisRegister)
+        self._heard_of.remove(register)
+        await register.close()
+
     async def pass_time(self, seconds: float) -> None:
         await asyncio.sleep(seconds + 0.01)
         await self.sweep()
 
-    async def lose(self, gateway: EventLog) -> None:
-        assert isinstance(gateway, RedisEventLog)
+    async def lose(self, gateway: EventLog | Register) -> None:
+        assert isinstance(gateway, RedisEventLog | RedisRegister)
         self._heard_of.remove(gateway)
+        if isinstance(gateway, RedisRegister):
+            self._server.ask(f"ZINCRBY {self._prefix}heard -10000 {gateway.store.id}")
+            await self.sweep()
+            return
         key = f"{self._prefix}gateway:{gateway.store.id}"
         assert self._server.ask(f"PEXPIRE {key} 1") == ":1\r\n"
         while self._server.ask(f"EXISTS {key}") == ":1\r\n":
@@ -127,11 +165,11 @@ async def _redis(**bounds: Any) -> AsyncIterator[Store]:
 class _Delayed:
     """A gateway with a suspension before and after everything that may suspend."""
 
-    def __init__(self, log: Any) -> None:
-        self.log = log
+    def __init__(self, adapter: Any) -> None:
+        self.adapter = adapter
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        method = getattr(self.log, name)
+        method = getattr(self.adapter, name)
 
         async def delayed(*args: Any, **options: Any) -> Any:
             await asyncio.sleep(0)
@@ -146,9 +184,21 @@ class _Delayed:
         self, meeting: str, deliver: Callable[[Publication], None], **options: Any
     ) -> AsyncIterator[Subscription]:
         await asyncio.sleep(0)
-        async with self.log.subscribe(meeting, deliver, **options) as subscription:
+        async with self.adapter.subscribe(meeting, deliver, **options) as subscription:
             await asyncio.sleep(0)
             yield subscription
+            await asyncio.sleep(0)
+
+
+class _DelayedRegister(_Delayed):
+    @asynccontextmanager
+    async def subscribe(  # type: ignore[override]
+        self, meeting: str, deliver: Callable[[str, Present | None], None]
+    ) -> AsyncIterator[None]:
+        await asyncio.sleep(0)
+        async with self.adapter.subscribe(meeting, deliver):
+            await asyncio.sleep(0)
+            yield
             await asyncio.sleep(0)
 
 
@@ -159,11 +209,17 @@ class _DelayedStore:
     async def gateway(self) -> EventLog:
         return cast(EventLog, _Delayed(await self._store.gateway()))
 
+    async def register(self) -> Register:
+        return cast(Register, _DelayedRegister(await self._store.register()))
+
+    async def leave(self, register: Register) -> None:
+        await self._store.leave(cast(Any, register).adapter)
+
     async def pass_time(self, seconds: float) -> None:
         await self._store.pass_time(seconds)
 
-    async def lose(self, gateway: EventLog) -> None:
-        await self._store.lose(cast(Any, gateway).log)
+    async def lose(self, gateway: EventLog | Register) -> None:
+        await self._store.lose(cast(Any, gateway).adapter)
 
 
 def _delayed(open_store: OpenStore) -> OpenStore:

@@ -15,7 +15,6 @@ from gateway.meeting.room import Room
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 
 LANGUAGES = ("de", "en", "ja")
-ANNOUNCED = 2
 STABILITIES: tuple[Stability, ...] = ("live", "stable", "final")
 
 reading = st.fixed_dictionaries(
@@ -54,17 +53,14 @@ class ComingAndGoing(RuleBasedStateMachine):
         super().__init__()
         self.meeting = meeting()
         self.here: list[Member] = []
-        self.announced: list[Member] = []
         self.joined = 0
 
     @rule(target=members, reading=reading, stopped=st.sets(st.sampled_from(LANGUAGES)))
     def join(self, reading: dict[str, Any], stopped: set[str]) -> Member:
         self.joined += 1
         member = a_member(f"p{self.joined}", stopped=dict.fromkeys(stopped, 0), **reading)
-        self.meeting.join(member, ANNOUNCED)
+        self.meeting.join(member)
         self.here.append(member)
-        if len(self.announced) < ANNOUNCED:
-            self.announced.append(member)
         return member
 
     @rule(member=members, reading=reading, name=st.sampled_from(["Ana", "Bo"]))
@@ -80,19 +76,11 @@ class ComingAndGoing(RuleBasedStateMachine):
         for _ in range(2):  # the second time nothing happens
             self.meeting.leave(member)
         self.here.remove(member)
-        if member in self.announced:
-            self.announced.remove(member)
 
     @invariant()
     def members_are_those_who_are_here(self) -> None:
         assert list(self.meeting.members) == self.here
         assert len(self.meeting.members) == len(self.here)
-
-    @invariant()
-    def those_who_were_announced_are_shown(self) -> None:
-        for but in self.here:
-            shown = [participant.participant for participant in self.meeting.participants(but)]
-            assert shown == [member.participant for member in self.announced if member is not but]
 
     @invariant()
     def languages_are_those_that_are_read(self) -> None:
@@ -136,25 +124,25 @@ def test_who_leaves_while_readers_are_told_leaves_the_others_their_turn() -> Non
     ours = meeting()
     members = [a_member(f"p{n}", reads=("ja",), originals=n % 2 == 0) for n in range(4)]
     for member in members:
-        ours.join(member, ANNOUNCED)
+        ours.join(member)
     for told in (ours.members, ours.members.readers("ja"), ours.members.hearers(said("p0", "ja"))):
         seen = []
         for member in told:
             seen.append(member)
             ours.leave(members[-1])
-            ours.join(a_member(f"{len(seen)} more", reads=("ja",)), ANNOUNCED)
+            ours.join(a_member(f"{len(seen)} more", reads=("ja",)))
         assert seen[:3] == members[:3]
         assert members[-1] in seen
         for member in list(ours.members)[3:]:
             ours.leave(member)
-        ours.join(members[-1], ANNOUNCED)
+        ours.join(members[-1])
 
 
 def test_languages_come_in_the_order_in_which_they_were_first_read() -> None:
     ours = meeting()
     first, second = a_member("a", reads=("ja", "en")), a_member("b", reads=("de", "ja"))
-    ours.join(first, ANNOUNCED)
-    ours.join(second, ANNOUNCED)
+    ours.join(first)
+    ours.join(second)
     assert ours.members.languages() == ("ja", "en", "de")
     ours.update(first, name="a", speaks=None, reads=("fr",), stability="final")
     assert ours.members.languages() == ("ja", "de", "fr")

@@ -43,6 +43,7 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
     UtteranceCancel,
 )
+from gateway.sessions.seat import key_of
 from tests.clocks import swiftly
 from tests.gateways import Peer, Running, running
 from tests.keys import Keyring
@@ -298,7 +299,7 @@ async def test_a_replaced_connection_has_no_say_any_more() -> None:
             with contextlib.suppress(ConnectionClosed):
                 await first.peer.send(SessionUpdate(reads=["fr"]))
             await second.everything()
-            assert gateway.gateway.registry._seats[second.started.session].member.reads == ("de",)
+            assert gateway.gateway.registry._seats._seats[key_of(second.started.session)].member.reads == ("de",)
 
 
 async def test_no_session_begins_while_the_gateway_drains() -> None:
@@ -427,7 +428,7 @@ async def test_a_session_whose_token_is_revoked_is_closed_for_good(how: str, tmp
         mine = keys.api_key if how == "key taken away" else keys.token()
         async with joined(gateway, token=mine) as ana, joined(gateway, token=keys.token(subject="bo")) as bo:
             if how == "revoked":
-                gateway.gateway.registry.revoke(Revocation(tenant="acme", before_s=1e12, subject="ana"))
+                await gateway.gateway.registry.revoke(Revocation(tenant="acme", before_s=1e12, subject="ana"))
             else:
                 keys.take_api_key_away()
             assert await ana.closed() == 4503
@@ -521,12 +522,12 @@ async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
                     bad = SessionStart(reads=["ja"], meeting=meeting, token=f"{tokens[3]}x")
                     assert await refused(peer, bad) == (4501, "unauthenticated")
         with monkeypatch.context() as bug:
-            bug.setattr(registry.lifetimes.spent, "use", broken)
+            bug.setattr(registry.lifetimes.spent, "used", broken)
             async with gateway.peer() as peer:
                 start = SessionStart(reads=["ja"], meeting=meeting, token=tokens[3], context=sentence)
                 assert await refused(peer, start) == (1011, "internal")
         async with joined(gateway, meeting=meeting, token=tokens[4]) as bo:
-            registry.revoke(Revocation(tenant="acme", before_s=1e12, subject="canary-4"))
+            await registry.revoke(Revocation(tenant="acme", before_s=1e12, subject="canary-4"))
             assert await bo.closed() == 4503
         exposed = metrics.exposition().decode()
     logged, audited = caplog.text, audit_file.read_text("utf-8")

@@ -12,14 +12,16 @@ from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineProfile
 from gateway.domain.errors import Forbidden, GatewayError
 from gateway.domain.grants import OPEN, Grant
-from gateway.domain.ports import LiveChannel
+from gateway.domain.ports import LiveChannel, Register
 from gateway.domain.quotas import NO_QUOTA
 from gateway.meeting.outbox import Outbox
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Error, ServerMessage, SessionStart
 from gateway.sessions.effects import Effect, Join, Reply
+from gateway.sessions.entrance import Entry
 from gateway.sessions.machine import Session
-from gateway.sessions.registry import Entry, Registry
+from gateway.sessions.registry import Registry
+from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
 from gateway.translation.quotas import Quotas
 from tests.translation.stage import Log, Stage, stage
 
@@ -57,10 +59,17 @@ class Desk:
     """A registry; `now_s` is its clock."""
 
     def __init__(
-        self, core: Stage, limits: Limits, max_sessions: int, joins: int, channel: LiveChannel | None
+        self,
+        core: Stage,
+        limits: Limits,
+        max_sessions: int,
+        joins: int,
+        channel: LiveChannel | None,
+        register: Register,
     ) -> None:
         self.core = core
         self.limits = limits
+        self.register = register
         self.now_s = 0.0
         # Subjects of whoever presents a key that is not the gateway's any more.
         self.keys_gone: set[str] = set()
@@ -68,6 +77,7 @@ class Desk:
         self.quota = NO_QUOTA
         self.registry = Registry(
             log=core.log,
+            register=register,
             finals=core.finals,
             partials=core.partials,
             limits=limits,
@@ -99,8 +109,10 @@ async def desk(
     log: Log | None = None,
     joins: int = 1_000,
     channel: LiveChannel | None = None,
+    register: Register | None = None,
 ) -> AsyncIterator[Desk]:
     async with stage(log=log, leaves_unfinished=True) as core:
-        made = Desk(core, limits or Limits(keep_s=60), max_sessions, joins, channel)
+        register = register or MemoryRegister(MemoryRegisterStore(keep_s=60.0))
+        made = Desk(core, limits or Limits(keep_s=60), max_sessions, joins, channel, register)
         async with made.registry:
             yield made

@@ -12,11 +12,11 @@ from gateway.domain.log import Page
 from gateway.domain.quotas import Quota
 from gateway.protocol.messages import Resume
 from gateway.sessions.effects import Update
+from gateway.sessions.entrance import Entry
 from gateway.sessions.joins import JoinRate, to_give_way
-from gateway.sessions.registry import Entry
 from gateway.sessions.seat import Seat
 from tests.sessions.desk import Desk, api_key_of, desk
-from tests.translation.stage import Log
+from tests.translation.stage import Log, idle
 
 
 class Away:
@@ -110,6 +110,7 @@ async def test_a_tenant_has_so_many_sessions_connected_or_kept() -> None:
         again, _ = await d.join(grant=api_key_of("acme"), resume=resume(kept))
         assert again.recovered
         d.registry.end(gone.seat)
+        await idle()
         await d.join(grant=api_key_of("acme"))
 
 
@@ -123,6 +124,7 @@ async def test_a_tenant_has_so_many_meetings_that_somebody_is_in() -> None:
         await d.join(grant=api_key_of("acme"), meeting="a")
         await d.join(grant=api_key_of("other"), meeting="b")
         d.registry.end(last.seat)
+        await idle()
         await d.join(grant=api_key_of("acme"), meeting="b")
 
 

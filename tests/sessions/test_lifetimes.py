@@ -26,9 +26,9 @@ from gateway.protocol.messages import (
     UtteranceFinal,
 )
 from gateway.sessions.effects import Accept, Reply
+from gateway.sessions.entrance import Entry
 from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.machine import State
-from gateway.sessions.registry import Entry
 from gateway.sessions.seat import Seat
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.sessions.desk import Connection, Desk, desk
@@ -123,7 +123,6 @@ def test_a_token_opens_nothing_long_after_its_time(fields: dict[str, Any]) -> No
     late = replace(ANA, expires_s=NOW_S - 61, **fields)
     with pytest.raises(Unauthenticated):
         watch.begun(late)
-    assert watch.lifetimes.spent.kept() == ((), ())
 
 
 async def test_where_nobody_needs_a_token_nothing_ends() -> None:
@@ -245,15 +244,12 @@ def test_of_a_revoked_session_nothing_is_taken_while_its_connection_closes() -> 
         ({"langs": frozenset({"fr"})}, "forbidden", "reads[0]"),
         ({"langs": frozenset({"de"})}, "forbidden", "originals"),
         ({"speaks": frozenset({"de"})}, "forbidden", "speaks"),
-        # Revoked, and used by another.
         ({"token_id": "revoked"}, "unauthenticated", None),
-        ({"token_id": "used", "once": True}, "unauthenticated", None),
     ],
 )
 def test_a_refresh_that_is_refused_changes_nothing(fields: dict[str, Any], code: str, field: str | None) -> None:
     watch = Watch()
     watch.lifetimes.spent.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="revoked"))
-    watch.lifetimes.spent.use(replace(ANA, token_id="used", once=True), "somebody else")
     seat, connection = watch.begun(originals=True)
     watch.at(550.0)
     with pytest.raises(GatewayError) as refused:
@@ -437,7 +433,7 @@ async def test_a_revoked_session_ends_at_once_connected_or_kept(connected: bool)
         await d.registry.accept(entry.seat, accepted(ana))
         if not connected:
             d.registry.away(entry.seat, entry.feed)
-        assert d.registry.revoke(Revocation(tenant="acme", before_s=NOW_S, subject="ana")) == 1
+        assert await d.registry.revoke(Revocation(tenant="acme", before_s=NOW_S, subject="ana")) == 1
         assert ana.closed == ([CloseCode.TOKEN_REVOKED] if connected else [])
         assert [kept.grant.subject for kept in d.registry.kept()] == ["bo"]
         resume = Resume(entry.seat.secret, entry.seat.room.epoch, 0)

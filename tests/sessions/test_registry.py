@@ -34,7 +34,7 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from gateway.sessions.effects import Accept, Acknowledge, Update
-from gateway.sessions.registry import Entry
+from gateway.sessions.entrance import Entry
 from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import away, finals, joined, logged, say

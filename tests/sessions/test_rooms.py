@@ -6,6 +6,7 @@ from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.sessions.rooms import Rooms
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from gateway.stores.memory_register import MemoryRegister
 
 
 def quiet(_room: Room) -> bool:
@@ -17,13 +18,13 @@ def member(name: str) -> Member:
 
 
 async def test_a_room_stays_while_somebody_is_in_it_or_about_to_be_or_something_is_to_be_done() -> None:
-    rooms, ana = Rooms(MemoryEventLog(MemoryStore()), snapshot=10), member("ana")
+    rooms, ana = Rooms(MemoryEventLog(MemoryStore()), MemoryRegister(), snapshot=10), member("ana")
     async with rooms.enter("m", private=False) as room:
         await rooms.sweep(quiet)
         async with rooms.enter("m", private=False) as same:
             assert same is room
         await rooms.sweep(quiet)
-        room.join(ana, 100)
+        room.join(ana)
     await rooms.sweep(quiet)
     assert list(rooms) == [room]
     room.leave(ana)
@@ -33,14 +34,3 @@ async def test_a_room_stays_while_somebody_is_in_it_or_about_to_be_or_something_
     assert len(rooms) == 0
     async with rooms.enter("m", private=False) as another:
         assert another is not room
-
-
-async def test_a_tenants_meetings_count_that_somebody_is_in() -> None:
-    rooms = Rooms(MemoryEventLog(MemoryStore()), snapshot=10)
-    for key in ("acme/a", "acme/b", "other/a", "a"):
-        async with rooms.enter(key, private=False) as room:
-            room.join(member(key), 100)
-    async with rooms.enter("acme/c", private=False):
-        assert rooms.peopled("acme", but="") == 2
-    assert rooms.peopled("acme", but="acme/a") == 1
-    assert rooms.peopled("default", but="") == 1

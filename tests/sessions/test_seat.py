@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import weakref
 from typing import Any
 
+import pytest
+
 from gateway.domain.close_codes import CloseCode
+from gateway.domain.grants import OPEN, Grant
+from gateway.domain.log import LoggedEvent, Said, Timings, Translated, Untranslated, Utterance
+from gateway.domain.sessions import SessionRecord
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionEnd, SessionStart, UtteranceFinal
 from gateway.sessions.effects import Accept, Acknowledge
-from gateway.sessions.seat import Seat
+from gateway.sessions.machine import State
+from gateway.sessions.seat import Seat, key_of, recalled, restored
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from tests.logs import append
 from tests.sessions.desk import Connection
 
 
@@ -131,3 +139,97 @@ def test_a_session_that_has_ended_is_freed_although_its_member_is_still_known() 
     finally:
         gc.enable()
     assert member.feed is None
+
+
+# ---------------------------------------------------------------- had by another gateway or process before
+
+ANA = Grant(tenant="acme", subject="ana", roles=frozenset({"speak"}), meeting="m", speaks=frozenset({"en"}))
+
+
+def uttered(id: str, *languages: str, participant: str = "ana") -> Said:
+    return Said(Utterance(id, 1, f"{id}.", "en", participant, "Ana", final=True), languages)
+
+
+def done(id: str, lang: str, participant: str = "ana") -> Translated:
+    return Translated(participant, id, "Ana", lang, 1, "…", Timings(0.0, 0.0, 0.0), tokens=1, said=1)
+
+
+def failed(id: str, lang: str) -> Untranslated:
+    return Untranslated("ana", id, "Ana", lang, 1, "engine_failed", "The engine failed.", said=1)
+
+
+def kept(grant: Grant = OPEN) -> SessionRecord:
+    return SessionRecord("ana", "m", False, "Ana", "en", ("de",), grant=grant)
+
+
+async def state_after(*events: LoggedEvent, grant: Grant = OPEN) -> Connection:
+    log = MemoryEventLog(MemoryStore(max_publications=99, keep_s=60, max_bytes=10**6))
+    for event in events:
+        await append(log, "m", event)
+    room = Room("m", log, private=False, snapshot=1)
+    await room.open()
+    connection = Connection(Limits())
+    connection.state = recalled(room, kept(grant), Limits())
+    await room.close()
+    return connection
+
+
+async def test_the_session_is_the_one_that_was_kept() -> None:
+    state = (await state_after(grant=ANA)).state
+    assert (state.participant, state.grant, state.state) == ("ana", ANA, State.AWAITING_START)
+
+
+@pytest.mark.parametrize(
+    ("events", "in_flight", "is_failed"),
+    [
+        ([uttered("u", "de", "fr")], True, False),
+        ([uttered("u", "de", "fr"), done("u", "de")], True, False),
+        ([uttered("u", "de", "fr"), done("u", "de"), done("u", "fr")], False, False),
+        ([uttered("u", "de", "fr"), done("u", "de"), failed("u", "fr")], False, True),
+        # What failed in one language and is open in another has not failed yet.
+        ([uttered("u", "de", "fr"), failed("u", "de")], True, False),
+        ([uttered("u", "de"), failed("u", "de"), done("u", "de")], False, False),
+        ([uttered("u")], False, False),
+    ],
+)
+async def test_what_became_of_an_utterance(events: list[Any], in_flight: bool, is_failed: bool) -> None:
+    state = (await state_after(*events)).state
+    utterance = state._known.get("u")
+    assert utterance is not None
+    assert utterance.is_final_as("u.")
+    assert (state.in_flight, utterance.failed) == (int(in_flight), is_failed)
+
+
+async def test_what_others_said_is_not_the_sessions() -> None:
+    others: list[LoggedEvent] = [
+        uttered("u", "de", participant="bo"),
+        done("u", "de", participant="bo"),
+        uttered("v", participant="bo"),
+    ]
+    state = (await state_after(*others)).state
+    assert (state._known.get("u"), state._known.get("v"), state.in_flight) == (None, None, 0)
+
+
+async def test_a_session_that_another_gateway_had_is_what_it_was() -> None:
+    ana = SessionRecord(
+        *("ana", "m", True, "Ana", "en", ("de",)),
+        since=3,
+        stopped={"fr": 5},
+        stability="stable",
+        originals=True,
+        account="tenant:acme",
+        grant=ANA,
+        until_s=1e9,
+    )
+    room = Room("m", MemoryEventLog(MemoryStore()), private=True, snapshot=1)
+    seat = restored(room, ana, "secret", Limits(), fence=7)
+    assert (seat.record(until_s=1e9), seat.secret, seat.fence, seat.connected) == (ana, "secret", 7, False)
+    kept = seat.kept(30.0)
+    assert (kept.session, kept.left_s, kept.grant) == ("secret", 30.0, ANA)
+    seat.member.stopped["ja"] = 9
+    assert kept.stopped == {"fr": 5}
+
+
+def test_the_register_knows_a_session_by_what_its_secret_cannot_be_found_from() -> None:
+    assert key_of("secret") == hashlib.sha256(b"secret").digest()
+    assert len(key_of("\ud800")) == 32

@@ -21,9 +21,11 @@ from gateway.domain.errors import (
 from gateway.domain.grants import OPEN, Grant, Revocation
 from gateway.domain.log import Page
 from gateway.domain.sessions import Handover
+from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
+    Participant,
     ParticipantJoined,
     ParticipantLeft,
     ParticipantUpdated,
@@ -34,7 +36,8 @@ from gateway.protocol.messages import (
     UtteranceFinal,
 )
 from gateway.sessions.effects import Accept, Update
-from gateway.sessions.registry import Entry
+from gateway.sessions.entrance import Entry
+from gateway.sessions.seat import Seat
 from gateway.stores import handover_file
 from tests.sessions.desk import Connection, Desk, desk
 from tests.translation.stage import Log, idle, said, until
@@ -93,6 +96,11 @@ OTHER_TENANTS = [
 ]
 
 
+def others(seat: Seat, room: Room | None = None) -> list[Participant]:
+    """Who else is announced in this room, or in that of the session."""
+    return (room or seat.room).presence.participants(but=seat.member.participant)
+
+
 @pytest.mark.parametrize(("one", "another"), OTHER_TENANTS)
 async def test_meetings_hear_nothing_of_each_other(one: Grant, another: Grant) -> None:
     async with desk() as d:
@@ -117,26 +125,29 @@ async def test_meetings_hear_nothing_of_each_other(one: Grant, another: Grant) -
         await says(d, entry, ana, "One.", outcomes=1)
         heard += await listening.received()
         d.registry.end(entry.seat)
+        await idle()
         heard += await listening.received()
         told = {ParticipantJoined, ParticipantUpdated, ParticipantLeft}
         expected = {Caption, TranslationDelta, TranslationFinal, UtteranceCancelled, *told}
         assert {type(message) for message in heard} >= expected, "in the meeting"
         assert await elsewhere.received() == []
-        rooms = {seat.room for seat in d.registry._seats.values()}
+        rooms = {seat.room for seat in d.registry._seats.all}
         assert len(rooms) == 2
         for room in rooms:
             events = (await d.core.log.read(room.id, 0)).publications
             assert bool(events) is (room is listener.seat.room)
-            assert len(room.participants(but=entry.seat.member)) == 1
+            assert len(others(entry.seat, room)) == 1
 
 
 async def test_participants_of_another_tenants_meeting_are_not_shown() -> None:
     async with desk() as d:
         await joined(d, ANA, name="Ana")
         entry, _ = await joined(d, replace(BO, tenant="other"), name="Bo")
-        assert entry.seat.room.participants(but=entry.seat.member) == []
+        assert others(entry.seat) == []
         with_ana, _ = await joined(d, BO, name="Bo")
-        assert [p.name for p in with_ana.seat.room.participants(but=with_ana.seat.member)] == ["Ana"]
+        assert [
+            p.name for p in with_ana.seat.room.presence.participants(but=with_ana.seat.member.participant)
+        ] == ["Ana"]
 
 
 async def test_a_token_for_one_meeting_joins_no_other() -> None:
@@ -185,7 +196,7 @@ async def test_a_session_is_resumed_by_the_same_person_for_the_same_meeting(
     fields: dict[str, Any], error: type[GatewayError]
 ) -> None:
     async with desk() as d:
-        d.registry.revoke(Revocation(tenant="acme", before_s=1e9, token_id="revoked"))
+        await d.registry.revoke(Revocation(tenant="acme", before_s=1e9, token_id="revoked"))
         await joined(d, replace(BO, token_id="used", once=True))
         entry, ana = await joined(d, ANA, name="Ana")
         with pytest.raises(error):
@@ -301,7 +312,7 @@ async def test_who_is_joining_when_their_token_is_revoked_is_not_let_in() -> Non
         slow = Slow(d)
         joining = asyncio.create_task(d.join(grant=ANA))
         await until(lambda: slow.waiting)
-        assert d.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana")) == 0
+        assert await d.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana")) == 0
         slow.go_on.set()
         with pytest.raises(Unauthenticated):
             await joining
@@ -321,15 +332,14 @@ async def test_the_next_process_knows_what_is_revoked_used_and_whose_session_it_
         await says(d, entry, ana, "One.", outcomes=0)
         with_key, _ = await joined(d, key, meeting="m")
         await joined(d, BO)
-        assert d.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="bo")) == 1
+        assert await d.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="bo")) == 1
         for each in (entry, with_key):
             d.registry.away(each.seat, each.feed)
-        revocations, used = d.registry.lifetimes.spent.kept()
         left = Handover(
             meetings=await d.core.log.kept(),
             sessions=d.registry.kept(),
-            revocations=revocations,
-            used_tokens=used,
+            revocations=d.registry.lifetimes.spent.kept(),
+            used_tokens=await d.register.kept(),
         )
         handover_file.write(file, left)
     assert handover_file.read(file) == left

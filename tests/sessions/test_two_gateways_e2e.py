@@ -17,7 +17,7 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from gateway.sessions.effects import Accept, Show
-from gateway.sessions.registry import Entry
+from gateway.sessions.entrance import Entry
 from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
 from tests.sessions.desk import Connection, Desk, desk
 from tests.translation.stage import Log, idle, until

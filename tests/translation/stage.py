@@ -147,7 +147,7 @@ class Stage:
         member.feed = Feed(outbox, self.room.offset, participant=name, wants=member.wants)
         member.since = self.room.offset + 1
         async with self.room.reading(member.reads):
-            self.room.join(member, 100)
+            self.room.join(member)
         await self.room.stream_to(member, member.feed)
         return Screen(member, outbox)
 
@@ -171,7 +171,7 @@ class Stage:
         """Ana, who reads nothing; what she is told when an utterance is finished is in `finished`."""
         ana = Member(participant="ana", name="Ana", speaks="en", reads=(), stability="final")
         ana.on_finished = lambda utterance, failed: self.finished.append((utterance, failed))
-        self.room.join(ana, 100)
+        self.room.join(ana)
 
 
 def said(text: str, rev: int, utterance: str, participant: str, *, final: bool) -> Utterance:

@@ -485,7 +485,7 @@ async def test_an_abandoned_meeting_has_nothing_running_and_others_go_on() -> No
         await r.reader()
         other = Room("other", r.log, private=True, snapshot=10)
         await other.open()
-        other.join(Member(participant="bo", name="", speaks=None, reads=("fr",), stability="live"), 100)
+        other.join(Member(participant="bo", name="", speaks=None, reads=("fr",), stability="live"))
         await r.final("One.")
         await r.finals.accept(other, said("Two.", 1, "v", "bo", final=True))
         await until(lambda: len(r.engine.pending()) == 2)

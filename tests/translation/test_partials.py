@@ -685,7 +685,7 @@ async def test_where_too_much_is_being_said_the_account_with_the_most_gives_way(
         screen = await r.reader("live")
         for name, account in (("ana", "a"), ("bo", "a"), ("cy", "c")):
             member = Member(participant=name, name=name, speaks="en", reads=(), stability="final", account=account)
-            r.room.join(member, 100)
+            r.room.join(member)
             r.hear("x" * 1_000, participant=name)
         r.hear("y" * 1_000, 2, participant="ana")
         r.hear("x" * 1_000, utterance="v", participant="cy")

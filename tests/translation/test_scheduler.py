@@ -44,7 +44,7 @@ from gateway.translation.scheduler import Scheduler
 from gateway.translation.ticket import Generated, Ticket
 from tests.gateways import running
 from tests.meetings import joined, logged, say
-from tests.translation.engines import SteppedEngine
+from tests.translation.engines import AnsweredEngine, SteppedEngine
 
 
 def request(request_id: str, text: str = "x", priority: int = 0) -> TranslationRequest:
@@ -555,6 +555,27 @@ async def test_suspects_count_in_the_share_of_their_meeting() -> None:
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         assert isinstance(outcome, Cancelled)
     assert (scheduler.running, scheduler.waiting) == (0, 2)
+
+
+async def test_an_engine_of_several_gateways_is_told_what_must_run_alone() -> None:
+    engine = AnsweredEngine()
+    scheduler = Scheduler(engine, max_waiting=10)
+    for crashes in (0, 2):
+        (ticket,) = scheduler.admit("m", requests(f"after {crashes}"))
+        ticket.crashes = crashes
+        (task,) = collect(scheduler, ticket)
+        await spin(engine.pending)
+        assert engine.requests[-1].alone is (crashes == 2)
+        engine.says("done")
+        await task
+
+
+async def test_what_waits_is_told_apart_by_whether_it_is_promised() -> None:
+    engine = AnsweredEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
+    scheduler.admit("m", requests("runs", "waits", "waits too"))
+    scheduler.admit("m", requests("partial", priority=1))
+    assert scheduler.wanted == (2, 1)
 
 
 async def test_suspects_wait_until_nothing_else_runs() -> None:

@@ -298,7 +298,7 @@ class Health(Struct, frozen=True):
 
 
 class Readiness(Struct, frozen=True):
-    """Whether the gateway accepts translations now. `reason` is a sentence for people, empty if it is ready."""
+    """Whether the gateway accepts translations now. `reason` is a sentence for people, empty if all is well."""
 
     status: Literal["ready", "restarting", "starting", "failed", "draining"]
     reason: str

@@ -72,10 +72,9 @@ class _Tokens:
         attempt.meeting = invited.meeting
         issued = issuer.admit(invited, guest)
         # Revoked, or for one guest only and another's: as if it were no invite.
-        spent = self._registry.lifetimes.spent
-        spent.use(invited, issued.grant.subject)
+        await self._registry.use(invited, issued.grant.subject)
         # A guest who was thrown out: what they had was not issued later than the invite.
-        spent.check(replace(issued.grant, issued_s=invited.issued_s))
+        self._registry.lifetimes.spent.check(replace(issued.grant, issued_s=invited.issued_s))
         attempt.grant, attempt.detail = issued.grant, invited.token_id
         return TokenAnswer.of(issued, invited=invited)
 
@@ -91,7 +90,7 @@ class _Tokens:
             attempt.detail = " ".join(f"{name} {value}" for name, value in meant.items() if value) or "all"
             if not asking.any_meeting and (asking.meeting is None or revocation.meeting != asking.meeting):
                 raise Forbidden("The token is for another meeting.", field="meeting")
-            return json_response(RevocationAnswer(self._registry.revoke(revocation)))
+            return json_response(RevocationAnswer(await self._registry.revoke(revocation)))
 
     def _needed(self) -> Issuer:
         if self._issuer is None:

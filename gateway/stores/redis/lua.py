@@ -13,17 +13,24 @@ from gateway.stores.redis.connection import Command
 
 __all__ = ["load_all", "sha"]
 
+# Those in a folder begin with the file `common.lua` of that folder.
 # They promise more: a full store refuses them before they have changed anything.
-_NEW_WORK = ("accept", "claim")
+_NEW_WORK = ("accept", "claim", "register/begin")
 # What was accepted is finished, what has expired goes, and gateways are there, also while the store is full.
-_ALWAYS = ("conclude", "owned", "take_over", "open", "leave", "read", "sweep", "close")
+_ALWAYS = (
+    *("conclude", "owned", "take_over", "open", "leave", "read", "sweep", "close"),
+    *("register/find", "register/take", "register/save", "register/release", "register/end", "register/own"),
+    *("register/present", "register/versions", "register/use", "register/revoke", "register/revocations"),
+    *("register/sweep", "register/close"),
+)
 
 
 @cache
 def _source(name: str) -> str:
     first = "#!lua flags=allow-oom" if name in _ALWAYS else "#!lua"
-    folder = files(__package__) / "scripts"
-    return "\n".join((first, (folder / "common.lua").read_text(), (folder / f"{name}.lua").read_text()))
+    folder, _, script = f"scripts/{name}".rpartition("/")
+    texts = (files(__package__).joinpath(folder, file).read_text() for file in ("common.lua", f"{script}.lua"))
+    return "\n".join((first, *texts))
 
 
 @cache

@@ -7,9 +7,10 @@ from prometheus_client import REGISTRY
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.log import LogUsage
 from gateway.domain.quotas import Usage
-from gateway.sessions.usage import TenantUsage
+from gateway.server.tenant_usage import TenantUsage
 from gateway.translation.quotas import Quotas
 from tests.sessions.desk import Desk, api_key_of, desk
+from tests.sessions.two_gateways import two
 from tests.translation.stage import Log
 
 
@@ -45,6 +46,15 @@ async def test_each_tenant_has_its_own() -> None:
         assert await used.of("nobody") == Usage()
         for ticket in running:
             d.core.scheduler.withdraw(ticket)
+
+
+async def test_sessions_and_meetings_are_those_at_every_gateway() -> None:
+    async with two() as g:
+        used = usage(g.here, Quotas(), {})
+        await g.here.join(grant=api_key_of("acme"), meeting="a")
+        await g.there.join(grant=api_key_of("acme"), meeting="a")
+        await g.there.join(grant=api_key_of("acme"), meeting="b")
+        assert await used.of("acme") == Usage(meetings=2, sessions=3)
 
 
 async def test_metrics_name_the_tenants_that_use_something() -> None:

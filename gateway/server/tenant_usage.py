@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from gateway import metrics
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.log import LogUsage
 from gateway.domain.ports import EventLog
 from gateway.domain.quotas import Usage
+from gateway.domain.register import TenantCounts
 from gateway.sessions.registry import Registry
 from gateway.translation.quotas import Quotas
 from gateway.translation.scheduler import Scheduler
@@ -33,8 +34,10 @@ class TenantUsage:
         self._shown: set[str] = set()
 
     async def of(self, tenant: str) -> Usage:
-        """What one tenant uses. Raises `LogUnavailable`."""
-        return self._all(await self._log.usage()).get(tenant, Usage())
+        """What one tenant uses; its sessions and meetings over all gateways. Raises `LogUnavailable`."""
+        here = self._all(await self._log.usage()).get(tenant, Usage())
+        everywhere = (await self._registry.counts()).get(tenant, TenantCounts())
+        return replace(here, sessions=everywhere.sessions, meetings=everywhere.meetings)
 
     def _all(self, log: LogUsage) -> dict[str, Usage]:
         """Tenant → what it uses, for tenants that use anything or have today."""

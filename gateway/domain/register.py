@@ -1,0 +1,87 @@
+"""What gateways share of sessions: who has which, who is present, and how much of everything there may be.
+
+Knows: a session as any gateway can go on with it, and bounds that hold over all gateways.
+Must not know: where sessions are kept, connections, clocks.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gateway.domain.errors import LimitExceeded
+from gateway.domain.quotas import check_quota
+from gateway.domain.sessions import SessionRecord
+
+__all__ = ["REVOCATION_S", "UNBOUNDED", "Bounds", "Held", "Present", "TenantCounts"]
+
+# For which an invite may be valid, and clocks may differ: then nothing that was issued before is valid, and a
+# revocation can be forgotten.
+REVOCATION_S = 7 * 86_400 + 3_600
+
+
+class Present(Struct, frozen=True):
+    """A participant as everybody else in the meeting sees them."""
+
+    name: str
+    # Language tag; None: whatever each utterance says.
+    speaks: str | None
+    reads: tuple[str, ...]
+
+    @classmethod
+    def of(cls, record: SessionRecord) -> Present:
+        return cls(record.name, record.speaks, record.reads)
+
+
+class Held(Struct, frozen=True):
+    """A session that is registered."""
+
+    record: SessionRecord
+    # Counts up with every resume; whoever has an older one has the session no more.
+    fence: int
+
+
+class TenantCounts(Struct, frozen=True):
+    """What a tenant has over all gateways."""
+
+    sessions: int = 0
+    meetings: int = 0
+
+
+class Bounds(Struct, frozen=True, kw_only=True):
+    """How much of everything there may be, over all gateways. None: as much as comes."""
+
+    # Of the tenant, connected or kept.
+    sessions: int | None = None
+    # Of the tenant, with somebody in them.
+    meetings: int | None = None
+    # Languages read in the meeting: what the bound is called → the bound.
+    languages: tuple[tuple[str, int], ...] = ()
+    # Participants of the meeting that the others are told of; more are not refused, but not shown.
+    shown: int = 0
+
+    @property
+    def most_languages(self) -> int | None:
+        return min((most for _, most in self.languages), default=None)
+
+    def check_languages(self, others: int, count: int, before: int) -> None:
+        """Each language is a translation of everything that is said. Raises `LimitExceeded`.
+
+        others: how many languages others read. count: how many would be read. before: how many are read now; a
+        bound may have been lowered meanwhile, and nobody loses what they read.
+        """
+        for name, most in self.languages:
+            if count > before and count > most:
+                raise LimitExceeded(
+                    f"{others} languages are read in this meeting already; {name} is {most}.", field="reads"
+                )
+
+    def check_sessions(self, count: int) -> None:
+        """count: the tenant's sessions. Raises `QuotaExceeded` if there is no room for one more."""
+        check_quota("sessions", self.sessions, count)
+
+    def check_meetings(self, others: int) -> None:
+        """others: the tenant's other meetings. Raises `QuotaExceeded` if there is no room for one more."""
+        check_quota("meetings", self.meetings, others)
+
+
+UNBOUNDED = Bounds()

@@ -1,0 +1,269 @@
+"""How sessions begin, and how they are gone on with, from whichever gateway had them.
+
+Knows: what is checked first, and what is undone when it fails. Must not know: sockets, why sessions end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+from collections.abc import Callable
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gateway import metrics
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import GatewayError, LimitExceeded, LogUnavailable, QuotaExceeded, Unauthenticated
+from gateway.domain.grants import Grant, meeting_key
+from gateway.domain.ports import Register
+from gateway.domain.register import Held
+from gateway.meeting.feed import Feed
+from gateway.meeting.members import Member
+from gateway.meeting.outbox import Outbox
+from gateway.meeting.room import Room
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import Resume
+from gateway.sessions.effects import Join
+from gateway.sessions.grants import may_read
+from gateway.sessions.joins import Joins
+from gateway.sessions.lifetimes import Lifetimes
+from gateway.sessions.machine import Session
+from gateway.sessions.rooms import Rooms
+from gateway.sessions.seat import Finish, Seat, key_of, restored
+from gateway.sessions.seats import Seats, replaced
+from gateway.translation.finals import Finals
+
+__all__ = ["Client", "Entrance", "Entry"]
+
+_log = logging.getLogger(__name__)
+
+# How often a resume is tried that others get in the way of.
+_MOST_TRIES = 5
+
+
+class Entry(Struct, frozen=True):
+    """A session as it begins or goes on, with a feed that is not live yet: see `Room.stream_to`."""
+
+    seat: Seat
+    feed: Feed
+    # Whether everything missed will follow; None where nothing was to be resumed.
+    recovered: bool | None
+
+
+class Client(Struct, frozen=True):
+    """Who asks for a session, and over what."""
+
+    join: Join
+    # The protocol's state, with what the token allows.
+    state: Session
+    outbox: Outbox
+    finish: Finish
+    # Who is charged.
+    account: str
+
+
+class Entrance:
+    """Lets clients into their meetings."""
+
+    def __init__(
+        self,
+        *,
+        register: Register,
+        seats: Seats,
+        rooms: Rooms,
+        joins: Joins,
+        lifetimes: Lifetimes,
+        finals: Finals,
+        limits: Limits,
+        # Whether what somebody presented is still a key of the gateway's.
+        stands: Callable[[Grant], bool],
+    ) -> None:
+        self._register = register
+        self._seats = seats
+        self._rooms = rooms
+        self._joins = joins
+        self._lifetimes = lifetimes
+        self._finals = finals
+        self._limits = limits
+        self._stands = stands
+
+    async def enter(self, client: Client) -> Entry:
+        """A session goes on, or begins. Raises what `Registry.join` raises; then nothing has changed."""
+        resume = client.join.resume
+        resumed = await self._resume(client, resume) if resume is not None else None
+        return resumed or await self._begin(client)
+
+    # ------------------------------------------------------------ beginning
+
+    async def _begin(self, client: Client) -> Entry:
+        join, grant = client.join, client.state.grant
+        meeting = meeting_key(grant.tenant, join.meeting or secrets.token_hex(8))
+        async with contextlib.AsyncExitStack() as entering:
+            room = await entering.enter_async_context(
+                self._rooms.enter(meeting, private=join.meeting is None, account=client.account)
+            )
+            self._joins.check_languages(room, None, join.reads)
+            await entering.enter_async_context(room.reading(join.reads))
+            after = await room.latecomers_position()
+            self._joins.giving_way(self._seats.all, client.account)
+            member = Member(
+                participant=secrets.token_hex(4),
+                name=join.name,
+                speaks=join.speaks,
+                reads=join.reads,
+                stability=join.stability,
+                originals=join.originals,
+                since=after + 1,
+                account=client.account,
+            )
+            feed = Feed(client.outbox, after, participant=member.participant, wants=member.wants)
+            seat = Seat(secret=secrets.token_hex(16), room=room, member=member, state=client.state)
+            self._lifetimes.begin(seat, grant)
+            await self._register_begin(seat)
+            try:
+                self._lifetimes.spent.check(grant)
+                giving_way = self._joins.giving_way(self._seats.all, client.account)
+            except GatewayError:
+                self._seats.writes.end(seat.key, seat.fence)
+                raise
+            if giving_way is not None:
+                self._seats.end(giving_way)
+            seat.connect(feed, client.state, client.finish)
+            self._seats.add(seat)
+        metrics.SESSIONS.inc()
+        metrics.SESSIONS_STARTED.inc()
+        _log.info("session %s… started", member.participant)
+        self._finals.catch_up(room, member.reads)
+        return Entry(seat, feed, None if join.resume is None else False)
+
+    async def _register_begin(self, seat: Seat) -> None:
+        used = self._lifetimes.spent.used(seat.grant, seat.member.participant)
+        record, bounds = self._lifetimes.record(seat), self._joins.bounds(seat.room.id)
+        try:
+            seat.fence = await self._register.begin(seat.key, record, bounds, used)
+        except (LimitExceeded, QuotaExceeded, Unauthenticated):
+            raise
+        except BaseException:
+            # It may have begun all the same.
+            self._seats.writes.end(seat.key, 1)
+            raise
+
+    # ------------------------------------------------------------ going on
+
+    async def _resume(self, client: Client, resume: Resume) -> Entry | None:
+        """Go on with a session, whichever gateway has it. None if there is none."""
+        key = key_of(resume.session)
+        for _ in range(_MOST_TRIES):
+            if self._seats.writes.ends(key):
+                return None
+            seat = self._seats.get(key)
+            if seat is not None:
+                held: Held | None = Held(self._lifetimes.record(seat), seat.fence)
+            else:
+                held = await self._register.find(key)
+            if held is None:
+                return None
+            grant = held.record.grant
+            if seat is None and (self._lifetimes.spent.is_revoked(grant) or not self._stands(grant)):
+                self._seats.writes.end(key, held.fence)
+                return None
+            self._joins.check_resume(client.join, client.state.grant, held.record)
+            if (entry := await self._go_on(client, resume, held, seat)) is not None:
+                return entry
+        raise LogUnavailable("Others resume this session at the same time.", retry_after_ms=1_000)
+
+    async def _go_on(self, client: Client, resume: Resume, held: Held, seat: Seat | None) -> Entry | None:
+        """None if the session has gone elsewhere meanwhile, or ended. seat: where it is this gateway's."""
+        join, record, key = client.join, held.record, key_of(resume.session)
+        async with self._rooms.enter(record.meeting, private=record.private, account=record.account) as room:
+            if seat is not None:  # else what it reads now is known elsewhere, as if another one read it
+                self._joins.check_languages(room, seat.member, join.reads)
+            async with room.reading(join.reads):
+                page = await room.log.read(room.id, resume.offset, 1)
+                newest = await room.latecomers_position()
+                recovered = page.epoch == resume.epoch and page.first - 1 <= resume.offset <= page.last
+                if self._seats.get(key) is not seat:
+                    return None
+                if seat is None:
+                    self._joins.giving_way(self._seats.all, client.account)
+                fence = await self._take(client, key, held)
+                if self._seats.get(key) is not seat or (seat is not None and seat.fence != held.fence):
+                    # It has ended here meanwhile, or another connection here goes on with it.
+                    if fence is not None and self._seats.writes.ends(key):
+                        self._seats.writes.end(key, fence)
+                    elif fence is not None:
+                        self._seats.writes.release(key, fence)
+                    return None
+                if fence is None:
+                    self._seats.moved(key, elsewhere=True)
+                    return None
+                if seat is None:
+                    seat = self._take_in(client, resume.session, held, room)
+                seat.fence, seat.member.account = fence, client.account
+                after = resume.offset if recovered else newest
+                return self._connect(seat, client, after, recovered=recovered)
+
+    async def _take(self, client: Client, key: bytes, held: Held) -> int | None:
+        """As `Register.take`."""
+        join, grant, record = client.join, client.state.grant, held.record
+        used = self._lifetimes.check(grant, record.participant, record)
+        wanted = replace(
+            record,
+            name=join.name,
+            speaks=join.speaks,
+            reads=join.reads,
+            stability=join.stability,
+            originals=join.originals,
+            account=client.account,
+            grant=grant,
+        )
+        try:
+            return await self._register.take(key, held.fence, wanted, self._joins.bounds(record.meeting), used)
+        except (LimitExceeded, Unauthenticated):
+            raise
+        except BaseException:
+            # It may have been taken all the same. The client comes again, and finds it away.
+            self._seats.moved(key, elsewhere=True)
+            self._seats.writes.release(key, held.fence)
+            raise
+
+    def _take_in(self, client: Client, secret: str, held: Held, room: Room) -> Seat:
+        """A session that another gateway had."""
+        if (giving_way := self._joins.giving_way(self._seats.all, client.account)) is not None:
+            self._seats.end(giving_way)
+        seat = restored(room, held.record, secret, self._limits, held.fence)
+        self._lifetimes.recall(seat, held.record)
+        self._seats.add(seat)
+        return seat
+
+    def _connect(self, seat: Seat, client: Client, after: int, *, recovered: bool) -> Entry:
+        room, member, join = seat.room, seat.member, client.join
+        self._seats.save(seat)
+        self._lifetimes.begin(seat, client.state.grant)
+        if seat.finish is not None:
+            seat.finish(CloseCode.REPLACED, replaced())
+        else:
+            metrics.SESSIONS.inc()
+        client.state.inherit(seat.state)
+        # What is still on its way over the earlier connection is not this session's any more.
+        seat.state.disconnected()
+        feed = Feed(client.outbox, after, participant=member.participant, wants=member.wants)
+        seat.connect(feed, client.state, client.finish)
+        room.update(
+            member,
+            name=join.name,
+            speaks=join.speaks,
+            reads=join.reads,
+            stability=join.stability,
+            originals=join.originals,
+        )
+        room.cut_off(member, partial(may_read, client.state.grant))
+        if not recovered:
+            room.start_over(member, after + 1)
+        metrics.SESSIONS_RESUMED.labels("recovered" if recovered else "lost").inc()
+        _log.info("session %s… goes on", member.participant)
+        self._finals.catch_up(room, member.reads)
+        return Entry(seat, feed, recovered)

@@ -1,0 +1,355 @@
+"""The register of sessions in Redis: one gateway's access to a store that gateways share.
+
+Every operation is one script, and bears being done twice. What others did to sessions of this gateway, and what
+they revoked, is pushed, and counted: where a count differs, the store is asked.
+
+Knows: the scripts' arguments, which sessions this gateway has.
+Must not know: how scripts work, rooms, connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+
+from gateway.domain.errors import LogUnavailable, Unauthenticated
+from gateway.domain.grants import Revocation, tenant_of
+from gateway.domain.ports import LEASE_S
+from gateway.domain.register import REVOCATION_S, UNBOUNDED, Bounds, Held, Present, TenantCounts
+from gateway.domain.sessions import SessionRecord, UsedToken
+from gateway.stores.redis.commands import unavailable
+from gateway.stores.redis.connection import Argument
+from gateway.stores.redis.presence import MeetingPresence, encode_present
+from gateway.stores.redis.store import RedisStore
+
+__all__ = ["RedisRegister"]
+
+_log = logging.getLogger(__name__)
+
+# Every so many sweeps, versions are compared with the store's.
+_CHECK_SWEEPS = 3
+# How long a sweep, and whoever leaves, waits for the store.
+_SHORT_PATIENCE_S = 1.0
+# Sessions that one sweep looks at; sessions or meetings that one script is asked about.
+_SWEPT = 200
+_ASKED = 500
+# A session that is to end before it has begun: how long its begin may lie in the network.
+_DOUBT_MS = 120_000
+_READ_AGAIN_S = 0.2
+# Clocks of those who issue tokens may differ from ours.
+_LATE_S = 60.0
+
+T = TypeVar("T")
+
+_encoder = msgspec.msgpack.Encoder()
+_records = msgspec.msgpack.Decoder(SessionRecord)
+_revocations = msgspec.msgpack.Decoder(Revocation)
+
+
+class RedisRegister:
+    """One gateway's register, once it is open. keep_s: how long a session that is away can be resumed."""
+
+    outlives = True
+
+    def __init__(self, store: RedisStore, *, keep_s: float = 120.0) -> None:
+        self.store = store
+        self._keep_ms = round(keep_s * 1_000)
+        self._moved: Callable[[bytes, bool], None] = lambda _session, _elsewhere: None
+        self._revoked: Callable[[Revocation], None] = lambda _: None
+        # Sessions of this gateway → fence.
+        self._own: dict[bytes, int] = {}
+        # By the meeting's key.
+        self._meetings: dict[str, MeetingPresence] = {}
+        # How many of its sessions were moved, as far as this gateway has taken notice.
+        self._moved_count = 0
+        # Of the newest revocation that is known here.
+        self._revoked_version = 0
+        # What is to be asked, by name.
+        self._behind: dict[str, Callable[[], Awaitable[None]]] = {}
+        self._is_behind = asyncio.Event()
+        self._reader: asyncio.Task[None] | None = None
+        self._sweeps = 0
+
+    async def open(self, moved: Callable[[bytes, bool], None], revoked: Callable[[Revocation], None]) -> None:
+        self._moved, self._revoked = moved, revoked
+        pushes, prefix = self.store.pushes, self.store.prefix
+        note_moved = partial(self._note_behind, "moved", self._check_own)
+        note_revoked = partial(self._note_behind, "revoked", self._read_revocations)
+        await pushes.subscribe(f"{prefix}gateway:{self.store.id}".encode(), self._pushed_moved, note_moved)
+        await pushes.subscribe(f"{prefix}revocations".encode(), lambda _: note_revoked(), note_revoked)
+        await self._read_revocations()
+        self._reader = asyncio.create_task(self._ask_what_is_missing(), name="what the register's pushes missed")
+        await self.sweep()
+
+    # ------------------------------------------------------------ sessions
+
+    async def begin(
+        self, session: bytes, record: SessionRecord, bounds: Bounds = UNBOUNDED, used: UsedToken | None = None
+    ) -> int:
+        tenant = tenant_of(record.meeting)
+        most = (_most(bounds.sessions), _most(bounds.meetings), _most(bounds.most_languages), bounds.shown)
+        reply = await self._run(
+            *("begin", session, _encoder.encode(record), record.meeting, tenant, record.participant),
+            *(*_shown(record), *most, *_token(used)),
+        )
+        return self._owned(session, reply, bounds)
+
+    async def find(self, session: bytes) -> Held | None:
+        reply = await self._run("find", session)
+        if not reply:
+            return None
+        try:
+            return Held(_records.decode(reply[0]), int(reply[1]))
+        except msgspec.MsgspecError:
+            _log.error("a session cannot be read; did a newer gateway write it?")
+            return None
+
+    async def take(
+        self,
+        session: bytes,
+        fence: int,
+        record: SessionRecord,
+        bounds: Bounds = UNBOUNDED,
+        used: UsedToken | None = None,
+    ) -> int | None:
+        reply = await self._run(
+            *("take", session, fence, secrets.token_bytes(8), _encoder.encode(record), *_shown(record)),
+            *(_most(bounds.most_languages), *_token(used)),
+        )
+        return self._owned(session, reply, bounds) if reply else None
+
+    async def save(
+        self,
+        session: bytes,
+        fence: int,
+        record: SessionRecord,
+        *,
+        away_s: float | None = None,
+        bounds: Bounds = UNBOUNDED,
+    ) -> bool:
+        away_ms = -1 if away_s is None else round(away_s * 1_000)
+        reply = await self._run(
+            *("save", session, fence, _encoder.encode(record), *_shown(record), away_ms),
+            _most(bounds.most_languages),
+        )
+        if reply and reply[0] != b"saved":
+            _refuse(reply, bounds)
+        return bool(reply)
+
+    async def release(self, session: bytes, fence: int) -> None:
+        self._forget(session, fence)
+        await self._run("release", session, fence)
+
+    async def end(self, session: bytes, fence: int) -> None:
+        self._forget(session, fence)
+        await self._run("end", session, fence, _DOUBT_MS)
+
+    def _owned(self, session: bytes, reply: list[bytes], bounds: Bounds) -> int:
+        if reply[0] != b"fence":
+            _refuse(reply, bounds)
+        fence = self._own[session] = int(reply[1])
+        return fence
+
+    def _forget(self, session: bytes, fence: int) -> None:
+        if self._own.get(session) == fence:
+            del self._own[session]
+
+    # ------------------------------------------------------------ tokens
+
+    async def use(self, used: UsedToken) -> None:
+        if not await self._run("use", *_token(used)):
+            raise Unauthenticated
+
+    async def revoke(self, revocation: Revocation) -> None:
+        meant = (revocation.tenant, revocation.token_id, revocation.subject, revocation.meeting)
+        await self._run("revoke", _encoder.encode(meant), _encoder.encode(revocation))
+
+    async def kept(self) -> tuple[UsedToken, ...]:
+        return ()
+
+    async def _read_revocations(self) -> None:
+        version, values = await self._run("revocations", self._revoked_version)
+        own = self.store.id.encode()
+        for value in values:
+            gateway, _, revocation = value.partition(b" ")
+            if gateway != own:
+                try:
+                    self._revoked(_revocations.decode(revocation))
+                except msgspec.MsgspecError:
+                    _log.error("a revocation cannot be read; did a newer gateway write it?")
+        self._revoked_version = max(self._revoked_version, int(version))
+
+    # ------------------------------------------------------------ who is present
+
+    @asynccontextmanager
+    async def subscribe(self, meeting: str, deliver: Callable[[str, Present | None], None]) -> AsyncIterator[None]:
+        if (of_meeting := self._meetings.get(meeting)) is None:
+            of_meeting = self._meetings[meeting] = MeetingPresence(meeting)
+        of_meeting.users += 1
+        subscription, channel = object(), self.store.channel(meeting, "presence")
+        try:
+            await self.store.pushes.subscribe(
+                channel, partial(self._pushed_presence, of_meeting), partial(self._note_presence, of_meeting)
+            )
+            if of_meeting.version is None:
+                await self._read_presence(of_meeting)
+            of_meeting.add(subscription, deliver)
+            yield
+        finally:
+            of_meeting.users -= 1
+            of_meeting.remove(subscription)
+            if not of_meeting.users:
+                del self._meetings[meeting]
+                await self.store.pushes.unsubscribe(channel)
+
+    def _pushed_presence(self, of_meeting: MeetingPresence, data: bytes) -> None:
+        if of_meeting.push(data):
+            self._note_presence(of_meeting)
+
+    def _note_presence(self, of_meeting: MeetingPresence) -> None:
+        if of_meeting.version is not None:
+            name = f"meeting {of_meeting.meeting}"
+            self._note_behind(name, partial(self._read_presence, of_meeting))
+
+    async def _read_presence(self, of_meeting: MeetingPresence) -> None:
+        pushed = of_meeting.pushed
+        version, fields = await self._run("present", of_meeting.meeting)
+        of_meeting.read(int(version), fields, pushed)
+
+    async def counts(self) -> Mapping[str, TenantCounts]:
+        reply = await self.store.commands.run("HGETALL", f"{self.store.prefix}tenants")
+        fields = dict(zip((each.decode() for each in reply[::2]), map(int, reply[1::2]), strict=True))
+        tenants = {name[2:] for name in fields}
+        return {each: TenantCounts(fields.get(f"s:{each}", 0), fields.get(f"m:{each}", 0)) for each in tenants}
+
+    # ------------------------------------------------------------ being there
+
+    async def sweep(self) -> None:
+        self._sweeps += 1
+        try:
+            remembered_ms = REVOCATION_S * 1_000
+            moved, revoked = await self._run(
+                "sweep", self._keep_ms, _SWEPT, remembered_ms, patience_s=_SHORT_PATIENCE_S
+            )
+            if int(moved) != self._moved_count:
+                self._note_behind("moved", self._check_own)
+            if int(revoked) > self._revoked_version:
+                self._note_behind("revoked", self._read_revocations)
+            if self._sweeps % _CHECK_SWEEPS == 0:
+                await self._check_versions()
+        except LogUnavailable:
+            pass
+        except Exception:
+            _log.exception("the register of sessions could not be swept")
+
+    async def close(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.wait([self._reader])
+        try:
+            await self._run("close", patience_s=_SHORT_PATIENCE_S)
+        except LogUnavailable:
+            pass
+        except Exception:
+            _log.exception("this gateway could not leave the register of sessions")
+
+    async def _check_versions(self) -> None:
+        for meetings in _batches(tuple(self._meetings.values())):
+            versions = await self._run("versions", *(each.meeting for each in meetings))
+            for of_meeting, version in zip(meetings, versions, strict=True):
+                if of_meeting.version != int(version):
+                    self._note_presence(of_meeting)
+
+    def _pushed_moved(self, data: bytes) -> None:
+        count, fence, session = data.split(b" ", 2)
+        if int(count) == self._moved_count + 1:
+            self._moved_count += 1
+        else:
+            self._note_behind("moved", self._check_own)
+        # A later resume may have brought it back.
+        known = self._own.get(session)
+        if known is not None and (not int(fence) or known < int(fence)):
+            del self._own[session]
+            self._moved(session, bool(int(fence)))
+
+    async def _check_own(self) -> None:
+        """Which sessions of this gateway others have taken or ended."""
+        count = await self.store.commands.run("GET", f"{self.store.prefix}gateway:{self.store.id}:moved")
+        for sessions in _batches(tuple(self._own.items())):
+            reply = await self._run("own", *(part for session in sessions for part in session))
+            fences = dict(sessions)
+            for session, elsewhere in zip(reply[::2], reply[1::2], strict=True):
+                if self._own.get(session) == fences[session]:
+                    del self._own[session]
+                    self._moved(session, elsewhere == b"1")
+        self._moved_count = int(count or 0)
+
+    # ------------------------------------------------------------ what pushes have missed
+
+    def _note_behind(self, name: str, ask: Callable[[], Awaitable[None]]) -> None:
+        self._behind[name] = ask
+        self._is_behind.set()
+
+    async def _ask_what_is_missing(self) -> None:
+        while True:
+            await self._is_behind.wait()
+            self._is_behind.clear()
+            missing, self._behind = self._behind, {}
+            results = await asyncio.gather(*(ask() for ask in missing.values()), return_exceptions=True)
+            for (name, ask), result in zip(missing.items(), results, strict=True):
+                if isinstance(result, Exception):
+                    if not isinstance(result, LogUnavailable):
+                        _log.error("what the register of sessions has could not be read", exc_info=result)
+                    self._behind.setdefault(name, ask)
+            if self._behind:
+                self._is_behind.set()
+                await asyncio.sleep(_READ_AGAIN_S)
+
+    async def _run(self, script: str, *arguments: Argument, patience_s: float | None = None) -> Any:
+        """A script's answer. Raises `LogUnavailable`."""
+        shared = (self.store.prefix, self.store.id, round(LEASE_S * 1_000))
+        return await self.store.run_script(f"register/{script}", *shared, *arguments, patience_s=patience_s)
+
+
+def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[start : start + _ASKED] for start in range(0, len(items), _ASKED))
+
+
+def _most(bound: int | None) -> int:
+    return -1 if bound is None else bound
+
+
+def _shown(record: SessionRecord) -> tuple[str, bytes]:
+    """The languages it reads, each once, and how the others see it."""
+    return ",".join(dict.fromkeys(record.reads)), encode_present(Present.of(record))
+
+
+def _token(used: UsedToken | None) -> tuple[bytes, str, int]:
+    """A token's digest, its user, and until when that is remembered, in ms; an empty digest for none."""
+    if used is None:
+        return b"", "", 0
+    digest = hashlib.blake2b(_encoder.encode((used.tenant, used.token_id)), digest_size=16).digest()
+    return digest, used.user, round((used.until_s + _LATE_S) * 1_000)
+
+
+def _refuse(reply: list[bytes], bounds: Bounds) -> NoReturn:
+    """Raises what the script's refusal means."""
+    what, counts = reply[0], [int(count) for count in reply[1:]]
+    if what == b"languages":
+        bounds.check_languages(*counts)
+    elif what == b"sessions":
+        bounds.check_sessions(*counts)
+    elif what == b"meetings":
+        bounds.check_meetings(*counts)
+    elif what == b"token":
+        raise Unauthenticated
+    # It was ended before it had begun.
+    raise unavailable("The session could not be begun.")

@@ -1,0 +1,199 @@
+-- What every script of the register begins with: the arguments that all share, one session's state, who is present.
+--
+-- KEYS are not used: a script touches the keys of several sessions and gateways, so this is not for Redis Cluster.
+-- Keys of a meeting, all with the same hash tag:
+--   people    hash: n sessions, v version of `present`; gone when nobody is in the meeting
+--   reads     hash: language → how many sessions read it
+--   present   hash: participant → "<version when they came> <as the others see them>"
+-- Keys of the store:
+--   session:<id>            hash: r record, f fence, o owner, or nobody; a away since, or nothing; m meeting, t tenant,
+--                           p participant, l languages "de,ja", s 1 if the others see them; n newest attempt to take
+--   ended:<id>              exists for a while if a session was to end before it had begun
+--   gateway:<id>:sessions   set: sessions that the gateway has
+--   gateway:<id>:moved      counts when others take or end sessions of the gateway
+--   gateway:<id>            channel: what was moved
+--   heard                   sorted set: gateway → when it was last heard of; when it left, negative
+--   ownerless               sorted set: session that no gateway has → since when it is away
+--   tenants                 hash: s:<tenant> sessions, m:<tenant> meetings
+--   token:<digest>          who has used up a token
+--   revocations             hash: what is revoked → "<gateway that knows> <revocation>"
+--   revoked                 sorted set: what is revoked → version
+--   clock                   hash: t when a gateway was last heard of, lost: time in which none was
+-- Times are in ms; all but versions count only while some gateway is there.
+
+local prefix, gateway, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
+-- Where a script's own arguments begin.
+local OWN = 4
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+-- The time by which sessions are away.
+local function clock()
+  local values = redis.call('HMGET', prefix .. 'clock', 't', 'lost')
+  local heard, lost = tonumber(values[1] or now), tonumber(values[2] or 0)
+  if now - heard > lease_ms then
+    return heard - lost
+  end
+  return now - lost
+end
+
+local function split(text)
+  local parts = {}
+  for part in string.gmatch(text, '[^,]+') do
+    parts[#parts + 1] = part
+  end
+  return parts
+end
+
+local function session_key(id)
+  return prefix .. 'session:' .. id
+end
+
+local function sessions_of(owner)
+  return prefix .. 'gateway:' .. owner .. ':sessions'
+end
+
+local function keys_of(meeting)
+  local base = prefix .. '{' .. meeting .. '}:'
+  return {people = base .. 'people', reads = base .. 'reads', present = base .. 'present', channel = base .. 'presence'}
+end
+
+local function find(id)
+  local values = redis.call('HMGET', session_key(id), 'f', 'o', 'a', 'm', 't', 'p', 'l', 's', 'n', 'r')
+  if not values[1] then
+    return nil
+  end
+  return {
+    id = id, fence = tonumber(values[1]), owner = values[2], away = values[3], meeting = values[4],
+    tenant = values[5], participant = values[6], reads = values[7], shown = values[8] == '1', attempt = values[9],
+    record = values[10], keys = keys_of(values[4]),
+  }
+end
+
+-- Somebody came, changed (present) or left (nil); everybody who listens is told.
+local function tell(keys, participant, present)
+  local previous = redis.call('HGET', keys.people, 'v') or '0'
+  local version = whole(previous == '0' and time[1] * 1000000 + time[2] or tonumber(previous) + 1)
+  redis.call('HSET', keys.people, 'v', version)
+  local value = ''
+  if present then
+    local before = redis.call('HGET', keys.present, participant)
+    local came = before and string.match(before, '^%d+') or version
+    value = came .. ' ' .. present
+    redis.call('HSET', keys.present, participant, value)
+  else
+    redis.call('HDEL', keys.present, participant)
+  end
+  redis.call('PUBLISH', keys.channel, version .. ' ' .. previous .. ' ' .. participant .. '\n' .. value)
+end
+
+local function count(key, field, more)
+  if redis.call('HINCRBY', key, field, more) <= 0 then
+    redis.call('HDEL', key, field)
+  end
+end
+
+local function count_languages(keys, reads, more)
+  for _, lang in ipairs(split(reads)) do
+    count(keys.reads, lang, more)
+  end
+end
+
+-- Whether one session that reads these instead of those before would be too much, and what is refused then.
+local function too_many_languages(keys, before, reads, most)
+  local all, others, own = redis.call('HLEN', keys.reads), 0, {}
+  others = all
+  for _, lang in ipairs(split(before)) do
+    own[lang] = true
+    if redis.call('HGET', keys.reads, lang) == '1' then
+      others = others - 1
+    end
+  end
+  local total = others
+  for _, lang in ipairs(split(reads)) do
+    local readers = tonumber(redis.call('HGET', keys.reads, lang) or 0)
+    if readers == (own[lang] and 1 or 0) then
+      total = total + 1
+    end
+  end
+  if most >= 0 and total > all and total > most then
+    return {'languages', whole(others), whole(total), whole(all)}
+  end
+  return nil
+end
+
+-- Use up a token for a user. token: "" for none. Returns whether it is somebody else's.
+local function use(token, user, until_ms)
+  if token == '' then
+    return false
+  end
+  local key = prefix .. 'token:' .. token
+  local known = redis.call('GET', key)
+  if not known then
+    redis.call('SET', key, user, 'PX', whole(math.max(60000, tonumber(until_ms) - now)))
+  end
+  return known and known ~= user
+end
+
+
+-- The caller has it. Should the caller be gone before its next sweep, it is found all the same.
+local function give(id)
+  redis.call('ZADD', prefix .. 'heard', 'NX', whole(clock()), gateway)
+  redis.call('ZREM', prefix .. 'ownerless', id)
+  redis.call('SADD', sessions_of(gateway), id)
+end
+
+-- Sessions of this gateway are not its own any more. A new count begins with the time: the gateway has not seen it.
+local function count_moved(owner)
+  local key = prefix .. 'gateway:' .. owner .. ':moved'
+  if redis.call('SET', key, whole(now), 'NX') then
+    return now
+  end
+  return redis.call('INCR', key)
+end
+
+-- A gateway has this session no more: another has it, or it has ended (fence 0).
+local function tell_owner(session, fence)
+  if session.owner ~= '' and redis.call('ZSCORE', prefix .. 'heard', session.owner) then
+    local moved = count_moved(session.owner)
+    redis.call('PUBLISH', prefix .. 'gateway:' .. session.owner, whole(moved) .. ' ' .. fence .. ' ' .. session.id)
+  end
+end
+
+-- It goes on as this record.
+local function change(session, record, reads, present)
+  if session.reads ~= reads then
+    count_languages(session.keys, session.reads, -1)
+    count_languages(session.keys, reads, 1)
+  end
+  redis.call('HSET', session_key(session.id), 'r', record, 'l', reads)
+  if session.shown then
+    local before = redis.call('HGET', session.keys.present, session.participant)
+    if not before or string.gsub(before, '^%d+ ', '', 1) ~= present then
+      tell(session.keys, session.participant, present)
+    end
+  end
+end
+
+local function finish(session)
+  redis.call('DEL', session_key(session.id))
+  redis.call('ZREM', prefix .. 'ownerless', session.id)
+  if session.owner ~= '' then
+    redis.call('SREM', sessions_of(session.owner), session.id)
+  end
+  count_languages(session.keys, session.reads, -1)
+  if session.shown then
+    tell(session.keys, session.participant, nil)
+  end
+  count(prefix .. 'tenants', 's:' .. session.tenant, -1)
+  if redis.call('HINCRBY', session.keys.people, 'n', -1) <= 0 then
+    count(prefix .. 'tenants', 'm:' .. session.tenant, -1)
+    redis.call('DEL', session.keys.people, session.keys.reads, session.keys.present)
+  end
+end
+

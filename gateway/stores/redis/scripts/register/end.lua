@@ -1,0 +1,9 @@
+-- A session of the caller ends. own arguments: session, fence, for how many ms it must not begin if it has not.
+
+local session = find(ARGV[OWN])
+if not session then
+  redis.call('SET', prefix .. 'ended:' .. ARGV[OWN], '1', 'PX', ARGV[OWN + 2])
+elseif session.fence == tonumber(ARGV[OWN + 1]) then
+  finish(session)
+end
+return 1

@@ -1,0 +1,4 @@
+-- Who is present in a meeting. own arguments: meeting. Returns the version, and participant, value, participant, value …
+
+local keys = keys_of(ARGV[OWN])
+return {redis.call('HGET', keys.people, 'v') or '0', redis.call('HGETALL', keys.present)}

@@ -1,0 +1,476 @@
+"""The duties of every adapter of the Register port: one owner for each session, presence, bounds, tokens.
+
+Each test has two gateways on one store, and what it is about holds over both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.domain.errors import LimitExceeded, QuotaExceeded, Unauthenticated
+from gateway.domain.grants import Grant, Revocation
+from gateway.domain.ports import Register
+from gateway.domain.register import UNBOUNDED, Bounds, Held, Present, TenantCounts
+from gateway.domain.sessions import SessionRecord, UsedToken
+from tests.contract.stores import STORES, OpenStore, Store
+from tests.logs import until
+
+ANA, BO, CY = b"a" * 32, b"\x00 \n" + b"b" * 29, b"c" * 32
+SHOWN = Bounds(shown=10)
+GRANT = Grant(tenant="acme", subject="ana", token_id="t1", roles=frozenset({"read"}), meeting="m", expires_s=2e9)
+
+
+def record(participant: str = "ana", *reads: str, meeting: str = "acme/m", **more: Any) -> SessionRecord:
+    fields: dict[str, Any] = {"private": False, "name": participant.title(), "speaks": "en"}
+    return SessionRecord(**{"participant": participant, "meeting": meeting, "reads": reads, **fields, **more})
+
+
+def present(participant: str = "ana", *reads: str, **more: Any) -> Present:
+    return Present.of(record(participant, *reads, **more))
+
+
+class Gateway:
+    """One gateway's register, and what it was told."""
+
+    def __init__(self, register: Register) -> None:
+        self.register = register
+        # Sessions that it has no more, and whether another gateway has them.
+        self.moved: list[tuple[bytes, bool]] = []
+        self.revoked: list[Revocation] = []
+
+    async def open(self) -> None:
+        await self.register.open(lambda *moved: self.moved.append(moved), self.revoked.append)
+
+
+class Audience:
+    """Who is present in a meeting, as one subscriber was told."""
+
+    def __init__(self) -> None:
+        self.present: dict[str, Present] = {}
+        self.told: list[tuple[str, Present | None]] = []
+
+    def deliver(self, participant: str, present: Present | None) -> None:
+        self.told.append((participant, present))
+        if present is None:
+            del self.present[participant]
+        else:
+            self.present[participant] = present
+
+    async def sees(self, expected: dict[str, Present]) -> None:
+        await until(lambda: self.present == expected)
+
+
+class Two:
+    """A store and two gateways."""
+
+    def __init__(self, store: Store, here: Gateway, there: Gateway) -> None:
+        self.store, self.here, self.there = store, here, there
+
+    async def another(self) -> Gateway:
+        gateway = Gateway(await self.store.register())
+        await gateway.open()
+        return gateway
+
+
+@pytest.fixture(params=list(STORES))
+def open_store(request: pytest.FixtureRequest) -> OpenStore:
+    return STORES[request.param]
+
+
+@asynccontextmanager
+async def opened(open_store: OpenStore, **bounds: Any) -> AsyncIterator[Two]:
+    async with open_store(**bounds) as store:
+        here, there = Gateway(await store.register()), Gateway(await store.register())
+        await here.open()
+        await there.open()
+        yield Two(store, here, there)
+
+
+@pytest.fixture
+async def two(open_store: OpenStore) -> AsyncIterator[Two]:
+    async with opened(open_store) as two:
+        yield two
+
+
+async def refused(attempt: Awaitable[Any]) -> str:
+    """The message of the refusal."""
+    with pytest.raises((LimitExceeded, QuotaExceeded)) as error:
+        await attempt
+    return str(error.value)
+
+
+# A session and its owner
+
+
+async def test_what_one_gateway_begins_the_other_finds(two: Two) -> None:
+    ana = record(
+        *("ana", "de", "ja"),
+        meeting="acme/m",
+        private=True,
+        name="Ana 🎤",
+        since=7,
+        stopped={"fr": 4},
+        stability="stable",
+        originals=True,
+        account="tenant:acme",
+        grant=GRANT,
+        until_s=1e9,
+    )
+    fence = await two.here.register.begin(ANA, ana)
+    assert await two.there.register.find(ANA) == Held(ana, fence)
+    assert await two.there.register.find(BO) is None
+
+
+async def test_a_begin_that_is_repeated_begins_nothing_more(two: Two) -> None:
+    bounds = Bounds(sessions=1, meetings=1, languages=(("most", 1),), shown=1)
+    first = await two.here.register.begin(ANA, record("ana", "de"), bounds)
+    assert await two.here.register.begin(ANA, record("ana", "de"), bounds) == first
+    assert await two.there.register.counts() == {"acme": TenantCounts(1, 1)}
+
+
+async def test_who_takes_a_session_has_it_and_the_other_is_told(two: Two) -> None:
+    fence = await two.here.register.begin(ANA, record("ana", "de"))
+    newer = record("ana", "fr", name="Ana Maria")
+    taken = await two.there.register.take(ANA, fence, newer)
+    assert taken is not None
+    assert taken > fence
+    assert await two.here.register.find(ANA) == Held(newer, taken)
+    await until(lambda: two.here.moved)
+    assert (two.here.moved, two.there.moved) == ([(ANA, True)], [])
+
+
+async def test_of_those_who_take_a_session_at_once_one_has_it(two: Two) -> None:
+    fence = await two.here.register.begin(ANA, record())
+    gateways = [two.here, two.there, await two.another()]
+    taken = await asyncio.gather(*(each.register.take(ANA, fence, record()) for each in gateways))
+    assert sorted(taken, key=bool)[:2] == [None, None]
+    [(winner, newest)] = [
+        (gateway, fence) for gateway, fence in zip(gateways, taken, strict=True) if fence is not None
+    ]
+    assert await winner.register.save(ANA, newest, record())
+    assert await two.here.register.find(ANA) == Held(record(), newest)
+
+
+async def test_a_session_that_was_taken_is_not_changed_by_who_had_it(two: Two) -> None:
+    fence = await two.here.register.begin(ANA, record("ana", "de"))
+    taken = await two.there.register.take(ANA, fence, record("ana", "de"))
+    assert taken is not None
+    assert not await two.here.register.save(ANA, fence, record("ana", "fr"))
+    await two.here.register.release(ANA, fence)
+    await two.here.register.end(ANA, fence)
+    assert await two.here.register.find(ANA) == Held(record("ana", "de"), taken)
+
+
+async def test_a_session_moves_away_and_comes_back(two: Two) -> None:
+    fence: int | None = await two.here.register.begin(ANA, record())
+    for gateway in (two.there, two.here, two.there):
+        assert fence is not None
+        fence = await gateway.register.take(ANA, fence, record())
+    await until(lambda: len(two.here.moved) == 2)
+    await two.store.pass_time(0.0)
+    assert (two.here.moved, two.there.moved) == ([(ANA, True), (ANA, True)], [(ANA, True)])
+
+
+async def test_a_gateway_that_takes_its_own_session_is_told_nothing(two: Two) -> None:
+    fence = await two.here.register.begin(ANA, record())
+    taken = await two.here.register.take(ANA, fence, record())
+    assert taken is not None
+    await two.store.pass_time(0.0)
+    assert two.here.moved == []
+    assert await two.here.register.save(ANA, taken, record("ana", "de"))
+
+
+async def test_a_session_that_has_ended_is_gone_and_ends_once(two: Two) -> None:
+    fence = await two.here.register.begin(ANA, record())
+    for _ in range(2):
+        await two.here.register.end(ANA, fence)
+    assert await two.there.register.find(ANA) is None
+    assert await two.there.register.take(ANA, fence, record()) is None
+    assert not await two.here.register.save(ANA, fence, record())
+    assert await two.here.register.counts() == {}
+
+
+# Who is present
+
+
+@asynccontextmanager
+async def listening(two: Two, meeting: str = "acme/m") -> AsyncIterator[tuple[Audience, Audience]]:
+    here, there = Audience(), Audience()
+    async with AsyncExitStack() as subscriptions:
+        for gateway, audience in ((two.here, here), (two.there, there)):
+            await subscriptions.enter_async_context(gateway.register.subscribe(meeting, audience.deliver))
+        yield here, there
+
+
+async def test_everybody_is_told_who_comes_changes_and_leaves(two: Two) -> None:
+    async with listening(two) as audiences:
+        fence = await two.here.register.begin(ANA, record("ana", "de"), SHOWN)
+        await two.there.register.begin(BO, record("bo", meeting="acme/other"), SHOWN)
+        changed = record("ana", "fr", name="Ana Maria", speaks=None)
+        steps = [record("ana", "de"), changed, None]
+        for step in steps:
+            if step is changed:
+                assert await two.here.register.save(ANA, fence, step)
+            elif step is None:
+                await two.here.register.end(ANA, fence)
+            expected = {} if step is None else {"ana": Present.of(step)}
+            for audience in audiences:
+                await audience.sees(expected)
+        for audience in audiences:
+            assert audience.told == [("ana", None if step is None else Present.of(step)) for step in steps]
+
+
+async def test_what_others_do_not_see_of_a_session_they_are_not_told(two: Two) -> None:
+    async with listening(two) as (here, _):
+        fence = await two.here.register.begin(ANA, record("ana", "de"), SHOWN)
+        await until(lambda: here.present)
+        await two.here.register.save(ANA, fence, record("ana", "de", since=9, stability="final"), away_s=0.0)
+        taken = await two.there.register.take(ANA, fence, record("ana", "de"))
+        assert taken is not None
+        await two.there.register.end(ANA, taken)
+        await until(lambda: not here.present and here.told)
+        assert here.told == [("ana", present("ana", "de")), ("ana", None)]
+
+
+async def test_who_is_there_already_is_delivered_first_in_the_order_in_which_they_came(two: Two) -> None:
+    names = ["dot", "cy", "bo", "ana"]
+    fences = [
+        await (two.here, two.there)[n % 2].register.begin(bytes([n]) * 32, record(name), SHOWN)
+        for n, name in enumerate(names)
+    ]
+    await two.here.register.save(bytes([0]) * 32, fences[0], record("dot", name="Dot Com"))
+    for _ in range(2):
+        async with listening(two) as audiences:
+            for audience in audiences:
+                assert list(audience.present) == names
+                assert audience.present["dot"].name == "Dot Com"
+
+
+async def test_so_many_are_shown_over_all_gateways(two: Two) -> None:
+    async with listening(two) as (here, there):
+        fences = {}
+        for n, name in enumerate(["ana", "bo", "cy"]):
+            gateway = (two.here, two.there)[n % 2]
+            fences[name] = await gateway.register.begin(name.encode() * 16, record(name), Bounds(shown=2))
+        await two.here.register.save(b"cy" * 16, fences["cy"], record("cy", "de"))
+        await until(lambda: len(here.present) == len(there.present) == 2)
+        await two.here.register.end(b"ana" * 16, fences["ana"])
+        await two.there.register.begin(b"dot" * 16, record("dot"), Bounds(shown=2))
+        for audience in (here, there):
+            await audience.sees({"bo": present("bo"), "dot": present("dot")})
+            assert "cy" not in {participant for participant, _ in audience.told}
+
+
+async def test_a_subscription_ends(two: Two) -> None:
+    async with listening(two) as (here, there):
+        pass
+    other, meanwhile = Audience(), Audience()
+    async with two.here.register.subscribe("acme/m", other.deliver):
+        async with two.here.register.subscribe("acme/m", meanwhile.deliver):
+            pass
+        await two.there.register.begin(ANA, record(), SHOWN)
+        await until(lambda: other.present)
+    assert here.told == there.told == meanwhile.told == []
+
+
+async def test_who_comes_while_somebody_subscribes_is_not_missed(two: Two) -> None:
+    for n in range(20):
+        audience, meeting = Audience(), f"acme/{n}"
+
+        async def listen(audience: Audience, meeting: str) -> None:
+            async with two.here.register.subscribe(meeting, audience.deliver):
+                await until(lambda: audience.present)
+
+        async def come(meeting: str, n: int) -> None:
+            for _ in range(n % 5):
+                await asyncio.sleep(0)
+            await two.there.register.begin(bytes([n]) * 32, record("ana", meeting=meeting), SHOWN)
+
+        await asyncio.gather(listen(audience, meeting), come(meeting, n))
+        assert audience.told == [("ana", present())]
+
+
+# Bounds
+
+
+async def test_a_tenant_has_so_many_sessions_over_all_gateways(two: Two) -> None:
+    bounds = Bounds(sessions=2)
+    fence = await two.here.register.begin(ANA, record("ana"), bounds)
+    await two.there.register.begin(BO, record("bo"), bounds)
+    assert "this tenant's quota sessions is 2" in await refused(two.here.register.begin(CY, record("cy"), bounds))
+    await two.there.register.begin(CY, record("cy", meeting="other/m"), bounds)
+    await two.here.register.end(ANA, fence)
+    await two.there.register.begin(ANA, record("ana"), bounds)
+    assert await two.here.register.counts() == {"acme": TenantCounts(2, 1), "other": TenantCounts(1, 1)}
+
+
+async def test_a_tenant_has_so_many_meetings_over_all_gateways(two: Two) -> None:
+    bounds = Bounds(meetings=1)
+    fence = await two.here.register.begin(ANA, record("ana"), bounds)
+    await two.there.register.begin(BO, record("bo"), bounds)
+    other = record("cy", meeting="acme/other")
+    assert "There are 1 already" in await refused(two.there.register.begin(CY, other, bounds))
+    await two.here.register.end(ANA, fence)
+    assert "quota meetings is 1" in await refused(two.there.register.begin(CY, other, bounds))
+    await two.there.register.end(BO, 1)
+    await two.there.register.begin(CY, other, bounds)
+
+
+async def test_of_those_who_come_at_once_for_the_last_place_one_gets_it(two: Two) -> None:
+    registers = [(two.here, two.there)[n % 2].register for n in range(6)]
+    begun = await asyncio.gather(
+        *(each.begin(bytes([n]) * 32, record(f"{n}"), Bounds(sessions=1)) for n, each in enumerate(registers)),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(each, int) for each in begun) == 1
+    assert sum(isinstance(each, QuotaExceeded) for each in begun) == 5
+
+
+async def test_a_meeting_reads_so_many_languages_over_all_gateways(two: Two) -> None:
+    bounds = Bounds(languages=(("the limit meeting_languages", 3), ("this tenant's quota languages", 2)))
+    here, there = two.here.register, two.there.register
+    ana = await here.begin(ANA, record("ana", "de"), bounds)
+    bo = await there.begin(BO, record("bo", "fr", "de"), bounds)
+    expected = "2 languages are read in this meeting already; this tenant's quota languages is 2."
+    assert await refused(here.begin(CY, record("cy", "ja"), bounds)) == expected
+    assert await refused(here.save(ANA, ana, record("ana", "ja"), bounds=bounds)) == expected
+    assert await refused(here.take(BO, bo, record("bo", "ja", "it"), bounds)) is not None
+    # Instead of one that nobody else reads; and nobody loses what they read.
+    assert await there.save(BO, bo, record("bo", "ja"), bounds=bounds)
+    taken = await here.take(BO, bo, record("bo", "ja"), Bounds(languages=(("lowered", 0),)))
+    assert taken is not None
+    await here.begin(CY, record("cy", "ja", "de"), bounds)
+    await here.begin(b"d" * 32, record("dot", "it", meeting="acme/other"), bounds)
+
+
+async def test_a_refused_begin_leaves_nothing_behind(two: Two) -> None:
+    async with listening(two) as (here, _):
+        token = UsedToken("acme", "t1", "ana", 2e9)
+        bounds = Bounds(sessions=0, shown=9)
+        with pytest.raises(QuotaExceeded):
+            await two.here.register.begin(ANA, record("ana", "de"), bounds, token)
+        assert await two.there.register.find(ANA) is None
+        assert await two.there.register.counts() == {}
+        await two.there.register.use(replace(token, user="bo"))
+        await two.there.register.begin(BO, record("bo", "de"), replace(SHOWN, languages=(("x", 1),)))
+        await until(lambda: here.present)
+        assert here.told == [("bo", present("bo", "de"))]
+
+
+# Tokens
+
+
+async def test_a_token_that_opens_one_session_is_its_first_users_at_every_gateway(two: Two) -> None:
+    token = UsedToken("acme", "t1", "ana", 2e9)
+    another = replace(token, user="bo")
+    fence = await two.here.register.begin(ANA, record("ana"), UNBOUNDED, token)
+    with pytest.raises(Unauthenticated):
+        await two.there.register.begin(BO, record("bo"), UNBOUNDED, another)
+    with pytest.raises(Unauthenticated):
+        await two.there.register.use(another)
+    bo = await two.there.register.begin(BO, record("bo"))
+    with pytest.raises(Unauthenticated):
+        await two.here.register.take(BO, bo, record("bo"), UNBOUNDED, another)
+    await two.there.register.use(token)
+    assert await two.there.register.take(ANA, fence, record("ana"), UNBOUNDED, token) is not None
+    await two.there.register.use(replace(another, tenant="other"))
+
+
+async def test_every_gateway_is_told_what_is_revoked_also_one_that_comes_later(two: Two) -> None:
+    first, second = (
+        Revocation(tenant="acme", before_s=1e9, subject="ana"),
+        Revocation(tenant="acme", before_s=1e9, token_id="t1", meeting="m"),
+    )
+    await two.here.register.revoke(first)
+    await until(lambda: two.there.revoked)
+    await two.there.register.revoke(second)
+    await until(lambda: two.here.revoked)
+    assert (two.here.revoked, two.there.revoked) == ([second], [first])
+    assert (await two.another()).revoked == [first, second]
+    await two.here.register.revoke(newer := replace(first, before_s=1e9 + 1))
+    await until(lambda: len(two.there.revoked) == 2)
+    assert newer in (await two.another()).revoked
+
+
+# Gateways that are gone
+
+
+async def test_a_session_of_a_gateway_that_is_gone_can_be_taken_at_once(two: Two) -> None:
+    fence = await two.here.register.begin(ANA, record())
+    await two.store.lose(two.here.register)
+    taken = await two.there.register.take(ANA, fence, record())
+    assert taken is not None
+    assert await two.there.register.save(ANA, taken, record())
+
+
+async def test_what_nobody_has_ends_once_it_was_away_for_too_long(open_store: OpenStore) -> None:
+    async with opened(open_store, keep_sessions_s=1.0) as two, listening(two) as (_, there):
+        ana = await two.here.register.begin(ANA, record("ana", "de"), SHOWN)
+        await two.there.register.begin(BO, record("bo"), SHOWN)
+        assert await two.here.register.save(ANA, ana, record("ana", "de"), away_s=0.0)
+        await two.store.pass_time(1.5)
+        assert await two.there.register.find(ANA) is not None, "its gateway is there, and has it"
+        await two.store.lose(two.here.register)
+        await two.store.pass_time(1.5)
+        await until(lambda: set(there.present) == {"bo"})
+        assert await two.there.register.find(ANA) is None
+        assert there.told.count(("ana", None)) == 1
+        assert await two.there.register.counts() == {"acme": TenantCounts(1, 1)}
+        await two.there.register.begin(CY, record("cy", "fr"), Bounds(languages=(("most", 1),)))
+
+
+async def test_a_session_that_was_let_go_of_is_kept_for_a_while(open_store: OpenStore) -> None:
+    async with opened(open_store, keep_sessions_s=1.0) as two:
+        fence = await two.here.register.begin(ANA, record())
+        await two.here.register.release(ANA, fence)
+        assert await two.there.register.find(ANA) is not None
+        taken = await two.there.register.take(ANA, fence, record())
+        assert taken is not None
+        await two.store.pass_time(1.5)
+        assert await two.there.register.find(ANA) is not None, "it is not away"
+        await two.there.register.release(ANA, taken)
+        await two.store.pass_time(1.5)
+        await two.store.pass_time(0.0)
+        assert await two.there.register.find(ANA) is None
+
+
+async def test_a_gateway_that_left_is_gone_at_once(open_store: OpenStore) -> None:
+    async with opened(open_store, keep_sessions_s=1.0) as two:
+        await two.here.register.begin(ANA, record())
+        await two.store.leave(two.here.register)
+        assert await two.there.register.find(ANA) is not None
+        await two.store.pass_time(1.5)
+        await two.store.pass_time(0.0)
+        assert await two.there.register.find(ANA) is None
+
+
+async def test_a_gateway_that_comes_back_has_what_nobody_has_taken(open_store: OpenStore) -> None:
+    async with opened(open_store, keep_sessions_s=30.0) as two:
+        fences = [await two.here.register.begin(session, record(session.hex())) for session in (ANA, BO, CY)]
+        await two.store.lose(two.here.register)
+        assert await two.there.register.take(BO, fences[1], record(BO.hex())) is not None
+        await two.here.register.sweep()
+        await until(lambda: two.here.moved == [(BO, True)])
+        assert await two.here.register.save(ANA, fences[0], record(ANA.hex()))
+        await two.there.register.sweep()
+        held = await two.there.register.find(CY)
+        assert held is not None
+        assert two.here.moved == [(BO, True)]
+
+
+async def test_a_gateway_that_comes_back_too_late_is_told_what_has_ended(open_store: OpenStore) -> None:
+    async with opened(open_store, keep_sessions_s=1.0) as two:
+        fence = await two.here.register.begin(ANA, record())
+        await two.store.lose(two.here.register)
+        await two.store.pass_time(1.5)
+        await two.store.pass_time(0.0)
+        await two.here.register.sweep()
+        await until(lambda: two.here.moved)
+        assert two.here.moved == [(ANA, False)]
+        assert not await two.here.register.save(ANA, fence, record())

@@ -1,0 +1,134 @@
+"""Whole gateways on one real Redis: a client that changes between them, and a store that is away for a while."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from gateway.config import Settings
+from gateway.config.settings import StoreSettings
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.grants import Revocation
+from gateway.protocol.messages import (
+    Error,
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
+    SessionEnd,
+    SessionStart,
+    SessionStarted,
+    SessionUpdate,
+    TranslationFinal,
+    UtteranceAccepted,
+)
+from tests.gateways import Running, running
+from tests.logs import until
+from tests.meetings import away, finals, joined, say
+from tests.redis_server import RedisServer, new_folder, shared_server
+
+
+@asynccontextmanager
+async def gateways(url: str, count: int = 2, **settings: Any) -> AsyncIterator[list[Running]]:
+    store = StoreSettings(url=url, prefix=f"{secrets.token_hex(4)}:")
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(running(Settings(store=store, **settings))) for _ in range(count)]
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    """One that may be killed."""
+    folder = new_folder()
+    server = RedisServer(folder)
+    try:
+        yield server.start()
+    finally:
+        server.kill()
+        shutil.rmtree(folder)
+
+
+async def test_a_client_changes_between_gateways_and_misses_nothing() -> None:
+    async with gateways(shared_server().url) as (one, another), joined(one, speaks="en", name="Ana") as ana:
+        async with joined(one, reads=["ja"], name="Bo") as bo:
+            await ana.peer.send(say("1"))
+            await bo.until(TranslationFinal)
+            bo.lose()
+        await away(one)
+        await ana.peer.send(say("2"))
+        await ana.until(UtteranceAccepted, 2)
+        async with joined(another, reads=["ja"], name="Bo", resume=bo.resume()) as again:
+            await ana.peer.send(say("3"))
+            await again.until(TranslationFinal, 2)
+            assert (again.started.recovered, again.started.participant) == (True, bo.started.participant)
+            assert [p.name for p in again.started.participants] == ["Ana"]
+            seen = finals([*bo.received, *again.received])
+            assert [utterance for _, utterance, _ in seen] == ["1", "2", "3"]
+            assert await ana.until(ParticipantJoined)
+            assert not [m for m in await ana.everything() if isinstance(m, ParticipantLeft)]
+            async with joined(one, reads=["ja"], name="Bo", resume=again.resume()) as back:
+                assert await again.closed() == CloseCode.REPLACED
+                await back.peer.send(SessionUpdate(speaks="de"))
+                await ana.until(ParticipantUpdated)
+                await back.peer.send(SessionEnd())
+                [left] = await ana.until(ParticipantLeft)
+                assert (left.name, left.speaks) == ("Bo", "de")
+
+
+async def test_presence_and_revocations_reach_every_gateway() -> None:
+    async with (
+        gateways(shared_server().url) as (one, another),
+        joined(one, name="Ana") as ana,
+        joined(another, name="Bo") as bo,
+    ):
+        assert [p.name for p in bo.started.participants] == ["Ana"]
+        assert [m.name for m in await ana.until(ParticipantJoined)] == ["Bo"]
+        told: list[Revocation] = []
+        one.gateway.register._revoked = told.append  # type: ignore[attr-defined]
+        await another.gateway.registry.revoke(Revocation(tenant="default", before_s=1.0, subject="x"))
+        await until(lambda: told)
+        bo.lose()
+        await away(another)
+        [session] = another.gateway.registry._seats.all
+        another.gateway.registry.end(session)
+        assert [m.name for m in await ana.until(ParticipantLeft)] == ["Bo"]
+
+
+async def test_sessions_of_a_gateway_that_is_restarted_go_on_at_the_others() -> None:
+    async with gateways(shared_server().url, count=1) as [one]:
+        settings = one.gateway.settings
+        async with running(settings) as another, joined(another, speaks="en", reads=["ja"]) as ana:
+            await ana.peer.send(say("1"))
+            await ana.until(TranslationFinal)
+            await another.gateway.drain()
+            assert await ana.closed() == CloseCode.RESTART
+            resume = ana.resume()
+        async with joined(one, speaks="en", reads=["ja"], resume=resume) as again:
+            assert (again.started.recovered, again.started.participant) == (True, ana.started.participant)
+
+
+async def test_while_the_store_is_away_nobody_joins_and_what_happened_is_told_later(server: RedisServer) -> None:
+    async with gateways(server.url) as (one, another), joined(another, name="Cy") as cy:
+        async with joined(one, name="Ana", reads=["ja"]) as ana, joined(one, name="Bo") as bo:
+            await cy.until(ParticipantJoined, 2)
+            server.kill()
+            async with another.peer() as newcomer:
+                await newcomer.send(SessionStart(reads=[], meeting="m"))
+                refused = await newcomer.receive()
+                assert isinstance(refused, Error)
+                assert (refused.code, bool(refused.retry_after_ms)) == ("log_unavailable", True)
+                ana.lose()
+                await away(one)
+                await bo.peer.send(SessionEnd())
+                assert await bo.closed() == CloseCode.NORMAL
+                server.start()
+                while not isinstance(refused, SessionStarted):
+                    await newcomer.send(SessionStart(reads=[], meeting="m"))
+                    refused = await newcomer.receive()
+        left = await cy.until(ParticipantLeft, 2)
+        assert {each.participant for each in left} == {bo.started.participant, refused.participant}
+        async with joined(another, name="Ana", reads=["ja"], resume=ana.resume()) as again:
+            assert (again.started.recovered, again.started.participant) == (True, ana.started.participant)

@@ -1,0 +1,398 @@
+"""Sessions at two gateways of one store: resumed at the other, seen from the other, ended by the other."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import (
+    Forbidden,
+    GatewayError,
+    InvalidValue,
+    LimitExceeded,
+    QuotaExceeded,
+    Unauthenticated,
+)
+from gateway.domain.grants import Grant, Revocation
+from gateway.domain.quotas import Quota
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    Caption,
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
+    TranslationFinal,
+    UtteranceAccepted,
+    UtteranceFinal,
+)
+from gateway.sessions.effects import Acknowledge, Update
+from tests.sessions.desk import Desk, api_key_of
+from tests.sessions.two_gateways import joined, resume_of, says, translated, two
+from tests.translation.stage import idle, until
+
+ANA = Grant(
+    tenant="acme",
+    subject="ana",
+    token_id="t1",
+    roles=frozenset({"speak", "read"}),
+    meeting="m",
+    issued_s=100.0,
+    expires_s=1e12,
+)
+
+
+async def translate(d: Desk, text: str) -> None:
+    await until(d.core.engine.pending)
+    d.core.engine.says(text)
+    await d.core.finals.quiet()
+
+
+def names(messages: list[Any]) -> list[tuple[str, str]]:
+    kinds = (ParticipantJoined, ParticipantUpdated, ParticipantLeft)
+    return [(type(m).__name__.removeprefix("Participant"), m.name) for m in messages if isinstance(m, kinds)]
+
+
+# ---------------------------------------------------------------- resuming
+
+
+async def test_a_session_goes_on_at_another_gateway_with_nothing_lost_or_doubled() -> None:
+    async with two() as g:
+        speaker, ana = await joined(g.here, name="Ana", speaks="en")
+        reader, bo = await joined(g.here, name="Bo", reads=["de"])
+        await says(g.here, speaker, ana, "One.")
+        await translate(g.here, "Eins.")
+        seen = reader.seat.room.offset
+        assert [type(message) for message in await bo.received()] == [TranslationFinal]
+        g.here.registry.away(reader.seat, reader.feed)
+        await says(g.here, speaker, ana, "Two.")
+        await translate(g.here, "Zwei.")
+        again, bo = await joined(g.there, name="Bo", reads=["de"], resume=resume_of(reader, seen))
+        await says(g.here, speaker, ana, "Three.")
+        await translate(g.here, "Drei.")
+        assert again.recovered
+        assert again.seat.member.participant == reader.seat.member.participant
+        heard = [message for message in await bo.received() if isinstance(message, TranslationFinal)]
+        assert [message.text for message in heard] == ["Zwei.", "Drei."]
+        assert (g.here.registry.sessions, g.there.registry.sessions) == (1, 1)
+        assert await translated(g.there) == [("One.", "de"), ("Two.", "de"), ("Three.", "de")]
+
+
+async def test_a_speaker_who_moves_in_the_middle_sends_nothing_twice() -> None:
+    async with two() as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        await joined(g.there, reads=["de"])
+        await says(g.here, speaker, ana, "One.")
+        again, newer = await joined(g.there, speaks="en", resume=resume_of(speaker))
+        assert ana.closed == [CloseCode.REPLACED]
+        assert newer.state.in_flight == 1, "it is still being translated at the gateway that accepted it"
+        assert newer.send(UtteranceFinal("One.", 1, "One.")) == [Acknowledge("One.", 1)]
+        await translate(g.here, "Eins.")
+        assert newer.state.in_flight == 0
+        await says(g.there, again, newer, "Two.")
+        await translate(g.there, "Zwei.")
+        assert await translated(g.here) == [("One.", "de"), ("Two.", "de")]
+        acknowledged = [m.id for m in await newer.received() if isinstance(m, UtteranceAccepted)]
+        assert acknowledged == ["One.", "Two."]
+
+
+async def test_what_is_too_old_to_be_remembered_there_the_log_recognises() -> None:
+    async with two() as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        texts = [f"{n}." for n in range(15)]
+        for text in texts:
+            await says(g.here, speaker, ana, text)
+        again, newer = await joined(g.there, speaks="en", resume=resume_of(speaker, speaker.seat.room.offset))
+        assert await says(g.there, again, newer, texts[0]), "it is known"
+        log = await g.here.core.log.read("m", 0)
+        assert log.last == len(texts)
+        assert newer.state.in_flight == 0
+
+
+async def test_a_session_moves_away_and_comes_back() -> None:
+    async with two() as g:
+        entry, connection = await joined(g.here, name="Ana", reads=["de"])
+        _, watching = await joined(g.here, name="Bo")
+        await watching.received()
+        for d in (g.there, g.here, g.there):
+            earlier = connection
+            entry, connection = await joined(d, name="Ana", reads=["de"], resume=resume_of(entry))
+            await idle()
+            assert entry.recovered
+            assert (earlier.closed, connection.closed) == ([CloseCode.REPLACED], [])
+        assert (g.here.registry.sessions, g.there.registry.sessions) == (1, 1)
+        assert await watching.received() == [], "nobody has come, changed or left"
+        g.there.registry.end(entry.seat)
+        await idle()
+        assert names(await watching.received()) == [("Left", "Ana")]
+
+
+@pytest.mark.parametrize("is_connected", [True, False])
+async def test_of_two_who_resume_a_session_at_once_one_has_it(is_connected: bool) -> None:
+    async with two() as g:
+        entry, first = await joined(g.here)
+        if not is_connected:
+            g.here.registry.away(entry.seat, entry.feed)
+        entered = await asyncio.gather(
+            *(joined(d, resume=resume_of(entry)) for d in (g.here, g.there, g.here, g.there))
+        )
+        await idle()
+        left = [connection for _, connection in entered if not connection.closed]
+        assert len(left) == 1
+        assert g.here.registry.sessions + g.there.registry.sessions == 1
+        replaced = [connection.closed for _, connection in entered if connection is not left[0]]
+        assert replaced == [[CloseCode.REPLACED]] * 3
+        assert first.closed == ([CloseCode.REPLACED] if is_connected else [])
+
+
+async def test_what_was_said_in_a_language_that_is_read_no_more_still_comes_elsewhere() -> None:
+    async with two() as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        reader, _ = await joined(g.here, reads=["de"])
+        await says(g.here, speaker, ana, "One.")
+        seen = reader.seat.room.offset
+        await g.here.registry.update(reader.seat, Update(None, ("fr",)))
+        await idle()
+        _, bo = await joined(g.there, reads=["fr"], resume=resume_of(reader, seen))
+        await translate(g.here, "Eins.")
+        assert [m.text for m in await bo.received() if isinstance(m, TranslationFinal)] == ["Eins."]
+
+
+async def test_who_cannot_be_caught_up_gets_the_newest_there() -> None:
+    async with two() as g:
+        reader, _ = await joined(g.here, reads=["de"])
+        resume = resume_of(reader, 99)
+        again, _ = await joined(g.there, reads=["de"], resume=resume)
+        assert again.recovered is False
+        assert again.seat.member.participant == reader.seat.member.participant
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"subject": "bo"}, Forbidden),
+        ({"tenant": "other"}, Forbidden),
+        ({"meeting": "n"}, InvalidValue),
+        ({"meeting": None}, Forbidden),
+        ({"token_id": "revoked"}, Unauthenticated),
+        ({"token_id": "used", "once": True}, Unauthenticated),
+    ],
+)
+async def test_a_session_is_the_same_persons_at_every_gateway(
+    fields: dict[str, Any], error: type[GatewayError]
+) -> None:
+    async with two() as g:
+        await g.here.registry.revoke(Revocation(tenant="acme", before_s=1e9, token_id="revoked"))
+        await joined(g.here, grant=replace(ANA, subject="bo", token_id="used", once=True))
+        entry, ana = await joined(g.here, grant=ANA)
+        eve = replace(ANA, **fields)
+        with pytest.raises(error):
+            await joined(g.there, grant=eve, meeting=eve.meeting, resume=resume_of(entry))
+        assert ana.closed == []
+        assert (g.here.registry.sessions, g.there.registry.sessions) == (2, 0)
+        again, _ = await joined(g.there, grant=ANA, resume=resume_of(entry))
+        assert again.recovered
+
+
+async def test_the_same_token_gives_no_more_time_at_another_gateway() -> None:
+    async with two() as g:
+        grant = replace(ANA, max_s=600.0)
+        entry, _ = await joined(g.here, grant=grant)
+        g.here.now_s = 500.0
+        g.here.registry.away(entry.seat, entry.feed)
+        await idle()
+        again, ana = await joined(g.there, grant=grant, resume=resume_of(entry))
+        assert again.seat.until_s == pytest.approx(100.0, abs=5.0)
+        g.there.now_s = 110.0
+        await g.there.registry.sweep()
+        assert ana.closed == [CloseCode.TOKEN_EXPIRED]
+
+
+async def test_a_private_meeting_moves_with_its_session() -> None:
+    async with two() as g:
+        speaker, _ = await joined(g.here, meeting=None, speaks="en", reads=["de"])
+        again, newer = await joined(g.there, meeting=None, speaks="en", reads=["de"], resume=resume_of(speaker))
+        assert again.seat.room.private
+        await says(g.there, again, newer, "One.")
+        await translate(g.there, "Eins.")
+        assert await translated(g.here, again.seat.room.id) == [("One.", "de")]
+
+
+# ---------------------------------------------------------------- who is present
+
+
+async def test_everybody_is_seen_from_both_gateways() -> None:
+    async with two() as g:
+        entry, ana = await joined(g.here, name="Ana", speaks="en")
+        other, bo = await joined(g.there, name="Bo", reads=["de"])
+        assert names(await ana.received()) == [("Joined", "Bo")]
+        started = other.seat.room.presence.participants(but=other.seat.member.participant)
+        assert [(each.name, each.speaks) for each in started] == [("Ana", "en")]
+        await g.here.registry.update(entry.seat, Update("fr", ("ja",)))
+        [updated] = await bo.received()
+        assert updated == ParticipantUpdated(entry.seat.member.participant, "Ana", "fr", ["ja"])
+        g.here.registry.away(entry.seat, entry.feed)
+        again, _ = await joined(g.there, name="Ana Maria", speaks="fr", reads=["ja"], resume=resume_of(entry))
+        assert names(await bo.received()) == [("Updated", "Ana Maria")]
+        g.there.registry.end(again.seat)
+        await idle()
+        assert names(await bo.received()) == [("Left", "Ana Maria")]
+
+
+async def test_so_many_are_announced_over_both() -> None:
+    async with two(Limits(participants_shown=2)) as g:
+        _, ana = await joined(g.here, name="Ana")
+        await joined(g.there, name="Bo")
+        _, cy = await joined(g.there, name="Cy")
+        assert names(await ana.received()) == [("Joined", "Bo")]
+        assert names(await cy.received()) == []
+
+
+async def test_a_session_is_left_once_it_was_away_for_too_long() -> None:
+    async with two(Limits(keep_s=20)) as g:
+        entry, _ = await joined(g.here, name="Ana")
+        _, bo = await joined(g.there, name="Bo")
+        g.here.registry.away(entry.seat, entry.feed)
+        await g.pass_time(19, g.here, g.there)
+        assert names(await bo.received()) == []
+        await g.pass_time(2, g.here, g.there)
+        assert names(await bo.received()) == [("Left", "Ana")]
+
+
+# ---------------------------------------------------------------- a gateway that is gone
+
+
+async def test_sessions_of_a_gateway_that_is_gone_go_on_elsewhere_at_once() -> None:
+    async with two() as g:
+        entry, _ = await joined(g.here, name="Ana", reads=["de"])
+        _, bo = await joined(g.there, name="Bo")
+        await g.pass_time(10, g.there)
+        again, _ = await joined(g.there, name="Ana", reads=["de"], resume=resume_of(entry))
+        assert again.recovered
+        await g.pass_time(100, g.there)
+        assert g.there.registry.sessions == 2
+        assert names(await bo.received()) == []
+
+
+async def test_sessions_of_a_gateway_that_is_gone_are_left_after_a_while() -> None:
+    async with two(Limits(keep_s=20)) as g:
+        entry, ana = await joined(g.here, name="Ana", reads=["de"])
+        _, bo = await joined(g.there, name="Bo")
+        await g.pass_time(19, g.there)
+        assert names(await bo.received()) == []
+        await g.pass_time(2, g.there)
+        assert names(await bo.received()) == [("Left", "Ana")]
+        again, _ = await joined(g.there, name="Ana", reads=["de"], resume=resume_of(entry))
+        assert again.recovered is False
+        assert again.seat.member.participant != entry.seat.member.participant
+        # It was not gone, only cut off: its client is to come again.
+        assert (ana.closed, g.here.registry.sessions) == ([CloseCode.RESTART], 0)
+
+
+async def test_a_gateway_that_was_not_heard_of_for_a_while_keeps_what_nobody_took() -> None:
+    async with two() as g:
+        entry, ana = await joined(g.here, name="Ana")
+        await g.pass_time(10, g.there)
+        await g.pass_time(100, g.here, g.there)
+        assert ana.closed == []
+        assert (await joined(g.there, name="Ana", resume=resume_of(entry)))[0].recovered
+
+
+async def test_a_gateway_that_leaves_hands_its_sessions_over() -> None:
+    async with two(Limits(keep_s=20)) as g:
+        entry, _ = await joined(g.here, name="Ana")
+        g.here.registry.away(entry.seat, entry.feed)
+        await idle()
+        await g.here.register.close()
+        await g.pass_time(15, g.there)
+        assert (await joined(g.there, name="Ana", resume=resume_of(entry)))[0].recovered
+
+
+# ---------------------------------------------------------------- quotas, tokens, revocations
+
+
+async def test_quotas_hold_over_both() -> None:
+    async with two() as g:
+        for d in (g.here, g.there):
+            d.quota = Quota(sessions=2, meetings=1, languages=2)
+        key = api_key_of("acme")
+        entry, _ = await joined(g.here, grant=key, reads=["de"])
+        with pytest.raises(QuotaExceeded, match="quota meetings is 1"):
+            await joined(g.there, grant=key, meeting="other")
+        with pytest.raises(LimitExceeded, match="quota languages is 2"):
+            await joined(g.there, grant=key, reads=["fr", "ja"])
+        other, _ = await joined(g.there, grant=key, reads=["fr"])
+        with pytest.raises(LimitExceeded, match="1 languages are read in this meeting already"):
+            await g.there.registry.update(other.seat, Update(None, ("fr", "ja")))
+        assert other.seat.member.reads == ("fr",)
+        with pytest.raises(QuotaExceeded, match="quota sessions is 2"):
+            await joined(g.here, grant=key)
+        again, _ = await joined(g.there, grant=key, reads=["ja"], resume=resume_of(entry))
+        assert again.recovered
+        g.there.registry.end(again.seat)
+        await idle()
+        await joined(g.here, grant=key, reads=["ja"])
+
+
+async def test_a_meeting_is_translated_into_so_many_languages_over_both() -> None:
+    async with two(Limits(meeting_languages=2)) as g:
+        await joined(g.here, reads=["de"])
+        with pytest.raises(LimitExceeded, match="the limit meeting_languages is 2"):
+            await joined(g.there, reads=["fr", "ja"])
+        await joined(g.there, reads=["fr"])
+
+
+async def test_a_token_that_opens_one_session_opens_it_at_one_gateway() -> None:
+    once = replace(ANA, once=True)
+    async with two() as g:
+        entered = await asyncio.gather(
+            joined(g.here, grant=once), joined(g.there, grant=once), return_exceptions=True
+        )
+        assert sum(isinstance(each, Unauthenticated) for each in entered) == 1
+        [(entry, _)] = [each for each in entered if not isinstance(each, BaseException)]
+        elsewhere = g.there if entry.seat in g.here.registry._seats.all else g.here
+        assert (await joined(elsewhere, grant=once, resume=resume_of(entry)))[0].recovered
+
+
+@pytest.mark.parametrize("is_connected", [True, False])
+async def test_what_is_revoked_ends_at_every_gateway(is_connected: bool) -> None:
+    async with two() as g:
+        entry, ana = await joined(g.here, grant=ANA, name="Ana")
+        _, bo = await joined(g.there, grant=replace(ANA, subject="bo", token_id="t2"), name="Bo")
+        if not is_connected:
+            g.here.registry.away(entry.seat, entry.feed)
+        await g.there.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana"))
+        await idle()
+        assert ana.closed == ([CloseCode.TOKEN_REVOKED] if is_connected else [])
+        assert (g.here.registry.sessions, bo.closed) == (0, [])
+        assert names(await bo.received()) == [("Left", "Ana")]
+        for d in (g.here, g.there):
+            with pytest.raises(Unauthenticated):
+                await joined(d, grant=ANA)
+        newer = replace(ANA, issued_s=2e9, token_id="t9")
+        assert (await joined(g.there, grant=newer, resume=resume_of(entry)))[0].recovered is False
+
+
+async def test_a_revoked_session_of_a_gateway_that_is_gone_is_not_resumed() -> None:
+    async with two() as g:
+        entry, _ = await joined(g.here, grant=ANA, name="Ana")
+        _, bo = await joined(g.there, grant=replace(ANA, subject="bo", token_id="t2"), name="Bo")
+        await g.pass_time(10, g.there)
+        await g.there.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana"))
+        newer = replace(ANA, issued_s=2e9, token_id="t9")
+        again, _ = await joined(g.there, grant=newer, name="Ana", resume=resume_of(entry))
+        assert again.recovered is False
+        await idle()
+        assert set(names(await bo.received())) == {("Joined", "Ana"), ("Left", "Ana")}
+
+
+async def test_a_caption_is_acknowledged_at_the_gateway_where_its_speaker_is() -> None:
+    async with two() as g:
+        speaker, ana = await joined(g.here, speaks="en", reads=["en"])
+        await says(g.here, speaker, ana, "One.")
+        _, newer = await joined(g.there, speaks="en", reads=["en"], resume=resume_of(speaker))
+        heard = await newer.received()
+        assert [type(message) for message in heard] == [UtteranceAccepted, Caption]

@@ -1,0 +1,163 @@
+"""What the register is told of sessions: the newest of each, once it can be told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import pytest
+
+from gateway.domain.errors import LogUnavailable
+from gateway.domain.ports import Register
+from gateway.domain.sessions import SessionRecord
+from gateway.sessions.seat import Seat
+from gateway.sessions.writes import Writes
+from tests.translation.stage import idle
+
+
+class Told:
+    """A register that notes what it is told, while it can be reached."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[Any, ...]] = []
+        self.reachable = asyncio.Event()
+        self.reachable.set()
+        self.answers = True
+        # Its answer takes until then.
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    async def _take(self, *said: Any) -> None:
+        await self.go_on.wait()
+        if not self.reachable.is_set():
+            raise LogUnavailable("The test says so.")
+        self.said.append(said)
+
+    async def save(self, session: bytes, fence: int, record: str, *, away_s: float | None = None) -> bool:
+        await self._take("save", session, fence, record, away_s)
+        return self.answers
+
+    async def end(self, session: bytes, fence: int) -> None:
+        await self._take("end", session, fence)
+
+    async def release(self, session: bytes, fence: int) -> None:
+        await self._take("release", session, fence)
+
+
+class Desk:
+    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+        self.register = Told()
+        self.name = "first"
+        self.moved: list[bytes] = []
+        self.writes = Writes(
+            cast(Register, self.register),
+            tasks,
+            lambda _: (cast(SessionRecord, self.name), 3.0),
+            lambda seat: self.moved.append(seat.key),
+        )
+
+
+class _Session(Seat):
+    def __init__(self, key: bytes, fence: int = 1) -> None:
+        self.key, self.fence = key, fence
+
+
+@contextlib.asynccontextmanager
+async def desk() -> AsyncIterator[Desk]:
+    async with asyncio.TaskGroup() as tasks:
+        yield Desk(tasks)
+
+
+async def test_what_changed_is_told_as_it_is_then() -> None:
+    async with desk() as d:
+        d.writes.save(_Session(b"a"))
+        d.name = "second"
+        await idle()
+        assert d.register.said == [("save", b"a", 1, "second", 3.0)]
+
+
+async def test_what_could_not_be_told_is_told_later_and_only_the_newest() -> None:
+    async with desk() as d:
+        d.register.reachable.clear()
+        seat = _Session(b"a")
+        d.writes.save(seat)
+        d.writes.end(b"b", 4)
+        await idle()
+        d.writes.end(b"a", 1)
+        await idle()
+        assert d.register.said == []
+        d.register.reachable.set()
+        d.writes.retry()
+        await idle()
+        assert sorted(d.register.said) == [("end", b"a", 1), ("end", b"b", 4)]
+        d.writes.retry()
+        await idle()
+        assert len(d.register.said) == 2
+
+
+async def test_what_is_newer_than_what_is_being_told_is_told_after_it() -> None:
+    async with desk() as d:
+        d.register.go_on.clear()
+        d.writes.save(_Session(b"a"))
+        await idle()
+        d.writes.end(b"a", 1)
+        d.register.go_on.set()
+        await idle()
+        assert [said[0] for said in d.register.said] == ["save", "end"]
+
+
+async def test_a_session_ends_until_the_register_knows_it() -> None:
+    async with desk() as d:
+        d.register.go_on.clear()
+        d.writes.end(b"a", 1)
+        assert d.writes.ends(b"a")
+        await idle()
+        assert d.writes.ends(b"a"), "it is being told"
+        d.register.go_on.set()
+        await idle()
+        assert not d.writes.ends(b"a")
+        assert not d.writes.ends(b"b")
+
+
+async def test_what_may_or_may_not_have_been_taken_is_let_go_of() -> None:
+    async with desk() as d:
+        d.writes.release(b"a", 4)
+        assert not d.writes.ends(b"a")
+        await idle()
+        assert d.register.said == [("release", b"a", 4), ("release", b"a", 5)]
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_a_session_that_is_another_gateways_is_not_kept_here(resumed: bool) -> None:
+    async with desk() as d:
+        d.register.answers = False
+        d.register.go_on.clear()
+        seat = _Session(b"a")
+        d.writes.save(seat)
+        await idle()
+        seat.fence += resumed
+        d.register.go_on.set()
+        await idle()
+        assert d.moved == ([] if resumed else [b"a"])
+
+
+async def test_a_bug_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    async with desk() as d:
+        d.register.save = None  # type: ignore[method-assign, assignment]
+        d.writes.save(_Session(b"a"))
+        d.writes.end(b"b", 1)
+        await idle()
+        assert d.register.said == [("end", b"b", 1)]
+    assert "could not be told" in caplog.text
+
+
+async def test_once_closed_nothing_is_told_and_nothing_raises() -> None:
+    async with desk() as d:
+        pass
+    d.writes.close()
+    d.writes.end(b"a", 1)
+    d.writes.retry()
+    await idle()
+    assert d.register.said == []

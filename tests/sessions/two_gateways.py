@@ -1,0 +1,74 @@
+"""Two gateways on one store, without sockets: what clients at both of them see."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from gateway.domain.log import Translated
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import Resume, UtteranceFinal
+from gateway.sessions.effects import Accept
+from gateway.sessions.entrance import Entry
+from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from tests.sessions.desk import Connection, Desk, desk
+from tests.translation.stage import Log, idle
+
+__all__ = ["Two", "joined", "resume_of", "says", "translated", "two"]
+
+
+class Two:
+    """`here` and `there` share a log and a register, whose clock is `now_s`."""
+
+    here: Desk
+    there: Desk
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    async def pass_time(self, seconds: int, *gateways: Desk) -> None:
+        """Second by second; the others are not heard of."""
+        for _ in range(seconds):
+            self.now_s += 1
+            for gateway in gateways:
+                gateway.now_s += 1
+                await gateway.register.sweep()
+                await gateway.registry.sweep()
+            await idle()
+
+
+@contextlib.asynccontextmanager
+async def two(limits: Limits | None = None, **options: Any) -> AsyncIterator[Two]:
+    both, log, limits = Two(), Log(), limits or Limits(keep_s=60)
+    store = MemoryRegisterStore(keep_s=limits.keep_s, wall_clock=lambda: both.now_s)
+    one, another = MemoryRegister(store), MemoryRegister(store)
+    async with (
+        desk(limits, log=log, register=one, **options) as both.here,
+        desk(limits, log=Log(store=log.store), register=another, **options) as both.there,
+    ):
+        yield both
+
+
+async def joined(d: Desk, **fields: Any) -> tuple[Entry, Connection]:
+    """In the meeting `m`, with everything that there was."""
+    entry, connection = await d.join(**fields)
+    await entry.seat.room.stream_to(entry.seat.member, entry.feed)
+    return entry, connection
+
+
+async def says(d: Desk, entry: Entry, connection: Connection, text: str) -> bool:
+    """A final with its text as its id. Returns whether it was known."""
+    [accept] = connection.send(UtteranceFinal(text, 1, text))
+    assert isinstance(accept, Accept)
+    return await d.registry.accept(entry.seat, accept)
+
+
+async def translated(d: Desk, meeting: str = "m") -> list[tuple[str, str]]:
+    """Utterance and language of each translation in the log."""
+    events = [publication.event for publication in (await d.core.log.read(meeting, 0)).publications]
+    return [(event.utterance, event.lang) for event in events if isinstance(event, Translated)]
+
+
+def resume_of(entry: Entry, offset: int = 0) -> Resume:
+    return Resume(entry.seat.secret, entry.seat.room.epoch, offset)

@@ -1,0 +1,320 @@
+"""The register in a real Redis when answers and pushes are lost, and the store or all gateways are restarted.
+
+What holds for every store is in `tests/contract/`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.domain.errors import LogUnavailable, Unauthenticated
+from gateway.domain.grants import Revocation
+from gateway.domain.register import Bounds, Held, Present, TenantCounts
+from gateway.domain.sessions import SessionRecord, UsedToken
+from gateway.stores.redis.register import RedisRegister
+from gateway.stores.redis.store import RedisStore
+from tests.logs import until
+from tests.redis_server import RedisServer, new_folder, shared_server
+from tests.stores.redis.proxy import Proxy, proxy
+
+ANA, BO = b"a" * 32, b"b" * 32
+SHOWN = Bounds(shown=10)
+TOKEN = UsedToken("acme", "t1", "ana", 2e9)
+
+
+def record(participant: str = "ana", *reads: str) -> SessionRecord:
+    return SessionRecord(participant, "acme/m", False, participant.title(), None, reads)
+
+
+class Gateway:
+    def __init__(self, register: RedisRegister) -> None:
+        self.register = register
+        self.moved: list[tuple[bytes, bool]] = []
+        self.revoked: list[Revocation] = []
+        self.present: dict[str, Present | None] = {}
+
+    async def open(self) -> None:
+        await self.register.open(lambda *moved: self.moved.append(moved), self.revoked.append)
+
+
+@asynccontextmanager
+async def opened(url: str, prefix: str, *, keep_s: float = 60.0, **options: Any) -> AsyncIterator[Gateway]:
+    store = RedisStore(url, prefix=prefix, **options)
+    await store.start()
+    gateway = Gateway(RedisRegister(store, keep_s=keep_s))
+    await gateway.open()
+    try:
+        yield gateway
+    finally:
+        await gateway.register.close()
+        await store.close()
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"{secrets.token_hex(4)}:"
+
+
+@pytest.fixture
+async def network(tmp_path: Path) -> AsyncIterator[Proxy]:
+    """Between Ana's gateway and the store."""
+    async with proxy(shared_server().socket, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def ana(network: Proxy, prefix: str) -> AsyncIterator[Gateway]:
+    async with opened(network.url, prefix) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+async def ben(prefix: str) -> AsyncIterator[Gateway]:
+    """On the same store."""
+    async with opened(shared_server().url, prefix) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    """One that may be killed."""
+    folder = new_folder()
+    server = RedisServer(folder)
+    try:
+        yield server.start()
+    finally:
+        server.kill()
+        shutil.rmtree(folder)
+
+
+def ask(command: str) -> str:
+    return shared_server().ask(command)
+
+
+# Answers and pushes that are lost
+
+
+@pytest.mark.parametrize("what", ["begin", "take", "save", "end"])
+async def test_what_is_asked_again_after_a_lost_answer_is_done_once(
+    ana: Gateway, ben: Gateway, network: Proxy, what: str
+) -> None:
+    register = ana.register
+    bounds = Bounds(sessions=1, shown=1)
+    fence: int | None = 1
+    if what != "begin":
+        fence = await register.begin(ANA, record(), bounds)
+    network.lose_the_answer_to(ANA)
+    if what == "begin":
+        assert await register.begin(ANA, record(), bounds, TOKEN) == 1
+    elif what == "take":
+        fence = await register.take(ANA, 1, record(), bounds)
+        assert fence == 2
+    elif what == "save":
+        assert await register.save(ANA, 1, record("ana", "de"))
+    else:
+        await register.end(ANA, 1)
+    assert network.has_lost
+    held = await ben.register.find(ANA)
+    assert (held and held.fence) == (None if what == "end" else fence)
+    assert await ben.register.counts() == ({} if what == "end" else {"acme": TenantCounts(1, 1)})
+
+
+async def test_pushes_that_were_lost_are_made_good_by_the_sweep(
+    ana: Gateway, ben: Gateway, network: Proxy
+) -> None:
+    present: dict[str, Present | None] = {}
+    async with ana.register.subscribe("acme/m", present.__setitem__):
+        fence = await ana.register.begin(ANA, record(), SHOWN)
+        await until(lambda: "ana" in present)
+        network.loses_pushes = True
+        revocation = Revocation(tenant="acme", before_s=1.0)
+        await ben.register.revoke(revocation)
+        await ben.register.begin(BO, record("bo"), SHOWN)
+        assert await ben.register.take(ANA, fence, record()) == fence + 1
+        for _ in range(3):
+            await ana.register.sweep()
+        await until(lambda: "bo" in present and ana.moved and ana.revoked)
+        assert (ana.moved, ana.revoked) == ([(ANA, True)], [revocation])
+
+
+async def test_changes_that_were_missed_are_read_when_the_next_one_comes(
+    ana: Gateway, ben: Gateway, network: Proxy
+) -> None:
+    present: dict[str, Present | None] = {}
+    async with ana.register.subscribe("acme/m", present.__setitem__):
+        await ben.register.begin(ANA, record("ana"), SHOWN)
+        await until(lambda: "ana" in present)
+        network.loses_pushes = True
+        await ben.register.begin(BO, record("bo"), SHOWN)
+        await ben.register.end(ANA, 1)
+        # A push that comes after this one is not lost.
+        await ben.register.store.commands.run("PING")
+        await asyncio.sleep(0.05)
+        network.loses_pushes = False
+        await ben.register.begin(b"c" * 32, record("cy"), SHOWN)
+        await until(lambda: set(present) == {"ana", "bo", "cy"})
+        assert present["ana"] is None
+
+
+async def test_after_a_lost_connection_everything_is_read_again(
+    ana: Gateway, ben: Gateway, network: Proxy
+) -> None:
+    present: dict[str, Present | None] = {}
+    async with ana.register.subscribe("acme/m", present.__setitem__):
+        network.cut()
+        await ben.register.begin(BO, record("bo"), SHOWN)
+        await until(lambda: "bo" in present)
+
+
+async def test_a_session_that_is_ended_before_it_begins_never_begins(ana: Gateway, ben: Gateway) -> None:
+    """As when the answer to its begin did not come, and the command itself is still on its way."""
+    await ana.register.end(ANA, 1)
+    with pytest.raises(LogUnavailable):
+        await ana.register.begin(ANA, record())
+    assert await ben.register.counts() == {}
+
+
+# The store, or every gateway, is away
+
+
+async def test_while_the_store_is_away_everything_says_so(server: RedisServer, prefix: str) -> None:
+    async with opened(server.url, prefix, patience_s=0.2) as gateway:
+        register = gateway.register
+        fence = await register.begin(ANA, record())
+        server.kill()
+        for attempt in (
+            register.begin(BO, record("bo")),
+            register.find(ANA),
+            register.take(ANA, fence, record()),
+            register.save(ANA, fence, record()),
+            register.release(ANA, fence),
+            register.end(BO, 1),
+            register.use(TOKEN),
+            register.revoke(Revocation(tenant="acme", before_s=1.0)),
+            register.counts(),
+        ):
+            with pytest.raises(LogUnavailable) as error:
+                await attempt
+            assert error.value.retry_after_ms
+        with pytest.raises(LogUnavailable):
+            async with register.subscribe("acme/m", lambda _participant, _present: None):
+                pass
+        await register.sweep()
+        assert await register.kept() == ()
+
+
+async def test_a_restart_of_the_store_keeps_all_of_it(server: RedisServer, prefix: str) -> None:
+    revocation = Revocation(tenant="acme", before_s=1.0)
+    async with opened(server.url, prefix) as gateway:
+        present: dict[str, Present | None] = {}
+        async with gateway.register.subscribe("acme/m", present.__setitem__):
+            fence = await gateway.register.begin(ANA, record("ana", "de"), SHOWN, TOKEN)
+            await gateway.register.revoke(revocation)
+            server.kill()
+            server.start()
+            assert await gateway.register.find(ANA) == Held(record("ana", "de"), fence)
+            await gateway.register.begin(BO, record("bo"), SHOWN)
+            await until(lambda: set(present) == {"ana", "bo"})
+            with pytest.raises(Unauthenticated):
+                await gateway.register.use(UsedToken("acme", "t1", "bo", 2e9))
+            async with opened(server.url, prefix) as another:
+                assert another.revoked == [revocation]
+                assert await another.register.counts() == {"acme": TenantCounts(2, 1)}
+            assert gateway.moved == []
+
+
+async def test_time_in_which_no_gateway_was_there_does_not_count(prefix: str) -> None:
+    async with opened(shared_server().url, prefix, keep_s=60.0) as before:
+        await before.register.begin(ANA, record())
+    # They are restarted, which takes an hour.
+    now = int(ask(f"HGET {prefix}clock t").split("\r\n")[1])
+    ask(f"HSET {prefix}clock t {now - 3_600_000}")
+    ask(f"ZADD {prefix}heard {-(now - 3_600_000)} {before.register.store.id}")
+    async with opened(shared_server().url, prefix, keep_s=60.0) as after:
+        for _ in range(3):
+            await after.register.sweep()
+        held = await after.register.find(ANA)
+        assert held is not None
+        assert await after.register.take(ANA, held.fence, record()) is not None
+
+
+async def test_after_an_outage_gateways_that_are_there_are_not_taken_for_gone(
+    ana: Gateway, ben: Gateway, prefix: str
+) -> None:
+    await ana.register.begin(ANA, record())
+    await ben.register.sweep()
+    now = int(ask(f"HGET {prefix}clock t").split("\r\n")[1])
+    ask(f"HSET {prefix}clock t {now - 3_600_000}")
+    for gateway in (ana, ben):
+        ask(f"ZADD {prefix}heard {now - 3_600_000} {gateway.register.store.id}")
+    await ben.register.sweep()
+    assert ask(f"ZCARD {prefix}ownerless") == ":0\r\n"
+    assert ana.moved == []
+
+
+async def test_a_store_that_has_lost_everything_ends_the_sessions_here(ana: Gateway, prefix: str) -> None:
+    await ana.register.begin(ANA, record())
+    script = f"\"for _,k in ipairs(redis.call('KEYS','{prefix}*')) do redis.call('DEL',k) end return 1\""
+    assert ask(f"EVAL {script} 0") == ":1\r\n"
+    await ana.register.sweep()
+    await until(lambda: ana.moved)
+    assert ana.moved == [(ANA, False)]
+
+
+# Housekeeping
+
+
+async def test_nothing_is_left_of_sessions_that_have_ended(ana: Gateway, ben: Gateway, prefix: str) -> None:
+    fence = await ana.register.begin(ANA, record("ana", "de", "fr"), SHOWN)
+    taken = await ben.register.take(ANA, fence, record("ana", "ja"))
+    assert taken is not None
+    await ben.register.end(ANA, taken)
+    keys = ask(f"EVAL \"return table.concat(redis.call('KEYS','{prefix}*'),' ')\" 0").split("\r\n")[1].split()
+    counts = {f"gateway:{gateway.register.store.id}:moved" for gateway in (ana, ben)}
+    assert {key.removeprefix(prefix) for key in keys} == {"heard", "clock", *counts}
+
+
+async def test_many_sessions_of_a_gateway_that_is_gone_are_let_go_of_in_parts(ben: Gateway, prefix: str) -> None:
+    async with opened(shared_server().url, prefix) as ana:
+        for n in range(250):
+            await ana.register.begin(n.to_bytes(32), record(f"{n}"))
+    await ben.register.sweep()
+    assert ask(f"ZCARD {prefix}ownerless") == ":200\r\n"
+    await ben.register.sweep()
+    assert ask(f"ZCARD {prefix}ownerless") == ":250\r\n"
+    assert ask(f"ZCARD {prefix}heard") == ":1\r\n"
+
+
+async def test_a_gateway_that_is_gone_before_its_next_sweep_is_found_all_the_same(
+    ana: Gateway, ben: Gateway, prefix: str
+) -> None:
+    ask(f"ZREM {prefix}heard {ana.register.store.id}")
+    await ana.register.begin(ANA, record())
+    ask(f"ZINCRBY {prefix}heard -10000 {ana.register.store.id}")
+    await ben.register.sweep()
+    assert ask(f"ZCARD {prefix}ownerless") == ":1\r\n"
+
+
+async def test_revocations_are_forgotten_when_nothing_older_is_valid(ana: Gateway, prefix: str) -> None:
+    await ana.register.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
+    await ana.register.revoke(Revocation(tenant="acme", before_s=1.0, subject="bo"))
+    key = f"{prefix}revoked"
+    eight_days_ago = f"redis.call('ZINCRBY','{key}',-700000000,redis.call('ZRANGE','{key}',0,0)[1])"
+    ask(f'EVAL "return {eight_days_ago}" 0')
+    await ana.register.sweep()
+    assert ask(f"ZCARD {prefix}revoked") == ":1\r\n"
+    assert ask(f"HLEN {prefix}revocations") == ":1\r\n"
+
+
+async def test_what_a_newer_gateway_wrote_is_left_out(ana: Gateway, prefix: str) -> None:
+    await ana.register.begin(ANA, record())
+    ask(f"HSET {prefix}session:{ANA.decode()} r nonsense")
+    assert await ana.register.find(ANA) is None

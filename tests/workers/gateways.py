@@ -1,0 +1,173 @@
+"""Gateways with several workers: the parent in the test's own event loop, the workers and the engine as ever."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import secrets
+import socket
+import tempfile
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+from websockets.asyncio.client import ClientConnection, connect
+
+from gateway.config import EngineSettings, Settings, StoreSettings
+from gateway.engines.simulated import Script
+from gateway.server.uvicorn_server import reserve
+from gateway.workers.parent import Parent
+from gateway.workers.process import WorkerProcess
+from tests.redis_server import shared_server
+
+# Long enough for something to happen meanwhile.
+LONG = " ".join(f"w{n}" for n in range(300))
+
+
+def settings(script: Script | None = None, **fields: Any) -> Settings:
+    """Of workers on the tests' Redis, each time with keys of their own."""
+    store = StoreSettings(url=shared_server().url, prefix=f"{secrets.token_hex(4)}:")
+    engine = EngineSettings(
+        kind="simulated",
+        script=script or Script(token_s=0.005),
+        restart_backoff_s=0,
+        stall_s=fields.pop("stall_s", 60),
+    )
+    return replace(Settings(engine=engine, store=store, delta_interval_s=0.1, **fields), port=0)
+
+
+class Running:
+    """A gateway whose workers all serve and whose engine is ready."""
+
+    def __init__(self, parent: Parent, port: int) -> None:
+        self.parent = parent
+        self.port = port
+        self._sessions: list[Session] = []
+
+    def worker(self, number: int) -> WorkerProcess:
+        return self.parent._workers[number]
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Number of a worker → its process."""
+        return {number: worker.pid for number, worker in sorted(self.parent._workers.items())}
+
+    @property
+    def host_pid(self) -> int:
+        """The engine's process."""
+        hosted = self.parent._hosted
+        assert hosted is not None
+        assert hosted._host is not None
+        assert hosted._host._process is not None
+        assert hosted._host._process.pid is not None
+        return hosted._host._process.pid
+
+    async def all_serve(self) -> None:
+        await self.parent.until_all_serve()
+        await self.ready()
+
+    async def ready(self) -> None:
+        while (await self.get("/readyz"))[0] != 200:
+            await asyncio.sleep(0.05)
+
+    async def get(self, path: str) -> tuple[int, str]:
+        return await asyncio.to_thread(get, f"http://127.0.0.1:{self.port}{path}")
+
+    async def metric(self, sample: str) -> float:
+        """The value of one sample, such as `gateway_sessions{worker="1"}`."""
+        _, page = await self.get("/metrics")
+        found = re.findall(rf"^{re.escape(sample)} (\S+)$", page, re.MULTILINE)
+        assert len(found) == 1, (sample, found)
+        return float(found[0])
+
+    async def session(self, number: int) -> Session:
+        """A session at this worker, reading Japanese and speaking English."""
+        others = []
+        while True:
+            before = await self.metric(f'gateway_sessions_started_total{{worker="{number}"}}')
+            session = Session(await connect(f"ws://127.0.0.1:{self.port}/v1/stream", compression=None))
+            self._sessions.append(session)
+            await session.start()
+            if await self.metric(f'gateway_sessions_started_total{{worker="{number}"}}') > before:
+                break
+            others.append(session)
+        for other in others:
+            await other.connection.close()
+        return session
+
+    async def close(self) -> None:
+        """All clients leave."""
+        for session in self._sessions:
+            session.connection.transport.abort()
+            await session.connection.wait_closed()
+
+
+class Session:
+    """One participant of a meeting of its own, message by message."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.received: list[dict[str, Any]] = []
+
+    async def start(self) -> None:
+        await self.send(type="session.start", reads=["ja"], speaks="en")
+        await self.until("session.started")
+
+    async def send(self, **message: Any) -> None:
+        await self.connection.send(json.dumps(message))
+
+    async def say(self, id: str, text: str = "good morning") -> None:
+        await self.send(type="utterance.final", id=id, rev=1, text=text)
+
+    async def until(self, kind: str, **fields: Any) -> dict[str, Any]:
+        """The next message of a kind with these fields."""
+        while True:
+            message: dict[str, Any] = json.loads(await self.connection.recv())
+            self.received.append(message)
+            if message["type"] == kind and message.items() >= fields.items():
+                return message
+
+
+def get(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url) as response:  # noqa: S310 -- our own address
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+@asynccontextmanager
+async def workers(given: Settings, count: int = 2) -> AsyncIterator[Running]:
+    """Runs until the block ends, and then drains."""
+    with tempfile.TemporaryDirectory(prefix="gateway-") as folder, reserve("127.0.0.1", 0) as sock:
+        port = sock.getsockname()[1]
+        parent = Parent(given, count, Path(folder), port)
+        running = asyncio.create_task(parent.run())
+        gateway = Running(parent, port)
+        try:
+            await gateway.all_serve()
+            yield gateway
+        finally:
+            if not parent.stopping:
+                parent.stop()
+            await running
+            await gateway.close()
+        assert parent.failure is None
+
+
+async def until(met: Callable[[], bool]) -> None:
+    """The suite's timeout is the bound."""
+    while not met():
+        await asyncio.sleep(0.02)
+
+
+def taken_port() -> socket.socket:
+    """Somebody else who listens."""
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    taken.listen()
+    return taken

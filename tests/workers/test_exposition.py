@@ -1,0 +1,45 @@
+"""Metrics of several processes on one page."""
+
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.workers.exposition import merged
+
+ONE = b"""# HELP a_total Things.
+# TYPE a_total counter
+a_total 1.0
+# HELP b_seconds Times, with a {brace} and a "quote".
+# TYPE b_seconds histogram
+b_seconds_bucket{lang="a } b",le="0.1"} 2.0
+b_seconds_count{lang="a } b"} 3.0
+"""
+TWO = ONE.replace(b"1.0", b"7.0") + b'# HELP c Only here.\n# TYPE c gauge\nc{x=""} 1e+16\n'
+
+
+def test_every_sample_says_whose_it_is_and_every_metric_is_described_once() -> None:
+    page = merged([("1", ONE), ("2", TWO)]).decode()
+    assert page.splitlines() == [
+        "# HELP a_total Things.",
+        "# TYPE a_total counter",
+        'a_total{worker="1"} 1.0',
+        'a_total{worker="2"} 7.0',
+        '# HELP b_seconds Times, with a {brace} and a "quote".',
+        "# TYPE b_seconds histogram",
+        'b_seconds_bucket{worker="1",lang="a } b",le="0.1"} 2.0',
+        'b_seconds_count{worker="1",lang="a } b"} 3.0',
+        'b_seconds_bucket{worker="2",lang="a } b",le="0.1"} 2.0',
+        'b_seconds_count{worker="2",lang="a } b"} 3.0',
+        "# HELP c Only here.",
+        "# TYPE c gauge",
+        'c{worker="2",x=""} 1e+16',
+    ]
+    assert len([*text_string_to_metric_families(page)]) == 3
+
+
+def test_pages_of_nobody_stay_as_they_are_and_only_what_is_wanted_is_taken() -> None:
+    page = merged([("", ONE), ("2", TWO)], wanted=lambda whose, name: (whose == "") is name.startswith("a"))
+    assert b"\na_total 1.0\n" in page
+    assert b'b_seconds_count{worker="2"' in page
+    assert page.count(b"a_total 7.0") == page.count(b'"1"') == 0
+    assert merged([("1", b"")]) == b""

@@ -1,0 +1,217 @@
+"""The parent of real workers: whatever ends is started again, and nobody else is disturbed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from websockets.exceptions import ConnectionClosed
+
+from gateway.config import AuthSettings, Settings
+from gateway.domain.errors import StartupError
+from gateway.engines.simulated import Rule, Script
+from gateway.protocol.limits import Limits
+from gateway.workers import parent as parents
+from gateway.workers.parent import Parent
+from tests.processes import alive
+from tests.workers.gateways import LONG, Running, settings, until, workers
+
+pytestmark = pytest.mark.slow
+
+
+def raising(sentence: str) -> Callable[[], Settings]:
+    def load() -> Settings:
+        raise StartupError(sentence)
+
+    return load
+
+
+async def rolled(gateway: Running) -> None:
+    """Until the present reload has ended."""
+    assert gateway.parent._rolling is not None
+    await asyncio.wait([gateway.parent._rolling])
+
+
+async def test_a_worker_that_is_killed_is_started_again_and_others_are_not_disturbed() -> None:
+    async with workers(settings()) as gateway:
+        first, second = await gateway.session(1), await gateway.session(2)
+        before = gateway.pids
+        await first.say("u1", LONG)
+        await second.say("u1", LONG)
+        await first.until("translation.delta")
+        await second.until("translation.delta")
+        os.kill(before[1], signal.SIGKILL)
+        with pytest.raises(ConnectionClosed):
+            await first.until("translation.final")
+        await second.until("translation.final", utterance="u1")
+        await until(lambda: gateway.pids[1] != before[1])
+        await gateway.all_serve()
+        assert gateway.pids[2] == before[2]
+        # What it ran was ended in the engine, which is the same as before.
+        assert await gateway.metric('gateway_engine_restarts_total{engine="default",reason="crash"}') == 0
+        await (await gateway.session(1)).say("u1")
+
+
+async def test_the_engine_is_started_again_once_for_all_workers() -> None:
+    async with workers(settings()) as gateway:
+        restarts = gateway.parent.engine._restarts["crash"]._value.get()
+        sessions = [await gateway.session(number) for number in (1, 2)]
+        before = gateway.pids
+        for session in sessions:
+            await session.say("u1", LONG)
+        for session in sessions:
+            await session.until("translation.delta")
+        os.kill(gateway.host_pid, signal.SIGKILL)
+        for session in sessions:
+            # Each once, and whole.
+            final = await session.until("translation.final", utterance="u1")
+            assert final["text"] == f"[ja] {LONG}"
+        assert gateway.parent.engine._restarts["crash"]._value.get() == restarts + 1
+        assert gateway.pids == before
+
+
+async def test_an_engine_that_gives_nobody_a_token_is_started_again() -> None:
+    script = Script(token_s=0.005, rules=(Rule(match="hush", stall_after=1),))
+    async with workers(settings(script, stall_s=1.0), count=1) as gateway:
+        stalls = gateway.parent.engine._restarts["stall"]._value.get()
+        session = await gateway.session(1)
+        await session.say("u1", "hush now")
+        # It hangs as often as it is tried: a text that is found to be the cause is given up.
+        await session.until("translation.failed", utterance="u1")
+        assert gateway.parent.engine._restarts["stall"]._value.get() == stalls + 3
+        await session.say("u2")
+        await session.until("translation.final", utterance="u2")
+
+
+async def test_a_worker_that_is_frozen_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parents, "_FROZEN_REPORTS", 3)
+    async with workers(settings()) as gateway:
+        frozen = gateway.pids[2]
+        os.kill(frozen, signal.SIGSTOP)
+        try:
+            await until(lambda: gateway.pids.get(2, frozen) != frozen)
+            assert not alive(frozen)
+        finally:
+            # It could not even end with this process.
+            if alive(frozen):
+                os.kill(frozen, signal.SIGKILL)
+        monkeypatch.undo()
+        await gateway.all_serve()
+
+
+async def test_reload_replaces_one_after_another_and_nothing_accepted_is_lost() -> None:
+    given = settings()
+    async with workers(given) as gateway:
+        before = gateway.pids
+        sessions = [await gateway.session(number) for number in (1, 2)]
+        for session in sessions:
+            await session.say("u1", LONG)
+            await session.until("translation.delta")
+        served: list[bool] = []
+        watching = asyncio.create_task(always_served(gateway, served))
+        gateway.parent.reload(lambda: replace(given, limits=Limits(text_chars=4_321)))
+        for session in sessions:
+            await session.until("translation.final", utterance="u1")
+        await rolled(gateway)
+        watching.cancel()
+        assert served
+        assert all(served)
+        assert not set(gateway.pids.values()) & set(before.values())
+        assert list(gateway.pids) == [1, 2]
+        assert not any(alive(pid) for pid in before.values())
+        assert json.loads((await gateway.get("/v1/languages"))[1])["limits"]["text_chars"] == 4_321
+
+
+async def always_served(gateway: Running, served: list[bool]) -> None:
+    while True:
+        whole = gateway.parent.whole()
+        served.append(whole.serves and not whole.draining)
+        await asyncio.sleep(0.01)
+
+
+async def test_settings_that_cannot_be_used_change_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    given = settings()
+    async with workers(given) as gateway:
+        before = gateway.pids
+        gateway.parent.reload(raising("prot is not a setting."))
+        await rolled(gateway)
+        assert "the settings stay as they were: prot is not a setting." in caplog.text
+        # What only a worker can find out.
+        gateway.parent.reload(lambda: replace(given, auth=AuthSettings(keys_file="/nowhere/keys.json")))
+        await rolled(gateway)
+        assert "/nowhere/keys.json" in caplog.text
+        assert gateway.pids == before
+        await gateway.all_serve()
+
+
+async def test_what_goes_on_running_keeps_its_settings(caplog: pytest.LogCaptureFixture) -> None:
+    given = settings()
+    async with workers(given, count=1) as gateway:
+        changed = replace(given, host="127.0.0.2", engine=replace(given.engine, stall_s=77.0), log_level="error")
+        gateway.parent.reload(lambda: changed)
+        await rolled(gateway)
+        assert "a change of host, engine takes effect when the gateway is started again" in caplog.text
+        assert gateway.parent._settings.log_level == "error"
+        await gateway.all_serve()
+
+
+async def test_the_end_of_the_parent_drains_all_workers_at_once() -> None:
+    async with workers(settings()) as gateway:
+        sessions = [await gateway.session(number) for number in (1, 2)]
+        pids = [*gateway.pids.values(), gateway.host_pid]
+        for session in sessions:
+            await session.say("u1", LONG)
+        for session in sessions:
+            await session.until("translation.delta")
+        gateway.parent.stop()
+        for session in sessions:
+            await session.until("translation.final", utterance="u1")
+    assert not any(map(alive, pids))
+
+
+async def test_a_second_time_it_does_not_wait_for_what_was_accepted() -> None:
+    script = Script(rules=(Rule(match="endless", repeat=10_000),))
+    async with workers(settings(script, drain_s=600), count=1) as gateway:
+        session = await gateway.session(1)
+        await session.say("u1", "endless")
+        await session.until("translation.delta")
+        gateway.parent.stop()
+        await session.until("session.draining")
+        gateway.parent.stop()
+
+
+async def test_metrics_and_readiness_are_those_of_the_whole() -> None:
+    async with workers(settings()) as gateway:
+        sessions = [await gateway.session(number) for number in (1, 1, 2)]
+        for session in sessions:
+            await session.say("u1", LONG)
+            await session.until("translation.delta")
+        assert await gateway.metric('gateway_sessions{worker="1"}') == 2
+        assert await gateway.metric('gateway_sessions{worker="2"}') == 1
+        assert await gateway.metric('gateway_engine_running{engine="default"}') == 3
+        # Whoever is asked knows all of it, soon.
+        while json.loads((await gateway.get("/readyz"))[1])["running"] != 3:
+            await asyncio.sleep(0.05)
+        frozen = gateway.pids[2]
+        os.kill(frozen, signal.SIGSTOP)
+        page = (await gateway.parent.metrics(["gateway_sessions"])).decode()
+        assert page.splitlines()[2:] == ['gateway_sessions{worker="1"} 2.0']
+        os.kill(frozen, signal.SIGKILL)
+        await until(lambda: not gateway.worker(2).available)
+        assert gateway.parent.whole().absent == "Worker 2 does not serve now."
+        await gateway.all_serve()
+
+
+async def test_one_that_cannot_start_says_why_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    given = replace(settings(), auth=AuthSettings(keys_file="/nowhere/keys.json"))
+    parent = Parent(given, 2, tmp_path, 0)
+    await parent.run()
+    assert parent.failure is not None
+    assert "/nowhere/keys.json" in parent.failure.message
+    assert parent._running == set()

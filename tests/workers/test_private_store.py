@@ -1,0 +1,96 @@
+"""A store of the gateway's own: a real server, whose data outlive it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from gateway.domain.errors import StartupError
+from gateway.stores.redis.checks import check
+from gateway.workers import private_store
+from gateway.workers.private_store import PrivateStore
+
+
+@asynccontextmanager
+async def private(data: Path) -> AsyncIterator[PrivateStore]:
+    with TemporaryDirectory() as folder:
+        store = PrivateStore(Path(folder), data, os.open(folder, os.O_RDONLY))
+        await store.start()
+        try:
+            yield store
+        finally:
+            await store.stop()
+            os.close(store._lock)
+
+
+async def ask(store: PrivateStore, command: str) -> str:
+    reader, writer = await asyncio.open_unix_connection(store.url.removeprefix("unix://"))
+    writer.write(f"{command}\r\n".encode())
+    answer = await reader.readline()
+    if answer.startswith(b"$") and answer != b"$-1\r\n":
+        answer = await reader.readline()
+    writer.close()
+    await writer.wait_closed()
+    return answer.decode().strip()
+
+
+async def test_it_is_set_as_the_gateway_asks_of_a_store_and_keeps_its_data(tmp_path: Path) -> None:
+    async with private(tmp_path / "store") as store:
+        await check(store.url)
+        assert stat.S_IMODE(os.stat(store.url.removeprefix("unix://")).st_mode) == 0o700
+        assert await ask(store, "SET a 1") == "+OK"
+    async with private(tmp_path / "store") as store:
+        assert await ask(store, "GET a") == "1"
+
+
+async def test_one_that_dies_is_started_again_with_its_data(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with private(tmp_path / "store") as store:
+        assert await ask(store, "SET a 1") == "+OK"
+        assert store._process is not None
+        first = store._process.pid
+        os.kill(first, signal.SIGKILL)
+        while True:
+            try:
+                if await ask(store, "GET a") == "1":
+                    break
+            except OSError:
+                await asyncio.sleep(0.02)
+        assert store._process.pid != first
+        assert "the store ended with status -9; it is started again" in caplog.text
+
+
+async def test_one_that_cannot_start_names_its_log(tmp_path: Path) -> None:
+    data = tmp_path / "store"
+    (data / "appendonlydir").mkdir(parents=True)
+    (data / "appendonlydir" / "appendonly.aof.manifest").write_text("not a manifest\n")
+    with pytest.raises(StartupError, match=r"store ended with status 1; its log is .*store\.log"):
+        async with private(data):
+            pass
+
+
+def test_without_such_a_program_one_sentence_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(private_store, "_PROGRAMS", ("no-such-server",))
+    with pytest.raises(StartupError, match=r"install redis-server .* or valkey-server, or .*--store"):
+        PrivateStore(tmp_path, tmp_path, 0)
+
+
+async def test_valkey_is_as_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    redis = shutil.which("redis-server")
+    assert redis is not None
+    (tmp_path / "valkey-server").symlink_to(redis)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    async with private(tmp_path / "store") as store:
+        assert store._command[0] == str(tmp_path / "valkey-server")

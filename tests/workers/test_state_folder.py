@@ -1,0 +1,53 @@
+"""The folder of a gateway tells whether it runs, and nobody else may have it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gateway.domain.errors import StartupError
+from gateway.workers import state_folder
+
+
+def test_whoever_has_it_can_be_found(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "state"
+    assert state_folder.holder(folder) is None
+    with state_folder.held(folder):
+        assert state_folder.holder(folder) == os.getpid()
+        with (
+            pytest.raises(StartupError, match=f"another gateway \\(process {os.getpid()}\\).*--state-dir"),
+            state_folder.held(folder),
+        ):
+            pass
+    assert state_folder.holder(folder) is None
+    with state_folder.held(folder):
+        pass
+
+
+def test_what_inherits_it_holds_it_too(tmp_path: Path) -> None:
+    with state_folder.held(tmp_path) as lock:
+        store = subprocess.Popen(["sleep", "1000"], pass_fds=(lock,))
+        (tmp_path / "gateway.pid").write_text(f"{store.pid}\n")
+    assert state_folder.holder(tmp_path) == store.pid
+    with pytest.raises(StartupError), state_folder.held(tmp_path):
+        pass
+    store.kill()
+    store.wait()
+    with state_folder.held(tmp_path):
+        pass
+
+
+def test_one_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StartupError, match="cannot be used"), state_folder.held(tmp_path / "file" / "state"):
+        pass
+
+
+def test_where_it_is_unless_another_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    assert state_folder.default_folder() == Path.home() / ".local" / "state" / "translation-gateway"
+    monkeypatch.setenv("XDG_STATE_HOME", "/var/lib/state")
+    assert state_folder.default_folder() == Path("/var/lib/state/translation-gateway")

@@ -1,0 +1,118 @@
+"""What a worker does in its own process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.config import Settings
+from gateway.domain.engine import EngineHealth, EngineState
+from gateway.engines.host.channel import Channel
+from gateway.engines.simulated import Script, SimulatedEngine
+from gateway.server.http.readiness import Whole
+from gateway.server.uvicorn_server import reserve
+from gateway.workers.messages import (
+    EngineIs,
+    GetMetrics,
+    Metrics,
+    Refused,
+    Report,
+    Serves,
+    ToParent,
+    ToWorker,
+)
+from gateway.workers.worker import _Worker
+from tests.engines.host.workers import shared_engine
+from tests.processes import alive, descendants, gateway_process
+from tests.workers.gateways import settings, taken_port
+
+
+class FarEnd:
+    """What a parent hears from a worker in the test's own event loop."""
+
+    def __init__(self, given: Settings) -> None:
+        self.heard: list[ToParent] = []
+        self._some = asyncio.Event()
+        self.channel: Channel[ToWorker, ToParent] = Channel(ToParent, self._hear, self._some.set)
+        ours, theirs = socket.socketpair()
+        self._ours = ours
+        self.serving = asyncio.create_task(_Worker(given).serve(theirs))
+
+    def _hear(self, message: ToParent) -> None:
+        self.heard.append(message)
+        self._some.set()
+
+    async def open(self) -> None:
+        await self.channel.open(self._ours)
+
+    async def next(self, kind: type[ToParent]) -> ToParent:
+        """The first message of a kind that was not taken yet."""
+        while not (found := [message for message in self.heard if isinstance(message, kind)]):
+            self._some.clear()
+            await self._some.wait()
+        self.heard.remove(found[0])
+        return found[0]
+
+
+async def test_it_serves_once_it_has_reached_an_engine_that_is_ready() -> None:
+    with reserve("127.0.0.1", 0) as sock:
+        port = sock.getsockname()[1]
+        async with shared_engine(SimulatedEngine(Script())) as shared:
+            end = FarEnd(replace(settings(), port=port))
+            await end.open()
+            end.channel.say(EngineIs(EngineHealth(EngineState.READY), str(shared.path)))
+            await end.next(Serves)
+            end.channel.say(Whole(3, 4, absent="Worker 2 does not serve now."))
+            assert await end.next(Report) == Report(0, 0)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            answer = (await reader.readuntil(b"}")).decode()
+            assert '"status":"ready","reason":"Worker 2 does not serve now.","running":3,"waiting":4' in answer
+            # Those of all are the parent's to give.
+            writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            question = await end.next(GetMetrics)
+            assert isinstance(question, GetMetrics)
+            end.channel.say(Metrics(question.number, b"of all"))
+            assert (await reader.read()).endswith(b"of all")
+            writer.close()
+            await writer.wait_closed()
+            end.channel.say(GetMetrics(7, ["gateway_sessions"]))
+            own = await end.next(Metrics)
+            assert isinstance(own, Metrics)
+            assert own.number == 7
+            assert b"\ngateway_sessions 0.0\n" in own.page
+            os.kill(os.getpid(), signal.SIGTERM)
+            await end.serving
+            # Whoever comes now comes to another worker.
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", port)
+            end.channel.close()
+
+
+async def test_one_that_cannot_listen_says_so() -> None:
+    with taken_port() as taken:
+        end = FarEnd(replace(settings(), port=taken.getsockname()[1]))
+        await end.open()
+        end.channel.say(EngineIs(EngineHealth(EngineState.STARTING)))
+        refused = await end.next(Refused)
+        assert isinstance(refused, Refused)
+        assert "is taken" in refused.sentence
+        await end.serving
+        end.channel.close()
+
+
+@pytest.mark.slow
+async def test_workers_engine_and_store_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    arguments = ("--engine", "simulated", "--workers", "2", "--state-dir", str(tmp_path))
+    with gateway_process(*arguments) as gateway:
+        gateway.ready()
+        started = descendants(gateway.process.pid)
+        assert len(started) >= 4
+        assert await asyncio.to_thread(gateway.end, signal.SIGKILL) == -9
+        assert not any(map(alive, started))
