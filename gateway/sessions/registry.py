@@ -48,9 +48,6 @@ __all__ = ["Registry"]
 
 _log = logging.getLogger(__name__)
 
-# How often a resume is tried that others get in the way of.
-_MOST_TRIES = 5
-
 
 class Registry:
     """Owns the sessions and their meetings; leaving the context waits for finals that are being accepted."""
@@ -115,6 +112,7 @@ class Registry:
             await self._tasks.__aexit__(kind, error, trace)
         finally:
             self._seats.writes.close()
+            await self._rooms.close()
             await self._register.close()
 
     @property

@@ -5,6 +5,7 @@ Knows: which rooms are open, and when one is not needed any more. Must not know:
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -73,6 +74,10 @@ class Rooms:
     def without_their_log(self) -> list[Room]:
         """Rooms whose log has been lost, and begun again."""
         return [room for room in self if room.has_lost_its_log]
+
+    async def close(self) -> None:
+        """Let go of all of them."""
+        await asyncio.gather(*(room.close() for room in self))
 
     async def sweep(self, busy: Callable[[Room], bool]) -> None:
         """Let go of rooms that nobody is in, and of languages that nobody reads.

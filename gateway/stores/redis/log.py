@@ -80,6 +80,7 @@ class RedisEventLog:
         # The same until what was taken over is known here.
         self._taking = secrets.token_hex(4)
         self._sweeps = 0
+        self._is_closed = False
 
     async def start(self) -> None:
         """Be there, once the store has started; `close` ends it."""
@@ -207,6 +208,7 @@ class RedisEventLog:
         return ()
 
     async def close(self) -> None:
+        self._is_closed = True
         if self._reader is not None:
             self._reader.cancel()
             await asyncio.wait([self._reader])
@@ -257,6 +259,8 @@ class RedisEventLog:
             self._note_behind(topic)
 
     async def _stop_reading(self, topic: Topic, subscriber: Subscriber) -> None:
+        if self._is_closed:
+            return  # the store knows that nothing is read here any more
         if topic.users:
             if not subscriber.languages <= frozenset(topic.languages.split(",")):
                 await self._open_log(topic, _SHORT_PATIENCE_S)

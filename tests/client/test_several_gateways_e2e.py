@@ -1,0 +1,76 @@
+"""The client with two gateways on a real store, behind a proxy that knows nothing of sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gateway.client import Reconnected, SessionEvent, connect
+from gateway.config import Settings, StoreSettings
+from gateway.protocol.messages import Caption, ParticipantLeft, TranslationFinal, UtteranceAccepted
+from tests.gateways import Running, running
+from tests.redis_server import shared_server
+from tests.round_robin import RoundRobin, round_robin
+
+pytestmark = pytest.mark.slow
+
+
+@contextlib.asynccontextmanager
+async def two() -> AsyncIterator[tuple[RoundRobin, tuple[Running, Running]]]:
+    settings = Settings(store=StoreSettings(url=shared_server().url, prefix=f"{secrets.token_hex(4)}:"))
+    async with (
+        running(settings) as one,
+        running(settings) as another,
+        round_robin(one.port, another.port) as proxy,
+    ):
+        yield proxy, (one, another)
+
+
+def sessions(gateways: tuple[Running, Running]) -> tuple[int, int]:
+    one, another = (gateway.gateway.stream.open_sessions for gateway in gateways)
+    return one, another
+
+
+async def test_a_speaker_and_a_reader_who_are_cut_off_again_and_again_miss_nothing() -> None:
+    async with (
+        two() as (proxy, gateways),
+        connect(proxy.url, meeting="standup", speaks="en", reads=[], jitter=lambda: 0.0) as ana,
+        connect(proxy.url, meeting="standup", reads=["ja", "en"], jitter=lambda: 0.0) as ben,
+    ):
+        assert sessions(gateways) == (1, 1)
+        participants = (ana.started.participant, ben.started.participant)
+        heard: list[SessionEvent] = []
+        recovered: list[bool | None] = []
+
+        async def listen() -> None:
+            async for event in ben:
+                heard.append(event)
+                if isinstance(event, Reconnected):
+                    recovered.append(event.started.recovered)
+                finals = [each for each in heard if isinstance(each, TranslationFinal)]
+                if len(finals) == 12:
+                    return
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(listen())
+            for number in range(12):
+                await ana.partial(f"number {number}", str(number))
+                await ana.final(f"This is number {number}.", str(number))
+                if number % 3 == 1:
+                    proxy.cut()
+                async for event in ana:
+                    if isinstance(event, UtteranceAccepted) and event.id == str(number):
+                        break
+        assert len(recovered) >= 3
+        assert all(recovered)
+        assert (ana.started.participant, ben.started.participant) == participants
+        texts = Counter(each.text for each in heard if isinstance(each, TranslationFinal))
+        assert texts == {f"[ja] This is number {number}.": 1 for number in range(12)}
+        captions = Counter(each.text for each in heard if isinstance(each, Caption) and each.final)
+        assert captions == {f"This is number {number}.": 1 for number in range(12)}
+        assert not [each for each in heard if isinstance(each, ParticipantLeft)]
