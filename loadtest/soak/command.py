@@ -33,6 +33,13 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--workers", type=between(1, 64), metavar="N", help="of the gateway, with a store; without it one process")
     add("--only", type=_kind, metavar="KIND", help=f"break nothing else: {', '.join(_KINDS)}")
     add("--times", type=between(1, 1_000), default=plan.times, metavar="N", help="how often, with --only")
+    add(
+        "--loss",
+        type=from_(0, 50),
+        default=plan.loss,
+        metavar="%%",
+        help="of packets to and from the store are lost",
+    )
     add("--keep", type=Path, metavar="FOLDER", help="where every record and the gateway's logs stay")
 
 
@@ -47,6 +54,8 @@ def plan(options: argparse.Namespace) -> SoakPlan:
     plan = SoakPlan(**{name: getattr(options, name) for name in SoakPlan.__struct_fields__ if name in options})
     if plan.only in OF_WORKERS and plan.workers is None:
         raise LoadtestError("Without --workers there are neither workers nor a store to break.")
+    if plan.loss and plan.workers is None:
+        raise LoadtestError("Without --workers there is no store to which packets could be lost (--loss).")
     if plan.only in OF_ENGINE and plan.engine == "simulated" and plan.workers is None:
         raise LoadtestError("A simulated engine is not a process of its own unless there are --workers.")
     return plan

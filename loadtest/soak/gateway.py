@@ -25,6 +25,7 @@ from loadtest.systems import processes
 from loadtest.systems.gateway import gateway_process
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.server import Server, free_port
+from loadtest.systems.store import Store
 
 __all__ = ["ServedGateway", "Watch"]
 
@@ -60,14 +61,20 @@ _WARM_S = 60.0
 class ServedGateway:
     """`gateway serve`, started again whenever it was stopped."""
 
-    def __init__(self, settings: Mapping[str, Any], folder: Path, workers: int | None = None) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], folder: Path, workers: int | None = None, store: Store | None = None
+    ) -> None:
+        """workers: with `store`, or with one of their own; None: one process, which needs none."""
         self.port = free_port()
         # Where all its workers are told of; they may be stopped one by one.
         self._metrics_url = f"http://127.0.0.1:{self.port}/metrics"
         if workers is not None:
             settings = {**settings, "admin_port": (admin_port := free_port())}
             self._metrics_url = f"http://127.0.0.1:{admin_port}/metrics"
+        if store is not None:
+            settings = {**settings, "store": {"url": store.url}}
         self._workers = workers
+        self._store = store
         self._engine = _ENGINES[settings["engine"]["kind"]]
         # Number of the process: 1, 2, 3 …
         self.incarnation = 0
@@ -83,7 +90,11 @@ class ServedGateway:
         self.leaving = False
         log = f"gateway-{self.incarnation}.log"
         self._server = gateway_process(
-            self._settings, self._folder, port=self.port, log=log, workers=self._workers
+            self._settings,
+            self._folder,
+            port=self.port,
+            log=log,
+            workers=self._workers,
         )
         await self._server.start()
         await self._server.ready("", lambda _line: None, limit_s)
@@ -113,13 +124,17 @@ class ServedGateway:
 
     def signal_store(self, number: signal.Signals) -> bool:
         """Signal the store's process; false while there is none."""
+        if self._store is not None:
+            return self._store.signal(number)
         return processes.signal_below(self._started.pid, processes.STORE, number)
 
     def memory_mib(self) -> tuple[float, float, float]:
         """Resident memory: the gateway with its workers; its store; the engine and its host. 0 where none is."""
         if self._server is None or not self._server.running:
             return 0.0, 0.0, 0.0
-        gateway, store, engine = processes.resident_mib(self._server.pid), 0.0, 0.0
+        gateway, engine = processes.resident_mib(self._server.pid), 0.0
+        shared = None if self._store is None else self._store.pid
+        store = 0.0 if shared is None else processes.resident_mib(shared)
         for pid in processes.below(self._server.pid):
             name, mib = processes.command(pid), processes.resident_mib(pid)
             if processes.WORKER.search(name):

@@ -100,12 +100,12 @@ class Injection:
 
     async def _restart(self, fault: Fault) -> None:
         async with self._everybody, self._processes:
-            before, began_s = self._connected(), self._now_s()
+            began_s = self._now_s()
             status = await self.gateway.stop()
             left_s = self._now_s()
             await self.gateway.start(_REPAIRED_S)
             ready_s = self._now_s()
-            back = await self._until(self._as_before(before), _REPAIRED_S)
+            back = await self._until(self._connected_since(ready_s), _REPAIRED_S)
             recovered_s = round(self._now_s() - began_s, 2) if back else None
             left = f"left after {left_s - began_s:.1f} s with status {status}"
             note = f"{left}, ready {ready_s - left_s:.1f} s later"
@@ -114,14 +114,15 @@ class Injection:
     async def _break_worker(self, fault: Fault) -> None:
         async with self._processes:
             await self._all_serve()
-            before, began_s, recovered_s = self._connected(), self._now_s(), None
+            began_s, recovered_s = self._now_s(), None
             number = signal.SIGKILL if fault.kind is FaultKind.WORKER_KILL else signal.SIGSTOP
             if not self.gateway.signal_worker(fault.target, number):
                 raise LoadtestError(f"There is no worker {fault.target} below the gateway.")
             await asyncio.sleep(fault.pause_s)
             if fault.pause_s:
                 self.gateway.signal_worker(fault.target, signal.SIGCONT)
-            if await self._until(self._serve, _BACK_S) and await self._until(self._as_before(before), _BACK_S):
+            connected = self._connected_since(self._now_s())
+            if await self._until(self._serve, _BACK_S) and await self._until(connected, _BACK_S):
                 recovered_s = round(self._now_s() - began_s - fault.pause_s, 2)
             note = f"worker {fault.target}"
             self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
@@ -193,17 +194,13 @@ class Injection:
     async def _engine_ready(self) -> bool:
         return await self.gateway.metric("gateway_engine_ready") == 1
 
-    def _connected(self) -> int:
-        """Clients that are connected, of those that are never stopped."""
-        status = self.crowds[0].status
-        return 0 if status is None else status.connected
-
-    def _as_before(self, connected: int) -> Callable[[], Awaitable[bool]]:
-        """Whether nearly as many clients are connected; some are away for reasons of their own."""
-        since = time.monotonic()
+    def _connected_since(self, since_s: float) -> Callable[[], Awaitable[bool]]:
+        """Whether nearly all clients are connected, of those that are never stopped and not away by themselves."""
 
         async def so() -> bool:
             status = self.crowds[0].status
-            return status is not None and status.at > since and status.connected >= connected * 0.95
+            if status is None or status.at < self.began_s + since_s:
+                return False
+            return status.connected >= (status.clients - status.away) * 0.95
 
         return so

@@ -140,9 +140,10 @@ class Ledger:
         # By offset, what any client received first, and when.
         self._log: defaultdict[_Log, dict[int, tuple[float, Publication]]] = defaultdict(dict)
         self._accepted: dict[_Utterance, _Acceptance] = {}
+        self._acknowledged: defaultdict[_Utterance, set[int]] = defaultdict(set)
         # Offset of the caption, by (epoch, meeting, participant, utterance).
         self._said_at: dict[tuple[str, str, str, str], int] = {}
-        # When an accepted final was said, and when it was accepted.
+        # When accepted finals were said and accepted.
         self._answered: list[tuple[float, float]] = []
         # By utterance and language, when any client received the outcome first.
         self._outcomes: defaultdict[_Utterance, dict[str, float]] = defaultdict(dict)
@@ -197,8 +198,6 @@ class Ledger:
                     self._problem("unanswered", f"{utterance} of {record.client}")
             case Left(reason=reason):
                 self._problem("gave_up", f"{record.client}: {reason}")
-            case _:
-                pass  # what it says of the gateway is in other records
         if isinstance(record, (Joined, Heard, Flushed)):
             client.heard_at = record.at
 
@@ -280,10 +279,10 @@ class Ledger:
         fresh = _Acceptance(at, started.epoch, offset, said.lang if said else "")
         if said and utterance not in self._accepted:
             self._answered.append((said.at, at))
-        known = self._accepted.setdefault(utterance, fresh)
-        # Acknowledged again, the offset is any that the log had reached by then.
-        if known.epoch == fresh.epoch and fresh.offset < known.offset:
-            self._accepted[utterance] = fresh
+        known = self._accepted.get(utterance, fresh)
+        # Acknowledged again, it is any offset that the client or the log had reached by then.
+        self._acknowledged[utterance].add(offset)
+        self._accepted[utterance] = fresh if fresh.epoch == known.epoch and fresh.offset < known.offset else known
 
     # ------------------------------------------------------------ judging
 
@@ -303,14 +302,13 @@ class Ledger:
             self._counts["delivered"] += len(items & client.has)
             for item in sorted(items - client.has):
                 self._problem("lost", f"{name} never got {_words(item)}")
-        failed = self._failures()
         for utterance in sorted(self._accepted.keys() - self._transcribed):
             self._problem("transcript_missing", f"{utterance[2]} of {utterance[1]} in {utterance[0]}")
         found = {
             "accepted": len(self._accepted),
             "clients": sum(1 for client in self._clients.values() if client.sessions),
             "refused": self._refused,
-            "failed": failed,
+            "failed": self._failures(),
             "told": self._told,
             "problems": self._problems,
         }
@@ -327,10 +325,11 @@ class Ledger:
             for item, offsets in places.items():
                 if len(offsets) > 1:
                     self._problem("twice_in_log", f"{_words(item)} at offsets {sorted(offsets)}")
-                accepted = self._accepted.get(item[:3])
-                if item[4] and accepted and accepted.epoch == epoch and accepted.offset not in offsets:
-                    where = f"{_words(item)} is at {offsets}, and was accepted at {accepted.offset}"
-                    self._problem("conflicts", where)
+                accepted, told = self._accepted.get(item[:3]), self._acknowledged[item[:3]]
+                if item[4] and accepted and accepted.epoch == epoch and told.isdisjoint(offsets):
+                    self._problem(
+                        "conflicts", f"{_words(item)} is at {offsets}, and was accepted at {sorted(told)}"
+                    )
 
     def _accepted_by_log(self) -> defaultdict[_Log, list[tuple[_Acceptance, _Utterance]]]:
         """What was accepted into each log, in the order of offsets."""

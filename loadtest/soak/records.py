@@ -106,6 +106,8 @@ class Status(_Record, frozen=True):
     connected: int
     # Clients that talk, wait for an answer or are not connected.
     unsettled: int
+    # Clients that are away because of a fault of their own.
+    away: int = 0
 
 
 class Stopped(_Record, frozen=True):

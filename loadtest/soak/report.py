@@ -137,6 +137,7 @@ def _notes(result: SoakResult) -> Iterator[str]:
         f"{per_s * 60:.0f} accepted; {result.load_s / 60:.1f} minutes of load."
     )
     workers = "" if plan.workers is None else f", {plan.workers} workers with a store of their own"
+    workers += f", to and from which {plan.loss:g} % of packets are lost" if plan.loss else ""
     yield f"On {machine.in_words()}; gateway, engine and clients share its cores. Engine {plan.engine}{workers}."
     settings = ", ".join(f"`{name}={value}`" for name, value in result.settings.items())
     yield f"Settings: {settings}."

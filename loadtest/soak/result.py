@@ -38,6 +38,8 @@ class SoakPlan(Struct, frozen=True, kw_only=True):
     # The only kind of fault, and how often; None: every kind.
     only: FaultKind | None = None
     times: int = 20
+    # Percent of the packets between the workers and their store that are lost.
+    loss: float = 0.0
 
 
 class Sample(Struct, frozen=True):

@@ -27,6 +27,9 @@ from loadtest.soak.ledger import Ledger, Rules
 from loadtest.soak.population import population
 from loadtest.soak.records import Record, encode
 from loadtest.soak.result import SoakPlan, SoakResult
+from loadtest.systems.network import enter_lossy_network
+from loadtest.systems.server import free_port
+from loadtest.systems.store import Store
 
 __all__ = ["run"]
 
@@ -105,7 +108,8 @@ class _Soak:
         self._command = command
         self._say = say
         self._settings = _settings_for(plan, folder)
-        self._gateway = ServedGateway(self._settings, folder, plan.workers)
+        self._store = self._behind_a_lossy_network(plan.loss, folder) if plan.loss else None
+        self._gateway = ServedGateway(self._settings, folder, plan.workers, self._store)
         self._seats = population(plan.sessions, plan.utterances_per_minute, plan.seed)
         self._ledger = Ledger(
             Rules(
@@ -117,6 +121,12 @@ class _Soak:
         )
         self._crowds: list[CrowdProcess] = []
 
+    @staticmethod
+    def _behind_a_lossy_network(percent: float, folder: Path) -> Store:
+        port = free_port()
+        enter_lossy_network(port, percent)
+        return Store(port, folder / "store")
+
     def _take(self, record: Record) -> None:
         self._records.write(encode(record) + b"\n")
         self._ledger.add(record)
@@ -126,6 +136,8 @@ class _Soak:
         began, machine = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), describe()
         try:
             self._say("starting the gateway: loading its engine")
+            if self._store is not None:
+                await self._store.start()
             await gateway.start(_START_S)
             began_s = time.monotonic()
             watch = Watch(gateway, self._ledger, sorted({seat.meeting for seat in self._seats}), began_s)
@@ -198,6 +210,8 @@ class _Soak:
         for crowd in self._crowds:
             await crowd.end()
         await self._gateway.end()
+        if self._store is not None:
+            await self._store.end()
 
     # ------------------------------------------------------------ stages
 

@@ -49,7 +49,8 @@ def gateway_process(
 
     settings: sections nested. folder: for its settings file, its log and its state. port: a free one is found
     without it. engine: leads to the process that holds the engine, which is this one; without it the gateway has
-    its own. workers: how many, with a store of their own; without it one process serves, which needs none.
+    its own. workers: how many, with a store of their own unless the settings name one; without it one process
+    serves, which needs none.
     """
     port = free_port() if port is None else port
     config = folder / "gateway.toml"

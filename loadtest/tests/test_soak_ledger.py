@@ -309,6 +309,19 @@ def test_an_acknowledgement_may_be_repeated_with_a_later_offset() -> None:
     assert verdict.accepted == 1
 
 
+def test_an_acknowledgement_may_be_repeated_before_what_was_missed_is_shown() -> None:
+    """The final reached the log, and its acknowledgement was lost with the connection."""
+    verdict = judge(
+        everybody(),
+        Said(1, "ana", "1", "en"),
+        joined("ana", 2, 0, recovered=True),
+        accepted(2.1, "1", 0),
+        accepted(2.2, "1", 1),
+        caption("ana", 2.2, "1", 1),
+    )
+    assert not verdict.broken(), verdict.problems
+
+
 def test_what_arrived_twice_though_the_client_dropped_it() -> None:
     verdict = judge(joined("ben"), final("ben", 1, "1", "ja", 2), Again(2, "ben", 2))
     assert (verdict.duplicates, verdict.wire_duplicates) == (0, 1)

@@ -123,6 +123,12 @@ def test_what_is_not_there_cannot_be_broken(given: tuple[str, str]) -> None:
     assert plan(options("--only", kind, "--engine", engine, "--workers", "1")).workers == 1
 
 
+def test_packets_are_lost_on_the_way_to_a_store_alone() -> None:
+    assert plan(options("--workers", "2", "--loss", "2.5")).loss == 2.5
+    with pytest.raises(LoadtestError, match="no store"):
+        plan(options("--loss", "2.5"))
+
+
 @pytest.mark.parametrize("kind", OF_EVERYBODY)
 def test_one_kind_alone_as_often_as_is_asked_for(kind: FaultKind) -> None:
     faults = schedule(population(20, 240, 1), 600, 1, keep_s=60, light_every_s=4, workers=2, only=(kind, 20))
