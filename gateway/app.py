@@ -221,7 +221,7 @@ class Gateway:
             max_publications=settings.max_publications,
             keep_s=settings.keep_s,
             max_bytes=settings.max_bytes,
-            account_bytes=lambda account: self.quotas.of(tenant_of_account(account)).log_bytes,
+            account_bytes=self._account_bytes,
             earlier=() if self._earlier is None else self._earlier.meetings,
         )
         return MemoryEventLog(store)
@@ -233,7 +233,12 @@ class Gateway:
             max_publications=settings.max_publications,
             keep_s=settings.keep_s,
             meeting_bytes=settings.max_bytes // MEETING_SHARE,
+            account_bytes=self._account_bytes,
         )
+
+    def _account_bytes(self, account: str) -> int | None:
+        """What its logs may hold; None: no bound of its own."""
+        return self.quotas.of(tenant_of_account(account)).log_bytes
 
     async def open_store(self) -> None:
         """Reach the store, before anybody is served. Raises `StartupError`."""

@@ -15,8 +15,10 @@ __all__ = [
     "Accepted",
     "LogUsage",
     "LoggedEvent",
+    "Owed",
     "Page",
     "Publication",
+    "Recent",
     "Said",
     "Timings",
     "Translated",
@@ -169,6 +171,27 @@ class Unfinished(Struct, frozen=True):
     tries: int = 1
     # Who is charged for the meeting's log.
     account: str = ""
+
+
+class Owed(Struct, frozen=True):
+    """An accepted utterance that is not finished, and what became of it so far."""
+
+    utterance: Utterance
+    # Offset of its `Said`, which the log may not hold any more.
+    said: int
+    # Those in which it is promised and has no outcome yet, sorted.
+    languages: tuple[str, ...]
+    # Any other language with an outcome → whether that is a translation.
+    outcomes: Mapping[str, bool] = {}
+
+
+class Recent(Struct, frozen=True):
+    """The newest utterances of a meeting, and those before them that are not finished."""
+
+    # Begins with the oldest of the newest utterances; what does not fit into it follows: see `EventLog.read`.
+    page: Page
+    # When `page.last` was the newest publication; oldest first.
+    unfinished: tuple[Owed, ...] = ()
 
 
 class LogUsage(Struct, frozen=True):

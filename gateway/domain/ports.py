@@ -17,6 +17,7 @@ from gateway.domain.log import (
     LogUsage,
     Page,
     Publication,
+    Recent,
     Translated,
     Unfinished,
     Untranslated,
@@ -131,6 +132,13 @@ class EventLog(Protocol):
 
     async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
         """At most `limit` publications with offsets above `after`, oldest first. Raises `LogUnavailable`."""
+
+    async def recent(self, meeting: str, utterances: int, limit: int = 200) -> Recent:
+        """At most `limit` publications from the oldest of the newest `utterances` on, and what is owed before it.
+
+        That is every utterance with a promise that has no outcome, however old, also when its `Said` was trimmed.
+        It takes as long as what is returned, not as the log is. Raises `LogUnavailable`.
+        """
 
     def subscribe(
         self,

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -41,6 +42,20 @@ class _Gateway:
     live_languages: frozenset[str] = field(default_factory=frozenset)
 
 
+class Here(Protocol):
+    """The meeting at this gateway."""
+
+    @property
+    def offset(self) -> int:
+        """Of the newest publication that was delivered."""
+
+    def reads(self) -> Reads:
+        """What is read here."""
+
+    def cancel(self, key: UtteranceKey) -> None:
+        """Stop the translations that are made here of an utterance."""
+
+
 class Elsewhere:
     """One meeting's other gateways. channel: None if there are none."""
 
@@ -50,23 +65,15 @@ class Elsewhere:
         channel: LiveChannel | None,
         view: LiveView,
         history: History,
-        *,
-        # What is read here.
-        reads: Callable[[], Reads],
-        # Offset of the newest publication that was delivered here.
-        position: Callable[[], int],
-        # Is told of utterances that their speakers have cancelled at another gateway.
-        cancel: Callable[[UtteranceKey], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._meeting = meeting
         self._channel = channel
         self._view = view
         self._history = history
-        self._reads = reads
-        self._position = position
-        self._cancel = cancel
         self._clock = clock
+        # While it listens.
+        self._here: Here | None = None
         self._gateways: dict[str, _Gateway] = {}
         self._told_reads: Reads | None = None
         self._told_s = self._asked_s = float("-inf")
@@ -74,15 +81,17 @@ class Elsewhere:
         self._early: list[tuple[str, GrowingFinal]] = []
 
     @asynccontextmanager
-    async def listening(self) -> AsyncIterator[None]:
+    async def listening(self, here: Here) -> AsyncIterator[None]:
         """Other gateways are heard while the context lasts. Raises `LogUnavailable`."""
         if self._channel is None:
             yield
             return
+        self._here = here
         try:
             async with self._channel.listen(self._meeting, self._heard, self._may_have_missed):
                 yield
         finally:
+            self._here = None
             self._lose(tuple(self._gateways))
 
     # ------------------------------------------------------------ what is there
@@ -112,7 +121,7 @@ class Elsewhere:
 
     def tell_reads(self) -> None:
         """Other languages may be read here."""
-        if self._is_heard() and self._reads() != self._told_reads:
+        if self._is_heard() and self._here is not None and self._here.reads() != self._told_reads:
             self._tell_reads()
 
     def tell_caption(self, utterance: Utterance) -> None:
@@ -139,8 +148,9 @@ class Elsewhere:
             self._send(Unwanted(*key))
 
     def _tell_reads(self) -> None:
-        self._told_reads, self._told_s = self._reads(), self._clock()
-        self._send(self._told_reads)
+        if self._here is not None:
+            self._told_reads, self._told_s = self._here.reads(), self._clock()
+            self._send(self._told_reads)
 
     def _tell_everything(self) -> None:
         text = self._view.text
@@ -164,10 +174,10 @@ class Elsewhere:
 
     def delivered(self) -> None:
         """The log has delivered something more."""
-        if self._early:
+        if self._early and self._here is not None:
             early, self._early = self._early, []
             for origin, event in early:
-                self._grow(origin, event)
+                self._grow(self._here, origin, event)
 
     def _may_have_missed(self) -> None:
         """Others may have missed what happened here as well."""
@@ -176,6 +186,8 @@ class Elsewhere:
         self._tell_everything()
 
     def _heard(self, origin: str, event: LiveEvent) -> None:
+        if (here := self._here) is None:
+            return
         now_s = self._clock()
         gateway = self._gateways.setdefault(origin, _Gateway(now_s))
         gateway.heard_s = now_s
@@ -185,7 +197,7 @@ class Elsewhere:
             case Reads(languages=languages, live=live):
                 gateway.languages, gateway.live_languages = frozenset(languages), frozenset(live)
             case Unwanted(participant=participant, utterance=utterance_id):
-                self._cancel((participant, utterance_id))
+                here.cancel((participant, utterance_id))
             case Revised(utterance=utterance):
                 if self._history.get(utterance.key) is None:
                     self._view.show_caption(utterance, origin)
@@ -193,7 +205,7 @@ class Elsewhere:
             case Partial():
                 self._show_partial(origin, event)
             case GrowingFinal():
-                self._grow(origin, event)
+                self._grow(here, origin, event)
             case Withdrawn(participant=participant, utterance=utterance_id):
                 if self._history.get((participant, utterance_id)) is None:
                     self._view.withdraw((participant, utterance_id))
@@ -206,9 +218,9 @@ class Elsewhere:
             shown = self._view.text.partial_of(key, event.rev, event.lang, origin)
             self._view.show_partial(shown, event.rev, event.committed, event.tentative)
 
-    def _grow(self, origin: str, event: GrowingFinal) -> None:
+    def _grow(self, here: Here, origin: str, event: GrowingFinal) -> None:
         key = (event.participant, event.utterance)
-        if event.said > self._position():
+        if event.said > here.offset:
             self._early = [*self._early, (origin, event)][-_MOST_EARLY:]
             return
         if not self._is_unfinished(key, event.lang):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
+from gateway.domain.log import Publication, Recent, Said, Translated, Untranslated, Utterance, UtteranceKey
 
 __all__ = ["History", "Record"]
 
@@ -29,6 +29,9 @@ class Record:
 
     # Language → offset of its newest outcome.
     ended: dict[str, int] = field(default_factory=dict)
+
+    # Outcomes up to this offset are noted, and what was promised again since.
+    noted: int = 0
 
     # Those it was last promised in: all of them, or those that a client asked for again.
     promised: set[str] = field(init=False)
@@ -56,11 +59,27 @@ class History:
     """The newest `keep` utterances, and those that are not finished, which are as few as may be in flight."""
 
     def __init__(self, keep: int) -> None:
-        self._keep = keep
+        # How many of the newest utterances.
+        self.keep = keep
         self._records: OrderedDict[UtteranceKey, Record] = OrderedDict()
         self._unfinished: dict[UtteranceKey, Record] = {}
         # Those that are being accepted, and are neither among the newest nor unfinished.
         self._followed: dict[UtteranceKey, Record] = {}
+
+    def recall(self, recent: Recent) -> int:
+        """What the log tells to begin with. Returns an offset.
+
+        All publications behind it are to be noted after this, also those that were noted before.
+        """
+        for owed in recent.unfinished:
+            key = owed.utterance.key
+            if key not in self._unfinished and key not in self._records:
+                languages = {*owed.languages, *owed.outcomes}
+                record = Record(owed.utterance, owed.said, languages, dict(owed.outcomes), noted=recent.page.last)
+                self._unfinished[key] = record
+        for publication in recent.page.publications:
+            self.note(publication)
+        return recent.page.publications[-1].offset if recent.page.publications else recent.page.last
 
     def note(self, publication: Publication) -> Record | None:
         """The next entry of the log. The utterance that is finished with it, if one is: each is told of once.
@@ -79,7 +98,7 @@ class History:
     def end(self, outcome: Translated | Untranslated, offset: int = 0) -> Record | None:
         """A translation ended. The utterance, if it is finished with that. offset: 0 if the log has no outcome."""
         record = self.get((outcome.participant, outcome.utterance))
-        if record is None:
+        if record is None or 0 < offset <= record.noted:
             return None
         record.note(outcome, offset)
         return None if record.missing() else self._unfinished.pop(record.utterance.key, None)
@@ -111,7 +130,7 @@ class History:
     def newest(self) -> list[Record]:
         """At most `keep`, oldest first."""
         records = list(self._records.values())
-        return records[max(0, len(records) - self._keep) :]
+        return records[max(0, len(records) - self.keep) :]
 
     def said_by(self, participant: str) -> list[Record]:
         """What a participant said of all that is held here, oldest first."""
@@ -131,11 +150,15 @@ class History:
 
     def _add(self, record: Record) -> Record:
         key = record.utterance.key
+        newest = next(reversed(self._records.values()), record)
         self._records[key] = record
+        if record.said < newest.said:
+            # What is delivered while a room opens is noted before what is older.
+            self._records = OrderedDict(sorted(self._records.items(), key=lambda each: each[1].said))
         if record.languages:
             self._unfinished[key] = record
         # What is older than the newest `keep` and finished goes; never a newer one in place of an older one.
-        for old in list(self._records)[: max(0, len(self._records) - self._keep)]:
+        for old in list(self._records)[: max(0, len(self._records) - self.keep)]:
             if old != key and old not in self._unfinished:
                 del self._records[old]
         return record

@@ -14,7 +14,6 @@ import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import partial
 
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.live import Reads
@@ -74,15 +73,8 @@ class Room:
         # The `snapshot` newest utterances, which a latecomer is shown, and those that are not finished.
         self.history = History(snapshot)
         self._view = LiveView(self.members)
-        self.elsewhere = Elsewhere(
-            meeting,
-            channel,
-            self._view,
-            self.history,
-            reads=self._reads,
-            position=lambda: self.offset,
-            cancel=partial(cancel, self),
-        )
+        self.elsewhere = Elsewhere(meeting, channel, self._view, self.history)
+        self._cancel = cancel
         # Language → how many are about to read it.
         self._expected: Counter[str] = Counter()
         # The languages that the log knows to be read here.
@@ -116,12 +108,13 @@ class Room:
                 self._subscription = await subscription.enter_async_context(delivery)
                 start = self._subscription.start
                 self.epoch, self.offset = start.epoch, start.last
+                recent = await self.log.recent(self.id, self.history.keep)
                 # Publications that arrive meanwhile are noted twice, which changes nothing.
-                async for publication in self._logged(start.first - 1):
+                async for publication in self._logged(self.history.recall(recent)):
                     self.history.note(publication)
                 if self._present is not None:
                     await subscription.enter_async_context(self._present(self.id, self.presence.put))
-                await subscription.enter_async_context(self.elsewhere.listening())
+                await subscription.enter_async_context(self.elsewhere.listening(self))
                 self._unsubscribe = subscription.pop_all()
             self._is_open = True
 
@@ -141,6 +134,10 @@ class Room:
             self._delivered.set()
             await self._unsubscribe.aclose()
 
+    def cancel(self, key: UtteranceKey) -> None:
+        """Stop the translations that this gateway makes of an utterance."""
+        self._cancel(self, key)
+
     # ------------------------------------------------------------ languages
 
     def languages(self, but: Member | None = None) -> frozenset[str]:
@@ -154,7 +151,8 @@ class Room:
     def _languages_here(self, but: Member | None = None) -> frozenset[str]:
         return frozenset((*self._expected, *self.members.languages(but)))
 
-    def _reads(self) -> Reads:
+    def reads(self) -> Reads:
+        """What is read at this gateway."""
         return Reads(tuple(sorted(self._languages_here())), tuple(sorted(self.members.live_languages())))
 
     @asynccontextmanager

@@ -22,6 +22,7 @@ from gateway.domain.errors import (
     EngineRestarting,
     Forbidden,
     GatewayError,
+    LogUnavailable,
     QuotaExceeded,
     SlowReader,
     StartTimeout,
@@ -65,6 +66,9 @@ _log = logging.getLogger(__name__)
 # Pings that are answered once a client has what it missed; of more, the newest.
 _MOST_PONGS = 16
 
+# Before a log that could not be read is read again.
+_READ_AGAIN_S = 0.5
+
 # For a client without a token to say who it is, and the bytes of the frame that does.
 _ANONYMOUS_S = 5.0
 _ANONYMOUS_BYTES = 4_096
@@ -100,6 +104,8 @@ class Connection:
         self._left_for_good = False
         self._pongs: list[Pong] = []
         self._tasks = asyncio.TaskGroup()
+        # Brings the client up to date.
+        self._streaming: asyncio.Task[None] | None = None
 
     @property
     def active_s(self) -> float:
@@ -113,7 +119,7 @@ class Connection:
                 async with self._tasks as tasks:
                     reader = tasks.create_task(self._read())
                     # Either end of a connection ends the other: a reader without a writer has nobody to answer.
-                    self._writer.start(tasks).add_done_callback(lambda _: reader.cancel())
+                    self._writer.start(tasks).add_done_callback(lambda _: self._stop(reader))
                     reader.add_done_callback(lambda _: self.outbox.close())
             except* Exception:
                 _log.exception("a connection failed")
@@ -121,6 +127,12 @@ class Connection:
             await self._writer.farewell()
         finally:
             self._leave()
+
+    def _stop(self, reader: asyncio.Task[None]) -> None:
+        """Nothing can be written any more."""
+        reader.cancel()
+        if self._streaming is not None:
+            self._streaming.cancel()
 
     async def turn_away(self, error: GatewayError, code: CloseCode) -> None:
         """Close a connection that gets no session."""
@@ -238,7 +250,7 @@ class Connection:
         self.outbox.put(core.started(entry))
         if (health := core.engine.health()).state is EngineState.RESTARTING:
             self.outbox.put(counted(EngineRestarting(health.reason)))
-        self._tasks.create_task(self._stream_to(entry))
+        self._streaming = self._tasks.create_task(self._stream_to(entry))
         return True
 
     async def _joined(self, join: Join) -> Entry:
@@ -331,13 +343,23 @@ class Connection:
     async def _stream_to(self, entry: Entry) -> None:
         """Everything missed, then live."""
         try:
-            await entry.seat.room.stream_to(entry.seat.member, entry.feed)
+            await self._bring_up_to_date(entry)
             for pong in self._pongs:
                 self.outbox.put(pong)
         except SlowReader as error:
             self.finish(CloseCode.SLOW_READER, error)
         except GatewayError as error:
             self.finish(CloseCode.INTERNAL, error)
+        except asyncio.CancelledError:
+            pass  # as in `_read`
+
+    async def _bring_up_to_date(self, entry: Entry) -> None:
+        """Also where the store is away for a while."""
+        while not entry.feed.live:
+            try:
+                await entry.seat.room.stream_to(entry.seat.member, entry.feed)
+            except LogUnavailable:
+                await asyncio.sleep(_READ_AGAIN_S)
 
     def _present(self) -> Entry:
         assert self._entry is not None  # noqa: S101 -- the session lets nothing through before its start

@@ -84,8 +84,9 @@ class Joins:
 
     def check_languages(self, room: Room, member: Member | None, reads: Collection[str]) -> None:
         """Before anything is translated into them: what is read here alone. Raises `LimitExceeded`."""
-        others = room.languages(but=member)
-        self.bounds(room.id).check_languages(len(others), len({*others, *reads}), len(room.languages()))
+        if not (here := room.languages()).issuperset(reads):
+            others = room.languages(but=member)
+            self.bounds(room.id).check_languages(len(others), len({*others, *reads}), len(here))
 
     def check_resume(self, join: Join, grant: Grant, record: SessionRecord) -> None:
         """Whether a session may go on with this. Raises `Forbidden` or `InvalidValue`."""

@@ -71,7 +71,7 @@ class Lifetimes:
 
         Raises `Unauthenticated`; then nothing has changed.
         """
-        self.check(grant, seat.member.participant, self.record(seat))
+        self.check(grant, seat.member.participant, None if seat.until_s is None else self.record(seat))
         left_s = self._left_s(grant)
         if seat.until_s is not None and grant.token_id == seat.grant.token_id:
             left_s = seat.until_s - self._clock()

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -19,8 +20,10 @@ from gateway.domain.errors import UtteranceFinished
 from gateway.domain.log import (
     Accepted,
     LogUsage,
+    Owed,
     Page,
     Publication,
+    Recent,
     Said,
     Translated,
     Unfinished,
@@ -72,6 +75,10 @@ class _Meeting:
     @property
     def is_empty(self) -> bool:
         return not self.by_offset and not self.languages
+
+    def newest(self, count: int) -> Iterator[_Said]:
+        """The newest utterances that the log holds, newest first."""
+        return islice((said for said in reversed(self.by_offset.values()) if said.held), count)
 
     def add(self, said: _Said) -> None:
         self.by_key[said.utterance.key] = self.by_offset[said.offset] = said
@@ -281,6 +288,14 @@ class MemoryEventLog:
     async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
         return self._store.logs.read(meeting, after, limit)
 
+    async def recent(self, meeting: str, utterances: int, limit: int = 200) -> Recent:
+        page = self._store.logs.read(meeting, 0, 0)
+        if (known := self._store.meetings.get(meeting)) is None:
+            return Recent(page)
+        first = min((said.offset for said in known.newest(utterances)), default=page.last + 1)
+        older = [known.by_offset[offset] for offset in sorted(known.unfinished) if offset < first]
+        return Recent(self._store.logs.read(meeting, first - 1, limit), tuple(map(_owed, older)))
+
     @asynccontextmanager
     async def subscribe(
         self,
@@ -323,6 +338,11 @@ class MemoryEventLog:
 
     def _renew(self) -> None:
         self._store.leases[self._gateway] = self._store.wall_clock() + LEASE_S
+
+
+def _owed(said: _Said) -> Owed:
+    outcomes = {lang: done for lang, done in said.outcomes.items() if lang not in said.unfinished}
+    return Owed(said.utterance, said.offset, tuple(sorted(said.unfinished)), outcomes)
 
 
 class _Subscription:

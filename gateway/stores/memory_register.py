@@ -301,6 +301,8 @@ def _check_languages(
     meeting: _Meeting | None, record: SessionRecord, before: tuple[str, ...], bounds: Bounds
 ) -> None:
     reads = meeting.reads if meeting is not None else Counter[str]()
+    if reads.keys() >= set(record.reads):
+        return
     others = len(reads) - sum(reads[lang] == 1 for lang in set(before))
     more = sum(reads[lang] == (lang in before) for lang in set(record.reads))
     bounds.check_languages(others, others + more, len(reads))

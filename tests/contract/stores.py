@@ -49,7 +49,12 @@ class OpenStore(Protocol):
     """Opens an empty store with these bounds."""
 
     def __call__(
-        self, *, max_publications: int = ..., keep_s: float = ..., keep_sessions_s: float = ...
+        self,
+        *,
+        max_publications: int = ...,
+        keep_s: float = ...,
+        keep_sessions_s: float = ...,
+        account_bytes: Callable[[str], int | None] = ...,
     ) -> AbstractAsyncContextManager[Store]: ...
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, cast
 
 import msgspec
@@ -159,6 +159,108 @@ async def test_it_holds_the_newest_and_says_which_is_the_oldest(open_store: Open
         assert (page.first, page.last) == (3, 5)
         assert texts(page.publications) == ["3", "4", "5"]
         assert texts((await log.read("standup", after=3, limit=1)).publications) == ["4"]
+
+
+class Accounts:
+    """Meetings of several accounts, and what each account may hold."""
+
+    def __init__(self, log: EventLog, stack: AsyncExitStack) -> None:
+        self.log = log
+        self.bounds: dict[str, int] = {}
+        self._stack = stack
+
+    async def begin(self, account: str, *meetings: str) -> None:
+        """Somebody is in these meetings from now on."""
+        for meeting in meetings:
+            await self._stack.enter_async_context(self.log.subscribe(meeting, nothing, account=account))
+
+    async def say(self, meeting: str, *words: str) -> None:
+        for word in words:
+            await self.log.accept(meeting, utterance(word))
+
+    async def held(self, *meetings: str) -> list[str]:
+        return ["".join(texts((await self.log.read(meeting, 0)).publications)) for meeting in meetings]
+
+    async def bytes_of(self, account: str) -> int:
+        return (await self.log.usage()).bytes_by_account[account]
+
+
+@asynccontextmanager
+async def accounts(open_store: OpenStore) -> AsyncIterator[Accounts]:
+    async with AsyncExitStack() as stack:
+        bounds: dict[str, int] = {}
+        store = await stack.enter_async_context(open_store(account_bytes=bounds.get))
+        made = Accounts(await in_turns(store), stack)
+        made.bounds = bounds
+        yield made
+
+
+async def test_an_account_beyond_its_bound_loses_what_was_said_first_in_its_quietest_meeting(
+    open_store: OpenStore,
+) -> None:
+    async with accounts(open_store) as a:
+        await a.begin("acme", "first", "second")
+        await a.begin("other", "elsewhere")
+        for meeting in ("first", "elsewhere", "second"):
+            await a.say(meeting, *"abc")
+        assert await a.held("first", "second") == ["abc", "abc"], "without a bound it holds as much as it likes"
+        a.bounds["acme"] = await a.bytes_of("acme")
+        await a.say("second", "d")
+        assert await a.held("first", "second", "elsewhere") == ["bc", "abcd", "abc"]
+        await a.say("first", "d")
+        assert await a.held("first", "second", "elsewhere") == ["bcd", "bcd", "abc"], "that is the second one now"
+        await a.log.claim("second", {4: ["ja"]})
+        await a.log.conclude("second", translated("…", said=4, utterance="d"))
+        assert await a.held("first", "second", "elsewhere") == ["cd", "bcd", "abc"]
+        assert await a.bytes_of("acme") <= a.bounds["acme"]
+
+
+async def test_beyond_its_bound_an_account_keeps_what_was_said_last(open_store: OpenStore) -> None:
+    async with accounts(open_store) as a:
+        await a.begin("acme", "first", "second", "third")
+        for meeting in ("first", "second", "third"):
+            await a.say(meeting, *"abc")
+        epoch = (await a.log.read("first", 0)).epoch
+        a.bounds["acme"] = 0
+        await a.say("second", "d")
+        assert await a.held("first", "second", "third") == ["", "d", ""]
+        assert await a.log.read("first", 0) == Page(epoch, first=4, last=3), "people are in it"
+        await a.say("first", "d")
+        assert await a.held("first", "second", "third") == ["d", "", ""]
+
+
+async def test_meetings_that_somebody_is_in_lose_entries_last(open_store: OpenStore) -> None:
+    async with accounts(open_store) as a:
+        await a.begin("acme", "running", "heard")
+        await a.say("running", "z")
+        await a.say("heard", *"ab")
+        async with a.log.subscribe("over", nothing, account="acme"):
+            await a.say("over", *"ab")
+        a.bounds["acme"] = await a.bytes_of("acme")
+        await a.say("running", "a")
+        assert await a.held("heard", "over") == ["ab", "b"]
+        async with a.log.subscribe("over", nothing, account="acme"):
+            await a.say("running", "b")
+            assert await a.held("heard", "over") == ["b", "b"], "somebody came back"
+        await a.say("running", "c")
+        assert await a.held("heard", "over") == ["b", ""]
+        assert await a.log.read("over", 0) == Page("", first=1, last=0), "nobody needs it any more"
+
+
+async def test_what_is_unfinished_is_owed_whatever_its_account_may_hold(open_store: OpenStore) -> None:
+    async with accounts(open_store) as a:
+        async with a.log.subscribe("quiet", nothing, account="acme") as subscription:
+            await subscription.reads(["ja"])
+            await a.log.accept("quiet", utterance("hello", id="1"))
+        a.bounds["acme"] = 0
+        await a.begin("acme", "running")
+        await a.say("running", "a")
+        assert await a.held("quiet", "running") == ["", "a"]
+        [owed] = (await a.log.recent("quiet", 5)).unfinished
+        assert (owed.said, owed.languages) == (1, ("ja",))
+        publication = await a.log.conclude("quiet", translated("やあ"))
+        assert publication is not None
+        assert publication.offset == 2
 
 
 async def test_what_is_too_old_is_trimmed(open_store: OpenStore) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,10 +16,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gateway.domain.errors import UtteranceFinished
-from gateway.domain.log import Accepted, Said, Translated, Unfinished, Untranslated
+from gateway.domain.log import (
+    Accepted,
+    Owed,
+    Page,
+    Recent,
+    Said,
+    Translated,
+    Unfinished,
+    Untranslated,
+)
 from gateway.domain.ports import EventLog
 from tests.contract.stores import STORES, OpenStore, Store
-from tests.logs import nothing, texts, translated, untranslated, utterance
+from tests.logs import nothing, offsets, texts, translated, untranslated, utterance
 
 HELLO = utterance("hello", id="1")
 
@@ -31,7 +41,7 @@ class Two:
 
 
 @asynccontextmanager
-async def two_gateways(open_store: OpenStore, **bounds: int) -> AsyncIterator[Two]:
+async def two_gateways(open_store: OpenStore, **bounds: Any) -> AsyncIterator[Two]:
     async with open_store(**bounds) as store:
         yield Two(store, await store.gateway(), await store.gateway())
 
@@ -241,6 +251,85 @@ async def test_a_reader_whose_gateway_is_gone_reads_no_more(two: Two) -> None:
     async with read(two.ben, "ja"), read(two.ana, "de"):
         await two.store.lose(two.ben)
         assert (await two.ana.accept("standup", HELLO)).owned == ("de",)
+
+
+# What is recent
+
+
+async def say(log: EventLog, *names: str) -> None:
+    """Utterances that are translated into Japanese, if anybody reads it."""
+    for name in names:
+        accepted = await log.accept("standup", utterance(name))
+        await log.conclude("standup", translated("はい", said=accepted.offset, utterance=name))
+
+
+async def test_the_newest_utterances_and_all_that_came_since(two: Two) -> None:
+    async with read(two.ben, "ja"):
+        await say(two.ana, "one", "two", "three")
+        log = await two.ben.read("standup", 0)
+        assert await two.ben.recent("standup", 2) == Recent(replace(log, publications=log.publications[2:]))
+        assert await two.ben.recent("standup", 3) == await two.ana.recent("standup", 9) == Recent(log)
+        assert await two.ben.recent("standup", 0) == Recent(replace(log, publications=()))
+
+
+async def test_more_than_a_page_of_them_is_read_on(two: Two) -> None:
+    async with read(two.ben, "ja"):
+        await say(two.ana, *"abcde")
+        log = await two.ben.read("standup", 0)
+        page = (await two.ben.recent("standup", 4, limit=3)).page
+        assert page == replace(log, publications=log.publications[2:5])
+        assert (await two.ben.read("standup", 5)).publications == log.publications[5:]
+
+
+async def test_nothing_is_recent_in_a_meeting_that_has_no_log(two: Two) -> None:
+    for _ in range(2):
+        assert await two.ben.recent("standup", 5) == Recent(Page("", first=1, last=0))
+
+
+async def test_what_is_unfinished_of_older_utterances_is_told_with_what_became_of_it(two: Two) -> None:
+    async with read(two.ben, "de", "fr", "ja"):
+        await two.ana.accept("standup", HELLO)
+        await two.ana.conclude("standup", translated("hallo", lang="de"))
+        await two.ana.conclude("standup", untranslated("no luck", lang="fr"))
+    await say(two.ana, "more", "newest")
+    owed = Owed(HELLO, 1, ("ja",), {"de": True, "fr": False})
+    assert (await two.ben.recent("standup", 2)).unfinished == (owed,)
+    assert (await two.ben.recent("standup", 3)).unfinished == (), "its publications tell that"
+    # Somebody claims it for a latecomer, and its speaker sends it again.
+    await two.ben.claim("standup", {1: ["it"]})
+    async with read(two.ben, "fr"):
+        await two.ana.accept("standup", HELLO)
+    owed = Owed(HELLO, 1, ("fr", "it", "ja"), {"de": True})
+    assert (await two.ben.recent("standup", 0)).unfinished == (owed,)
+    for lang in owed.languages:
+        await two.ana.conclude("standup", translated("…", lang=lang))
+    assert (await two.ben.recent("standup", 0)).unfinished == ()
+
+
+async def test_what_is_unfinished_and_was_trimmed_is_told_as_well(open_store: OpenStore) -> None:
+    async with two_gateways(open_store, max_publications=3) as two, read(two.ben, "de", "ja"):
+        for name in ("first", "second"):
+            await two.ana.accept("standup", utterance(name))
+        await two.ana.conclude("standup", untranslated("no luck", utterance="first"))
+        await say(two.ana, "more", "newest")
+        log = await two.ben.read("standup", 0)
+        assert offsets(log.publications) == [5, 6, 7]
+        unfinished = (
+            Owed(utterance("first"), 1, ("de",), {"ja": False}),
+            Owed(utterance("second"), 2, ("de", "ja")),
+            Owed(utterance("more"), 4, ("de",), {"ja": True}),
+        )
+        for utterances in (1, 9):
+            recent = await two.ben.recent("standup", utterances)
+            assert recent == Recent(replace(log, publications=log.publications[1:]), unfinished)
+
+
+async def test_what_has_expired_is_not_recent_and_still_owed(open_store: OpenStore) -> None:
+    async with two_gateways(open_store, keep_s=1) as two, read(two.ben, "ja"):
+        await two.ana.accept("standup", HELLO)
+        epoch = (await two.ben.read("standup", 0)).epoch
+        await two.store.pass_time(1.1)
+        assert await two.ben.recent("standup", 5) == Recent(Page(epoch, 2, 1), (Owed(HELLO, 1, ("ja",)),))
 
 
 # In any order

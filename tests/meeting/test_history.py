@@ -7,8 +7,23 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
+from gateway.domain.log import (
+    LoggedEvent,
+    Owed,
+    Page,
+    Publication,
+    Recent,
+    Said,
+    Timings,
+    Translated,
+    Untranslated,
+    Utterance,
+)
 from gateway.meeting.history import History, Record
+
+
+def spoken(name: str) -> Utterance:
+    return Utterance(name, 1, "text", "en", "p", "Ana", final=True)
 
 
 class Log:
@@ -26,7 +41,7 @@ class Log:
         return publication
 
     def said(self, utterance: str, *languages: str) -> Publication:
-        return self.publish(Said(Utterance(utterance, 1, "text", "en", "p", "Ana", final=True), languages))
+        return self.publish(Said(spoken(utterance), languages))
 
     def translated(self, utterance: str, lang: str = "ja") -> Publication:
         return self.publish(Translated("p", utterance, "Ana", lang, 1, "text", Timings(0, 0, 0), 1))
@@ -115,7 +130,7 @@ def test_what_is_promised_again_is_unfinished_until_it_has_another_outcome() -> 
     log = Log(0)
     log.said("u", "ja")
     log.failed("u", "ja")
-    record = Record(Utterance("u", 1, "text", "en", "p", "Ana", final=True), 1, {"ja"}, {"ja": False})
+    record = Record(spoken("u"), 1, {"ja"}, {"ja": False})
     log.history.promise(record, ["ja", "de"])
     assert record.missing() == ["de", "ja"]
     log.translated("u", "ja")
@@ -156,6 +171,67 @@ def test_a_newer_one_is_not_forgotten_for_an_older_one_that_is_unfinished() -> N
     log.said("c", "ja")
     log.translated("a")
     assert log.newest == ["b", "c"]
+
+
+# What the log tells to begin with
+
+
+def recent(log: Log, *publications: Publication, unfinished: tuple[Owed, ...] = ()) -> int:
+    last = publications[-1].offset if publications else 0
+    return log.history.recall(Recent(Page("e1", 1, last, publications), unfinished))
+
+
+def test_it_begins_with_what_is_recent_and_goes_on_behind_that() -> None:
+    log, before = Log(2), Log(2)
+    publications = [before.said("a", "ja"), before.translated("a"), before.said("b", "ja")]
+    assert log.history.recall(Recent(Page("e1", 1, 9, tuple(publications)))) == 3, "the rest is read on"
+    assert log.newest == ["a", "b"]
+    assert [record.utterance.id for record in log.unfinished] == ["b"]
+    assert Log(2).history.recall(Recent(Page("e1", 10, 9))) == 9
+
+
+def test_what_is_owed_of_older_ones_is_waited_for() -> None:
+    log, before = Log(1), Log(1)
+    owed = Owed(spoken("old"), 1, ("ja", "de"), {"fr": False})
+    recent(log, before.said("new"), unfinished=(owed,))
+    assert log.newest == ["new"]
+    record = log.history.get(("p", "old"))
+    assert record is not None
+    assert (record.said, record.missing()) == (1, ["de", "ja"])
+    log.publish(Said(spoken("newer")))
+    log.translated("old", "ja")
+    log.translated("old", "de")
+    assert [(each.utterance.id, each.failed) for each in log.finished[1:]] == [("old", True)]
+    assert log.history.get(("p", "old")) is None
+
+
+def test_an_outcome_from_before_it_was_promised_again_does_not_finish_it() -> None:
+    log, before = Log(1), Log(1)
+    before.said("old", "ja")
+    publications = [before.said("new"), before.failed("old")]
+    recent(log, *publications, unfinished=(Owed(spoken("old"), 1, ("ja",)),))
+    assert [record.missing() for record in log.unfinished] == [["ja"]]
+    log.history.note(before.translated("old"))
+    assert log.unfinished == []
+
+
+def test_what_was_noted_before_it_is_told_as_owed_stays_as_it_is() -> None:
+    log, before = Log(1), Log(1)
+    for publication in (before.said("a", "ja"), before.said("b", "ja"), before.translated("b")):
+        log.history.note(publication)
+    kept = [log.history.get(("p", name)) for name in "ab"]
+    recent(log, unfinished=(Owed(spoken("a"), 1, ("ja",)), Owed(spoken("b"), 2, ("ja",))))
+    assert [log.history.get(("p", name)) for name in "ab"] == kept
+    assert [record.utterance.id for record in log.unfinished] == ["a"]
+
+
+def test_older_ones_that_are_told_later_do_not_take_the_place_of_newer_ones() -> None:
+    # While a room opens, newer ones are delivered before it has read the older ones.
+    log, before = Log(2), Log(2)
+    publications = [before.said(name) for name in "abcd"]
+    log.history.note(publications[3])
+    recent(log, *publications[:3])
+    assert log.newest == ["c", "d"]
 
 
 @given(st.integers(0, 4), st.lists(st.tuples(st.sampled_from("stf"), st.integers(0, 9)), max_size=60))

@@ -7,8 +7,15 @@ import contextlib
 import time
 from typing import Any, cast
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gateway.config import EventLogSettings, Settings
-from gateway.domain.log import Said, Translated
+from gateway.domain.log import Page, Publication, Recent, Said, Translated
+from gateway.domain.ports import EventLog
+from gateway.meeting.history import History
+from gateway.meeting.room import Room
 from gateway.protocol.codec import JSON, MSGPACK
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
@@ -26,8 +33,11 @@ from gateway.protocol.messages import (
     UtteranceCancelled,
     UtterancePartial,
 )
+from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.clocks import swiftly
+from tests.contract.stores import STORES, OpenStore
 from tests.gateways import SCRIPT, running
+from tests.logs import translated, until, untranslated, utterance
 from tests.meetings import away, captions, finals, joined, logged, say
 
 # ---------------------------------------------------------------- sharing
@@ -296,6 +306,101 @@ async def test_a_newcomer_is_shown_nothing_where_the_operator_wants_that() -> No
 
 def test_the_script_has_what_is_used_here() -> None:
     assert {rule.match for rule in SCRIPT.rules} >= {"LONG", "SLOW", "STALL"}
+
+
+# ---------------------------------------------------------------- opened while people speak
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(("said", "translated", "failed")), st.integers(0, 5), st.sampled_from(("de", "ja"))),
+    max_size=30,
+)
+
+
+async def speak(log: EventLog, steps: list[tuple[str, int, str]], said: dict[int, int]) -> None:
+    """said: utterance → its offset."""
+    for what, number, lang in steps:
+        await asyncio.sleep(0)
+        if number not in said:
+            said[number] = (await log.accept("m", utterance(str(number)))).offset
+        elif what != "said":
+            outcome = translated if what == "translated" else untranslated
+            await log.conclude("m", outcome("…", said=said[number], lang=lang, utterance=str(number)))
+
+
+def known(history: History, first: int) -> list[list[tuple[Any, ...]]]:
+    """What a history knows of the newest utterances that the log holds, and of what is unfinished."""
+    history.trim(first)
+    unfinished = sorted(history._unfinished.values(), key=lambda record: record.said)
+    return [
+        [(each.utterance.id, each.said, each.missing(), each.outcomes, each.failed) for each in records]
+        for records in (history.newest(), unfinished)
+    ]
+
+
+@pytest.mark.parametrize("opened", STORES.values(), ids=list(STORES))
+@settings(deadline=None, max_examples=20)
+@given(
+    before=STEPS,
+    meanwhile=STEPS,
+    keep=st.integers(0, 3),
+    bound=st.sampled_from((4, 100)),
+    yields=st.integers(0, 20),
+)
+def test_a_room_that_opens_while_people_speak_knows_all_that_happened(
+    opened: OpenStore,
+    before: list[tuple[str, int, str]],
+    meanwhile: list[tuple[str, int, str]],
+    keep: int,
+    bound: int,
+    yields: int,
+) -> None:
+    async def meeting() -> None:
+        async with opened(max_publications=bound) as store:
+            here, there = await store.gateway(), await store.gateway()
+            everything: list[Publication] = []
+            async with there.subscribe("m", everything.append) as subscription:
+                await subscription.reads(["de", "ja"])
+                said: dict[int, int] = {}
+                await speak(there, before, said)
+                room = Room("m", here, private=False, snapshot=keep)
+                speaking = asyncio.create_task(speak(there, meanwhile, said))
+                for _ in range(yields):
+                    await asyncio.sleep(0)
+                await room.open()
+                await speaking
+                page = await there.read("m", 0)
+                await until(lambda: len(everything) == page.last == room.offset)
+            expected = History(keep)
+            for publication in everything:
+                expected.note(publication)
+            assert known(room.history, page.first) == known(expected, page.first)
+            await room.close()
+
+    asyncio.run(meeting())
+
+
+async def test_a_room_is_opened_without_reading_what_is_older() -> None:
+    class Counted(MemoryEventLog):
+        read_so_far = 0
+
+        async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
+            page = await super().read(meeting, after, limit)
+            self.read_so_far += len(page.publications)
+            return page
+
+        async def recent(self, meeting: str, utterances: int, limit: int = 200) -> Recent:
+            recent = await super().recent(meeting, utterances, limit)
+            self.read_so_far += len(recent.page.publications)
+            return recent
+
+    log = Counted(MemoryStore())
+    await speak(log, [("said", number, "") for number in range(1_000)], {})
+    room = Room("m", log, private=False, snapshot=300)
+    await room.open()
+    assert [int(record.utterance.id) for record in room.history.newest()] == [*range(700, 1_000)]
+    assert log.read_so_far == 300
+    assert await room.latecomers_position() == 700
+    await room.close()
 
 
 # ---------------------------------------------------------------- what the log tells

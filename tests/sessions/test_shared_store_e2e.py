@@ -128,7 +128,11 @@ async def test_while_the_store_is_away_nobody_joins_and_what_happened_is_told_la
                 while not isinstance(refused, SessionStarted):
                     await newcomer.send(SessionStart(reads=[], meeting="m"))
                     refused = await newcomer.receive()
-        left = await cy.until(ParticipantLeft, 2)
-        assert {each.participant for each in left} == {bo.started.participant, refused.participant}
+        # Of the newcomer, who has come and gone meanwhile, Cy may hear or not.
+        while bo.started.participant not in {m.participant for m in cy.received if isinstance(m, ParticipantLeft)}:
+            await cy.receive()
+        assert ana.started.participant not in {
+            m.participant for m in cy.received if isinstance(m, ParticipantLeft)
+        }
         async with joined(another, name="Ana", reads=["ja"], resume=ana.resume()) as again:
             assert (again.started.recovered, again.started.participant) == (True, ana.started.participant)

@@ -170,6 +170,19 @@ async def test_who_cannot_be_caught_up_gets_the_newest_there() -> None:
         assert again.seat.member.participant == reader.seat.member.participant
 
 
+async def test_who_began_anew_there_is_not_sent_what_was_before_when_it_comes_back() -> None:
+    async with two() as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        reader, _ = await joined(g.here, reads=["de"])
+        for n in range(15):
+            await says(g.here, speaker, ana, f"{n}.")
+        anew, _ = await joined(g.there, reads=["de"], resume=resume_of(reader, 99))
+        assert anew.seat.member.since == 6, "the ten newest"
+        await idle()
+        again, _ = await joined(g.here, reads=["de"], resume=resume_of(anew, 15))
+        assert again.seat.member.since == 6
+
+
 @pytest.mark.parametrize(
     ("fields", "error"),
     [

@@ -108,6 +108,21 @@ async def test_what_is_newer_than_what_is_being_told_is_told_after_it() -> None:
         assert [said[0] for said in d.register.said] == ["save", "end"]
 
 
+async def test_what_could_not_be_told_gives_way_to_what_came_meanwhile() -> None:
+    async with desk() as d:
+        d.register.reachable.clear()
+        d.register.go_on.clear()
+        d.writes.save(_Session(b"a"))
+        await idle()
+        d.writes.end(b"a", 1)
+        d.register.go_on.set()
+        await idle()
+        d.register.reachable.set()
+        d.writes.retry()
+        await idle()
+        assert [said[0] for said in d.register.said] == ["end"]
+
+
 async def test_a_session_ends_until_the_register_knows_it() -> None:
     async with desk() as d:
         d.register.go_on.clear()

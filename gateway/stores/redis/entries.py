@@ -11,14 +11,17 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from gateway.domain.log import (
     LoggedEvent,
+    Owed,
     Page,
     Publication,
+    Recent,
     Said,
     Translated,
     Unfinished,
@@ -37,6 +40,7 @@ __all__ = [
     "page_of",
     "position_of",
     "push_of",
+    "recent_of",
     "text_digest",
     "unfinished_of",
 ]
@@ -110,6 +114,22 @@ def page_of(position: Position, entries: Iterable[tuple[bytes, Sequence[bytes]]]
     return Page(position.epoch, position.first, position.last, tuple(found))
 
 
+def recent_of(reply: Sequence[Any], seal: Seal) -> Recent:
+    """Position, entries and what is owed of older utterances, as the script returns them."""
+    position, entries, unfinished = reply
+    owed = tuple(each for parts in unfinished if (each := _owed(parts, seal)) is not None)
+    return Recent(page_of(position_of(position), entries, seal), owed)
+
+
+def _owed(parts: Sequence[bytes], seal: Seal) -> Owed | None:
+    """None: it cannot be read."""
+    offset, languages, ended, payload = parts
+    if (utterance := _unfinished_utterance(int(offset), payload, seal)) is None:
+        return None
+    outcomes = {lang: done == "1" for lang, _, done in (each.partition(":") for each in languages_of(ended))}
+    return Owed(utterance, int(offset), languages_of(languages), outcomes)
+
+
 def push_of(data: bytes, seal: Seal) -> Push:
     """A pushed message: epoch, offset, at_ms and languages; a new line; the payload."""
     header, _, payload = data.partition(b"\n")
@@ -120,12 +140,17 @@ def push_of(data: bytes, seal: Seal) -> Push:
 def unfinished_of(reply: tuple[bytes, bytes, bytes, int, bytes, bytes], seal: Seal) -> Unfinished | None:
     """Meeting, offset, languages, tries, account and payload, as the scripts return them. None: cannot be read."""
     meeting, offset, languages, tries, account, payload = reply
-    try:
-        utterance = _utterance.decode(seal.open(payload))
-    except (msgspec.MsgspecError, ValueError):
-        _log.error("an unfinished utterance of a meeting (offset %d) cannot be read", int(offset))
+    if (utterance := _unfinished_utterance(int(offset), payload, seal)) is None:
         return None
     return Unfinished(meeting.decode(), utterance, int(offset), languages_of(languages), tries, account.decode())
+
+
+def _unfinished_utterance(offset: int, payload: bytes, seal: Seal) -> Utterance | None:
+    try:
+        return _utterance.decode(seal.open(payload))
+    except (msgspec.MsgspecError, ValueError):
+        _log.error("an unfinished utterance of a meeting (offset %d) cannot be read", offset)
+        return None
 
 
 def _publication(offset: int, at_ms: int, languages: bytes, sealed: bytes, seal: Seal) -> Publication | None:

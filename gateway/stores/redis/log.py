@@ -1,7 +1,7 @@
 """The event log in Redis: one gateway's access to a store that gateways share.
 
-Every operation is one script, and bears being done twice. There is no bound on what all meetings, or those of one
-account, hold together: `maxmemory` bounds the store, and a full one refuses.
+Every operation is one script, and bears being done twice. There is no bound on what all meetings hold together:
+`maxmemory` bounds the store, and a full one refuses.
 
 Knows: the scripts' arguments, subscriptions, what is in doubt since an answer was lost.
 Must not know: how scripts work, the wire, who translates.
@@ -24,6 +24,7 @@ from gateway.domain.log import (
     LogUsage,
     Page,
     Publication,
+    Recent,
     Translated,
     Unfinished,
     Untranslated,
@@ -45,17 +46,21 @@ _CHECK_SWEEPS = 3
 # How long a sweep, and whoever stops reading or leaves, waits for the store.
 _SHORT_PATIENCE_S = 1.0
 # Meetings that one sweep looks at for something that has expired; utterances taken over at once; publications read
-# at once where pushes are missing.
+# at once where pushes are missing; meetings and entries that one append makes room in.
 _DUE_MEETINGS = 100
 _TAKEN = 200
 _PAGE = 200
+_QUIETEST = 20
+_DROPPED = 500
 _READ_AGAIN_S = 0.2
+_NO_LOG = Page("", first=1, last=0)
 
 
 class RedisEventLog:
     """One gateway's log, once it has started.
 
     max_publications, keep_s: as in `BoundedLogs`. meeting_bytes: of one meeting; it keeps its newest publication.
+    account_bytes: as in `BoundedLogs`; of what is far too much, each append lets go of a part.
     """
 
     def __init__(
@@ -65,8 +70,10 @@ class RedisEventLog:
         max_publications: int = 10_000,
         keep_s: float = 14_400.0,
         meeting_bytes: int = 33_554_432,
+        account_bytes: Callable[[str], int | None] = lambda _: None,
     ) -> None:
         self.store = store
+        self._account_bytes = account_bytes
         self._bounds = (round(keep_s * 1_000), max_publications, meeting_bytes)
         # By the meeting's key.
         self._topics: dict[str, Topic] = {}
@@ -95,11 +102,13 @@ class RedisEventLog:
             reply = await self._run(
                 "accept", meeting, key, text, attempt, utterance.lang, entries.encode(utterance, self.store.seal)
             )
+            if reply:
+                await self._fit(meeting, *reply[6:])
         if not reply:
             raise UtteranceFinished(
                 "This utterance is final already, with another text or language; use a new id.", field="id"
             )
-        known, offset, unfinished, owned, epoch, last = reply
+        known, offset, unfinished, owned, epoch, last = reply[:6]
         self._know(meeting, epoch, last)
         return Accepted(
             int(offset),
@@ -123,9 +132,18 @@ class RedisEventLog:
         )
         if not reply:
             return None
-        epoch, offset, at_ms = reply
+        epoch, offset, at_ms, account, held = reply
         self._know(meeting, epoch, offset)
+        await self._fit(meeting, account, held)
         return Publication(int(offset), int(at_ms), outcome)
+
+    async def _fit(self, meeting: str, account: bytes, held: bytes) -> None:
+        """After an append: hold the account to its bound. What cannot be done now is done after the next one."""
+        most = self._account_bytes(account.decode())
+        if most is not None and int(held) > most:
+            with contextlib.suppress(LogUnavailable):
+                limits = (_QUIETEST, _DROPPED)
+                await self._run("fit", meeting, account, most, *limits, patience_s=_SHORT_PATIENCE_S)
 
     async def claim(self, meeting: str, wanted: Mapping[int, Collection[str]]) -> dict[int, tuple[str, ...]]:
         pairs = [part for offset, languages in wanted.items() for part in (offset, ",".join(languages))]
@@ -151,11 +169,11 @@ class RedisEventLog:
 
     async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
         reply = await self._run("read", meeting, after, limit)
-        return (
-            entries.page_of(entries.position_of(reply[0]), reply[1], self.store.seal)
-            if reply
-            else Page("", first=1, last=0)
-        )
+        return entries.page_of(entries.position_of(reply[0]), reply[1], self.store.seal) if reply else _NO_LOG
+
+    async def recent(self, meeting: str, utterances: int, limit: int = 200) -> Recent:
+        reply = await self._run("recent", meeting, utterances, limit)
+        return entries.recent_of(reply, self.store.seal) if reply else Recent(_NO_LOG)
 
     @asynccontextmanager
     async def subscribe(

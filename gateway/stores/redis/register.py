@@ -304,12 +304,14 @@ class RedisRegister:
             self._is_behind.clear()
             missing, self._behind = self._behind, {}
             results = await asyncio.gather(*(ask() for ask in missing.values()), return_exceptions=True)
+            failed = False
             for (name, ask), result in zip(missing.items(), results, strict=True):
                 if isinstance(result, Exception):
+                    failed = True
                     if not isinstance(result, LogUnavailable):
                         _log.error("what the register of sessions has could not be read", exc_info=result)
                     self._behind.setdefault(name, ask)
-            if self._behind:
+            if failed:
                 self._is_behind.set()
                 await asyncio.sleep(_READ_AGAIN_S)
 

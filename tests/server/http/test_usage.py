@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client import REGISTRY
 
-from gateway.config import AuthSettings, EventLogSettings, Settings
+from gateway.config import AuthSettings, EventLogSettings, Settings, StoreSettings
 from gateway.domain.errors import QuotaExceeded
 from gateway.domain.quotas import Quota
 from gateway.identity import key_file
@@ -31,6 +32,7 @@ from tests.gateways import Running
 from tests.keys import Keyring
 from tests.meetings import close_of, joined, say
 from tests.over_http import check_problem, serving
+from tests.redis_server import shared_server
 
 TEXT = {"text": "12345", "source_lang": "en", "target_lang": "ja"}
 
@@ -158,9 +160,11 @@ async def test_a_session_that_a_quota_has_no_room_for(
         assert f"quota {quota} is 1" in error.message
 
 
-async def test_a_tenants_log_is_within_its_quota_and_its_usage_in_the_metrics(acme: Acme) -> None:
+@pytest.mark.parametrize("in_redis", [False, True], ids=["memory", "redis"])
+async def test_a_tenants_log_is_within_its_quota_and_its_usage_in_the_metrics(acme: Acme, in_redis: bool) -> None:
     acme.allow(log_bytes=2**20)
-    text = "x" * 2_000
+    text = "x" * 8_000
+    store = StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4)) if in_redis else StoreSettings()
 
     async def shown(name: str) -> float:
         labels = {"tenant": "acme", "quota": name}
@@ -168,9 +172,9 @@ async def test_a_tenants_log_is_within_its_quota_and_its_usage_in_the_metrics(ac
             await asyncio.sleep(0.01)
         return value
 
-    limits = Limits(messages_burst=10_000, messages_per_s=10_000)
+    limits = Limits(messages_burst=10_000, messages_per_s=10_000, text_chars=8_000)
     async with (
-        serving(settings=acme.settings(limits=limits)) as (gateway, client),
+        serving(settings=acme.settings(limits=limits, store=store)) as (gateway, client),
         joined(gateway, token=acme.token(), speaks="en") as ana,
     ):
         for n in range(150):

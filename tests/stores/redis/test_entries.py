@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gateway.domain.log import Page, Publication, Said, Translated, Unfinished, Untranslated
+from gateway.domain.log import Owed, Page, Publication, Recent, Said, Translated, Unfinished, Untranslated
 from gateway.stores.redis import entries
 from gateway.stores.redis.entries import Position, Push
 from gateway.stores.redis.sealing import Seal
@@ -60,6 +60,17 @@ def test_what_cannot_be_read_is_left_out_and_its_text_is_not_logged(
 def test_what_is_unfinished(seal: Seal) -> None:
     reply = (b"acme/standup", b"7", b"de,ja", 2, b"acme", entries.encode(HELLO, seal))
     assert entries.unfinished_of(reply, seal) == Unfinished("acme/standup", HELLO, 7, ("de", "ja"), 2, "acme")
+
+
+def test_what_is_recent(seal: Seal) -> None:
+    payload = entries.encode(HELLO, seal)
+    entry = (b"9-0", [b"d", payload, b"t", b"1700", b"l", b"ja", b"k", b"key", b"s", b"en"])
+    unreadable = [b"4", b"ja", b"", b"unreadable"]
+    reply = [[b"e1", b"0", b"3", b"9"], [entry], [[b"2", b"de,ja", b"fr:1,it:0", payload], unreadable]]
+    assert entries.recent_of(reply, seal) == Recent(
+        Page("e1", 3, 9, (Publication(9, 1_700, Said(HELLO, ("ja",))),)),
+        (Owed(HELLO, 2, ("de", "ja"), {"fr": True, "it": False}),),
+    )
 
 
 def test_a_position() -> None:

@@ -29,9 +29,8 @@ HELLO = utterance("hello", id="1")
 
 @asynccontextmanager
 async def opened(url: str, *, prefix: str = "gateway:", **options: Any) -> AsyncIterator[RedisEventLog]:
-    bounds = {
-        name: options.pop(name) for name in ("max_publications", "keep_s", "meeting_bytes") if name in options
-    }
+    names = ("max_publications", "keep_s", "meeting_bytes", "account_bytes")
+    bounds = {name: options.pop(name) for name in names if name in options}
     store = RedisStore(url, prefix=prefix, **options)
     await store.start()
     log = RedisEventLog(store, **bounds)
@@ -245,6 +244,16 @@ async def test_lost_pushes_are_read_when_the_next_one_comes(
     assert offsets(live) == [*range(1, 252)]
 
 
+async def test_what_is_recent_is_read_without_what_is_older(server: RedisServer) -> None:
+    async with opened(server.url) as log, reading(log, "ja"):
+        await asyncio.gather(*(log.accept("standup", utterance(str(n))) for n in range(500)))
+        server.ask("CONFIG RESETSTAT")
+        recent = await log.recent("standup", 3)
+        assert (offsets(recent.page.publications), len(recent.unfinished)) == ([498, 499, 500], 497)
+        assert "cmdstat_xrevrange:calls=1," in server.ask("INFO commandstats")
+        assert (await log.recent("standup", 150)).page.publications[0].offset == 351
+
+
 # The store goes away and comes back
 
 
@@ -286,6 +295,7 @@ async def test_while_the_store_is_away_everything_says_so(server: RedisServer) -
             log.claim("standup", {1: ["de"]}),
             log.take_over(),
             log.read("standup", 0),
+            log.recent("standup", 5),
             log.usage(),
         ):
             with pytest.raises(LogUnavailable):
@@ -447,6 +457,88 @@ async def test_a_meeting_keeps_its_newest_publication_however_large(prefix: str)
         assert (page.first, page.last, len(page.publications)) == (11, 11, 1)
         # What was trimmed is forgotten, and can be said again.
         assert not (await log.accept("standup", utterance("0" * 500))).known
+
+
+async def test_of_far_too_much_each_append_lets_go_of_a_part(prefix: str) -> None:
+    bounds: dict[str, int] = {}
+    async with (
+        opened(shared_server().url, prefix=prefix, account_bytes=bounds.get) as log,
+        AsyncExitStack() as stack,
+    ):
+        for meeting in ("quiet", *map(str, range(30)), "running"):
+            await stack.enter_async_context(log.subscribe(meeting, nothing, account="acme"))
+        await asyncio.gather(*(log.accept("quiet", utterance(str(n))) for n in range(600)))
+        for number in range(30):
+            await log.accept(str(number), utterance("hello"))
+        bounds["acme"] = 0
+        left = []
+        for n in range(3):
+            await log.accept("running", utterance(str(n)))
+            left.append((await log.usage()).publications)
+        assert left == [131, 13, 1], "500 entries of 20 meetings at most"
+
+
+async def test_a_bound_that_cannot_be_kept_now_is_kept_after_the_next_append(
+    network: Proxy, ben: RedisEventLog, prefix: str
+) -> None:
+    bounds = {"acme": 0}
+    async with (
+        opened(network.url, prefix=prefix, account_bytes=bounds.get) as ana,
+        ana.subscribe("standup", nothing, account="acme"),
+    ):
+        await ana.accept("standup", utterance("one"))
+        network.lose_the_answer_to(b"acme")
+        await ana.accept("standup", utterance("two"))
+        assert network.has_lost, "and it was done once more"
+        assert texts((await ben.read("standup", 0)).publications) == ["two"]
+
+        async def unavailable(*_: Any, **__: Any) -> Any:
+            raise LogUnavailable("The test says so.")
+
+        run_script = ana.store.run_script
+        ana.store.run_script = lambda name, *rest, **more: (  # type: ignore[method-assign]
+            unavailable() if name == "fit" else run_script(name, *rest, **more)
+        )
+        assert (await ana.accept("standup", utterance("three"))).offset == 3
+        assert texts((await ben.read("standup", 0)).publications) == ["two", "three"]
+        ana.store.run_script = run_script  # type: ignore[method-assign]
+        await ana.accept("standup", utterance("four"))
+        assert texts((await ben.read("standup", 0)).publications) == ["four"]
+
+
+async def test_a_meeting_whose_gateway_has_left_loses_entries_first_and_leaves_nothing(
+    ben: RedisEventLog, prefix: str
+) -> None:
+    bounds: dict[str, int] = {}
+    server = shared_server()
+    async with (
+        opened(server.url, prefix=prefix, account_bytes=bounds.get) as log,
+        log.subscribe("quiet", nothing, account="acme"),
+        log.subscribe("running", nothing, account="acme"),
+        ben.subscribe("left", nothing, account="acme"),
+    ):
+        for meeting in ("quiet", "left", "running"):
+            await log.accept(meeting, utterance("hello"))
+        bounds["acme"] = (await log.usage()).bytes
+        await ben.close()
+        await log.accept("running", utterance("again"))
+        assert texts((await log.read("quiet", 0)).publications) == ["hello"]
+        assert server.ask(f"EXISTS {prefix}{{left}}:meta") == ":0\r\n"
+
+
+async def test_a_meeting_that_has_vanished_does_not_stand_in_the_way(prefix: str) -> None:
+    bounds = {"acme": 0}
+    server = shared_server()
+    async with opened(server.url, prefix=prefix, account_bytes=bounds.get) as log, AsyncExitStack() as stack:
+        for meeting in ("vanished", "quiet", "running"):
+            await stack.enter_async_context(log.subscribe(meeting, nothing, account="acme"))
+            bounds.clear()
+            await log.accept(meeting, utterance("hello"))
+        server.ask(f"DEL {prefix}{{vanished}}:meta")
+        bounds["acme"] = 0
+        await log.accept("running", utterance("more"))
+        assert (await log.read("quiet", 0)).publications == ()
+        assert server.ask(f"ZRANGE {prefix}account:acme 0 -1").split()[2::2] == ["running"]
 
 
 async def test_without_any_gateway_what_was_said_goes_all_the_same(prefix: str) -> None:

@@ -19,9 +19,10 @@ from gateway.domain.errors import LogUnavailable, Unauthenticated
 from gateway.domain.grants import Revocation
 from gateway.domain.register import Bounds, Held, Present, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
+from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
-from tests.logs import until
+from tests.logs import nothing, until, utterance
 from tests.redis_server import RedisServer, new_folder, shared_server
 from tests.stores.redis.proxy import Proxy, proxy
 
@@ -269,6 +270,35 @@ async def test_a_store_that_has_lost_everything_ends_the_sessions_here(ana: Gate
     assert ana.moved == [(ANA, False)]
 
 
+# What the log knows of sessions
+
+
+async def test_for_a_session_whose_gateway_is_gone_everything_is_still_translated(
+    ben: Gateway, prefix: str
+) -> None:
+    log = RedisEventLog(ben.register.store)
+    await log.start()
+    async with opened(shared_server().url, prefix) as ana:
+        await ana.register.begin(ANA, record("ana", "de", "ja"))
+    accepted = await log.accept("acme/m", utterance("One.", lang="en"))
+    assert (accepted.unfinished, accepted.owned) == (("de", "ja"), ("de", "ja"))
+    await ben.register.end(ANA, 1)
+    assert (await log.accept("acme/m", utterance("Two.", lang="en"))).unfinished == ()
+    await log.close()
+
+
+async def test_a_log_with_nothing_in_it_stays_while_a_session_may_be_resumed(ben: Gateway, prefix: str) -> None:
+    log = RedisEventLog(ben.register.store)
+    await log.start()
+    await ben.register.begin(ANA, record())
+    async with log.subscribe("acme/m", nothing) as subscription:
+        epoch = subscription.start.epoch
+    assert (await log.read("acme/m", 0)).epoch == epoch
+    await ben.register.end(ANA, 1)
+    assert (await log.read("acme/m", 0)).epoch == ""
+    await log.close()
+
+
 # Housekeeping
 
 
@@ -291,6 +321,34 @@ async def test_many_sessions_of_a_gateway_that_is_gone_are_let_go_of_in_parts(be
     await ben.register.sweep()
     assert ask(f"ZCARD {prefix}ownerless") == ":250\r\n"
     assert ask(f"ZCARD {prefix}heard") == ":1\r\n"
+
+
+async def test_a_gateway_that_is_taken_for_gone_for_a_moment_has_all_of_its_sessions_again(
+    ana: Gateway, ben: Gateway, prefix: str
+) -> None:
+    for n in range(250):
+        await ana.register.begin(n.to_bytes(32), record(f"{n}"))
+    ask(f"ZINCRBY {prefix}heard -10000 {ana.register.store.id}")
+    await ben.register.sweep()
+    assert ask(f"ZCARD {prefix}ownerless") == ":200\r\n"
+    await ana.register.sweep()
+    while ask(f"ZCARD {prefix}ownerless") != ":0\r\n":
+        await asyncio.sleep(0.001)
+    assert ask(f"SCARD {prefix}gateway:{ana.register.store.id}:sessions") == ":250\r\n"
+    assert ana.moved == []
+
+
+async def test_a_push_of_before_does_not_take_what_has_come_back(ana: Gateway, ben: Gateway, prefix: str) -> None:
+    fence = await ana.register.begin(ANA, record())
+    taken = await ben.register.take(ANA, fence, record())
+    assert taken is not None
+    assert await ana.register.take(ANA, taken, record()) is not None
+    ask(f"PUBLISH {prefix}gateway:{ana.register.store.id} '7 {taken} {ANA.decode()}'")
+    # This push comes after that one.
+    other = await ana.register.begin(BO, record("bo"))
+    await ben.register.take(BO, other, record("bo"))
+    await until(lambda: (BO, True) in ana.moved)
+    assert ana.moved.count((ANA, True)) == 1
 
 
 async def test_a_gateway_that_is_gone_before_its_next_sweep_is_found_all_the_same(

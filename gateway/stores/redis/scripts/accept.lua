@@ -1,6 +1,7 @@
 -- Append a final utterance once, and promise it in what is read. own arguments: key, digest of the text, attempt,
 -- source language, payload. Returns {} if it is known with another text; else whether it was known, its offset, the
--- languages that are unfinished, those of them that the caller owns, the epoch, and the newest offset.
+-- languages that are unfinished, those of them that the caller owns, the epoch, the newest offset, and if it was appended
+-- now the account and the bytes that it holds.
 
 local key, digest, attempt, source, payload = ARGV[OWN], ARGV[OWN + 1], ARGV[OWN + 2], ARGV[OWN + 3], ARGV[OWN + 4]
 
@@ -15,6 +16,9 @@ local function targets(m)
     else
       redis.call('HDEL', m.langs, read[i])
     end
+  end
+  for _, lang in ipairs(redis.call('HKEYS', m.reads)) do -- also of sessions whose gateway is gone
+    languages[lang] = true
   end
   languages[source] = nil
   return sorted_keys(languages)
@@ -65,4 +69,7 @@ for _, lang in ipairs(unfinished) do
     owned[#owned + 1] = lang
   end
 end
-return {known, whole(offset), table.concat(unfinished, ','), table.concat(owned, ','), m.epoch, whole(m.last)}
+return {
+  known, whole(offset), table.concat(unfinished, ','), table.concat(owned, ','), m.epoch, whole(m.last), m.account,
+  whole(m.account_bytes or 0)
+}

@@ -3,6 +3,9 @@
 redis.call('DEL', prefix .. 'gateway:' .. gateway)
 for i = OWN, #ARGV do
   redis.call('HDEL', keys_of(ARGV[i]).langs, gateway)
-  find(ARGV[i])
+  local m = find(ARGV[i])
+  if m then
+    rank(m)
+  end
 end
 return 1

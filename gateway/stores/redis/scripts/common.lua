@@ -10,6 +10,7 @@
 --   outcomes    hash: offset of a `Said` → "de:1,ja:0": translated or failed
 --   unfinished  hash: offset of a `Said` → "de:1:<gateway>,ja:2:<gateway>": tries and owner
 --   texts       hash: offset of a `Said` that was trimmed and is not finished → its key, source language, payload
+--   people, reads   of the register: exists while a session is in the meeting; language → how many sessions read it
 -- Keys of the store:
 --   gateways                   set: all that may have left something unfinished
 --   gateway:<id>               exists while the gateway is there
@@ -17,6 +18,8 @@
 --   due                        sorted set: meeting → when to look whether it has expired, in ms
 --   gateway:<id>:taken         hash: its last attempt to take over, and the answer
 --   usage                      hash: publications; of:<account> → bytes
+--   account:<account>          sorted set: meeting that holds entries → when its newest was appended, in µs; more by
+--                              `LISTENED` if it has subscribers
 
 local prefix, meeting, gateway, new_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local keep_ms, max_publications, max_bytes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -26,11 +29,14 @@ local seen_epoch, seen_offset = ARGV[8], tonumber(ARGV[9])
 local OWN = 10
 -- Estimated bytes of an entry besides its payload.
 local ENTRY_BYTES = 256
+-- Later than any time in µs.
+local LISTENED = 4e15
 -- Without any gateway on the store, what was said is gone after this many times `keep_ms`.
 local KEEPS = 3
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now_us = time[1] * 1000000 + time[2]
 
 local function whole(number)
   return string.format('%.0f', number)
@@ -55,6 +61,16 @@ local function sorted_keys(set)
   end
   table.sort(names)
   return names
+end
+
+-- As numbers, the lowest first.
+local function sorted_offsets(texts)
+  local offsets = {}
+  for i, text in ipairs(texts) do
+    offsets[i] = tonumber(text)
+  end
+  table.sort(offsets)
+  return offsets
 end
 
 local function named(fields)
@@ -82,12 +98,15 @@ local function keys_of(name)
     outcomes = base .. 'outcomes',
     unfinished = base .. 'unfinished',
     texts = base .. 'texts',
+    people = base .. 'people',
+    reads = base .. 'reads',
   }
 end
 
 local function charge(m, bytes, publications)
   m.bytes = m.bytes + bytes
-  if redis.call('HINCRBY', prefix .. 'usage', 'of:' .. m.account, bytes) <= 0 then
+  m.account_bytes = redis.call('HINCRBY', prefix .. 'usage', 'of:' .. m.account, bytes)
+  if m.account_bytes <= 0 then
     redis.call('HDEL', prefix .. 'usage', 'of:' .. m.account)
   end
   redis.call('HINCRBY', prefix .. 'usage', 'publications', publications)
@@ -178,8 +197,23 @@ local function has_expired(m)
   return m.oldest < now - keep_ms
 end
 
--- Drop what is too old or too much, but not the newest entry because of its size.
-local function trim(m)
+-- The account's meetings in the order in which they lose entries.
+local function order_of(account)
+  return prefix .. 'account:' .. account
+end
+
+-- It was appended to, or has its first or no subscribers. What holds nothing has no place in the order.
+local function rank(m, was_appended_to)
+  local order = order_of(m.account)
+  local score = was_appended_to and now_us or tonumber(redis.call('ZSCORE', order, m.name))
+  if score then
+    local is_heard = redis.call('EXISTS', m.langs) == 1
+    redis.call('ZADD', order, whole(score % LISTENED + (is_heard and LISTENED or 0)), m.name)
+  end
+end
+
+-- Drop the oldest entries. goes: whether another one does, of so many that are held.
+local function drop_while(m, goes)
   local before, batch, fits = m.first, 2, false
   while m.first <= m.last and not fits do
     local entries = redis.call('XRANGE', m.log, whole(m.first) .. '-0', '+', 'COUNT', batch)
@@ -191,8 +225,7 @@ local function trim(m)
     for _, each in ipairs(entries) do
       local entry = named(each[2])
       m.oldest = tonumber(entry.t)
-      local count = m.last - m.first + 1
-      fits = not has_expired(m) and count <= max_publications and (m.bytes <= max_bytes or count == 1)
+      fits = not goes(m.last - m.first + 1)
       if fits then
         break
       end
@@ -202,9 +235,23 @@ local function trim(m)
   if m.first > before then
     redis.call('XTRIM', m.log, 'MINID', '=', whole(m.first) .. '-0')
   end
+  if m.first > m.last then
+    redis.call('ZREM', order_of(m.account), m.name)
+  end
 end
 
+-- Drop what is too old or too much, but not the newest entry because of its size.
+local function trim(m)
+  drop_while(m, function(count)
+    return has_expired(m) or count > max_publications or (m.bytes > max_bytes and count > 1)
+  end)
+end
+
+-- Also a session that no gateway has at the moment: it may be resumed.
 local function has_subscribers(m)
+  if redis.call('EXISTS', m.people) == 1 then
+    return true
+  end
   for _, id in ipairs(redis.call('HKEYS', m.langs)) do
     if is_there(id) then
       return true
@@ -220,6 +267,15 @@ local function finish(m)
   for _, id in ipairs(redis.call('SMEMBERS', prefix .. 'gateways')) do
     redis.call('SREM', prefix .. 'gateway:' .. id .. ':unfinished', m.name)
   end
+end
+
+-- A log that nobody needs any more ends. Returns whether it has.
+local function finish_if_over(m)
+  local is_over = m.first > m.last and redis.call('EXISTS', m.unfinished) == 0 and not has_subscribers(m)
+  if is_over then
+    finish(m)
+  end
+  return is_over
 end
 
 -- The meeting's log without what has expired; nil if it has none.
@@ -240,8 +296,7 @@ local function find(name)
     trim(m)
     save(m)
   end
-  if m.first > m.last and redis.call('EXISTS', m.unfinished) == 0 and not has_subscribers(m) then
-    finish(m)
+  if finish_if_over(m) then
     return nil
   end
   return m
@@ -278,6 +333,7 @@ local function append(m, payload, said)
     trim(m)
   end
   save(m)
+  rank(m, true)
   let_expire(m.log)
   local header = {m.epoch, whole(m.last), whole(at), said and said.languages or '-'}
   redis.call('PUBLISH', m.channel, table.concat(header, ' ') .. '\n' .. payload)

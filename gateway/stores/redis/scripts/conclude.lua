@@ -1,6 +1,6 @@
 -- Append the outcome of a promise once. own arguments: offset of the `Said`, the utterance's key, language, "1" for a
 -- translation, payload. Returns {} if nothing is promised, or a failure comes from a gateway that does not own it;
--- else the epoch, the offset and at_ms.
+-- else the epoch, the offset, at_ms, the account and the bytes that it holds.
 
 local offset, key, lang = tonumber(ARGV[OWN]), ARGV[OWN + 1], ARGV[OWN + 2]
 local translated, payload = ARGV[OWN + 3] == '1', ARGV[OWN + 4]
@@ -31,4 +31,4 @@ if next(promises) == nil and redis.call('HEXISTS', m.texts, whole(offset)) == 1 
   redis.call('HDEL', m.texts, whole(offset))
 end
 local at = append(m, payload)
-return {m.epoch, whole(m.last), whole(at)}
+return {m.epoch, whole(m.last), whole(at), m.account, whole(m.account_bytes)}

@@ -4,5 +4,6 @@
 local m = find(meeting) or begin(ARGV[OWN])
 if redis.call('HGET', m.langs, gateway) ~= ARGV[OWN + 1] then
   redis.call('HSET', m.langs, gateway, ARGV[OWN + 1])
+  rank(m)
 end
 return position(m)

@@ -6,10 +6,6 @@ local left, attempt = tonumber(ARGV[OWN]), ARGV[OWN + 1]
 local answer = prefix .. 'gateway:' .. gateway .. ':taken'
 local taken = {}
 
-local function by_number(one, other)
-  return tonumber(one) < tonumber(other)
-end
-
 local function take(m, offset, gone)
   local promises, languages, tries = promises_of(m, offset), {}, 0
   for _, lang in ipairs(sorted_keys(promises)) do
@@ -41,12 +37,11 @@ local function take_over()
       for _, name in ipairs(redis.call('SMEMBERS', work)) do
         local m = find(name)
         local offsets = m and redis.call('HKEYS', m.unfinished) or {}
-        table.sort(offsets, by_number)
-        for _, offset in ipairs(offsets) do
+        for _, offset in ipairs(sorted_offsets(offsets)) do
           if left <= 0 then
             return
           end
-          take(m, tonumber(offset), id)
+          take(m, offset, id)
         end
         redis.call('SREM', work, name)
       end
