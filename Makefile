@@ -3,9 +3,11 @@
 # The demo's port, the engine build (auto, cpu or cuda) and what else to pass to `gateway serve` or to pytest.
 PORT ?= 8000
 ARGS ?=
-# How long `make soak` takes, how many take part, and where its report goes.
+# How long `make soak` takes, how many take part, how many workers the gateway has if it has any, and where its report
+# goes.
 MINUTES ?= 30
 SESSIONS ?= 200
+WORKERS ?=
 SOAK_OUT ?= docs/benchmarks/soak
 # Where the figures of `make abuse` go.
 ABUSE_OUT ?= docs/benchmarks/abuse
@@ -80,8 +82,9 @@ image-test: install-dev ## Build the image, run it read-only, translate through 
 clean-image: ## Remove the images that were built
 	@python3 scripts/image.py clean
 
-soak: install-dev ## Half an hour of lost connections, stopped clients, killed engines and restarts (MINUTES=30 SESSIONS=200)
-	$(BIN)/python -m loadtest soak --minutes $(MINUTES) --sessions $(SESSIONS) --out $(SOAK_OUT) $(ARGS)
+soak: install-dev ## Half an hour of lost connections, stopped clients, killed engines and restarts (MINUTES=30 SESSIONS=200 WORKERS=3)
+	$(BIN)/python -m loadtest soak --minutes $(MINUTES) --sessions $(SESSIONS) $(if $(WORKERS),--workers $(WORKERS)) \
+		--out $(SOAK_OUT) $(ARGS)
 
 abuse: install-dev ## One rude client after another beside an honest session: what the gateway withstands, in about 2 minutes
 	ABUSE_S=6 ABUSE_OUT=$(ABUSE_OUT) $(BIN)/pytest -q tests/abuse/test_abuse.py $(ARGS)

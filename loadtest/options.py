@@ -28,6 +28,7 @@ __all__ = [
     "add_objective",
     "add_talk",
     "add_url",
+    "add_workers",
     "add_workload",
     "check",
     "file",
@@ -61,8 +62,8 @@ def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
 
 # ---------------------------------------------------------------- the engine
 
-ENGINE_OPTIONS = ("engine", "model", "config", "max_num_seqs", "memory", "set")
-"""What `add_engine` adds."""
+ENGINE_OPTIONS = ("engine", "model", "config", "max_num_seqs", "memory", "set", "workers")
+"""What `add_engine` and `add_workers` add."""
 
 
 def add_engine(parser: argparse.ArgumentParser, *, one_batch: bool = True) -> None:
@@ -87,6 +88,16 @@ def add_engine(parser: argparse.ArgumentParser, *, one_batch: bool = True) -> No
         default=[],
         metavar="NAME=VALUE",
         help="any setting, its value as in TOML: engine.extra.async_scheduling=true; may be repeated",
+    )
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """How many processes serve, of a gateway that is started."""
+    parser.add_argument(
+        "--workers",
+        type=between(1, 64),
+        metavar="N",
+        help="processes of the gateway, with a store of their own; without it one, which needs none",
     )
 
 

@@ -36,6 +36,7 @@ _UNITS = {"meetings": Unit.MEETINGS, "requests": Unit.REQUESTS}
 def _add(parser: argparse.ArgumentParser, *, time_limit_s: int, unit: str, runs: int, one_batch: bool) -> None:
     """What all three have in common."""
     common.add_talk(parser, targets="de", time_limit_s=time_limit_s, one_batch=one_batch)
+    common.add_workers(parser)
     add = parser.add_argument
     add("--quantile", type=from_(0.5, 1), default=0.99, metavar="SHARE", help="so many have to keep the objective")
     add("--step-s", type=from_(0.5, 3_600), default=20.0, metavar="S", help="measured of each run")
@@ -83,7 +84,7 @@ def _system(options: argparse.Namespace, say: Say) -> tuple[str, AbstractAsyncCo
     start, and for any of a gateway that runs already."""
     if options.url is None:
         settings = common.settings(options)
-        return common.model_name(settings), gateway(settings, say)
+        return common.model_name(settings), gateway(settings, say, workers=options.workers)
     why = "a gateway that runs already has its settings; --url leaves no room for others."
     common.refuse(options, common.ENGINE_OPTIONS, why)
     return f"whatever {options.url} runs", existing(options.url)
@@ -147,7 +148,7 @@ async def _recommend(options: argparse.Namespace, say: Say) -> Results:
     common_to_all = {name: getattr(plan, name) for name in Plan.__struct_fields__}
 
     def start(tree: Mapping[str, Any], name: str) -> AbstractAsyncContextManager[Running]:
-        return gateway(tree, say, name=name)
+        return gateway(tree, say, name=name, workers=options.workers)
 
     return await recommend(
         RecommendPlan(

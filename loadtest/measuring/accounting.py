@@ -2,9 +2,10 @@
 
 Knows: parts and their first processes. Must not know: what is measured, or when.
 
-The part `serving` is what answers clients: its first processes, further ones of vLLM's front end, and the process
-that hosts a gateway's engine, which does there what in `vllm serve` the process does that answers. What else these
-started is `engine`. Of any other part, what it started belongs to it. `other` is the rest of the machine.
+The part `serving` is what answers clients: its first processes, a gateway's workers with their store, further
+processes of vLLM's front end, and the process that hosts a gateway's engine, which does there what in `vllm serve`
+the process does that answers. What else these started is `engine`. Of any other part, what it started belongs to
+it. `other` is the rest of the machine.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ that are given, its process, where it is not found below the gateway's."""
 # Processes come and go slowly; looking for them costs a millisecond.
 _SEARCH_S = 2.0
 
-# The names that processes give themselves: further ones of vLLM's front end, what hosts a gateway's engine, and a
-# gateway that does nothing while its engine is asked past it, or is named itself.
-_FRONT_END = re.compile(r"APIServer")
+# The names that processes give themselves: a gateway's workers, their store, and further processes of vLLM's front
+# end; what hosts a gateway's engine; a gateway that does nothing while its engine is asked past it, or is named.
+_SERVING = (processes.WORKER, processes.STORE, re.compile(r"APIServer"))
 _ENGINE_HOST = re.compile(r"^gateway engine host\b")
 _BESIDE = re.compile(rf"^{processes.BESIDE_ITS_ENGINE}\b")
 
@@ -99,4 +100,4 @@ class Accounts:
             return None
         if _ENGINE_HOST.search(name):
             return HOST
-        return "serving" if _FRONT_END.search(name) else "engine"
+        return "serving" if any(each.search(name) for each in _SERVING) else "engine"

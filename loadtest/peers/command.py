@@ -57,7 +57,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
         "--variants",
         type=Path,
         metavar="FILE.json",
-        help='further gateways with other settings: {"name": {"engine": {...}, "route": "gateway"}}',
+        help='further gateways with other settings: {"name": {"engine": {...}, "route": "gateway", "workers": 4}}',
     )
     add("--workers", type=between(1, 64), default=4, metavar="N", help="front-end processes of vllm-serve-workers")
     add(

@@ -61,14 +61,17 @@ class Peer(Struct, frozen=True):
     arguments: dict[str, Any] = {}
     # Where the gateway listens that shares its engine with the peer that is called directly; the same for both.
     port: int | None = None
+    # Of a gateway with an engine of its own; None: one process, without a store.
+    workers: int | None = None
 
 
 class _Variant(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a file of variants says of one: settings are merged into the gateway's."""
+    """What a file of variants says of one: settings are merged into the gateway's. workers: of a gateway."""
 
     route: Literal["gateway", "asyncllm", "vllm-serve"] = "gateway"
     engine: dict[str, Any] = {}
     settings: dict[str, Any] = {}
+    workers: int | None = None
 
 
 def named(names: Sequence[str], settings: Mapping[str, Any], workers: int) -> list[Peer]:
@@ -109,9 +112,11 @@ def variants(file: Path, settings: Mapping[str, Any]) -> list[Peer]:
     for name, variant in told.items():
         if name in NAMES:
             raise LoadtestError(f"{file}: {name!r} is the name of a peer that is no variant.")
+        if variant.workers is not None and variant.route != GATEWAY:
+            raise LoadtestError(f"{file}: {name!r} is not a gateway, and only a gateway has workers.")
         own = merged(merged(settings, {"engine": variant.engine}), variant.settings)
         check(own)
-        made.append(Peer(name, variant.route, own, tuned=True))
+        made.append(Peer(name, variant.route, own, tuned=True, workers=variant.workers))
     _check_engine(made)
     return made
 
@@ -157,7 +162,7 @@ def system(peer: Peer, say: Say) -> AbstractAsyncContextManager[Running]:
         case "gateway" if peer.port is not None:
             return _served(peer, peer.port)
         case "gateway":
-            return gateway(peer.settings, say, name=peer.name)
+            return gateway(peer.settings, say, name=peer.name, workers=peer.workers)
         case "asyncllm":
             return _direct(peer)
         case "vllm-serve":

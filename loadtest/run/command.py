@@ -7,7 +7,17 @@ from __future__ import annotations
 
 import argparse
 
-from loadtest.options import ENGINE_OPTIONS, add_talk, add_url, file, objective, refuse, scenario, settings
+from loadtest.options import (
+    ENGINE_OPTIONS,
+    add_talk,
+    add_url,
+    add_workers,
+    file,
+    objective,
+    refuse,
+    scenario,
+    settings,
+)
 from loadtest.report.commands import Say, between, from_
 from loadtest.results import LoadtestError
 from loadtest.run.plan import RunPlan
@@ -21,6 +31,7 @@ __all__ = ["RUN"]
 def _add(parser: argparse.ArgumentParser) -> None:
     add_talk(parser, targets="ja,es", time_limit_s=3_600)
     add_url(parser)
+    add_workers(parser)
     add = parser.add_argument
     add("--meetings", type=between(0, 100_000), default=10, metavar="N", help="at the same time")
     add("--readers", type=between(0, 100_000), default=0, metavar="N", help="more in each meeting, who only read")
@@ -48,6 +59,7 @@ def plan(options: argparse.Namespace) -> RunPlan:
         settings=settings(options),
         objective=objective(options),
         url=options.url,
+        workers=options.workers,
         scenario=scenario(options, meetings=options.meetings),
         file=named,
         seconds=options.seconds,

@@ -32,6 +32,8 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     # Of the gateway that is started.
     settings: dict[str, Any]
     objective: Objective
+    # Its processes, which share a store; None: one, without a store.
+    workers: int | None = None
     # Of a gateway that runs already; then the settings are not read.
     url: str | None = None
     # What is said, or a recording of it.

@@ -96,7 +96,7 @@ class _Trials:
             # The gateway inherits it.
             allow_files(sessions(load))
         system: AbstractAsyncContextManager[Running] = (
-            gateway(settings, self._say) if url is None else existing(url)
+            gateway(settings, self._say, workers=self._plan.workers) if url is None else existing(url)
         )
         async with system as running:
             self.held = replace(self.held, before_mib=_memory_mib(running))
@@ -171,5 +171,8 @@ def _is_a_session(record: Record) -> bool:
 
 
 def _memory_mib(running: Running) -> float | None:
-    """Of the gateway's own process: what sessions take is in it alone."""
-    return None if running.pid is None else processes.resident_mib(running.pid)
+    """Of the gateway's own process, and of its workers: what sessions take is in these alone."""
+    if running.pid is None:
+        return None
+    own = (running.pid, *processes.named_below(running.pid, processes.WORKER))
+    return round(sum(map(processes.resident_mib, own)), 1)

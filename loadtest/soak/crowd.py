@@ -40,7 +40,7 @@ _TEXTS = 400
 
 # How long a seat is empty between two clients, and how often the process says how it is doing.
 _EMPTY_S = (1.0, 4.0)
-_STATUS_S = 1.0
+_STATUS_S = 0.5
 
 _SHORTEST_STAY_S = 20.0
 
@@ -220,7 +220,8 @@ class _Clients:
             present = self._present.values()
             connected = sum(visitor.connected for visitor in present)
             unsettled = sum(not visitor.settled for visitor in present)
-            self._say(Status(time.monotonic(), self._name, len(present), connected, unsettled))
+            away = sum(visitor.away for visitor in present)
+            self._say(Status(time.monotonic(), self._name, len(present), connected, unsettled, away))
             await asyncio.sleep(_STATUS_S)
 
     def _say(self, record: Record) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from loadtest.soak.population import Seat
 
-__all__ = ["OF_EVERYBODY", "Fault", "FaultKind", "schedule"]
+__all__ = ["OF_ENGINE", "OF_EVERYBODY", "OF_WORKERS", "Fault", "FaultKind", "schedule"]
 
 
 class FaultKind(Enum):
@@ -34,10 +35,19 @@ class FaultKind(Enum):
     ENGINE_STOP = "engine stopped"
     # SIGTERM of the gateway, and another one on the same port.
     RESTART = "gateway restarted"
+    # Of several workers, SIGKILL of one, or SIGSTOP for so long that others take over its work, then SIGCONT.
+    WORKER_KILL = "worker killed"
+    WORKER_STOP = "worker stopped"
+    # SIGKILL of the store that they share.
+    STORE_KILL = "store killed"
 
+
+# These need workers, and these an engine in a process of its own.
+OF_WORKERS = (FaultKind.WORKER_KILL, FaultKind.WORKER_STOP, FaultKind.STORE_KILL)
+OF_ENGINE = (FaultKind.ENGINE_KILL, FaultKind.ENGINE_STOP)
 
 # These concern everybody; the others a single client.
-OF_EVERYBODY = (FaultKind.ENGINE_KILL, FaultKind.ENGINE_STOP, FaultKind.RESTART, FaultKind.CLIENT_STOP)
+OF_EVERYBODY = (*OF_ENGINE, FaultKind.RESTART, FaultKind.CLIENT_STOP, *OF_WORKERS)
 
 
 class Fault(Struct, frozen=True):
@@ -46,9 +56,9 @@ class Fault(Struct, frozen=True):
     kind: FaultKind
     # After the load began, seconds.
     began_s: float
-    # Number of a seat, or of a client process; 0 for what there is one of.
+    # Number of a seat, a client process or a worker; 0 for what there is one of.
     target: int = 0
-    # How long it is kept up: the client is away or stays stopped.
+    # How long it is kept up: the client is away, or the process stays stopped.
     pause_s: float = 0.0
     # From the end of the pause until all was well again; None when that was not seen.
     recovered_s: float | None = None
@@ -76,6 +86,18 @@ _LAST_S = 120.0
 # In a shorter run they are closer together, so that the first three fit.
 _SHORT_S = 520.0
 
+# What happens to workers and their store, at the same time as the others: how far apart, and where in that time.
+_OFTEN = {
+    FaultKind.WORKER_KILL: (60.0, 0.5),
+    FaultKind.WORKER_STOP: (300.0, 0.25),
+    FaultKind.STORE_KILL: (300.0, 0.75),
+}
+# Longer than others wait before they take over (6 s), shorter than the gateway does before it kills one (30 s).
+_WORKER_STOPPED_S = 27.0
+
+# Of a run, the part in which there are such faults: everybody is there, and what is broken last is seen recover.
+_AMID = (0.05, 0.93)
+
 _LIGHT = {FaultKind.ABORT: 0.55, FaultKind.HALF_OPEN: 0.15, FaultKind.ABSENCE: 0.2, FaultKind.LONG_ABSENCE: 0.1}
 
 # Between two faults of one seat, so that a client has time to live.
@@ -90,37 +112,81 @@ def schedule(
     keep_s: float,
     light_every_s: float,
     engine: bool = True,
+    workers: int = 0,
+    only: tuple[FaultKind, int] | None = None,
 ) -> list[Fault]:
     """Every fault of a run, in the order of time.
 
     light_every_s: mean time between those of single clients. engine: whether it is a process that can be broken.
+    workers: how many there are that share a store. only: this kind, of `OF_EVERYBODY`, so often, and no other.
     """
     rng = random.Random(f"faults/{seed}")
-    heavy = [
-        fault
-        for fault in _heavy(rng, seats, duration_s, keep_s)
-        if engine or fault.kind not in (FaultKind.ENGINE_KILL, FaultKind.ENGINE_STOP)
-    ]
+    if only is not None:
+        kind, times = only
+        return _spread(rng, kind, times, 0.5, seats, duration_s, keep_s, workers)
+    heavy = [fault for fault in _heavy(rng, seats, duration_s, keep_s) if engine or fault.kind not in OF_ENGINE]
     light = _light(rng, seats, duration_s, keep_s, light_every_s)
-    return sorted([*heavy, *light], key=lambda fault: fault.began_s)
+    often: list[Fault] = []
+    for kind, (every_s, where) in _OFTEN.items() if workers else ():
+        times = max(int(duration_s * (_AMID[1] - _AMID[0]) // every_s), 1)
+        often += _spread(rng, kind, times, where, seats, duration_s, keep_s, workers)
+    return sorted([*heavy, *light, *often], key=lambda fault: fault.began_s)
 
 
 def _heavy(rng: random.Random, seats: Sequence[Seat], duration_s: float, keep_s: float) -> list[Fault]:
-    stoppable = sorted({seat.process for seat in seats} - {0})
     scale = min(duration_s / _SHORT_S, 1.0)
     count = int((duration_s / scale - _FIRST_S - _LAST_S) // _HEAVY_EVERY_S) + 1
     faults: list[Fault] = []
-    stops = 0
+    times: Counter[FaultKind] = Counter()
     for number, kind in enumerate(itertools.islice(itertools.cycle(_HEAVY), count)):
-        at_s = round(scale * (_FIRST_S + number * _HEAVY_EVERY_S + rng.uniform(-15, 15)), 1)
-        if kind is not FaultKind.CLIENT_STOP:
-            faults.append(Fault(kind, at_s))
-        elif stoppable:
-            # Every third one for so long that its sessions are gone.
-            stops += 1
-            pause_s = keep_s + 15 if stops % 3 == 0 else rng.uniform(2, keep_s / 4)
-            faults.append(Fault(kind, at_s, stoppable[stops % len(stoppable)], round(pause_s, 1)))
+        at_s = scale * (_FIRST_S + number * _HEAVY_EVERY_S + rng.uniform(-15, 15))
+        times[kind] += 1
+        faults.append(_of_everybody(rng, kind, at_s, times[kind], seats, keep_s, workers=0))
     return faults
+
+
+def _spread(
+    rng: random.Random,
+    kind: FaultKind,
+    times: int,
+    where: float,
+    seats: Sequence[Seat],
+    duration_s: float,
+    keep_s: float,
+    workers: int,
+) -> list[Fault]:
+    """Faults of one kind at even distances; where: in each of these, from 0 to 1, about."""
+    first_s, last_s = (part * duration_s for part in _AMID)
+    step_s = (last_s - first_s) / times
+    faults: list[Fault] = []
+    for number in range(times):
+        at_s = first_s + step_s * (number + where + rng.uniform(-0.2, 0.2))
+        faults.append(_of_everybody(rng, kind, at_s, number + 1, seats, keep_s, workers))
+    return faults
+
+
+def _of_everybody(
+    rng: random.Random,
+    kind: FaultKind,
+    at_s: float,
+    time: int,
+    seats: Sequence[Seat],
+    keep_s: float,
+    workers: int,
+) -> Fault:
+    """time: the first, second … of this kind."""
+    target, pause_s = 0, 0.0
+    match kind:
+        case FaultKind.CLIENT_STOP:
+            stoppable = sorted({seat.process for seat in seats} - {0})
+            target = stoppable[time % len(stoppable)]
+            # Every third one for so long that its sessions are gone.
+            pause_s = keep_s + 15 if time % 3 == 0 else rng.uniform(2, keep_s / 4)
+        case FaultKind.WORKER_KILL:
+            target = time % workers + 1
+        case FaultKind.WORKER_STOP:
+            target, pause_s = (time + 1) % workers + 1, _WORKER_STOPPED_S
+    return Fault(kind, round(at_s, 1), target, round(pause_s, 1))
 
 
 def _light(

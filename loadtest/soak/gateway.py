@@ -19,16 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from loadtest.soak.ledger import Ledger
+from loadtest.soak.records import Entry
 from loadtest.soak.result import Incarnation, Sample
 from loadtest.systems import processes
 from loadtest.systems.gateway import gateway_process
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.server import Server, free_port
+from loadtest.systems.store import Store
 
 __all__ = ["ServedGateway", "Watch"]
 
-# The name that vLLM gives the process with the model.
-_ENGINE = re.compile(r"EngineCore")
+# The process with the model, as vLLM names it; a simulated one is in the process that hosts it, if there is one.
+_ENGINES = {"vllm": re.compile(r"EngineCore"), "simulated": re.compile(r"^gateway engine host")}
 
 # What has to be 0 once everybody has gone and everything has expired.
 _GAUGES = (
@@ -41,9 +43,16 @@ _GAUGES = (
     "gateway_log_bytes",
 )
 
+_WORKER_LABEL = re.compile(r'\bworker="(\d+)"')
+
+# What a transcript says of a language in which an utterance has its outcome.
+_OUTCOMES = ("translated", "failed")
+
 _SAMPLE_S = 5.0
-# Transcripts are read so often that nothing expires between.
+# Transcripts are read so often that nothing expires between. A worker that is stopped does not answer; another is
+# asked: which one gets a connection is chance.
 _SAMPLES_A_TRANSCRIPT = 3
+_TRANSCRIPT_S, _TRANSCRIPT_TRIES = 3.0, 4
 
 # After it is ready a gateway still grows, by what every gateway needs.
 _WARM_S = 60.0
@@ -52,8 +61,21 @@ _WARM_S = 60.0
 class ServedGateway:
     """`gateway serve`, started again whenever it was stopped."""
 
-    def __init__(self, settings: Mapping[str, Any], folder: Path) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], folder: Path, workers: int | None = None, store: Store | None = None
+    ) -> None:
+        """workers: with `store`, or with one of their own; None: one process, which needs none."""
         self.port = free_port()
+        # Where all its workers are told of; they may be stopped one by one.
+        self._metrics_url = f"http://127.0.0.1:{self.port}/metrics"
+        if workers is not None:
+            settings = {**settings, "admin_port": (admin_port := free_port())}
+            self._metrics_url = f"http://127.0.0.1:{admin_port}/metrics"
+        if store is not None:
+            settings = {**settings, "store": {"url": store.url}}
+        self._workers = workers
+        self._store = store
+        self._engine = _ENGINES[settings["engine"]["kind"]]
         # Number of the process: 1, 2, 3 …
         self.incarnation = 0
         # It was told to stop.
@@ -67,7 +89,13 @@ class ServedGateway:
         self.incarnation += 1
         self.leaving = False
         log = f"gateway-{self.incarnation}.log"
-        self._server = gateway_process(self._settings, self._folder, port=self.port, log=log)
+        self._server = gateway_process(
+            self._settings,
+            self._folder,
+            port=self.port,
+            log=log,
+            workers=self._workers,
+        )
         await self._server.start()
         await self._server.ready("", lambda _line: None, limit_s)
 
@@ -88,14 +116,34 @@ class ServedGateway:
 
     def signal_engine(self, number: signal.Signals) -> bool:
         """Signal the engine's process, below the one that hosts it; false when there is none."""
-        return processes.signal_below(self._started.pid, _ENGINE, number)
+        return processes.signal_below(self._started.pid, self._engine, number)
 
-    def memory_mib(self) -> tuple[float, float]:
-        """Resident memory of its own process, and of all below it: the engine's and its host. 0 where none is."""
+    def signal_worker(self, worker: int, number: signal.Signals) -> bool:
+        """Signal the worker of this number; false while there is none."""
+        return processes.signal_below(self._started.pid, re.compile(rf"^gateway worker {worker}\b"), number)
+
+    def signal_store(self, number: signal.Signals) -> bool:
+        """Signal the store's process; false while there is none."""
+        if self._store is not None:
+            return self._store.signal(number)
+        return processes.signal_below(self._started.pid, processes.STORE, number)
+
+    def memory_mib(self) -> tuple[float, float, float]:
+        """Resident memory: the gateway with its workers; its store; the engine and its host. 0 where none is."""
         if self._server is None or not self._server.running:
-            return 0.0, 0.0
-        below = sum(map(processes.resident_mib, processes.below(self._server.pid)))
-        return processes.resident_mib(self._server.pid), round(below, 1)
+            return 0.0, 0.0, 0.0
+        gateway, engine = processes.resident_mib(self._server.pid), 0.0
+        shared = None if self._store is None else self._store.pid
+        store = 0.0 if shared is None else processes.resident_mib(shared)
+        for pid in processes.below(self._server.pid):
+            name, mib = processes.command(pid), processes.resident_mib(pid)
+            if processes.WORKER.search(name):
+                gateway += mib
+            elif processes.STORE.search(name):
+                store += mib
+            else:
+                engine += mib
+        return round(gateway, 1), round(store, 1), round(engine, 1)
 
     def tracebacks(self) -> int:
         """How many its processes wrote to their logs; each is a bug."""
@@ -105,8 +153,13 @@ class ServedGateway:
     # ------------------------------------------------------------ what it says
 
     async def metrics(self) -> str:
-        """Prometheus' text; empty when it cannot be asked."""
-        return await self._get("/metrics") or ""
+        """Prometheus' text, of all workers; empty when it cannot be asked."""
+        status, body = await asyncio.to_thread(get, self._metrics_url)
+        return body if status == 200 else ""
+
+    async def serving(self) -> int:
+        """How many workers answer."""
+        return len(set(_WORKER_LABEL.findall(await self.metrics())))
 
     async def metric(self, name: str, **labels: str) -> float | None:
         """One of its metrics; None when it has none or cannot be asked."""
@@ -118,16 +171,24 @@ class ServedGateway:
         names = ("gateway_translations_waiting", "gateway_translations_running")
         return sum(metric(text, name) or 0.0 for name in names) if text else None
 
-    async def transcript(self, meeting: str) -> list[tuple[str, str]] | None:
-        """(participant, utterance) of all that was said in a meeting; None if it has no transcript."""
-        body = await self._get(f"/v1/meetings/{meeting}/transcript.json")
-        if body is None:
+    async def transcript(self, meeting: str) -> list[Entry] | None:
+        """All that was said in a meeting; None if it has no transcript."""
+        url = f"{self._started.url}/v1/meetings/{meeting}/transcript.json"
+        status, body = 0, ""
+        for _ in range(1 if self._workers is None else _TRANSCRIPT_TRIES):
+            status, body = await asyncio.to_thread(get, url, _TRANSCRIPT_S)
+            if status:
+                break
+        if status != 200:
             return None
-        return [(said["participant"], said["utterance"]) for said in json.loads(body)["utterances"]]
-
-    async def _get(self, path: str) -> str | None:
-        status, body = await asyncio.to_thread(get, self._started.url + path)
-        return body if status == 200 else None
+        return [
+            Entry(
+                said["participant"],
+                said["utterance"],
+                frozenset(lang for lang, text in said["translations"].items() if text["status"] in _OUTCOMES),
+            )
+            for said in json.loads(body)["utterances"]
+        ]
 
     @property
     def _started(self) -> Server:
@@ -158,7 +219,7 @@ class Watch:
     async def look(self) -> None:
         """Take a sample now."""
         text = await self.gateway.metrics()
-        gateway_mib, engine_mib = self.gateway.memory_mib()
+        gateway_mib, store_mib, engine_mib = self.gateway.memory_mib()
         sample = Sample(
             at_s=round(time.monotonic() - self.began_s, 1),
             gateway_mib=gateway_mib,
@@ -167,6 +228,7 @@ class Watch:
             away=metric(text, "gateway_sessions_away"),
             running=metric(text, "gateway_translations_running"),
             delivered=self.ledger.received,
+            store_mib=store_mib,
         )
         self.samples.append(sample)
         if gateway_mib and not self.gateway.leaving:
@@ -186,9 +248,10 @@ class Watch:
     async def read_transcripts(self) -> None:
         """Put what the transcripts hold into the ledger."""
         for meeting in self.meetings:
-            said = await self.gateway.transcript(meeting)
-            if said is not None:
-                self.ledger.transcript(meeting, said)
+            asked_at = time.monotonic()
+            entries = await self.gateway.transcript(meeting)
+            if entries is not None:
+                self.ledger.transcript(meeting, entries, asked_at)
 
     def memory(self) -> list[Incarnation]:
         """One entry for each process of the gateway."""
@@ -207,4 +270,7 @@ def _incarnation(number: int, samples: Sequence[Sample]) -> Incarnation:
         engine_settled=settled.engine_mib,
         engine_peak=max(sample.engine_mib for sample in samples),
         engine_final=samples[-1].engine_mib,
+        store_settled=settled.store_mib,
+        store_peak=max(sample.store_mib for sample in samples),
+        store_final=samples[-1].store_mib,
     )

@@ -32,6 +32,9 @@ _CLOSED_S = 130.0
 _MORE_S = 20.0
 _FIND_OUT_S = 5.0
 
+# A worker is to be there before it is signalled. One that was killed is started again, and its clients come back.
+_WORKER_S, _BACK_S = 30.0, 120.0
+
 # An engine is killed while it has something to do, if that is to be had.
 _BUSY, _BUSY_S = 3, 10.0
 
@@ -45,10 +48,15 @@ class Injection:
     began_s: float
     # Takes the records of those that no client can tell of.
     say: Callable[[Record], None]
+    # When the first final was accepted of those that were said after this time.
+    accepted_since: Callable[[float], float | None]
+    workers: int
     # Every fault so far.
     made: list[Fault] = field(default_factory=list)
     # What happens to everybody happens one at a time.
     _everybody: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # So it is with workers and their store, at the same time.
+    _processes: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def carry_out(self, planned: Sequence[Fault]) -> None:
         """Until all are made and repaired. Raises `LoadtestError` when something cannot be repaired."""
@@ -62,6 +70,10 @@ class Injection:
                         tasks.create_task(self._restart(fault))
                     case FaultKind.CLIENT_STOP:
                         tasks.create_task(self._stop_clients(fault))
+                    case FaultKind.WORKER_KILL | FaultKind.WORKER_STOP:
+                        tasks.create_task(self._break_worker(fault))
+                    case FaultKind.STORE_KILL:
+                        tasks.create_task(self._kill_store(fault))
                     case _:
                         # Who suffers is in process 0, which is never stopped.
                         self.crowds[0].tell(fault)
@@ -87,17 +99,54 @@ class Injection:
             self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
 
     async def _restart(self, fault: Fault) -> None:
-        async with self._everybody:
+        async with self._everybody, self._processes:
             began_s = self._now_s()
             status = await self.gateway.stop()
             left_s = self._now_s()
             await self.gateway.start(_REPAIRED_S)
             ready_s = self._now_s()
-            back = await self._until(self._connected, _REPAIRED_S)
+            back = await self._until(self._connected_since(ready_s), _REPAIRED_S)
             recovered_s = round(self._now_s() - began_s, 2) if back else None
             left = f"left after {left_s - began_s:.1f} s with status {status}"
             note = f"{left}, ready {ready_s - left_s:.1f} s later"
             self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
+
+    async def _break_worker(self, fault: Fault) -> None:
+        async with self._processes:
+            await self._all_serve()
+            began_s, recovered_s = self._now_s(), None
+            number = signal.SIGKILL if fault.kind is FaultKind.WORKER_KILL else signal.SIGSTOP
+            if not self.gateway.signal_worker(fault.target, number):
+                raise LoadtestError(f"There is no worker {fault.target} below the gateway.")
+            await asyncio.sleep(fault.pause_s)
+            if fault.pause_s:
+                self.gateway.signal_worker(fault.target, signal.SIGCONT)
+            connected = self._connected_since(self._now_s())
+            if await self._until(self._serve, _BACK_S) and await self._until(connected, _BACK_S):
+                recovered_s = round(self._now_s() - began_s - fault.pause_s, 2)
+            note = f"worker {fault.target}"
+            self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
+
+    async def _kill_store(self, fault: Fault) -> None:
+        async with self._processes:
+            began_at, began_s, recovered_s = time.monotonic(), self._now_s(), None
+            if not self.gateway.signal_store(signal.SIGKILL):
+                raise LoadtestError("There is no store below the gateway.")
+
+            async def accepted() -> bool:
+                return self.accepted_since(began_at) is not None
+
+            if await self._until(accepted, _BACK_S):
+                accepted_at = self.accepted_since(began_at) or began_at
+                recovered_s = round(accepted_at - began_at, 2)
+            self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s))
+
+    async def _all_serve(self) -> None:
+        if not await self._until(self._serve, _WORKER_S):
+            raise LoadtestError(f"Not all {self.workers} workers serve after {_WORKER_S:g} s.")
+
+    async def _serve(self) -> bool:
+        return await self.gateway.serving() == self.workers
 
     async def _stop_clients(self, fault: Fault) -> None:
         async with self._everybody:
@@ -145,8 +194,13 @@ class Injection:
     async def _engine_ready(self) -> bool:
         return await self.gateway.metric("gateway_engine_ready") == 1
 
-    async def _connected(self) -> bool:
-        """Whether nearly all clients are connected; some are away for reasons of their own."""
-        statuses = [crowd.status for crowd in self.crowds if crowd.status is not None]
-        connected, clients = sum(each.connected for each in statuses), sum(each.clients for each in statuses)
-        return len(statuses) == len(self.crowds) and connected >= clients * 0.95
+    def _connected_since(self, since_s: float) -> Callable[[], Awaitable[bool]]:
+        """Whether nearly all clients are connected, of those that are never stopped and not away by themselves."""
+
+        async def so() -> bool:
+            status = self.crowds[0].status
+            if status is None or status.at < self.began_s + since_s:
+                return False
+            return status.connected >= (status.clients - status.away) * 0.95
+
+        return so

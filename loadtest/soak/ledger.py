@@ -12,7 +12,7 @@ A session of a client is checked from its `session.started` (position J) to its 
 - Acceptance rule: a session that was there when all was quiet is owed the caption of every utterance accepted
   behind J that is its own or in a language it reads, and one outcome in every other language it reads.
 - Snapshot rule: of a new session, J lies before the newest utterances, so that the other rules cover them.
-
+- Transcripts: every accepted utterance is in one once, with every outcome that a reader had got before.
 Owed and not received is lost.
 """
 
@@ -37,6 +37,7 @@ from gateway.protocol.messages import (
 from loadtest.soak.records import (
     Again,
     Cancelled,
+    Entry,
     Flushed,
     Heard,
     Joined,
@@ -79,6 +80,9 @@ class Rules(Struct, frozen=True):
     snapshot: int
     # How long a publication can be read again.
     log_keep_s: float
+    # With a store: how much later a publication may be at one gateway than at another, of which an answered ping
+    # says nothing. No other rule differs.
+    apart_s: float = 0.0
 
 
 class _Session:
@@ -106,8 +110,8 @@ class _Session:
 class _Client:
     sessions: list[_Session] = field(default_factory=list)
     has: set[_Item] = field(default_factory=set)
-    # The language of each final, by its id.
-    said: dict[str, str] = field(default_factory=dict)
+    # Each final, by its id.
+    said: dict[str, Said] = field(default_factory=dict)
     # Ids without `accepted` or an error.
     open: set[str] = field(default_factory=set)
     # When the newest record came that the gateway caused, and the newest that changed the position.
@@ -136,8 +140,13 @@ class Ledger:
         # By offset, what any client received first, and when.
         self._log: defaultdict[_Log, dict[int, tuple[float, Publication]]] = defaultdict(dict)
         self._accepted: dict[_Utterance, _Acceptance] = {}
+        self._acknowledged: defaultdict[_Utterance, set[int]] = defaultdict(set)
         # Offset of the caption, by (epoch, meeting, participant, utterance).
         self._said_at: dict[tuple[str, str, str, str], int] = {}
+        # When accepted finals were said and accepted.
+        self._answered: list[tuple[float, float]] = []
+        # By utterance and language, when any client received the outcome first.
+        self._outcomes: defaultdict[_Utterance, dict[str, float]] = defaultdict(dict)
         self._transcribed: set[_Utterance] = set()
         self._cancelled: set[_Utterance] = set()
         # By the names of the verdict.
@@ -155,6 +164,10 @@ class Ledger:
         """Utterances accepted so far."""
         return len(self._accepted)
 
+    def accepted_since(self, at: float) -> float | None:
+        """When the first final was accepted of those that were said after `at`; None while none is."""
+        return min((accepted for said, accepted in self._answered if said >= at), default=None)
+
     def add(self, record: Record) -> None:
         """Take one record."""
         if isinstance(record, Stopped):
@@ -168,8 +181,8 @@ class Ledger:
                 self._joined(client, record)
             case Heard(message=message):
                 self._heard(client, record, message)
-            case Said(utterance=utterance, lang=lang):
-                client.said[utterance] = lang
+            case Said(utterance=utterance):
+                client.said[utterance] = record
                 client.open.add(utterance)
                 self._counts["said"] += 1
             case Again(offset=offset):
@@ -185,15 +198,20 @@ class Ledger:
                     self._problem("unanswered", f"{utterance} of {record.client}")
             case Left(reason=reason):
                 self._problem("gave_up", f"{record.client}: {reason}")
-            case _:
-                pass  # what it says of the gateway is in other records
         if isinstance(record, (Joined, Heard, Flushed)):
             client.heard_at = record.at
 
-    def transcript(self, meeting: str, utterances: Iterable[tuple[str, str]]) -> None:
-        """What a transcript of the meeting held when it was asked for: (participant, utterance) each."""
-        for (participant, utterance), count in Counter(utterances).items():
-            self._transcribed.add((meeting, participant, utterance))
+    def transcript(self, meeting: str, entries: Iterable[Entry], asked_at: float) -> None:
+        """What a transcript of the meeting held that was asked for at that time."""
+        counts: Counter[_Utterance] = Counter()
+        for entry in entries:
+            said = (meeting, entry.participant, entry.utterance)
+            counts[said] += 1
+            for lang, seen_at in self._outcomes[said].items():
+                if seen_at < asked_at and lang not in entry.outcomes:
+                    self._problem("outcome_missing", _words((*said, lang, False)))
+        self._transcribed |= counts.keys()
+        for (_, participant, utterance), count in counts.items():
             if count > 1:
                 self._problem("transcript_twice", f"{utterance} of {participant} {count} times in {meeting}")
 
@@ -246,6 +264,8 @@ class Ledger:
             self._problem("out_of_order", f"{name} got offset {offset} of {meeting} behind {client.previous}")
         client.previous = offset
         session.position = max(session.position, offset)
+        if not item[4]:
+            self._outcomes[item[:3]].setdefault(item[3], heard.at)
         first_at, first = self._log[session.log].setdefault(offset, (heard.at, message))
         if heard.at < first_at:
             self._log[session.log][offset] = (heard.at, message)
@@ -255,11 +275,14 @@ class Ledger:
     def _acceptance(self, client: _Client, at: float, id: str, offset: int) -> None:
         started = client.sessions[-1].started
         utterance = (started.meeting, started.participant, id)
-        fresh = _Acceptance(at, started.epoch, offset, client.said.get(id, ""))
-        known = self._accepted.setdefault(utterance, fresh)
-        # Acknowledged again, the offset is any that the log had reached by then.
-        if known.epoch == fresh.epoch and fresh.offset < known.offset:
-            self._accepted[utterance] = fresh
+        said = client.said.get(id)
+        fresh = _Acceptance(at, started.epoch, offset, said.lang if said else "")
+        if said and utterance not in self._accepted:
+            self._answered.append((said.at, at))
+        known = self._accepted.get(utterance, fresh)
+        # Acknowledged again, it is any offset that the client or the log had reached by then.
+        self._acknowledged[utterance].add(offset)
+        self._accepted[utterance] = fresh if fresh.epoch == known.epoch and fresh.offset < known.offset else known
 
     # ------------------------------------------------------------ judging
 
@@ -279,14 +302,13 @@ class Ledger:
             self._counts["delivered"] += len(items & client.has)
             for item in sorted(items - client.has):
                 self._problem("lost", f"{name} never got {_words(item)}")
-        failed = self._failures()
         for utterance in sorted(self._accepted.keys() - self._transcribed):
             self._problem("transcript_missing", f"{utterance[2]} of {utterance[1]} in {utterance[0]}")
         found = {
             "accepted": len(self._accepted),
             "clients": sum(1 for client in self._clients.values() if client.sessions),
             "refused": self._refused,
-            "failed": failed,
+            "failed": self._failures(),
             "told": self._told,
             "problems": self._problems,
         }
@@ -303,10 +325,10 @@ class Ledger:
             for item, offsets in places.items():
                 if len(offsets) > 1:
                     self._problem("twice_in_log", f"{_words(item)} at offsets {sorted(offsets)}")
-                accepted = self._accepted.get(item[:3])
-                if item[4] and accepted and accepted.epoch == epoch and accepted.offset not in offsets:
+                accepted, told = self._accepted.get(item[:3]), self._acknowledged[item[:3]]
+                if item[4] and accepted and accepted.epoch == epoch and told.isdisjoint(offsets):
                     self._problem(
-                        "conflicts", f"{_words(item)} is at {offsets}, and was accepted at {accepted.offset}"
+                        "conflicts", f"{_words(item)} is at {offsets}, and was accepted at {sorted(told)}"
                     )
 
     def _accepted_by_log(self) -> defaultdict[_Log, list[tuple[_Acceptance, _Utterance]]]:
@@ -319,7 +341,7 @@ class Ledger:
     def _by_gap(self, session: _Session) -> Iterator[_Item]:
         started = session.started
         for offset, (seen_at, message) in self._log[session.log].items():
-            reached = offset <= session.position or seen_at < session.flushed_at
+            reached = offset <= session.position or seen_at < session.flushed_at - self._rules.apart_s
             if offset > started.offset and reached and session.wants(message):
                 item = _item(started.meeting, message)
                 # A newcomer is not shown how what was said before its time is translated.
@@ -349,12 +371,11 @@ class Ledger:
     def _failures(self) -> Counter[str]:
         codes: Counter[str] = Counter()
         for (meeting, _), entries in self._log.items():
-            for _, message in entries.values():
-                if isinstance(message, TranslationFailed):
-                    codes[message.code] += 1
-                    item = _item(meeting, message)
-                    if message.code != _CANCELLED or item[:3] not in self._cancelled:
-                        self._problem("failed_unexpectedly", f"{_words(item)}: {message.code}")
+            for message in (each for _, each in entries.values() if isinstance(each, TranslationFailed)):
+                codes[message.code] += 1
+                item = _item(meeting, message)
+                if message.code != _CANCELLED or item[:3] not in self._cancelled:
+                    self._problem("failed_unexpectedly", f"{_words(item)}: {message.code}")
         return codes
 
     def _problem(self, name: str, words: str) -> None:

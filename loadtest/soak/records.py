@@ -1,4 +1,4 @@
-"""What the soak's clients saw, one record each, and how records travel from process to process.
+"""What the soak's clients saw, one record each, how records travel between processes, and what transcripts held.
 
 Knows: names and encodings of records. Must not know: who makes them, or what follows from them (`ledger`).
 """
@@ -24,6 +24,7 @@ __all__ = [
     "Again",
     "Cancelled",
     "Done",
+    "Entry",
     "Flushed",
     "Heard",
     "Joined",
@@ -105,6 +106,8 @@ class Status(_Record, frozen=True):
     connected: int
     # Clients that talk, wait for an answer or are not connected.
     unsettled: int
+    # Clients that are away because of a fault of their own.
+    away: int = 0
 
 
 class Stopped(_Record, frozen=True):
@@ -117,6 +120,15 @@ class Done(_Record, frozen=True):
     """A client process has carried out what it was told; `client` is the process."""
 
     what: str
+
+
+class Entry(Struct, frozen=True):
+    """An utterance in a transcript, which is not a client's record."""
+
+    participant: str
+    utterance: str
+    # The languages in which it was translated, or has failed.
+    outcomes: frozenset[str]
 
 
 def seat_of(client: str) -> int:

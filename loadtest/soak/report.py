@@ -5,6 +5,7 @@ Knows: what a result means to people. Must not know: how it was found, how a tab
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -23,6 +24,9 @@ _WHAT = {
     FaultKind.ENGINE_KILL: "SIGKILL of the engine's process",
     FaultKind.ENGINE_STOP: "SIGSTOP of the engine's process",
     FaultKind.RESTART: "SIGTERM of the gateway, and a new one",
+    FaultKind.WORKER_KILL: "SIGKILL of one of the gateway's workers",
+    FaultKind.WORKER_STOP: "SIGSTOP of one of the gateway's workers, then SIGCONT",
+    FaultKind.STORE_KILL: "SIGKILL of the store; repaired once a final is accepted",
 }
 
 
@@ -46,8 +50,12 @@ def _parts(result: SoakResult) -> Iterator[str | Table]:
         yield "**Every promise was kept.**"
     yield Table("", ("", ""), list(_verdict(result)))
     counts = Counter(fault.kind for fault in result.faults)
-    made = [(kind.value, str(counts[kind]), what) for kind, what in _WHAT.items() if counts[kind]]
-    yield Table("", ("fault", "times", "what"), made)
+    made = [
+        (kind.value, str(counts[kind]), _repairs(result, kind), what)
+        for kind, what in _WHAT.items()
+        if counts[kind]
+    ]
+    yield Table("", ("fault", "times", "until repaired, s: median, most", "what"), made)
     yield Table(
         "",
         ("fault of everybody", "at", "kept up, s", "until repaired, s", ""),
@@ -66,8 +74,12 @@ def _parts(result: SoakResult) -> Iterator[str | Table]:
     for each in result.memory:
         gateway = (each.gateway_settled, each.gateway_peak, each.gateway_final)
         engine = (each.engine_settled, each.engine_peak, each.engine_final)
-        rows.append((f"gateway process {each.number}", *(f"{mib:,.0f}" for mib in gateway)))
+        who = "process" if result.plan.workers is None else "with its workers,"
+        rows.append((f"gateway {who} {each.number}", *(f"{mib:,.0f}" for mib in gateway)))
         rows.append(("its engine", *(f"{mib:,.0f}" for mib in engine)))
+        if each.store_peak:
+            store = (each.store_settled, each.store_peak, each.store_final)
+            rows.append(("its store", *(f"{mib:,.0f}" for mib in store)))
     yield Table("", ("memory, MiB", "a minute after it was ready", "peak", "final"), rows)
     yield Table(
         "",
@@ -95,6 +107,7 @@ def _verdict(result: SoakResult) -> Iterator[tuple[str, str]]:
     yield "translated twice in a log", str(verdict.twice_in_log)
     yield "contradictions between clients", str(verdict.conflicts)
     yield "not in the transcript, or twice", f"{verdict.transcript_missing}, {verdict.transcript_twice}"
+    yield "outcomes that a reader got, and not in the transcript", str(verdict.outcome_missing)
     yield "`translation.failed`", _codes(verdict.failed)
     yield "of those not caused by a cancellation", str(verdict.failed_unexpectedly)
     yield "clients, one after the other in each seat", f"{verdict.clients:,}"
@@ -104,6 +117,11 @@ def _verdict(result: SoakResult) -> Iterator[tuple[str, str]]:
     yield "newest utterances not shown to a newcomer", str(verdict.not_shown)
     yield "clients that gave up", str(verdict.gave_up)
     yield "errors that clients were told", _codes(verdict.told)
+
+
+def _repairs(result: SoakResult, kind: FaultKind) -> str:
+    known = [fault.recovered_s for fault in result.faults if fault.kind is kind and fault.recovered_s is not None]
+    return f"{statistics.median(known):.1f}, {max(known):.1f}" if known else ""
 
 
 def _of_everybody(result: SoakResult) -> list[Fault]:
@@ -118,7 +136,9 @@ def _notes(result: SoakResult) -> Iterator[str]:
         f"{plan.sessions} sessions, {plan.utterances_per_minute:g} utterances a minute offered, "
         f"{per_s * 60:.0f} accepted; {result.load_s / 60:.1f} minutes of load."
     )
-    yield f"On {machine.in_words()}; gateway, engine and clients share its cores. Engine {plan.engine}."
+    workers = "" if plan.workers is None else f", {plan.workers} workers with a store of their own"
+    workers += f", to and from which {plan.loss:g} % of packets are lost" if plan.loss else ""
+    yield f"On {machine.in_words()}; gateway, engine and clients share its cores. Engine {plan.engine}{workers}."
     settings = ", ".join(f"`{name}={value}`" for name, value in result.settings.items())
     yield f"Settings: {settings}."
 
@@ -152,5 +172,6 @@ def _charts(result: SoakResult) -> list[Chart]:
         chart("Translations in the engine", "translations", naming=True, running=lambda each: each.running),
         chart("Delivered to readers", "captions and translations", delivered=lambda each: each.delivered),
         chart("Memory of the gateway", "MiB", gateway=lambda each: each.gateway_mib),
+        chart("Memory of the store", "MiB", store=lambda each: each.store_mib),
         chart("Memory of the engine", "MiB", engine=lambda each: each.engine_mib),
     ]

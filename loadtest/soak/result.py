@@ -11,9 +11,13 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 
 from loadtest.machine import Machine
-from loadtest.soak.faults import Fault
+from loadtest.soak.faults import Fault, FaultKind
 
 __all__ = ["Incarnation", "Sample", "SoakPlan", "SoakResult", "Verdict"]
+
+
+# How soon after a fault all has to be well again.
+_BACK_WITHIN_S = {FaultKind.STORE_KILL: 5.0, FaultKind.WORKER_KILL: 60.0, FaultKind.WORKER_STOP: 60.0}
 
 
 class SoakPlan(Struct, frozen=True, kw_only=True):
@@ -29,6 +33,13 @@ class SoakPlan(Struct, frozen=True, kw_only=True):
     keep_s: int = 60
     log_keep_s: int = 120
     seed: int = 1
+    # Processes of the gateway, which share a store of their own; None: one process without a store.
+    workers: int | None = None
+    # The only kind of fault, and how often; None: every kind.
+    only: FaultKind | None = None
+    times: int = 20
+    # Percent of the packets between the workers and their store that are lost.
+    loss: float = 0.0
 
 
 class Sample(Struct, frozen=True):
@@ -45,10 +56,11 @@ class Sample(Struct, frozen=True):
     running: float | None
     # Publications that clients received so far.
     delivered: int
+    store_mib: float = 0.0
 
 
 class Incarnation(Struct, frozen=True):
-    """Memory of one gateway process and its engine, MiB."""
+    """Memory of one gateway, with all its workers, its engine and its store, MiB."""
 
     number: int
     # A minute after it was ready.
@@ -59,6 +71,9 @@ class Incarnation(Struct, frozen=True):
     engine_settled: float
     engine_peak: float
     engine_final: float
+    store_settled: float = 0.0
+    store_peak: float = 0.0
+    store_final: float = 0.0
 
 
 class Verdict(Struct, frozen=True):
@@ -102,6 +117,8 @@ class Verdict(Struct, frozen=True):
     # Accepted utterances that are not, or more than once, in the meeting's transcript.
     transcript_missing: int = 0
     transcript_twice: int = 0
+    # Outcomes that a reader had got, and that the transcript did not have.
+    outcome_missing: int = 0
     # Sessions not resumed though their client had been silent for less than the keep time.
     unrecovered: int = 0
     # Errors about the session, by code.
@@ -113,7 +130,7 @@ class Verdict(Struct, frozen=True):
     broken_by: ClassVar[tuple[str, ...]] = (
         *("lost", "duplicates", "wire_duplicates", "unanswered", "gave_up", "not_shown", "twice_in_log"),
         *("conflicts", "out_of_order", "failed_unexpectedly", "transcript_missing", "transcript_twice"),
-        "unrecovered",
+        *("outcome_missing", "unrecovered"),
     )
 
     def broken(self) -> dict[str, int]:
@@ -155,6 +172,14 @@ class SoakResult(Struct, frozen=True):
         for name, value in self.gauges.items():
             if value != 0:
                 yield f"{name} is {'missing' if value is None else f'{value:g}'} at the end"
+        for fault in self.faults:
+            if (within_s := _BACK_WITHIN_S.get(fault.kind)) is None:
+                continue
+            when = f"{fault.kind.value} at {fault.began_s:.0f} s"
+            if fault.recovered_s is None:
+                yield f"{when}, not back"
+            elif fault.recovered_s > within_s:
+                yield f"{when}, back after {fault.recovered_s:.1f} s, not {within_s:g} s"
         if self.exit_status:
             yield f"the gateway ended with status {self.exit_status}"
         if self.tracebacks:

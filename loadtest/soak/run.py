@@ -27,6 +27,9 @@ from loadtest.soak.ledger import Ledger, Rules
 from loadtest.soak.population import population
 from loadtest.soak.records import Record, encode
 from loadtest.soak.result import SoakPlan, SoakResult
+from loadtest.systems.network import enter_lossy_network
+from loadtest.systems.server import free_port
+from loadtest.systems.store import Store
 
 __all__ = ["run"]
 
@@ -43,8 +46,12 @@ _FLUSH_S = 120.0
 _LEAVE_S = 180.0
 _EXPIRE_S = 60.0
 
-# Nothing may run, wait or be unanswered for so long before all counts as quiet.
-_STILL_S = 3.0
+# Nothing may run, wait or be unanswered for so long before all counts as quiet: with a store, until others have
+# taken over what a worker left (6 s), and looked for pushes that were lost (3 s).
+_STILL_S, _STILL_SHARED_S = 3.0, 12.0
+
+# With a store, `Rules.apart_s`: a worker that was stopped goes on, and looks for what it missed.
+_APART_S = 45.0
 
 _SNAPSHOT = 10
 
@@ -79,7 +86,11 @@ def _settings_for(plan: SoakPlan, folder: Path) -> dict[str, Any]:
         "ping_timeout_s": 100,
         "engine": {"kind": plan.engine, "stall_s": 20},
         "limits": {"keep_s": plan.keep_s, "text_chars": 400, "languages": 4},
-        "event_log": {"keep_s": plan.log_keep_s, "handover_file": str(folder / "handover")},
+        "event_log": {
+            "keep_s": plan.log_keep_s,
+            # Workers have a store for it.
+            "handover_file": str(folder / "handover") if plan.workers is None else None,
+        },
     }
 
 
@@ -97,10 +108,24 @@ class _Soak:
         self._command = command
         self._say = say
         self._settings = _settings_for(plan, folder)
-        self._gateway = ServedGateway(self._settings, folder)
+        self._store = self._behind_a_lossy_network(plan.loss, folder) if plan.loss else None
+        self._gateway = ServedGateway(self._settings, folder, plan.workers, self._store)
         self._seats = population(plan.sessions, plan.utterances_per_minute, plan.seed)
-        self._ledger = Ledger(Rules(keep_s=plan.keep_s, snapshot=_SNAPSHOT, log_keep_s=plan.log_keep_s))
+        self._ledger = Ledger(
+            Rules(
+                keep_s=plan.keep_s,
+                snapshot=_SNAPSHOT,
+                log_keep_s=plan.log_keep_s,
+                apart_s=0.0 if plan.workers is None else _APART_S,
+            )
+        )
         self._crowds: list[CrowdProcess] = []
+
+    @staticmethod
+    def _behind_a_lossy_network(percent: float, folder: Path) -> Store:
+        port = free_port()
+        enter_lossy_network(port, percent)
+        return Store(port, folder / "store")
 
     def _take(self, record: Record) -> None:
         self._records.write(encode(record) + b"\n")
@@ -111,10 +136,14 @@ class _Soak:
         began, machine = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), describe()
         try:
             self._say("starting the gateway: loading its engine")
+            if self._store is not None:
+                await self._store.start()
             await gateway.start(_START_S)
             began_s = time.monotonic()
             watch = Watch(gateway, self._ledger, sorted({seat.meeting for seat in self._seats}), began_s)
-            injection = Injection(gateway, crowds, began_s, self._take)
+            injection = Injection(
+                gateway, crowds, began_s, self._take, self._ledger.accepted_since, plan.workers or 0
+            )
             async with asyncio.TaskGroup() as tasks:
                 watching = tasks.create_task(watch.run())
                 for process in sorted({seat.process for seat in self._seats}):
@@ -129,13 +158,17 @@ class _Soak:
                     plan.seed,
                     keep_s=plan.keep_s,
                     light_every_s=_FAULT_EVERY_S,
-                    engine=plan.engine != "simulated",
+                    # Workers have one process for any engine.
+                    engine=plan.engine != "simulated" or plan.workers is not None,
+                    workers=plan.workers or 0,
+                    only=None if plan.only is None else (plan.only, plan.times),
                 )
                 breaking = tasks.create_task(injection.carry_out(faults))
                 await asyncio.sleep(plan.minutes * 60)
+                # That all is well again is seen under load.
+                await breaking
                 for each in crowds:
                     each.tell("hush")
-                await breaking
                 load_s = time.monotonic() - began_s
                 unquiet = await self._quiet()
                 showing.cancel()
@@ -177,12 +210,15 @@ class _Soak:
         for crowd in self._crowds:
             await crowd.end()
         await self._gateway.end()
+        if self._store is not None:
+            await self._store.end()
 
     # ------------------------------------------------------------ stages
 
     async def _quiet(self) -> str | None:
         """Wait until everybody is connected, answered and has nothing to come; what is wrong if that fails."""
         until_s, still_since_s = time.monotonic() + _QUIET_S, time.monotonic()
+        still_s = _STILL_S if self._plan.workers is None else _STILL_SHARED_S
         wrong = ""
         while time.monotonic() < until_s:
             self._gateway.check()
@@ -192,7 +228,7 @@ class _Soak:
             if unsettled or work != 0:
                 still_since_s = time.monotonic()
                 wrong = f"translations not done: {work}; clients not settled: {unsettled}"
-            elif time.monotonic() - still_since_s > _STILL_S:
+            elif time.monotonic() - still_since_s > still_s:
                 return None
             await asyncio.sleep(_LOOK_S)
         return f"{wrong}, {_QUIET_S:.0f} s after the last word"

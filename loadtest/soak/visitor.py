@@ -105,6 +105,8 @@ class Visitor:
 
     # Whether it has a connection now.
     connected: bool = field(default=False, init=False)
+    # Whether it has none because of what it suffers.
+    away: bool = field(default=False, init=False)
     _session: ClientSession | None = field(default=None, init=False)
     _relay: Relay | None = field(default=None, init=False)
     _serial: int = field(default=0, init=False)
@@ -263,7 +265,7 @@ class Visitor:
             self.say(Heard(_now_s(), self.name, event))
 
     def _joined(self, started: SessionStarted) -> None:
-        self.connected = True
+        self.connected, self.away = True, False
         self.say(Joined(_now_s(), self.name, started, self.seat.reads))
 
     # ------------------------------------------------------------ suffering
@@ -273,6 +275,7 @@ class Visitor:
         relay = self._relay
         if relay is None or not self.connected or self._leaving:
             return False
+        self.away = True
         match kind:
             case FaultKind.HALF_OPEN:
                 relay.freeze()

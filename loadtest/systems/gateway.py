@@ -43,11 +43,14 @@ def gateway_process(
     port: int | None = None,
     log: str = "gateway.log",
     engine: socket.socket | None = None,
+    workers: int | None = None,
 ) -> Server:
     """A gateway that is to be started. What the environment says of gateways is not read.
 
-    settings: sections nested. folder: for its settings file and its log. port: a free one is found without it.
-    engine: leads to the process that holds the engine, which is this one; without it the gateway has its own.
+    settings: sections nested. folder: for its settings file, its log and its state. port: a free one is found
+    without it. engine: leads to the process that holds the engine, which is this one; without it the gateway has
+    its own. workers: how many, with a store of their own unless the settings name one; without it one process
+    serves, which needs none.
     """
     port = free_port() if port is None else port
     config = folder / "gateway.toml"
@@ -55,6 +58,8 @@ def gateway_process(
     config.write_text(as_toml({"max_connections_per_address": 1_000_000, **settings}))
     module = ["gateway"] if engine is None else [__name__, str(engine.fileno())]
     serve = ["serve", "--host", "127.0.0.1", "--port", str(port), "--config", str(config)]
+    if workers is not None:
+        serve += ["--workers", str(workers), "--state-dir", str(folder / "state")]
     return Server(
         "The gateway",
         [sys.executable, "-m", *module, *serve],
@@ -66,15 +71,18 @@ def gateway_process(
 
 
 @asynccontextmanager
-async def gateway(settings: Mapping[str, Any], say: Say, *, name: str = "gateway") -> AsyncIterator[Running]:
+async def gateway(
+    settings: Mapping[str, Any], say: Say, *, name: str = "gateway", workers: int | None = None
+) -> AsyncIterator[Running]:
     """A gateway with these settings, ready; it and its engine are gone when the block ends.
 
-    say: told how far it is. Raises `LoadtestError` when it cannot start.
+    say: told how far it is. workers: as `gateway_process` takes them. Raises `LoadtestError` when it cannot start.
     """
     with tempfile.TemporaryDirectory(prefix="loadtest-gateway-") as folder:
-        async with serving(gateway_process(settings, Path(folder)), name, say) as server:
+        async with serving(gateway_process(settings, Path(folder), workers=workers), name, say) as server:
             address, metrics = WebSocketGateway(server.url), f"{server.url}/metrics"
-            yield Running(name, address, shown(settings), server.pid, metrics)
+            told = shown(settings) | ({} if workers is None else {"workers": workers})
+            yield Running(name, address, told, server.pid, metrics)
 
 
 @asynccontextmanager

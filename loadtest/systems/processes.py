@@ -15,6 +15,8 @@ from pathlib import Path
 
 __all__ = [
     "BESIDE_ITS_ENGINE",
+    "STORE",
+    "WORKER",
     "below",
     "command",
     "cpu_s",
@@ -27,6 +29,12 @@ __all__ = [
 
 BESIDE_ITS_ENGINE = "loadtest gateway"
 """What the process of a gateway is called that was started by the one that holds its engine."""
+
+WORKER = re.compile(r"^gateway worker \d+\b")
+"""What one of several workers of a gateway is called."""
+
+STORE = re.compile(r"^(\S*/)?(redis|valkey)-server\b")
+"""What the store is called that they share."""
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")

@@ -13,7 +13,7 @@ import pytest
 from loadtest.__main__ import _parser
 
 ROOT = Path(__file__).parents[2]
-TARGETS = ("loadtest", "bench-peers", "bench-journey", "bench-gateway", "bench-sweep", "bench-recommend")
+TARGETS = ("soak", "loadtest", "bench-peers", "bench-journey", "bench-gateway", "bench-sweep", "bench-recommend")
 PAGES = ("docs/loadtest.md", "docs/tuning.md")
 
 
@@ -24,11 +24,11 @@ def load_tests(text: str) -> list[list[str]]:
     return [shlex.split(arguments) for arguments in found]
 
 
-def said_by_make(target: str) -> str:
+def said_by_make(*target: str) -> str:
     make = shutil.which("make")
     assert make is not None
     # Without the installation, and without what the surroundings say to another make.
-    command = [make, "--dry-run", "--assume-old=install-dev", "--no-print-directory", target]
+    command = [make, "--dry-run", "--assume-old=install-dev", "--no-print-directory", *target]
     quiet = {"PATH": "/usr/bin:/bin"}
     return subprocess.run(command, cwd=ROOT, env=quiet, check=True, capture_output=True, text=True).stdout
 
@@ -39,6 +39,12 @@ def test_make_calls_load_tests_as_they_want_it(target: str) -> None:
     assert calls
     folders = [_parser().parse_args(call).out for call in calls]
     assert len(set(folders)) == len(folders)
+
+
+def test_make_soak_takes_workers() -> None:
+    for words, workers in ((["soak"], None), (["soak", "WORKERS=3", "MINUTES=5"], 3)):
+        [call] = load_tests(said_by_make(*words))
+        assert _parser().parse_args(call).workers == workers
 
 
 @pytest.mark.parametrize("page", PAGES)

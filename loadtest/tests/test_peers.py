@@ -70,10 +70,11 @@ def test_vllms_server_has_no_simulated_engine() -> None:
 def test_variants_are_further_systems_with_other_settings(tmp_path: Path) -> None:
     file = tmp_path / "variants.json"
     file.write_text(
-        '{"small": {"engine": {"max_num_seqs": 8}}, "bare": {"route": "asyncllm", "settings": {"port": 1}}}'
+        '{"small": {"engine": {"max_num_seqs": 8}, "workers": 4},'
+        ' "bare": {"route": "asyncllm", "settings": {"port": 1}}}'
     )
     small, bare = variants(file, {"engine": {"dtype": "auto"}})
-    assert (small.name, small.route) == ("small", "gateway")
+    assert (small.name, small.route, small.workers) == ("small", "gateway", 4)
     assert small.settings["engine"] == {"dtype": "auto", "max_num_seqs": 8}
     assert (bare.route, bare.settings["port"]) == ("asyncllm", 1)
 
@@ -85,6 +86,7 @@ def test_variants_are_further_systems_with_other_settings(tmp_path: Path) -> Non
         ('{"gateway": {}}', "no variant"),
         ('{"a": {"engine": {"seqs": 1}}}', "no setting"),
         ('{"a": {"rout": "gateway"}}', "names no variants"),
+        ('{"a": {"route": "vllm-serve", "workers": 2}}', "only a gateway has workers"),
     ],
 )
 def test_variants_that_cannot_be_are_one_sentence(tmp_path: Path, text: str, why: str) -> None:

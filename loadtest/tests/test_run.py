@@ -66,9 +66,11 @@ def test_options_reach_the_plan() -> None:
         "--partial-every-s",
         "0",
     ]
-    plan = command.plan(options(*given, "--engine", "simulated", "--seconds", "5", "--idle", "7", "--seed", "9"))
+    plan = command.plan(
+        options(*given, "--engine", "simulated", "--seconds", "5", "--idle", "7", "--seed", "9", "--workers", "4")
+    )
     assert plan.scenario == Scenario(shape="uniform", seed=9, targets=("de", "fr"), meetings=3, people=4)
-    assert (plan.seconds, plan.idle, plan.simulated) == (5.0, 7, True)
+    assert (plan.seconds, plan.idle, plan.simulated, plan.workers) == (5.0, 7, True, 4)
 
 
 def test_a_scenario_that_is_no_file_is_told() -> None:
@@ -83,6 +85,7 @@ def test_a_scenario_that_is_no_file_is_told() -> None:
         (["--scenario", "FILE", "--meetings", "3"], "--meetings: "),
         (["--scenario", "FILE", "--source", "de", "--targets", "en"], "--source, --targets: "),
         (["--url", "http://127.0.0.1:1", "--max-num-seqs", "64"], "--max-num-seqs: "),
+        (["--url", "http://127.0.0.1:1", "--workers", "2"], "--workers: "),
         (["--url", "http://127.0.0.1:1", "--config", "no.toml", "--set", "a=1"], "--config, --set: "),
     ],
 )

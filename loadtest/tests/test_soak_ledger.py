@@ -20,6 +20,7 @@ from loadtest.soak.ledger import Ledger, Rules
 from loadtest.soak.records import (
     Again,
     Cancelled,
+    Entry,
     Flushed,
     Heard,
     Joined,
@@ -106,7 +107,7 @@ def judge(
                 if isinstance(each, Heard) and isinstance(each.message, UtteranceAccepted)
             )
         )
-    ledger.transcript("standup", transcribed)
+    ledger.transcript("standup", [Entry(*who, frozenset()) for who in transcribed], asked_at=0.0)
     return ledger.judge()
 
 
@@ -308,6 +309,19 @@ def test_an_acknowledgement_may_be_repeated_with_a_later_offset() -> None:
     assert verdict.accepted == 1
 
 
+def test_an_acknowledgement_may_be_repeated_before_what_was_missed_is_shown() -> None:
+    """The final reached the log, and its acknowledgement was lost with the connection."""
+    verdict = judge(
+        everybody(),
+        Said(1, "ana", "1", "en"),
+        joined("ana", 2, 0, recovered=True),
+        accepted(2.1, "1", 0),
+        accepted(2.2, "1", 1),
+        caption("ana", 2.2, "1", 1),
+    )
+    assert not verdict.broken(), verdict.problems
+
+
 def test_what_arrived_twice_though_the_client_dropped_it() -> None:
     verdict = judge(joined("ben"), final("ben", 1, "1", "ja", 2), Again(2, "ben", 2))
     assert (verdict.duplicates, verdict.wire_duplicates) == (0, 1)
@@ -383,6 +397,36 @@ def test_the_transcript_has_each_accepted_utterance_once() -> None:
     assert judge(meeting, transcribed=(("ana", "1"),)).transcript_missing == 1
     assert judge(meeting, transcribed=()).transcript_missing == 2
     assert judge(meeting, transcribed=(("ana", "1"), ("ana", "2"), ("ana", "2"))).transcript_twice == 1
+
+
+def test_an_outcome_that_a_reader_got_stays_in_the_log() -> None:
+    for outcomes, asked_at, missing in (({"ja", "de"}, 5, 0), ({"de"}, 5, 1), (set(), 5, 2), (set(), 1.2, 0)):
+        ledger = Ledger(RULES)
+        for record in (*everybody(), *everything("1", 1, 1), *all_stay(10)):
+            ledger.add(record)
+        ledger.transcript("standup", [Entry("ana", "1", frozenset(outcomes))], asked_at)
+        assert ledger.judge().outcome_missing == missing
+
+
+def test_at_another_gateway_a_publication_may_be_later_than_a_ping() -> None:
+    meeting = [*everybody(), *said(1, "1", 1), final("ben", 1.5, "1", "ja", 2)]
+    leaves: list[Record] = [Flushed(2.1, "cleo", 2.0, False), Left(2.2, "cleo", True)]
+    stay = [*stayed("ana", 10), *stayed("ben", 10)]
+    shared = Rules(keep_s=20, snapshot=10, log_keep_s=120, apart_s=5)
+    assert judge(meeting, leaves, stay).lost == 1
+    assert judge(meeting, leaves, stay, rules=shared).lost == 0
+    # Who stays to the end is owed everything.
+    assert judge(meeting, stay, stayed("cleo", 10), rules=shared).lost == 2
+
+
+def test_when_a_final_is_accepted_again() -> None:
+    ledger = Ledger(RULES)
+    for record in (joined("ana"), *said(1, "1", 1), Said(2, "ana", "2", "en"), accepted(9, "2", 4)):
+        ledger.add(record)
+    assert ledger.accepted_since(1) == 1.1
+    # Also one that was said before, and is accepted only now, does not count.
+    assert ledger.accepted_since(1.5) == 9
+    assert ledger.accepted_since(2.5) is None
 
 
 @pytest.mark.parametrize("record", [joined("ana"), *said(1, "1", 1), *stayed("ben", 2), REFUSED])

@@ -77,8 +77,8 @@ def test_a_run_that_went_well_says_so() -> None:
         "| accepted | 1,200 |",
         "| **lost** | **0** |",
         "| `translation.failed` | `cancelled` 3 |",
-        "| abort | 2 | connection reset |",
-        "| engine killed | 1 | SIGKILL of the engine's process |",
+        "| abort | 2 |  | connection reset |",
+        "| engine killed | 1 | 31.2, 31.2 | SIGKILL of the engine's process |",
         "| engine killed | 1:05 |  | 31.2 | 12 translations under way |",
         "| gateway process 1 | 140 | 160 | 141 |",
         "| `gateway_sessions` | 0 |",
@@ -108,6 +108,32 @@ def test_a_run_that_did_not_says_what_is_wrong() -> None:
     text = table(bad)
     assert text.startswith("**Not every promise was kept:** lost: 2; duplicates: 1;")
     assert "- lost: ben never got it" in text
+
+
+def test_a_run_with_workers_tells_how_soon_all_was_well_again() -> None:
+    killed = [
+        Fault(FaultKind.STORE_KILL, at_s, 0, 0.0, back_s) for at_s, back_s in ((10, 0.5), (20, 1.5), (30, 4))
+    ]
+    frozen = Fault(FaultKind.WORKER_STOP, 40.0, 2, 27.0, 3.0, "worker 2")
+    good = replace(
+        result(),
+        plan=SoakPlan(minutes=2, sessions=20, workers=3),
+        faults=[*killed, frozen],
+        memory=[Incarnation(1, 300.0, 320.0, 301.0, 900.0, 950.0, 901.0, 12.0, 14.0, 13.0)],
+    )
+    assert not list(good.failures())
+    for line in (
+        "| store killed | 3 | 1.5, 4.0 | SIGKILL of the store; repaired once a final is accepted |",
+        "| worker stopped | 0:40 | 27 | 3.0 | worker 2 |",
+        "| gateway with its workers, 1 | 300 | 320 | 301 |",
+        "| its store | 12 | 14 | 13 |",
+    ):
+        assert line in table(good)
+    late = replace(good, faults=[replace(killed[0], recovered_s=5.5), replace(frozen, recovered_s=None)])
+    assert list(late.failures()) == [
+        "store killed at 10 s, back after 5.5 s, not 5 s",
+        "worker stopped at 40 s, not back",
+    ]
 
 
 def test_a_run_without_a_word_proves_nothing() -> None:

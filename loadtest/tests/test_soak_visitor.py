@@ -16,7 +16,7 @@ from loadtest.soak import visitor
 from loadtest.soak.faults import FaultKind
 from loadtest.soak.ledger import Ledger, Rules
 from loadtest.soak.population import Seat
-from loadtest.soak.records import Flushed, Heard, Joined, Left, Record
+from loadtest.soak.records import Entry, Flushed, Heard, Joined, Left, Record
 from loadtest.soak.result import Verdict
 from loadtest.soak.visitor import Visitor
 from tests.gateways import Running, running
@@ -65,6 +65,11 @@ class Room:
         while sum(map(so, self.records[begun:])) < count:
             await asyncio.sleep(0.01)
 
+    async def until_away(self, visitor: Visitor) -> None:
+        """Wait until it has lost its connection, and says why."""
+        while visitor.connected or not visitor.away:
+            await asyncio.sleep(0.01)
+
     async def finish(self) -> Verdict:
         """All fall silent, confirm what they have and leave; the checker's verdict."""
         self.hushed.set()
@@ -80,7 +85,9 @@ class Room:
         [speaker] = {r.started.participant for r in self.records if isinstance(r, Joined) and r.client == "0.1"}
         messages = [record.message for record in self.records if isinstance(record, Heard)]
         ledger.transcript(
-            "standup", {(speaker, each.id) for each in messages if isinstance(each, UtteranceAccepted)}
+            "standup",
+            {Entry(speaker, each.id, frozenset()) for each in messages if isinstance(each, UtteranceAccepted)},
+            asked_at=0.0,
         )
         return ledger.judge()
 
@@ -135,7 +142,10 @@ async def test_who_is_broken_comes_back_and_misses_nothing(who: str, kind: Fault
             broken = here.visitors[who]
             back = asyncio.ensure_future(here.until(joined(broken.name, True)))
             assert await broken.suffer(kind, pause_s)
+            assert broken.away or broken.connected
             await back
+            assert broken.connected
+            assert not broken.away
             await here.until(lambda record: isinstance(record, Heard) and record.client == broken.name, 3)
             verdict = await here.finish()
     assert not verdict.broken(), verdict.problems
@@ -146,8 +156,11 @@ async def test_who_is_away_for_too_long_begins_again() -> None:
     async with room() as here:
         broken = here.visitors["reader"]
         back = asyncio.ensure_future(here.until(joined(broken.name, False)))
-        assert await broken.suffer(FaultKind.LONG_ABSENCE, 3.0)
+        suffering = asyncio.ensure_future(broken.suffer(FaultKind.LONG_ABSENCE, 3.0))
+        await here.until_away(broken)
+        assert await suffering
         await back
+        assert not broken.away
         await here.until(lambda record: isinstance(record, Heard) and record.client == broken.name, 3)
         verdict = await here.finish()
     assert not verdict.broken(), verdict.problems

@@ -18,6 +18,7 @@ from msgspec import structs
 from gateway.engines.vllm import hardware
 from gateway.engines.vllm.options import VllmOptions
 from loadtest import options as common
+from loadtest.measuring.accounting import Accounts
 from loadtest.options import with_share
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
@@ -274,6 +275,20 @@ async def test_a_server_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
         await child.ready("starting it", said.append, limit_s=3)
     await child.end()
     assert any(re.fullmatch(r"starting it: \d s, thinking", line) for line in said)
+
+
+@pytest.mark.slow
+async def test_a_gateway_with_workers_is_all_its_processes() -> None:
+    async with gateway(SIMULATED, lambda _: None, workers=2) as served:
+        assert served.settings["workers"] == 2
+        assert served.pid is not None
+        below = processes.below(served.pid)
+        workers, stores = (processes.named_below(served.pid, each) for each in (processes.WORKER, processes.STORE))
+        assert (len(workers), len(stores)) == (2, 1)
+        [host] = processes.named_below(served.pid, re.compile("^gateway engine host"))
+        mib = sum(map(processes.resident_mib, (served.pid, *workers, *stores, host)))
+        assert Accounts({"serving": [served.pid]}).serving_mib() == pytest.approx(mib, rel=0.05)
+    assert all(map(_gone, below))
 
 
 async def test_a_gateway_that_is_not_there_is_one_sentence() -> None:

@@ -119,10 +119,10 @@ def _limited(summaries: Sequence[Summary]) -> str:
 
 
 _COST_CAPTION = (
-    "Serving: what answers clients, one process of vLLM's server or more, and of a gateway its process and the "
-    "one that hosts its engine; engine: what is below them; clients: the load test's own; other: the rest of the "
-    "machine. Serving memory: of all its processes. NVML's utilisation is an average over some 100 ms or "
-    "more, so shorter gaps do not show."
+    "Serving: what answers clients, one process of vLLM's server or more, and of a gateway its process, or its "
+    "workers with their store, and the one that hosts its engine; engine: what is below them; clients: the load "
+    "test's own; other: the rest of the machine. Serving memory: of all its processes. NVML's utilisation is an "
+    "average over some 100 ms or more, so shorter gaps do not show."
 )
 
 

@@ -237,8 +237,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     # The whole pass of each client process.
     clients: list[ProcessUse]
     # CPU time within the window, by part: `serving` (what answers clients: one process, or more of vLLM's front
-    # end; of a gateway its process and the one that hosts its engine), `engine` (what is below them), `clients`,
-    # `other` (the rest of the machine).
+    # end; of a gateway its process, its workers with their store, and the one that hosts its engine), `engine`
+    # (what is below them), `clients`, `other` (the rest of the machine).
     cpu_s: dict[str, float]
     # Resident, of all that serves, at the end.
     memory_mib: float | None

@@ -1,0 +1,51 @@
+"""The gateway under test with workers: what is broken of it comes back, and all of it is watched."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from loadtest.soak.gateway import ServedGateway
+
+pytestmark = pytest.mark.slow
+
+
+async def until(so: Callable[[], Awaitable[bool]]) -> None:
+    while not await so():
+        await asyncio.sleep(0.02)
+
+
+async def test_workers_the_store_and_the_engine_can_be_killed(tmp_path: Path) -> None:
+    gateway = ServedGateway({"engine": {"kind": "simulated"}}, tmp_path, workers=2)
+    serving: dict[str, int] = {}
+
+    async def all_serve() -> bool:
+        serving["now"] = await gateway.serving()
+        return serving["now"] == 2
+
+    async def fewer_serve() -> bool:
+        return not await all_serve()
+
+    try:
+        await gateway.start(60)
+        await until(all_serve)
+        assert all(mib > 0 for mib in gateway.memory_mib())
+        assert gateway.signal_worker(1, signal.SIGKILL)
+        await until(fewer_serve)
+        await until(all_serve)
+        for break_it in (gateway.signal_store, gateway.signal_engine):
+            assert break_it(signal.SIGKILL)
+            while not break_it(signal.SIGCONT):  # there is another one
+                await asyncio.sleep(0.02)
+        assert await gateway.work() == 0
+        assert await gateway.transcript("standup") is None
+        assert not gateway.signal_worker(3, signal.SIGKILL)
+        gateway.check()
+        assert await gateway.stop() == 0
+        assert gateway.memory_mib() == (0.0, 0.0, 0.0)
+    finally:
+        await gateway.end()
