@@ -122,7 +122,7 @@ class Parent:
         if self._stopping.is_set():
             _log.warning("stopping without finishing accepted work")
             for worker in self._running:
-                worker.drain()
+                worker.hurry()
         elif self.failure is None:
             _log.info("finishing accepted work, admitting no more")
         self._stopping.set()

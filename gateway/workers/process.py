@@ -104,7 +104,12 @@ class WorkerProcess:
         return await self._questions.ask(names)
 
     def drain(self) -> None:
-        """Let it finish what it has accepted and end. A second time: end at once."""
+        """Let it finish what it has accepted and end."""
+        if not self.draining:
+            self.hurry()
+
+    def hurry(self) -> None:
+        """As `drain`; once it drains: end without finishing what it has accepted."""
         self.draining = True
         self._send(signal.SIGTERM)
 

@@ -175,6 +175,18 @@ async def test_the_end_of_the_parent_drains_all_workers_at_once() -> None:
     assert not any(map(alive, pids))
 
 
+async def test_a_worker_that_drains_for_a_reload_finishes_its_work_when_the_parent_ends() -> None:
+    given = settings()
+    async with workers(given, count=1) as gateway:
+        session = await gateway.session(1)
+        await session.say("u1", LONG)
+        await session.until("translation.delta")
+        gateway.parent.reload(lambda: given)
+        await session.until("session.draining")
+        gateway.parent.stop()
+        await session.until("translation.final", utterance="u1")
+
+
 async def test_a_second_time_it_does_not_wait_for_what_was_accepted() -> None:
     script = Script(rules=(Rule(match="endless", repeat=10_000),))
     async with workers(settings(script, drain_s=600), count=1) as gateway:
