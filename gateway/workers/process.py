@@ -18,7 +18,7 @@ from gateway.config import Settings
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.main import SIGNALS
 from gateway.workers import worker
-from gateway.workers.messages import GetMetrics, Metrics, Refused, Report, Serves, ToParent, ToWorker
+from gateway.workers.messages import Drain, GetMetrics, Metrics, Refused, Report, Serves, ToParent, ToWorker
 from gateway.workers.questions import Questions
 
 __all__ = ["WorkerProcess"]
@@ -78,6 +78,8 @@ class WorkerProcess:
         """Begin to hear it, and to notice its end."""
         asyncio.get_running_loop().add_reader(self._process.sentinel, self._on_end)
         await self._channel.open(self._sock)
+        if self.draining:
+            self.say(Drain())
 
     @property
     def pid(self) -> int:
@@ -111,16 +113,13 @@ class WorkerProcess:
     def hurry(self) -> None:
         """As `drain`; once it drains: end without finishing what it has accepted."""
         self.draining = True
-        self._send(signal.SIGTERM)
+        self.say(Drain())
 
     def kill(self) -> None:
         """End it, whatever it does."""
-        self._send(signal.SIGKILL)
-
-    def _send(self, number: signal.Signals) -> None:
         # Not after its end: the pid may belong to another process by then.
         if self._process.is_alive():
-            os.kill(self.pid, number)
+            os.kill(self.pid, signal.SIGKILL)
 
     def _heard(self, message: ToParent) -> None:
         self.unanswered = 0

@@ -175,6 +175,24 @@ async def test_the_end_of_the_parent_drains_all_workers_at_once() -> None:
     assert not any(map(alive, pids))
 
 
+async def test_signals_to_every_process_lose_nothing() -> None:
+    async with workers(settings()) as gateway:
+        sessions = [await gateway.session(number) for number in (1, 2)]
+        for session in sessions:
+            await session.say("u1", LONG)
+        for session in sessions:
+            await session.until("translation.delta")
+        for pid in gateway.pids.values():
+            os.kill(pid, signal.SIGTERM)
+        gateway.parent.stop()
+        for session in sessions:
+            await session.until("session.draining")
+        for pid in gateway.pids.values():
+            os.kill(pid, signal.SIGTERM)
+        for session in sessions:
+            await session.until("translation.final", utterance="u1")
+
+
 async def test_a_worker_that_drains_for_a_reload_finishes_its_work_when_the_parent_ends() -> None:
     given = settings()
     async with workers(given, count=1) as gateway:
