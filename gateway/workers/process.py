@@ -28,7 +28,7 @@ _METRICS_S = 2.0
 
 
 class WorkerProcess:
-    """It runs from the beginning; `open` it before anything else.
+    """It runs from the beginning; `open` it before anything else. Raises `OSError` if it cannot be started.
 
     changed: called when it serves, and when it has ended.
     asked: called with each question of the worker for the metrics of all.
@@ -58,9 +58,9 @@ class WorkerProcess:
         self._asked = asked
         self._channel: Channel[ToWorker, ToParent] = Channel(ToParent, self._heard, self._lost)
         self._questions = Questions(self._channel.say, _METRICS_S)
+        resource_tracker.ensure_running()
         self._sock, theirs = socket.socketpair()
         # As for the engine's host: signals that are meant for the parent never end a worker that starts.
-        resource_tracker.ensure_running()
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             self._process = multiprocessing.get_context("spawn").Process(

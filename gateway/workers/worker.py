@@ -81,7 +81,7 @@ class _Worker:
         self._opening: asyncio.Task[socket.socket | None] | None = None
         self._server: DrainingServer | None = None
         self._drains = False
-        self._channel: Channel[ToParent, ToWorker] = Channel(ToWorker, self._heard, lambda: None)
+        self._channel: Channel[ToParent, ToWorker] = Channel(ToWorker, self._heard, self._lost)
         self._questions = Questions(self._channel.say, _METRICS_S)
         self._answering: set[asyncio.Task[None]] = set()
 
@@ -124,6 +124,12 @@ class _Worker:
         self._channel.say(Serves())
         if self._drains and self._server is not None:
             self._server.drain_and_stop()
+
+    def _lost(self) -> None:
+        self._questions.lost()
+        # Nobody would ever end it.
+        if not self._drains:
+            self._drain()
 
     def _drain(self) -> None:
         again, self._drains = self._drains, True

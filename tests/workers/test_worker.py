@@ -105,6 +105,17 @@ async def test_one_that_is_told_to_drain_before_it_serves_ends() -> None:
     end.channel.close()
 
 
+async def test_one_that_loses_its_parent_ends() -> None:
+    with reserve("127.0.0.1", 0) as sock:
+        async with shared_engine(SimulatedEngine(Script())) as shared:
+            end = FarEnd(replace(settings(), port=sock.getsockname()[1]))
+            await end.open()
+            end.channel.say(EngineIs(EngineHealth(EngineState.READY), str(shared.path)))
+            await end.next(Serves)
+            end.channel.close()
+            await end.serving
+
+
 async def test_one_that_cannot_listen_says_so() -> None:
     with taken_port() as taken:
         end = FarEnd(replace(settings(), port=taken.getsockname()[1]))
