@@ -114,6 +114,8 @@ class Parent:
                 await self._start(number, self._settings)
         except OSError as error:
             self.fail(StartupError(f"A worker cannot be started ({error})."))
+        if self._again is not None:
+            self.reload(self._again)
         await self._stopping.wait()
         loading.cancel()
         self._tell_whole()
@@ -144,6 +146,10 @@ class Parent:
         if not self._stopping.is_set():
             self.failure = failure
         self.stop()
+
+    async def until_stopping(self) -> None:
+        """Returns once it drains, or has failed to start."""
+        await self._stopping.wait()
 
     async def until_one_serves(self) -> None:
         """Returns once a worker accepts connections, or it is clear that none will."""
@@ -271,6 +277,8 @@ class Parent:
         If that is under way, they are replaced once more afterwards.
         """
         self._again = load
+        if self._tasks is None or self._stopping.is_set():
+            return
         if self._rolling is None or self._rolling.done():
             self._rolling = self._spawn(self._roll())
 

@@ -62,6 +62,8 @@ def serve(
             side = None
             if settings.admin_port is not None:
                 side = opening.enter_context(listen(settings.admin_host, settings.admin_port))
+            # Whoever finds the process in the folder may send it SIGHUP.
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
             lock = opening.enter_context(state_folder.held(folder))
             private = Path(opening.enter_context(tempfile.TemporaryDirectory(prefix="gateway-")))
             store = None
@@ -103,7 +105,9 @@ async def _serve(
         )
     )
     try:
-        async with _running(store), _signals(parent, load), asyncio.TaskGroup() as tasks:
+        async with _signals(parent, load), _running(store, parent), asyncio.TaskGroup() as tasks:
+            if parent.stopping:
+                return None
             if side is not None:
                 tasks.create_task(server.serve(sockets=[side]))
                 said.metrics(side)
@@ -117,13 +121,21 @@ async def _serve(
 
 
 @contextlib.asynccontextmanager
-async def _running(store: PrivateStore | None) -> AsyncIterator[None]:
-    """It ends after everything that uses it."""
+async def _running(store: PrivateStore | None, parent: Parent) -> AsyncIterator[None]:
+    """It ends after everything that uses it. If the parent is stopped before it takes commands, it never does."""
     if store is None:
         yield
         return
     try:
-        await store.start()
+        starting = asyncio.create_task(store.start())
+        stopping = asyncio.create_task(parent.until_stopping())
+        await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not starting.done():
+            starting.cancel()
+            await asyncio.wait([starting])
+        else:
+            starting.result()
         yield
     finally:
         await store.stop()

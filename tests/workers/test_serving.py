@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,19 @@ def test_it_reloads_also_where_nohup_has_its_signal_ignored(tmp_path: Path) -> N
     gateway.process.send_signal(signal.SIGHUP)
     gateway.wait_for("all workers were replaced")
     assert gateway.end(signal.SIGINT) == 0
+
+
+def test_signals_while_its_store_loads_are_not_lost(tmp_path: Path) -> None:
+    program = tmp_path / "valkey-server"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexec sleep 1000\n")
+    program.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with gateway_process(*arguments(tmp_path / "state"), env=env) as gateway:
+        while not (tmp_path / "started").exists():
+            time.sleep(0.02)
+        gateway.process.send_signal(signal.SIGHUP)
+        assert gateway.end() == 0
+    assert "Traceback" not in gateway.said
 
 
 def test_one_sentence_says_why_it_cannot_start(tmp_path: Path) -> None:
