@@ -77,7 +77,9 @@ def holder(folder: Path) -> int | None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _pid(lock)
+        # What it started may hold the folder a little longer.
+        running = _pid(lock)
+        return running if running is not None and _runs(running) else None
     else:
         return None
     finally:

@@ -34,6 +34,10 @@ def test_what_inherits_it_holds_it_too(tmp_path: Path) -> None:
     assert state_folder.holder(tmp_path) == store.pid
     with pytest.raises(StartupError), state_folder.held(tmp_path):
         pass
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    (tmp_path / "gateway.pid").write_text(f"{gone.pid}\n")
+    assert state_folder.holder(tmp_path) is None
     store.kill()
     store.wait()
     with state_folder.held(tmp_path):
