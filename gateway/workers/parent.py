@@ -298,22 +298,30 @@ class Parent:
             try:
                 new = await self._start(number, settings)
             except OSError as error:
-                _log.error("the settings stay as they were: a worker cannot be started (%s)", error)
+                self._stays(number, f"worker {number} cannot be started ({error})")
                 return
             while not new.serves.is_set() and not new.ended.is_set():
                 self._changed.clear()
                 await self._changed.wait()
             if not new.available:
-                why = new.refused or f"A worker ended {new.ending} while it started."
-                _log.error("the settings stay as they were: %s", why)
+                ended = f"worker {number} ended {new.ending} while it started"
+                self._stays(number, ended if new.refused is None else f"refused: {new.refused}")
                 return
-            self._settings = settings
             old, self._workers[number] = self._workers.get(number), new
             if old is not None and old is not new:
                 old.drain()
                 self._worker_changed()
                 await old.ended.wait()
+        self._settings = settings
         _log.info("all workers were replaced")
+
+    def _stays(self, number: int, why: str) -> None:
+        """The worker of this number, and those after it, were not replaced."""
+        if number == 1:
+            _log.error("the settings stay as they were: %s", why)
+        else:
+            have = "worker 1 has" if number == 2 else f"workers 1 to {number - 1} have"
+            _log.error("only %s the new settings; reload again: %s", have, why)
 
     def _with_what_may_change(self, settings: Settings) -> Settings:
         """The new settings, but for those of what goes on running."""

@@ -104,6 +104,49 @@ async def test_a_reload_that_starts_no_process_changes_nothing(
         await gateway.all_serve()
 
 
+async def test_a_reload_that_stops_midway_says_who_has_which_settings(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = settings()
+    async with workers(given) as gateway:
+        second = gateway.pids[2]
+        kept = gateway.parent._settings
+
+        def start(number: int, *more: Any, **named: Any) -> WorkerProcess:
+            if number == 2:
+                raise OSError(24, "Too many open files")
+            return WorkerProcess(number, *more, **named)
+
+        monkeypatch.setattr(parents, "WorkerProcess", start)
+        gateway.parent.reload(lambda: replace(given, log_level="error"))
+        await rolled(gateway)
+        assert "only worker 1 has the new settings" in caplog.text
+        assert "the settings stay as they were" not in caplog.text
+        assert gateway.parent._settings is kept
+        assert gateway.pids[2] == second
+
+
+async def test_a_reload_whose_worker_ends_is_not_called_refused(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = settings()
+    async with workers(given, count=1) as gateway:
+
+        def start(*all_: Any, **named: Any) -> WorkerProcess:
+            worker = WorkerProcess(*all_, **named)
+            worker.kill()
+            return worker
+
+        monkeypatch.setattr(parents, "WorkerProcess", start)
+        gateway.parent.reload(lambda: given)
+        await rolled(gateway)
+        assert "the settings stay as they were: worker 1 ended by signal 9 while it started" in caplog.text
+        gateway.parent.reload(lambda: replace(given, auth=AuthSettings(keys_file="/nowhere/keys.json")))
+        monkeypatch.undo()
+        await rolled(gateway)
+        assert "the settings stay as they were: refused: " in caplog.text
+
+
 async def test_one_that_starts_no_process_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(parents, "WorkerProcess", Unstartable(OSError(24, "Too many open files")))
     parent = Parent(settings(), 2, tmp_path, 0)
