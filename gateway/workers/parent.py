@@ -375,7 +375,7 @@ class Parent:
 
     async def metrics(self, names: Sequence[str]) -> bytes:
         """Those of all workers, each with its number, and those of the engine."""
-        workers = [worker for _, worker in sorted(self._workers.items()) if worker.available]
+        workers = [worker for _, worker in sorted(self._workers.items()) if worker.answers]
         own, *pages = await asyncio.gather(
             self._own_metrics(names), *(worker.metrics(names) for worker in workers)
         )

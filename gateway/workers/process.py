@@ -54,6 +54,7 @@ class WorkerProcess:
         # How often the parent has spoken to it since it last said anything.
         self.unanswered = 0
         self._hung_up = False
+        self._exit_code: int | None = None
         self._changed = changed
         self._asked = asked
         self._channel: Channel[ToWorker, ToParent] = Channel(ToParent, self._heard, self._lost)
@@ -67,6 +68,8 @@ class WorkerProcess:
                 target=worker.run, args=(theirs, settings, number), name=f"worker {number}"
             )
             self._process.start()
+            assert self._process.pid is not None  # noqa: S101 -- it was started
+            self.pid = self._process.pid
         except BaseException:
             self._sock.close()
             raise
@@ -82,20 +85,20 @@ class WorkerProcess:
             self.say(Drain())
 
     @property
-    def pid(self) -> int:
-        assert self._process.pid is not None  # noqa: S101 -- it was started
-        return self._process.pid
-
-    @property
     def ending(self) -> str:
         """How it ended."""
-        code = self._process.exitcode
+        code = self._exit_code
         return f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
+
+    @property
+    def answers(self) -> bool:
+        """Whether it serves, or finishes what it has accepted."""
+        return self.serves.is_set() and not self.ended.is_set()
 
     @property
     def available(self) -> bool:
         """Whether it accepts connections."""
-        return self.serves.is_set() and not self.ended.is_set() and not self.draining
+        return self.answers and not self.draining
 
     def say(self, message: ToWorker) -> None:
         """Tell it this; lost if it has ended."""
@@ -118,7 +121,7 @@ class WorkerProcess:
     def kill(self) -> None:
         """End it, whatever it does."""
         # Not after its end: the pid may belong to another process by then.
-        if self._process.is_alive():
+        if self._exit_code is None and self._process.is_alive():
             os.kill(self.pid, signal.SIGKILL)
 
     def _heard(self, message: ToParent) -> None:
@@ -144,10 +147,13 @@ class WorkerProcess:
     def _on_end(self) -> None:
         asyncio.get_running_loop().remove_reader(self._process.sentinel)
         self._process.join()
+        self._exit_code = self._process.exitcode
+        # Otherwise it keeps file descriptors until the garbage collector runs.
+        self._process.close()
         self._is_gone()
 
     def _is_gone(self) -> None:
         # What it said last is heard before its end.
-        if self._hung_up and self._process.exitcode is not None:
+        if self._hung_up and self._exit_code is not None:
             self.ended.set()
             self._changed()

@@ -23,7 +23,7 @@ import uvloop
 from gateway import config
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
-from gateway.runtime import log_to
+from gateway.runtime import log_to, raise_file_limit
 from gateway.server.http import admin
 from gateway.server.http.readiness import readiness
 from gateway.server.uvicorn_server import SideServer, listen, reserve
@@ -57,6 +57,7 @@ def serve(
                 "of it."
             )
         log_to(terminal, settings.log_level.upper())
+        raise_file_limit()
         with ExitStack() as opening:
             sock = opening.enter_context(reserve(settings.host, settings.port))
             side = None

@@ -321,7 +321,10 @@ async def test_a_second_time_it_does_not_wait_for_what_was_accepted() -> None:
         await session.until("translation.delta")
         gateway.parent.stop()
         await session.until("session.draining")
+        # Also those that drain are measured.
+        page = (await gateway.parent.metrics(["gateway_sessions"])).decode()
         gateway.parent.stop()
+        assert 'gateway_sessions{worker="1"}' in page
 
 
 async def test_metrics_and_readiness_are_those_of_the_whole() -> None:

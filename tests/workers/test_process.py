@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from multiprocessing import resource_tracker
 
 import pytest
 from msgspec.structs import replace
@@ -67,6 +68,16 @@ async def test_one_that_cannot_start_says_why_before_it_ends() -> None:
     assert worker.refused is not None
     assert "/nowhere/keys.json" in worker.refused
     assert not worker.serves.is_set()
+
+
+async def test_one_that_has_ended_keeps_no_file_open() -> None:
+    resource_tracker.ensure_running()
+    before = set(os.listdir("/proc/self/fd"))
+    worker = await started(settings())
+    worker.kill()
+    await worker.ended.wait()
+    await until(lambda: set(os.listdir("/proc/self/fd")) <= before)
+    assert worker.pid > 0
 
 
 async def test_one_that_is_killed() -> None:

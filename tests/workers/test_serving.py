@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
 import time
 from pathlib import Path
@@ -77,9 +78,12 @@ def test_signals_while_its_store_loads_are_not_lost(tmp_path: Path) -> None:
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexec sleep 1000\n")
     program.chmod(0o755)
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    with gateway_process(*arguments(tmp_path / "state"), env=env) as gateway:
+    prefix = (*DEFAULT_SIGNALS, "sh", "-c", 'ulimit -Sn 512; exec "$@"', "sh")
+    with gateway_process(*arguments(tmp_path / "state"), env=env, prefix=prefix) as gateway:
         while not (tmp_path / "started").exists():
             time.sleep(0.02)
+        # It may open as many files as the system allows.
+        assert resource.prlimit(gateway.process.pid, resource.RLIMIT_NOFILE)[0] > 512
         gateway.process.send_signal(signal.SIGHUP)
         assert gateway.end() == 0
     assert "Traceback" not in gateway.said
