@@ -125,7 +125,14 @@ class DrainingServer(uvicorn.Server):
     def drain_and_stop(self) -> None:
         """Drain and stop, as after a signal."""
         if self._draining is None:
-            self._draining = asyncio.get_running_loop().create_task(self._drain_and_stop())
+            self._draining = asyncio.get_running_loop().create_task(self._stop_listening_and_drain())
+            # Also where it is cancelled before it begins.
+            self._draining.add_done_callback(lambda _: self.stop())
+
+    def hurry(self) -> None:
+        """Once it drains: stop without finishing accepted work."""
+        if self._draining is not None:
+            self._draining.cancel()
 
     def stop(self) -> None:
         """Stop without draining."""
@@ -146,18 +153,15 @@ class DrainingServer(uvicorn.Server):
     def _on_signal(self, number: int) -> None:
         if self._draining is not None:
             _log.warning("%s again: stopping without finishing accepted work", signal.Signals(number).name)
-            self._draining.cancel()
+            self.hurry()
             return
         _log.info("%s: finishing accepted work, admitting no more", signal.Signals(number).name)
         self.drain_and_stop()
 
-    async def _drain_and_stop(self) -> None:
+    async def _stop_listening_and_drain(self) -> None:
         if self._shared:
             for server in self.servers:
                 server.close()
             for sock in self._sockets:
                 sock.close()
-        try:
-            await self._drain()
-        finally:
-            self.should_exit = True
+        await self._drain()

@@ -10,7 +10,7 @@ from msgspec import Struct
 from gateway.domain.engine import EngineHealth
 from gateway.server.http.readiness import Whole
 
-__all__ = ["EngineIs", "GetMetrics", "Metrics", "Refused", "Report", "Serves", "ToParent", "ToWorker"]
+__all__ = ["Drain", "EngineIs", "GetMetrics", "Metrics", "Refused", "Report", "Serves", "ToParent", "ToWorker"]
 
 
 class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):
@@ -19,6 +19,10 @@ class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):
     health: EngineHealth
     # Path of its host's Unix socket. None while there is none.
     path: str | None = None
+
+
+class Drain(Struct, frozen=True, tag="drain", array_like=True):
+    """Finish what was accepted, admit no more, and end. A second time: end without finishing it."""
 
 
 class GetMetrics(Struct, frozen=True, tag="get_metrics", array_like=True):
@@ -54,5 +58,5 @@ class Report(Struct, frozen=True, tag="report", array_like=True):
 
 
 # The parent sends `Whole` every second.
-ToWorker = EngineIs | Whole | GetMetrics | Metrics
+ToWorker = EngineIs | Whole | Drain | GetMetrics | Metrics
 ToParent = Serves | Refused | Report | GetMetrics | Metrics

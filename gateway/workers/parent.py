@@ -94,23 +94,34 @@ class Parent:
 
     async def run(self) -> None:
         """Start everything, and serve until `stop`; then `failure` says whether it could not start."""
-        async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            loading = tasks.create_task(self._load())
-            watching = [tasks.create_task(self._tell()), tasks.create_task(self._report())]
-            for number in range(1, self._count + 1):
-                await self._start(number, self._settings)
-            await self._stopping.wait()
-            loading.cancel()
-            self._tell_whole()
-            if self._rolling is not None:
-                self._rolling.cancel()
-            await self._drain()
-            for task in watching:
-                task.cancel()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                await self._run(tasks)
+        finally:
+            # What it cannot look after any more would keep this process from ending.
+            for worker in self._running:
+                worker.kill()
             await self.engine.stop()
         if self.failure is None:
             _log.info("stopped")
+
+    async def _run(self, tasks: asyncio.TaskGroup) -> None:
+        loading = tasks.create_task(self._load())
+        watching = [tasks.create_task(self._tell()), tasks.create_task(self._report())]
+        try:
+            for number in range(1, self._count + 1):
+                await self._start(number, self._settings)
+        except OSError as error:
+            self.fail(StartupError(f"A worker cannot be started ({error})."))
+        await self._stopping.wait()
+        loading.cancel()
+        self._tell_whole()
+        if self._rolling is not None:
+            self._rolling.cancel()
+        await self._drain()
+        for task in watching:
+            task.cancel()
 
     @property
     def stopping(self) -> bool:
@@ -122,7 +133,7 @@ class Parent:
         if self._stopping.is_set():
             _log.warning("stopping without finishing accepted work")
             for worker in self._running:
-                worker.drain()
+                worker.hurry()
         elif self.failure is None:
             _log.info("finishing accepted work, admitting no more")
         self._stopping.set()
@@ -202,7 +213,8 @@ class Parent:
     async def _start(self, number: int, settings: Settings) -> WorkerProcess:
         worker = WorkerProcess(number, settings, changed=self._worker_changed, asked=self._asked)
         self._running.add(worker)
-        self._workers.setdefault(number, worker)
+        if (now := self._workers.get(number)) is None or now.ended.is_set():
+            self._workers[number] = worker
         self._spawn(self._watch(worker))
         await worker.open()
         worker.say(self._engine_is())
@@ -232,17 +244,24 @@ class Parent:
             return
         if worker.serves.is_set() and time.monotonic() - worker.started_s > _STEADY_S:
             self._failures[number] = 0
-        failures = self._failures[number]
-        self._failures[number] += 1
         how = worker.refused or f"it ended {worker.ending}"
         _log.error("worker %d (process %d) is started again: %s", number, worker.pid, how)
+        await self._pause(number)
+        while self._workers.get(number) is worker and not self._stopping.is_set():
+            try:
+                await self._start(number, self._settings)
+            except OSError as error:
+                _log.error("worker %d cannot be started now: %s", number, error)
+                await self._pause(number)
+
+    async def _pause(self, number: int) -> None:
+        """It has failed once more."""
+        failures = self._failures[number]
+        self._failures[number] += 1
         if failures:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(_AGAIN_MAX_S, _AGAIN_S * 2.0 ** (failures - 1))):
+                async with asyncio.timeout(min(_AGAIN_MAX_S, _AGAIN_S * 2.0 ** min(failures - 1, 10))):
                     await self._stopping.wait()
-        if self._workers.get(number) is worker and not self._stopping.is_set():
-            del self._workers[number]
-            await self._start(number, self._settings)
 
     # ------------------------------------------------------------ reload
 
@@ -268,7 +287,11 @@ class Parent:
     async def _replace_all(self, settings: Settings) -> None:
         _log.info("replacing %d workers, one after another", self._count)
         for number in range(1, self._count + 1):
-            new = await self._start(number, settings)
+            try:
+                new = await self._start(number, settings)
+            except OSError as error:
+                _log.error("the settings stay as they were: a worker cannot be started (%s)", error)
+                return
             while not new.serves.is_set() and not new.ended.is_set():
                 self._changed.clear()
                 await self._changed.wait()

@@ -18,7 +18,7 @@ from gateway.config import Settings
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.main import SIGNALS
 from gateway.workers import worker
-from gateway.workers.messages import GetMetrics, Metrics, Refused, Report, Serves, ToParent, ToWorker
+from gateway.workers.messages import Drain, GetMetrics, Metrics, Refused, Report, Serves, ToParent, ToWorker
 from gateway.workers.questions import Questions
 
 __all__ = ["WorkerProcess"]
@@ -28,7 +28,7 @@ _METRICS_S = 2.0
 
 
 class WorkerProcess:
-    """It runs from the beginning; `open` it before anything else.
+    """It runs from the beginning; `open` it before anything else. Raises `OSError` if it cannot be started.
 
     changed: called when it serves, and when it has ended.
     asked: called with each question of the worker for the metrics of all.
@@ -58,9 +58,9 @@ class WorkerProcess:
         self._asked = asked
         self._channel: Channel[ToWorker, ToParent] = Channel(ToParent, self._heard, self._lost)
         self._questions = Questions(self._channel.say, _METRICS_S)
+        resource_tracker.ensure_running()
         self._sock, theirs = socket.socketpair()
         # As for the engine's host: signals that are meant for the parent never end a worker that starts.
-        resource_tracker.ensure_running()
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             self._process = multiprocessing.get_context("spawn").Process(
@@ -78,6 +78,8 @@ class WorkerProcess:
         """Begin to hear it, and to notice its end."""
         asyncio.get_running_loop().add_reader(self._process.sentinel, self._on_end)
         await self._channel.open(self._sock)
+        if self.draining:
+            self.say(Drain())
 
     @property
     def pid(self) -> int:
@@ -104,18 +106,20 @@ class WorkerProcess:
         return await self._questions.ask(names)
 
     def drain(self) -> None:
-        """Let it finish what it has accepted and end. A second time: end at once."""
+        """Let it finish what it has accepted and end."""
+        if not self.draining:
+            self.hurry()
+
+    def hurry(self) -> None:
+        """As `drain`; once it drains: end without finishing what it has accepted."""
         self.draining = True
-        self._send(signal.SIGTERM)
+        self.say(Drain())
 
     def kill(self) -> None:
         """End it, whatever it does."""
-        self._send(signal.SIGKILL)
-
-    def _send(self, number: signal.Signals) -> None:
         # Not after its end: the pid may belong to another process by then.
         if self._process.is_alive():
-            os.kill(self.pid, number)
+            os.kill(self.pid, signal.SIGKILL)
 
     def _heard(self, message: ToParent) -> None:
         self.unanswered = 0

@@ -30,7 +30,17 @@ from gateway.server.http.admin import own_metrics
 from gateway.server.http.readiness import Whole
 from gateway.server.uvicorn_server import DrainingServer, listen
 from gateway.serving import server_config
-from gateway.workers.messages import EngineIs, GetMetrics, Metrics, Refused, Report, Serves, ToParent, ToWorker
+from gateway.workers.messages import (
+    Drain,
+    EngineIs,
+    GetMetrics,
+    Metrics,
+    Refused,
+    Report,
+    Serves,
+    ToParent,
+    ToWorker,
+)
 from gateway.workers.questions import Questions
 
 __all__ = ["run"]
@@ -47,10 +57,10 @@ _ENGINE_S = 10.0
 def run(sock: socket.socket, settings: Settings, number: int) -> None:
     """The main function of a worker's process. sock: the channel to its parent."""
     setproctitle(f"gateway worker {number}")
-    # Signals of a terminal are for the parent alone, which asks its workers to drain.
+    # Signals of a terminal or of a supervisor are for the parent alone, which tells its workers to drain.
     os.setsid()
     exit_with_parent()
-    for each in SIGNALS - {signal.SIGTERM}:
+    for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     log_to(sys.stderr, settings.log_level.upper(), who=f"worker {number}: ")
@@ -68,11 +78,31 @@ class _Worker:
         self._told = asyncio.Event()
         self._whole = Whole(0, 0)
         self._gateway: Gateway | None = None
-        self._channel: Channel[ToParent, ToWorker] = Channel(ToWorker, self._heard, lambda: None)
+        self._opening: asyncio.Task[socket.socket | None] | None = None
+        self._server: DrainingServer | None = None
+        self._drains = False
+        self._channel: Channel[ToParent, ToWorker] = Channel(ToWorker, self._heard, self._lost)
         self._questions = Questions(self._channel.say, _METRICS_S)
         self._answering: set[asyncio.Task[None]] = set()
 
     async def serve(self, sock: socket.socket) -> None:
+        self._opening = asyncio.create_task(self._open(sock))
+        # Told to drain, it is cancelled.
+        await asyncio.wait([self._opening])
+        if not self._opening.cancelled() and (listening := self._opening.result()) is not None:
+            assert self._server is not None  # noqa: S101 -- it was made before
+            with listening:
+                await self._server.serve(sockets=[listening])
+        for task in self._answering:
+            task.cancel()
+        if self._answering:
+            await asyncio.wait(self._answering)
+        self._channel.close()
+        # Closing lasts until all is sent.
+        await asyncio.sleep(0)
+
+    async def _open(self, sock: socket.socket) -> socket.socket | None:
+        """All that comes before it serves: where it listens, or None if it cannot."""
         settings = self._settings
         await self._channel.open(sock)
         try:
@@ -86,19 +116,30 @@ class _Worker:
             listening = listen(settings.host, settings.port, shared=True)
         except StartupError as error:
             self._channel.say(Refused(error.message))
-        else:
-            server = DrainingServer(
-                served, gateway.drain, shared=True, on_started=lambda: self._channel.say(Serves())
-            )
-            with listening:
-                await server.serve(sockets=[listening])
-        for task in self._answering:
-            task.cancel()
-        if self._answering:
-            await asyncio.wait(self._answering)
-        self._channel.close()
-        # Closing lasts until all is sent.
-        await asyncio.sleep(0)
+            return None
+        self._server = DrainingServer(served, gateway.drain, shared=True, on_started=self._serves)
+        return listening
+
+    def _serves(self) -> None:
+        self._channel.say(Serves())
+        if self._drains and self._server is not None:
+            self._server.drain_and_stop()
+
+    def _lost(self) -> None:
+        self._questions.lost()
+        # Nobody would ever end it.
+        if not self._drains:
+            self._drain()
+
+    def _drain(self) -> None:
+        again, self._drains = self._drains, True
+        if self._server is None:
+            assert self._opening is not None  # noqa: S101 -- the channel was opened by it
+            self._opening.cancel()
+        elif self._server.started:
+            self._server.drain_and_stop()
+            if again:
+                self._server.hurry()
 
     def _heard(self, message: ToWorker) -> None:
         match message:
@@ -111,6 +152,8 @@ class _Worker:
                     self._channel.say(Report(gateway.scheduler.running, gateway.scheduler.waiting))
                 else:
                     self._channel.say(Report(0, 0))
+            case Drain():
+                self._drain()
             case GetMetrics():
                 task = asyncio.create_task(self._answer(message))
                 self._answering.add(task)

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -19,8 +20,9 @@ from gateway.engines.simulated import Rule, Script
 from gateway.protocol.limits import Limits
 from gateway.workers import parent as parents
 from gateway.workers.parent import Parent
+from gateway.workers.process import WorkerProcess
 from tests.processes import alive
-from tests.workers.gateways import LONG, Running, settings, until, workers
+from tests.workers.gateways import LONG, Running, Session, settings, until, workers
 
 pytestmark = pytest.mark.slow
 
@@ -30,6 +32,12 @@ def raising(sentence: str) -> Callable[[], Settings]:
         raise StartupError(sentence)
 
     return load
+
+
+async def finished(session: Session) -> None:
+    """Until u1 is translated, if it is not yet."""
+    if not any(message["type"] == "translation.final" for message in session.received):
+        await session.until("translation.final", utterance="u1")
 
 
 async def rolled(gateway: Running) -> None:
@@ -56,6 +64,64 @@ async def test_a_worker_that_is_killed_is_started_again_and_others_are_not_distu
         # What it ran was ended in the engine, which is the same as before.
         assert await gateway.metric('gateway_engine_restarts_total{engine="default",reason="crash"}') == 0
         await (await gateway.session(1)).say("u1")
+
+
+class Unstartable:
+    """In place of `WorkerProcess`: the first ones cannot be started."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = [*errors]
+
+    def __call__(self, *given: Any, **named: Any) -> WorkerProcess:
+        if self.errors:
+            raise self.errors.pop(0)
+        return WorkerProcess(*given, **named)
+
+
+async def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parents, "_AGAIN_S", 0.01)
+    async with workers(settings()) as gateway:
+        before = gateway.pids
+        few = Unstartable(OSError(24, "Too many open files"), BlockingIOError(11, "no more processes"))
+        monkeypatch.setattr(parents, "WorkerProcess", few)
+        os.kill(before[1], signal.SIGKILL)
+        await until(lambda: gateway.pids[1] != before[1])
+        await gateway.all_serve()
+        assert gateway.pids[2] == before[2]
+
+
+async def test_a_reload_that_starts_no_process_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = settings()
+    async with workers(given) as gateway:
+        before = gateway.pids
+        monkeypatch.setattr(parents, "WorkerProcess", Unstartable(OSError(24, "Too many open files")))
+        gateway.parent.reload(lambda: given)
+        await rolled(gateway)
+        assert "Too many open files" in caplog.text
+        assert gateway.pids == before
+        await gateway.all_serve()
+
+
+async def test_one_that_starts_no_process_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(parents, "WorkerProcess", Unstartable(OSError(24, "Too many open files")))
+    parent = Parent(settings(), 2, tmp_path, 0)
+    await parent.run()
+    assert parent.failure is not None
+    assert "Too many open files" in parent.failure.message
+
+
+async def test_nothing_is_left_of_a_parent_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def failing() -> None:
+        async with workers(settings()) as gateway:
+            pids = [*gateway.pids.values(), gateway.host_pid]
+            monkeypatch.setattr(parents, "WorkerProcess", Unstartable(RuntimeError("a bug")))
+            os.kill(pids[0], signal.SIGKILL)
+            await until(lambda: not any(map(alive, pids)))
+
+    with pytest.raises(ExceptionGroup):
+        await failing()
 
 
 async def test_the_engine_is_started_again_once_for_all_workers() -> None:
@@ -173,6 +239,35 @@ async def test_the_end_of_the_parent_drains_all_workers_at_once() -> None:
         for session in sessions:
             await session.until("translation.final", utterance="u1")
     assert not any(map(alive, pids))
+
+
+async def test_signals_to_every_process_lose_nothing() -> None:
+    async with workers(settings()) as gateway:
+        sessions = [await gateway.session(number) for number in (1, 2)]
+        for session in sessions:
+            await session.say("u1", LONG)
+        for session in sessions:
+            await session.until("translation.delta")
+        for pid in gateway.pids.values():
+            os.kill(pid, signal.SIGTERM)
+        gateway.parent.stop()
+        for session in sessions:
+            await session.until("session.draining")
+        for pid in gateway.pids.values():
+            os.kill(pid, signal.SIGTERM)
+        for session in sessions:
+            await finished(session)
+
+
+async def test_a_worker_that_drains_for_a_reload_finishes_its_work_when_the_parent_ends() -> None:
+    async with workers(settings(), count=1) as gateway:
+        session = await gateway.session(1)
+        await session.say("u1", LONG)
+        await session.until("translation.delta")
+        gateway.worker(1).drain()
+        await session.until("session.draining")
+        gateway.parent.stop()
+        await finished(session)
 
 
 async def test_a_second_time_it_does_not_wait_for_what_was_accepted() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 
 import pytest
 from msgspec.structs import replace
 
 from gateway.config import AuthSettings, Settings
 from gateway.domain.engine import EngineHealth, EngineState
+from gateway.engines.host.main import SIGNALS
 from gateway.server.http.readiness import Whole
 from gateway.server.uvicorn_server import reserve
 from gateway.workers.messages import EngineIs, GetMetrics
@@ -48,9 +48,9 @@ async def test_from_its_start_to_its_end() -> None:
         worker.say(Whole(0, 0))
         await until(lambda: worker.unanswered == 0)
         assert b"gateway_sessions 0.0" in await worker.metrics(["gateway_sessions"])
-        # A terminal's signals do not reach it, and if they did, nothing would happen.
+        # A terminal's signals do not reach it, and if they or a supervisor's did, nothing would happen.
         assert os.getsid(worker.pid) == worker.pid
-        for number in (signal.SIGINT, signal.SIGHUP):
+        for number in SIGNALS:
             os.kill(worker.pid, number)
 
         assert (await asyncio.to_thread(get, f"http://127.0.0.1:{port}/readyz"))[0] == 503

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 from pathlib import Path
@@ -18,6 +17,7 @@ from gateway.engines.simulated import Script, SimulatedEngine
 from gateway.server.http.readiness import Whole
 from gateway.server.uvicorn_server import reserve
 from gateway.workers.messages import (
+    Drain,
     EngineIs,
     GetMetrics,
     Metrics,
@@ -87,12 +87,33 @@ async def test_it_serves_once_it_has_reached_an_engine_that_is_ready() -> None:
             assert isinstance(own, Metrics)
             assert own.number == 7
             assert b"\ngateway_sessions " in own.page
-            os.kill(os.getpid(), signal.SIGTERM)
+            end.channel.say(Drain())
             await end.serving
             # Whoever comes now comes to another worker.
             with pytest.raises(ConnectionRefusedError):
                 await asyncio.open_connection("127.0.0.1", port)
             end.channel.close()
+
+
+async def test_one_that_is_told_to_drain_before_it_serves_ends() -> None:
+    end = FarEnd(settings())
+    await end.open()
+    end.channel.say(Drain())
+    end.channel.say(Drain())
+    await end.serving
+    assert Serves() not in end.heard
+    end.channel.close()
+
+
+async def test_one_that_loses_its_parent_ends() -> None:
+    with reserve("127.0.0.1", 0) as sock:
+        async with shared_engine(SimulatedEngine(Script())) as shared:
+            end = FarEnd(replace(settings(), port=sock.getsockname()[1]))
+            await end.open()
+            end.channel.say(EngineIs(EngineHealth(EngineState.READY), str(shared.path)))
+            await end.next(Serves)
+            end.channel.close()
+            await end.serving
 
 
 async def test_one_that_cannot_listen_says_so() -> None:
