@@ -246,12 +246,16 @@ class Gateway:
         """What has expired is let go of, every second."""
         while True:
             await asyncio.sleep(_SWEEP_S)
-            self.stream.close_idle()
-            if self._keys is not None:
-                await self._keys.reload()
-            await self.registry.sweep()
-            with contextlib.suppress(LogUnavailable):
+            try:
+                self.stream.close_idle()
+                if self._keys is not None:
+                    await self._keys.reload()
+                await self.registry.sweep()
                 await self.usage.show()
+            except LogUnavailable:
+                pass
+            except Exception:  # what is swept up is not worth the meetings that go on
+                _log.exception("something that has expired could not be let go of")
 
     # ------------------------------------------------------------ restarts
 

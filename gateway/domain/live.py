@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gateway.domain.log import Utterance
 
-__all__ = ["Asked", "GrowingFinal", "LiveEvent", "Partial", "Reads", "Revised", "Unwanted", "Withdrawn"]
+__all__ = ["Asked", "Ended", "GrowingFinal", "LiveEvent", "Partial", "Reads", "Revised", "Unwanted", "Withdrawn"]
 
 
 class Revised(Struct, frozen=True, tag="revised"):
@@ -54,6 +54,15 @@ class Withdrawn(Struct, frozen=True, tag="withdrawn"):
     utterance: str
 
 
+class Ended(Struct, frozen=True, tag="ended"):
+    """What was being said is not being said any more: its speaker is away, or has left."""
+
+    participant: str
+    utterance: str
+    # Whether it will never be finished.
+    for_good: bool
+
+
 class Unwanted(Struct, frozen=True, tag="unwanted"):
     """The speaker has cancelled an utterance that is in the log: who translates it is to stop."""
 
@@ -73,4 +82,4 @@ class Asked(Struct, frozen=True, tag="asked"):
     """The sender may have missed something: whoever hears this tells it again."""
 
 
-LiveEvent = Revised | Partial | GrowingFinal | Withdrawn | Unwanted | Reads | Asked
+LiveEvent = Revised | Partial | GrowingFinal | Withdrawn | Ended | Unwanted | Reads | Asked

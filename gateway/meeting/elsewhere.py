@@ -15,7 +15,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from gateway.domain.live import Asked, GrowingFinal, LiveEvent, Partial, Reads, Revised, Unwanted, Withdrawn
+from gateway.domain.live import Asked, Ended, GrowingFinal, LiveEvent, Partial, Reads, Revised, Unwanted, Withdrawn
 from gateway.domain.log import Utterance, UtteranceKey
 from gateway.domain.ports import LiveChannel
 from gateway.meeting.history import History
@@ -143,6 +143,10 @@ class Elsewhere:
         if self._is_heard():
             self._send(Withdrawn(*key))
 
+    def tell_ended(self, key: UtteranceKey, *, for_good: bool) -> None:
+        if self._is_heard():
+            self._send(Ended(*key, for_good))
+
     def tell_cancelled(self, key: UtteranceKey) -> None:
         if self._is_heard():
             self._send(Unwanted(*key))
@@ -196,10 +200,16 @@ class Elsewhere:
                 self._tell_everything()
             case Reads(languages=languages, live=live):
                 gateway.languages, gateway.live_languages = frozenset(languages), frozenset(live)
+            case Ended(participant=participant, utterance=utterance_id, for_good=True):
+                self._view.text.end_partial((participant, utterance_id))
+            case Ended(participant=participant, utterance=utterance_id):
+                self._view.text.end_caption((participant, utterance_id))
             case Unwanted(participant=participant, utterance=utterance_id):
                 here.cancel((participant, utterance_id))
             case Revised(utterance=utterance):
-                if self._history.get(utterance.key) is None:
+                shown = self._view.text.caption_of(utterance.key)
+                is_newer = shown is None or utterance.rev >= shown.utterance.rev
+                if is_newer and self._history.get(utterance.key) is None:
                     self._view.show_caption(utterance, origin)
                     self._keep_few_captions(utterance.participant)
             case Partial():

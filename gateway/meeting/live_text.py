@@ -72,6 +72,10 @@ class LiveText:
     def captions(self) -> Iterator[LiveCaption]:
         yield from self._captions.values()
 
+    def caption_of(self, key: UtteranceKey) -> LiveCaption | None:
+        """The newest revision of an utterance that is being said."""
+        return self._captions.get(key)
+
     def partials(self, lang: str | None = None) -> Iterator[LiveTranslation]:
         """Of utterances that are being said; in one language, or in all."""
         yield from _of(self._partials, lang)

@@ -83,6 +83,8 @@ class Room:
         # Set when a publication is delivered.
         self._delivered = asyncio.Event()
         self._opening = asyncio.Lock()
+        # Attempts to open it that have failed.
+        self._failures = 0
         self._subscription: Subscription | None = None
         self._unsubscribe = AsyncExitStack()
         self._is_open = False
@@ -98,9 +100,14 @@ class Room:
 
     async def open(self) -> None:
         """Subscribe to the log and to who is present, and read what a latecomer needs. Raises `LogUnavailable`."""
+        failures = self._failures
         async with self._opening:
             if self._is_open:
                 return
+            if self._failures != failures:
+                # Others have waited for the store in vain; everybody after them would as well.
+                raise LogUnavailable("The meeting's log cannot be reached.", retry_after_ms=1_000)
+            self._failures += 1  # until it has worked
             async with AsyncExitStack() as subscription:
                 delivery = self.log.subscribe(
                     self.id, self._deliver, account=self._account, begun_again=self._begun_again
@@ -117,6 +124,7 @@ class Room:
                 await subscription.enter_async_context(self.elsewhere.listening(self))
                 self._unsubscribe = subscription.pop_all()
             self._is_open = True
+            self._failures -= 1
 
     async def begin_again(self) -> None:
         """Read the log that has taken the place of the one before. Raises `LogUnavailable`."""
@@ -301,6 +309,11 @@ class Room:
         """New text of the translation of an utterance in the log. `shown` is of `live`, and changes."""
         self._view.show_final(shown, fresh)
         self.elsewhere.tell_final(shown)
+
+    def end_caption(self, key: UtteranceKey) -> None:
+        """An utterance is not being said any more, as far as is known; its translations so far stay."""
+        self.live.end_caption(key)
+        self.elsewhere.tell_ended(key, for_good=False)
 
     def withdraw(self, key: UtteranceKey) -> None:
         """An utterance that is being said will not be finished."""

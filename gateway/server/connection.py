@@ -101,7 +101,7 @@ class Connection:
         self._codec = codec
         self._session = Session(self._core.limits)
         self._entry: Entry | None = None
-        self._left_for_good = False
+        self._left_for_good = self._is_to_wait = False
         self._pongs: list[Pong] = []
         self._tasks = asyncio.TaskGroup()
         # Brings the client up to date.
@@ -148,12 +148,15 @@ class Connection:
         try:
             async with asyncio.timeout(start_timeout_s) as until_start:
                 while True:
-                    await self._take(await self._receive())
-                    if self._session.state is not State.AWAITING_START:
-                        until_start.reschedule(None)
-                    elif self.admitted and self._core.profile() is None:
-                        # Told to wait for the engine, it is not late.
-                        until_start.reschedule(asyncio.get_running_loop().time() + start_timeout_s)
+                    frame = await self._receive()
+                    until_s, self._is_to_wait = until_start.when(), False
+                    until_start.reschedule(None)  # how long the store takes is not the client's fault
+                    await self._take(frame)
+                    if self._session.state is State.AWAITING_START:
+                        # Told to wait for the engine or the store, it is not late.
+                        is_to_wait = self._is_to_wait or self._core.profile() is None
+                        later_s = asyncio.get_running_loop().time() + start_timeout_s
+                        until_start.reschedule(later_s if self.admitted and is_to_wait else until_s)
         except TimeoutError:
             self.finish(CloseCode.IDLE, StartTimeout(f"No session.start within {start_timeout_s:g} s."))
         except WebSocketDisconnect as gone:
@@ -244,6 +247,7 @@ class Connection:
             return False
         except GatewayError as error:
             self._session.not_joined()
+            self._is_to_wait = isinstance(error, LogUnavailable)
             self.outbox.put(counted(error))
             return False
         self._entry = entry

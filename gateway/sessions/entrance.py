@@ -107,7 +107,7 @@ class Entrance:
             )
             self._joins.check_languages(room, None, join.reads)
             await entering.enter_async_context(room.reading(join.reads))
-            after = await room.latecomers_position()
+            epoch, after = room.epoch, await room.latecomers_position()
             self._joins.giving_way(self._seats.all, client.account)
             member = Member(
                 participant=secrets.token_hex(4),
@@ -125,6 +125,8 @@ class Entrance:
             await self._register_begin(seat)
             try:
                 self._lifetimes.spent.check(grant)
+                if room.epoch != epoch:
+                    raise LogUnavailable("The meeting's log was begun again; try again.", retry_after_ms=0)
                 giving_way = self._joins.giving_way(self._seats.all, client.account)
             except GatewayError:
                 self._seats.writes.end(seat.key, seat.fence)

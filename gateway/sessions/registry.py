@@ -251,7 +251,6 @@ class Registry:
 
     async def sweep(self) -> None:
         """End sessions that were away for too long, let go of meetings that nobody is in."""
-        await self._resume_unfinished()
         self._seats.writes.retry()
         self._joins.sweep(self._clock())
         self._end_all(self.lifetimes.sweep(list(self._seats.all)))
@@ -259,6 +258,7 @@ class Registry:
         for seat in list(self._seats.all):
             if seat.away_since_s is not None and seat.away_since_s <= longest_s:
                 self.end(seat)
+        await self._resume_unfinished()
         with contextlib.suppress(LogUnavailable):
             for room in self._rooms.without_their_log():
                 for seat in [seat for seat in self._seats.all if seat.room is room]:

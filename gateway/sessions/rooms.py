@@ -62,6 +62,8 @@ class Rooms:
                 channel=self._channel,
                 cancel=self._cancel,
             )
+        # Whoever opened it may have done so for what was left unfinished.
+        room.private = room.private or private
         self._entering[room] = self._entering.get(room, 0) + 1
         try:
             await room.open()
@@ -84,10 +86,10 @@ class Rooms:
 
         busy: whether something is still to be done in a room. Raises `LogUnavailable`.
         """
+        empty = [room for room in self if not (room.members or busy(room) or room in self._entering)]
+        for room in empty:
+            del self._rooms[room.id]
+        await asyncio.gather(*(room.close() for room in empty))
         for room in list(self):
-            if not (room.members or busy(room) or room in self._entering):
-                del self._rooms[room.id]
-                await room.close()
-            else:
-                room.elsewhere.sweep()
-                await room.tell_languages()
+            room.elsewhere.sweep()
+            await room.tell_languages()

@@ -40,7 +40,9 @@ class Seats:
         # Monotonic, seconds.
         clock: Callable[[], float],
     ) -> None:
-        self.writes = Writes(register, tasks, self._described, lambda seat: self.moved(seat.key, elsewhere=True))
+        self.writes = Writes(
+            register, tasks, self._described, lambda seat, elsewhere: self.moved(seat.key, elsewhere=elsewhere)
+        )
         self._lifetimes = lifetimes
         self._finals = finals
         self._partials = partials

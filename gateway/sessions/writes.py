@@ -47,7 +47,7 @@ class Writes:
         # What a session is like now, and for how many seconds it is away; None: it is connected.
         describe: Callable[[Seat], tuple[SessionRecord, float | None]],
         # Is told of a session that turns out to be another gateway's.
-        moved: Callable[[Seat], None],
+        moved: Callable[[Seat, bool], None],
     ) -> None:
         self._register = register
         self._tasks = tasks
@@ -123,4 +123,5 @@ class Writes:
         record, away_s = self._describe(seat)
         saved = await self._register.save(seat.key, fence, record, away_s=away_s)
         if not saved and seat.fence == fence and not self.ends(seat.key):
-            self._moved(seat)
+            held = await self._register.find(seat.key)
+            self._moved(seat, held is not None and held.fence > fence)

@@ -234,7 +234,7 @@ class MemoryRegister:
         return True
 
     async def release(self, session: bytes, fence: int) -> None:
-        if (found := self._with(session, fence)) is not None:
+        if (found := self._with(session, fence)) is not None and found.owner is self:
             found.owner = None
             away_s = self._store.wall_clock() if found.away_s is None else found.away_s
             self._store.ownerless.setdefault(session, away_s)

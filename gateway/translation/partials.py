@@ -192,6 +192,7 @@ class Partials:
         """They will not come back."""
         for utterance in list(self._of(room, participant)):
             self.forget(room, (participant, utterance))
+            room.elsewhere.tell_ended((participant, utterance), for_good=True)
 
     # ------------------------------------------------------------ what finals need
 
@@ -242,7 +243,7 @@ class Partials:
     def _close(self, room: Room, key: UtteranceKey, spoken: _Open) -> None:
         spoken.closed, spoken.captioned = True, False
         self.stop(room, key)
-        room.live.end_caption(key)
+        room.end_caption(key)
         participant = key[0]
         closed = [name for name, other in self._of(room, participant).items() if other.closed]
         if len(closed) > _MOST_CLOSED:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.domain.live import Asked, GrowingFinal, LiveEvent, Partial, Reads, Revised, Unwanted, Withdrawn
+from gateway.domain.live import Asked, Ended, GrowingFinal, LiveEvent, Partial, Reads, Revised, Unwanted, Withdrawn
 from gateway.domain.ports import LiveChannel
 from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
 from gateway.stores.redis.live_channel import RedisLiveChannel
@@ -23,6 +23,7 @@ EVENTS: tuple[LiveEvent, ...] = (
     Partial("ana", "1", "de", 2, "Guten ", "Mor"),
     GrowingFinal("ana", "1", "de", 3, 7, 6, "Morgen 🎤"),
     Withdrawn("ana", "1"),
+    Ended("ana", "1", for_good=True),
     Unwanted("ana", "1"),
     Reads(("de", "ja"), ("ja",)),
     Asked(),

@@ -440,6 +440,18 @@ async def test_a_session_that_was_let_go_of_is_kept_for_a_while(open_store: Open
         assert await two.there.register.find(ANA) is None
 
 
+async def test_only_whoever_has_a_session_lets_go_of_it(open_store: OpenStore) -> None:
+    async with opened(open_store, keep_sessions_s=1.0) as two:
+        fence = await two.here.register.begin(ANA, record())
+        taken = await two.there.register.take(ANA, fence, record())
+        assert taken is not None
+        for late in (fence, taken):
+            await two.here.register.release(ANA, late)
+        await two.store.pass_time(1.5)
+        await two.store.pass_time(0.0)
+        assert await two.there.register.save(ANA, taken, record()), "it is connected there"
+
+
 async def test_a_gateway_that_left_is_gone_at_once(open_store: OpenStore) -> None:
     async with opened(open_store, keep_sessions_s=1.0) as two:
         await two.here.register.begin(ANA, record())

@@ -278,6 +278,28 @@ async def test_who_goes_on_at_another_gateway_goes_on_from_what_readers_saw() ->
             assert seen(reader)[0] == "Wir treffen uns am Freitag."
 
 
+async def test_what_a_speaker_leaves_unfinished_is_shown_to_no_latecomer_elsewhere() -> None:
+    async with two() as t:
+        await t.there.reader("live")
+        await idle()
+        await spoken(t.here, SERIES)
+        t.here.partials.speaker_away(t.here.room, "ana")
+        await idle()
+        assert not list(t.there.room.live.captions)
+        assert [shown.committed for shown in t.there.room.live.partials("de")] == ["Wir treffen"]
+        t.here.partials.speaker_left(t.here.room, "ana")
+        await idle()
+        assert nothing_is_live(t.there)
+
+
+async def test_an_older_revision_that_comes_late_changes_nothing() -> None:
+    async with two() as t:
+        t.here.hear("we will", 2)
+        t.here.hear("we", 1)
+        await idle()
+        assert [caption.utterance.text for caption in t.there.room.live.captions] == ["we will"]
+
+
 async def test_of_one_speaker_few_captions_are_kept_whose_end_was_missed() -> None:
     async with two() as t:
         t.from_here.loses = lambda event: isinstance(event, Withdrawn)

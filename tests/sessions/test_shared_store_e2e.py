@@ -14,6 +14,7 @@ from gateway.config import Settings
 from gateway.config.settings import StoreSettings
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.grants import Revocation
+from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Error,
     ParticipantJoined,
@@ -136,3 +137,20 @@ async def test_while_the_store_is_away_nobody_joins_and_what_happened_is_told_la
         }
         async with joined(another, name="Ana", reads=["ja"], resume=ana.resume()) as again:
             assert (again.started.recovered, again.started.participant) == (True, ana.started.participant)
+
+
+async def test_clients_that_come_while_the_store_is_away_are_told_to_come_again(server: RedisServer) -> None:
+    limits = Limits(start_timeout_s=1)
+    async with gateways(server.url, count=1, limits=limits) as [one], AsyncExitStack() as stack:
+        server.kill()
+        peers = [await stack.enter_async_context(one.peer()) for _ in range(4)]
+        for peer in peers:
+            await peer.send(SessionStart(reads=[], meeting="m"))
+        for peer in peers:
+            refused = await peer.receive()
+            assert isinstance(refused, Error)
+            assert (refused.code, refused.retryable) == ("log_unavailable", True)
+        server.start()
+        while not isinstance(refused, SessionStarted):
+            await peers[-1].send(SessionStart(reads=[], meeting="m"))
+            refused = await peers[-1].receive()

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.ports import Register
+from gateway.domain.register import Held
 from gateway.domain.sessions import SessionRecord
 from gateway.sessions.seat import Seat
 from gateway.sessions.writes import Writes
@@ -25,6 +26,7 @@ class Told:
         self.reachable = asyncio.Event()
         self.reachable.set()
         self.answers = True
+        self.held: Held | None = None
         # Its answer takes until then.
         self.go_on = asyncio.Event()
         self.go_on.set()
@@ -39,6 +41,9 @@ class Told:
         await self._take("save", session, fence, record, away_s)
         return self.answers
 
+    async def find(self, _session: bytes) -> Held | None:
+        return self.held
+
     async def end(self, session: bytes, fence: int) -> None:
         await self._take("end", session, fence)
 
@@ -51,12 +56,18 @@ class Desk:
         self.register = Told()
         self.name = "first"
         self.moved: list[bytes] = []
+        # Whether another gateway has it, of each.
+        self.elsewhere: list[bool] = []
         self.writes = Writes(
             cast(Register, self.register),
             tasks,
             lambda _: (cast(SessionRecord, self.name), 3.0),
-            lambda seat: self.moved.append(seat.key),
+            self._note_moved,
         )
+
+    def _note_moved(self, seat: Seat, elsewhere: bool) -> None:
+        self.moved.append(seat.key)
+        self.elsewhere.append(elsewhere)
 
 
 class _Session(Seat):
@@ -142,6 +153,18 @@ async def test_what_may_or_may_not_have_been_taken_is_let_go_of() -> None:
         assert not d.writes.ends(b"a")
         await idle()
         assert d.register.said == [("release", b"a", 4), ("release", b"a", 5)]
+
+
+@pytest.mark.parametrize(("fence", "elsewhere"), [(None, False), (1, False), (2, True)])
+async def test_whoever_has_a_session_no_more_learns_whether_another_one_has(
+    fence: int | None, elsewhere: bool
+) -> None:
+    async with desk() as d:
+        d.register.answers = False
+        d.register.held = None if fence is None else Held(cast(Any, None), fence)
+        d.writes.save(_Session(b"a"))
+        await idle()
+        assert (d.moved, d.elsewhere) == ([b"a"], [elsewhere])
 
 
 @pytest.mark.parametrize("resumed", [False, True])

@@ -108,6 +108,8 @@ class Commands:
         self._connection: Wire | None = None
         # How long pipelines have taken lately, in seconds.
         self.answered_s = 0.0
+        # Why it has last refused something.
+        self._refused = ""
         # Attempts to connect since it worked.
         self._failures = 0
         self._worker: asyncio.Task[None] | None = None
@@ -122,10 +124,7 @@ class Commands:
         self._worker = asyncio.create_task(self._work(), name="commands to the store")
 
     async def run(self, *command: bytes | str | int, patience_s: float | None = None) -> Any:
-        """The answer to one command. Raises `LogUnavailable`; it may have been done, or be done later.
-
-        Raises `Refused` if the server says that the command is wrong.
-        """
+        """The answer to one command. Raises `LogUnavailable`; it may have been done, or be done later."""
         if self._worker is None or self._worker.done():
             raise unavailable("The gateway has left the store.")
         if len(self._queue) >= self._most_waiting:
@@ -206,11 +205,18 @@ class Commands:
                 except Full:
                     waiting.fail(unavailable("The store of the meetings' logs is full."))
                 except Refused as error:
-                    waiting.fail(error)
+                    self._tell_refused(str(error))
+                    waiting.fail(unavailable("The store refuses what the gateway asks."))
                 patience.reschedule(loop.time() + self._answer_s)
             if not prepared:
                 await self._send_first(connection)
         self.answered_s += _WEIGHT * (loop.time() - begun_s - self.answered_s)
+
+    def _tell_refused(self, why: str) -> None:
+        """Once, however often."""
+        if why != self._refused:
+            _log.error("the store refuses a command: %s", why)
+        self._refused = why
 
     async def _connected(self) -> Wire:
         connection = self._connect()

@@ -153,7 +153,7 @@ class RedisEventLog:
         return dict(zip(offsets, map(entries.languages_of, reply[1::2]), strict=True))
 
     async def take_over(self) -> tuple[Unfinished, ...]:
-        replies = await self._run("take_over", "", _TAKEN, self._taking)
+        replies = await self._run("take_over", "", _TAKEN, self._taking, patience_s=_SHORT_PATIENCE_S)
         self._taking = secrets.token_hex(4)
         for doubt in self._doubts.to_be_settled():
             try:
@@ -217,7 +217,7 @@ class RedisEventLog:
             _log.exception("the store of the meetings' logs could not be swept")
 
     async def usage(self) -> LogUsage:
-        reply = await self.store.commands.run("HGETALL", f"{self.store.prefix}usage")
+        reply = await self.store.commands.run("HGETALL", f"{self.store.prefix}usage", patience_s=_SHORT_PATIENCE_S)
         fields = dict(zip((field.decode() for field in reply[::2]), map(int, reply[1::2]), strict=True))
         accounts = {field[3:]: held for field, held in fields.items() if field.startswith("of:")}
         return LogUsage(fields.get("publications", 0), sum(accounts.values()), accounts)

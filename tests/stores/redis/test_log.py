@@ -442,7 +442,7 @@ async def test_usage_is_that_of_each_account_and_ends_with_the_logs(prefix: str)
             await asyncio.sleep(0.01)
             await log.sweep()
     left = shared_server().ask(f"KEYS {prefix}*").split()[2::2]
-    assert sorted(left) == [f"{prefix}gateways", f"{prefix}usage"]
+    assert sorted(left) == [f"{prefix}gateways", f"{prefix}heard_of_one", f"{prefix}usage"]
 
 
 async def test_a_meeting_keeps_its_newest_publication_however_large(prefix: str) -> None:
@@ -672,3 +672,19 @@ async def test_with_a_key_the_store_cannot_read_what_is_said(server: RedisServer
     assert b"standup" in held
     assert b"secret" not in held
     assert b"Geheimnis" not in held
+
+
+async def test_a_store_that_was_away_for_long_lets_every_gateway_show_that_it_is_there(
+    ana: RedisEventLog, ben: RedisEventLog, prefix: str
+) -> None:
+    async with reading(ana, "ja"):
+        await ana.accept("standup", HELLO)
+        server = shared_server()
+        # As after a minute in which it heard of nobody.
+        server.ask(f"DEL {prefix}heard_of_one {prefix}gateway:{ana.store.id} {prefix}gateway:{ben.store.id}")
+        await ben.sweep()
+        assert await ben.take_over() == ()
+        assert (await ben.accept("standup", utterance("more"))).unfinished == ("ja",)
+        server.ask(f"DEL {prefix}grace")
+        [left] = await ben.take_over()
+        assert left.utterance == HELLO

@@ -13,6 +13,8 @@
 --   people, reads   of the register: exists while a session is in the meeting; language → how many sessions read it
 -- Keys of the store:
 --   gateways                   set: all that may have left something unfinished
+--   heard_of_one               exists while any gateway is there
+--   grace                      exists while every gateway counts as being there, after a time without any
 --   gateway:<id>               exists while the gateway is there
 --   gateway:<id>:unfinished    set: meetings in which it may own something
 --   due                        sorted set: meeting → when to look whether it has expired, in ms
@@ -42,8 +44,14 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
+-- After a time in which the store heard of no gateway at all, each may show that it is there before it counts as gone.
+local function has_heard_of_nobody()
+  return redis.call('EXISTS', prefix .. 'heard_of_one') == 0 and redis.call('SCARD', prefix .. 'gateways') > 0
+end
+
 local function is_there(id)
   return id == gateway or redis.call('EXISTS', prefix .. 'gateway:' .. id) == 1
+    or redis.call('EXISTS', prefix .. 'grace') == 1 or has_heard_of_nobody()
 end
 
 local function split(text)

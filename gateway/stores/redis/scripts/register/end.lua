@@ -4,6 +4,9 @@ local session = find(ARGV[OWN])
 if not session then
   redis.call('SET', prefix .. 'ended:' .. ARGV[OWN], '1', 'PX', ARGV[OWN + 2])
 elseif session.fence == tonumber(ARGV[OWN + 1]) then
+  if session.owner ~= gateway then
+    tell_owner(session, '0')
+  end
   finish(session)
 end
 return 1
