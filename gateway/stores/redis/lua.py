@@ -13,7 +13,7 @@ from gateway.stores.redis.connection import Command
 
 __all__ = ["load_all", "sha"]
 
-# Those in a folder begin with the file `common.lua` of that folder.
+# All begin with `shared.lua`, and then the `common.lua` of their folder.
 # They promise more: a full store refuses them before they have changed anything.
 _NEW_WORK = ("accept", "claim", "register/begin")
 # What was accepted is finished, what has expired goes, and gateways are there, also while the store is full.
@@ -28,9 +28,10 @@ _ALWAYS = (
 @cache
 def _source(name: str) -> str:
     first = "#!lua flags=allow-oom" if name in _ALWAYS else "#!lua"
-    folder, _, script = f"scripts/{name}".rpartition("/")
-    texts = (files(__package__).joinpath(folder, file).read_text() for file in ("common.lua", f"{script}.lua"))
-    return "\n".join((first, *texts))
+    folder = name.rpartition("/")[0]
+    texts = ("shared.lua", f"{folder}/common.lua".lstrip("/"), f"{name}.lua")
+    scripts = files(__package__) / "scripts"
+    return "\n".join((first, *(scripts.joinpath(*text.split("/")).read_text() for text in texts)))
 
 
 @cache

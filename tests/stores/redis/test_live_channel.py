@@ -7,25 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from pathlib import Path
-
-import pytest
 
 from gateway.domain.live import Asked, LiveEvent, Withdrawn
 from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.store import RedisStore
 from tests.logs import until
 from tests.redis_server import shared_server
-from tests.stores.redis.proxy import Proxy, proxy
-
-
-@pytest.fixture
-async def network(tmp_path: Path) -> AsyncIterator[Proxy]:
-    """Between Ana's gateway and the store."""
-    async with proxy(shared_server().socket, tmp_path) as running:
-        yield running
+from tests.stores.redis.proxy import Proxy
 
 
 async def test_a_gateway_that_was_cut_off_is_told_and_heard_again(network: Proxy) -> None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +20,8 @@ from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.sealing import Seal
 from gateway.stores.redis.store import RedisStore
 from tests.logs import nothing, offsets, texts, translated, until, untranslated, utterance
-from tests.redis_server import RedisServer, new_folder, shared_server
-from tests.stores.redis.proxy import Proxy, proxy
+from tests.redis_server import RedisServer, shared_server
+from tests.stores.redis.proxy import Proxy
 
 HELLO = utterance("hello", id="1")
 
@@ -43,18 +42,6 @@ async def opened(url: str, *, prefix: str = "gateway:", **options: Any) -> Async
 
 
 @pytest.fixture
-def prefix() -> str:
-    return f"{secrets.token_hex(4)}:"
-
-
-@pytest.fixture
-async def network(tmp_path: Path) -> AsyncIterator[Proxy]:
-    """Between Ana's gateway and the store."""
-    async with proxy(shared_server().socket, tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
 async def ana(network: Proxy, prefix: str) -> AsyncIterator[RedisEventLog]:
     async with opened(network.url, prefix=prefix) as log:
         yield log
@@ -65,18 +52,6 @@ async def ben(prefix: str) -> AsyncIterator[RedisEventLog]:
     """On the same store."""
     async with opened(shared_server().url, prefix=prefix) as log:
         yield log
-
-
-@pytest.fixture
-def server() -> Iterator[RedisServer]:
-    """One that may be killed."""
-    folder = new_folder()
-    server = RedisServer(folder)
-    try:
-        yield server.start()
-    finally:
-        server.kill()
-        shutil.rmtree(folder)
 
 
 @asynccontextmanager

@@ -6,11 +6,8 @@ What holds for every store is in `tests/contract/`.
 from __future__ import annotations
 
 import asyncio
-import secrets
-import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +20,8 @@ from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
 from tests.logs import nothing, until, utterance
-from tests.redis_server import RedisServer, new_folder, shared_server
-from tests.stores.redis.proxy import Proxy, proxy
+from tests.redis_server import RedisServer, shared_server
+from tests.stores.redis.proxy import Proxy
 
 ANA, BO = b"a" * 32, b"b" * 32
 SHOWN = Bounds(shown=10)
@@ -60,18 +57,6 @@ async def opened(url: str, prefix: str, *, keep_s: float = 60.0, **options: Any)
 
 
 @pytest.fixture
-def prefix() -> str:
-    return f"{secrets.token_hex(4)}:"
-
-
-@pytest.fixture
-async def network(tmp_path: Path) -> AsyncIterator[Proxy]:
-    """Between Ana's gateway and the store."""
-    async with proxy(shared_server().socket, tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
 async def ana(network: Proxy, prefix: str) -> AsyncIterator[Gateway]:
     async with opened(network.url, prefix) as gateway:
         yield gateway
@@ -82,18 +67,6 @@ async def ben(prefix: str) -> AsyncIterator[Gateway]:
     """On the same store."""
     async with opened(shared_server().url, prefix) as gateway:
         yield gateway
-
-
-@pytest.fixture
-def server() -> Iterator[RedisServer]:
-    """One that may be killed."""
-    folder = new_folder()
-    server = RedisServer(folder)
-    try:
-        yield server.start()
-    finally:
-        server.kill()
-        shutil.rmtree(folder)
 
 
 def ask(command: str) -> str:

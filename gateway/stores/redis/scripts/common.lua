@@ -36,13 +36,7 @@ local LISTENED = 4e15
 -- Without any gateway on the store, what was said is gone after this many times `keep_ms`.
 local KEEPS = 3
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local now_us = time[1] * 1000000 + time[2]
-
-local function whole(number)
-  return string.format('%.0f', number)
-end
 
 -- After a time in which the store heard of no gateway at all, each may show that it is there before it counts as gone.
 local function has_heard_of_nobody()
@@ -52,14 +46,6 @@ end
 local function is_there(id)
   return id == gateway or redis.call('EXISTS', prefix .. 'gateway:' .. id) == 1
     or redis.call('EXISTS', prefix .. 'grace') == 1 or has_heard_of_nobody()
-end
-
-local function split(text)
-  local parts = {}
-  for part in string.gmatch(text, '[^,]+') do
-    parts[#parts + 1] = part
-  end
-  return parts
 end
 
 local function sorted_keys(set)

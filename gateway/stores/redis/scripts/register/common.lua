@@ -25,13 +25,6 @@ local prefix, gateway, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 -- Where a script's own arguments begin.
 local OWN = 4
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-
-local function whole(number)
-  return string.format('%.0f', number)
-end
-
 -- The time by which sessions are away.
 local function clock()
   local values = redis.call('HMGET', prefix .. 'clock', 't', 'lost')
@@ -40,14 +33,6 @@ local function clock()
     return heard - lost
   end
   return now - lost
-end
-
-local function split(text)
-  local parts = {}
-  for part in string.gmatch(text, '[^,]+') do
-    parts[#parts + 1] = part
-  end
-  return parts
 end
 
 local function session_key(id)
