@@ -70,7 +70,8 @@ _LIVE_SHARE = 4
 class Workers(Protocol):
     """The workers that this process is one of, as their parent knows them."""
 
-    engine: SharedEngine
+    engine: SharedEngine | None
+    """None: each worker has an engine of its own."""
 
     async def metrics(self, names: Sequence[str], /) -> bytes:
         """Those of all workers and of their engine in Prometheus text format. Never raises."""
@@ -100,14 +101,15 @@ class Gateway:
         audit = Audit(AuditFile(Path(file)).write if (file := settings.auth.audit_file) is not None else None)
         self.quotas = Quotas(self._keys.quota if self._keys is not None else lambda _: NO_QUOTA)
         self.engine: Engine
-        if workers is None:
+        shared = None if workers is None else workers.engine
+        if shared is None:
             policy = config.part(RestartPolicy, settings.engine)
             self.engine = Supervisor(build or _engine_factory(settings), policy, on_change=self._engine_changed)
         else:
-            self.engine = workers.engine
-            workers.engine.on_change = self._engine_changed
-            workers.engine.on_seats = lambda: self.scheduler.engine_changed()
-            workers.engine.waiting = lambda: Wanted(*self.scheduler.wanted)
+            self.engine = shared
+            shared.on_change = self._engine_changed
+            shared.on_seats = lambda: self.scheduler.engine_changed()
+            shared.waiting = lambda: Wanted(*self.scheduler.wanted)
         self._earlier: Handover | None = None
         if (file := settings.event_log.handover_file) is not None:
             handover_file.check(Path(file))

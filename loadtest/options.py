@@ -114,6 +114,9 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
         "gpu_memory_utilization": options.memory,
     }
     tree = merged(tree, {"engine": {name: value for name, value in named.items() if value is not None}})
+    if tree["engine"].get("kind") == "simulated":
+        # Workers are to be measured, not what hands out their tokens.
+        tree = merged({"engine": {"script": {"shared": False}}}, tree)
     for assignment in options.set:
         tree = merged(tree, assignment)
     check(tree)

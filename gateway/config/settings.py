@@ -50,6 +50,11 @@ class EngineSettings(VllmSettings, frozen=True, kw_only=True, forbid_unknown_fie
     # Longest pause before any restart, in seconds.
     restart_backoff_max_s: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether several workers have one engine together."""
+        return self.kind != "simulated" or self.script.shared
+
 
 class EventLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section `[event_log]`: what is kept of each meeting, for resumed sessions, latecomers and transcripts."""

@@ -63,6 +63,9 @@ class Script(Struct, frozen=True):
     token_s: Annotated[float, Meta(ge=0, le=86_400)] = 0.005
     # Sequences generated together; the others wait.
     max_running: Annotated[int, Meta(ge=1)] = 16
+    # Whether several workers share one engine, as they would share a real one. If not, each has its own, and what
+    # is measured is the workers alone.
+    shared: bool = True
     # Languages that it claims to know.
     languages: tuple[str, ...] = ("en", "ja", "es", "de", "fr", "zh")
     # Which of `glossary`, `context` and `formality` it takes.

@@ -179,10 +179,13 @@ class Parent:
     # ------------------------------------------------------------ engine
 
     def _build(self) -> Engine:
+        build = engine_builder(self._settings)
+        if not self._settings.engine.is_shared:
+            return build()  # for the whole to be ready; each worker has its own
         self._hosts += 1
         # A path of its own: nobody takes an old host for the new one.
         path = self._folder / f"engine-{self._hosts}.sock"
-        self._hosted = HostedEngine(partial(start_host, engine_builder(self._settings), path))
+        self._hosted = HostedEngine(partial(start_host, build, path))
         self._path = path
         return self._hosted
 

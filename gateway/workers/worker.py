@@ -74,7 +74,7 @@ class _Worker:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.engine = SharedEngine()
+        self.engine = SharedEngine() if settings.engine.is_shared else None
         self._told = asyncio.Event()
         self._whole = Whole(0, 0)
         self._gateway: Gateway | None = None
@@ -112,7 +112,8 @@ class _Worker:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_ENGINE_S):
                     await self._told.wait()
-                    await self.engine.until_reached()
+                    if self.engine is not None:
+                        await self.engine.until_reached()
             listening = listen(settings.host, settings.port, shared=True)
         except StartupError as error:
             self._channel.say(Refused(error.message))
@@ -145,7 +146,8 @@ class _Worker:
         match message:
             case EngineIs():
                 self._told.set()
-                self.engine.told(message.health, None if message.path is None else Path(message.path))
+                if self.engine is not None:
+                    self.engine.told(message.health, None if message.path is None else Path(message.path))
             case Whole():
                 self._whole = message
                 if (gateway := self._gateway) is not None:

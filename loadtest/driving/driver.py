@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import BinaryIO, TypeVar
 
@@ -183,13 +183,18 @@ def split_lines(lines: Sequence[Line], load: Load, processes: int) -> list[list[
 
 
 def _together(delivered: Sequence[Delivered]) -> Delivered:
-    final_ms = [ms for each in delivered for ms in each.final_ms]
-    random.Random("together").shuffle(final_ms)
+    def all_of(kept: Callable[[Delivered], list[float]]) -> list[float]:
+        together = [ms for each in delivered for ms in kept(each)]
+        random.Random("together").shuffle(together)
+        return together
+
     return Delivered(
         frames=sum(each.frames for each in delivered),
         bytes=sum(each.bytes for each in delivered),
         finals=sum(each.finals for each in delivered),
-        final_ms=final_ms,
+        final_ms=all_of(lambda each: each.final_ms),
+        text_ms=all_of(lambda each: each.text_ms),
+        accepted_ms=all_of(lambda each: each.accepted_ms),
     )
 
 

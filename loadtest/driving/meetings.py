@@ -47,7 +47,7 @@ _IDLE_READS = "en"
 class _Session:
     """One connection with a session on it."""
 
-    __slots__ = ("_spoken", "keeps", "meeting", "name", "reads", "wire")
+    __slots__ = ("_begun", "_spoken", "keeps", "meeting", "name", "reads", "wire")
 
     def __init__(self, wire: Wire, name: str, meeting: str, reads: Sequence[str]) -> None:
         self.wire = wire
@@ -57,18 +57,20 @@ class _Session:
         # Languages of which it keeps the records.
         self.keeps: Collection[str] = ()
         self._spoken: Spoken | None = None
+        # Utterances and languages of which it has had text in this pass.
+        self._begun: set[tuple[str, str]] = set()
         wire.take = self._take
         wire.ended = self._ended
 
     def join(self, spoken: Spoken | None) -> None:
         """What arrives from now on belongs to this pass; None: to none."""
-        self._spoken = spoken
+        self._spoken, self._begun = spoken, set()
         if self.wire.lost is not None:
             self._ended(self.wire.lost)
 
     def _take(self, frame: bytes) -> None:
         if self._spoken is not None:
-            self._spoken.arrived(frame, self.keeps)
+            self._spoken.arrived(frame, self.keeps, self._begun)
 
     def _ended(self, why: str) -> None:
         if self._spoken is not None:

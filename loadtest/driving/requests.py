@@ -113,7 +113,7 @@ class Requests(ABC):
         if due_s is not None:
             tally.lag.late(record.sent_s - due_s)
         if record.done_s is not None:
-            tally.final((record.done_s - record.due_s) * 1000)
+            tally.finals.add((record.done_s - record.due_s) * 1000)
         tally.done(record)
 
 

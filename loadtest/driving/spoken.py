@@ -22,12 +22,15 @@ DELTA = b'{"type":"translation.delta"'
 FINAL = b'{"type":"translation.final"'
 FAILED = b'{"type":"translation.failed"'
 ERROR = b'{"type":"error"'
+_ACCEPTED = b'{"type":"utterance.accepted"'
 
 
 class Heard(Struct):
     """As much of any message as is looked at."""
 
     utterance: str | None = None
+    # As `utterance`, in what is said to its speaker.
+    id: str | None = None
     lang: str = ""
     rev: int = 0
     committed: str = ""
@@ -72,8 +75,12 @@ class Spoken:
         }
         self._partials = any(line.partials for line in lines)
         self._last_due_s = tally.begin_s + max((line.due_s for line in lines), default=0.0)
+        # Utterance → when its final was sent, until it is accepted.
+        self._sent_s: dict[str, float] = {}
         self._ended = 0
         self._newest_s = 0.0
+        # Many sessions get the same frame one after another.
+        self._delta, self._heard = b"", Heard()
 
     def id(self, line: Line) -> str:
         """Under which the gateway knows it."""
@@ -88,23 +95,31 @@ class Spoken:
 
     def said(self, line: Line, lost: str | None) -> None:
         """Its final is being sent; lost: why it cannot be."""
-        now_s = self.tally.now_s()
+        self._sent_s[self.id(line)] = now_s = self.tally.now_s()
         for target in line.targets:
             if (open_line := self._open.get((self.id(line), target))) is not None:
                 open_line.sent_s = now_s
                 if lost is not None:
                     self._close(self.id(line), target, failed=lost)
 
-    def arrived(self, frame: bytes, keeps: Collection[str]) -> None:
-        """A message has come to a session that keeps the records of these languages; most need no look inside."""
+    def arrived(self, frame: bytes, keeps: Collection[str], begun: set[tuple[str, str]]) -> None:
+        """A message has come to a session that keeps the records of these languages.
+
+        begun: utterances and languages of which it has had text, which changes.
+        """
         tally = self.tally
         tally.frames += 1
         tally.bytes += len(frame)
         if frame.startswith(DELTA):
+            if frame != self._delta:
+                self._delta, self._heard = frame, heard.decode(frame)
+            self._began(self._heard, begun)
             if keeps:
-                self._showed(heard.decode(frame), keeps)
+                self._showed(self._heard, keeps)
         elif frame.startswith((FINAL, FAILED)):
-            self._came(heard.decode(frame), keeps, failed=frame.startswith(FAILED))
+            self._came(heard.decode(frame), keeps, begun, failed=frame.startswith(FAILED))
+        elif frame.startswith(_ACCEPTED):
+            self._accepted(heard.decode(frame))
         elif frame.startswith(ERROR):
             self._refused(heard.decode(frame))
 
@@ -118,6 +133,21 @@ class Spoken:
 
     # ------------------------------------------------------------ messages
 
+    def _accepted(self, heard: Heard) -> None:
+        if heard.id is not None and (sent_s := self._sent_s.pop(heard.id, None)) is not None:
+            self.tally.accepted.add((self.tally.now_s() - sent_s) * 1000)
+
+    def _began(self, heard: Heard, begun: set[tuple[str, str]]) -> None:
+        """A session has text of a translation; the first counts, of earlier revisions none."""
+        line = self._line(heard.utterance)
+        if line is None or heard.utterance is None or heard.rev <= len(line.partials):
+            return
+        if not (heard.committed or heard.tentative or heard.text):
+            return
+        if (heard.utterance, heard.lang) not in begun:
+            begun.add((heard.utterance, heard.lang))
+            self.tally.texts.add((self.tally.now_s() - line.due_s) * 1000)
+
     def _showed(self, heard: Heard, keeps: Collection[str]) -> None:
         """Something is shown; what is shown of earlier revisions is not yet the final's translation."""
         if heard.utterance is None or heard.lang not in keeps or not (heard.committed or heard.tentative):
@@ -130,14 +160,15 @@ class Spoken:
         if open_line.first_s is None and heard.rev == open_line.rev:
             open_line.first_s = self.tally.now_s()
 
-    def _came(self, heard: Heard, keeps: Collection[str], *, failed: bool) -> None:
+    def _came(self, heard: Heard, keeps: Collection[str], begun: set[tuple[str, str]], *, failed: bool) -> None:
         line = self._line(heard.utterance)
         if line is None or heard.utterance is None or heard.lang not in line.targets:
             return
         self._ended += 1
         self._newest_s = time.monotonic()
         if not failed:
-            self.tally.final((self._newest_s - self.tally.begin_s - line.due_s) * 1000)
+            self._began(heard, begun)
+            self.tally.finals.add((self._newest_s - self.tally.begin_s - line.due_s) * 1000)
         if heard.lang in keeps:
             self._close(heard.utterance, heard.lang, heard=heard, failed=heard.code if failed else None)
 

@@ -13,7 +13,7 @@ import time
 from loadtest.results import nearest_rank
 from loadtest.trial.values import Delivered, ProcessUse, Record
 
-__all__ = ["Lag", "Tally"]
+__all__ = ["Lag", "Sampled", "Tally"]
 
 # Between looks at the event loop.
 _LOOK_S = 0.01
@@ -53,8 +53,26 @@ class Lag:
         return ProcessUse(round(cpu_s, 4), round(elapsed_s, 4), p50_ms, p99_ms, max_ms)
 
 
-# Of all client processes together.
-_MOST_FINALS = 20_000
+# Of each kind of latency, of all client processes together.
+_MOST = 20_000
+
+
+class Sampled:
+    """Latencies in milliseconds: at most so many of them, by chance."""
+
+    def __init__(self, most: int) -> None:
+        # All that there were.
+        self.count = 0
+        self.kept_ms: list[float] = []
+        self._most = most
+        self._rng = random.Random("sampled")
+
+    def add(self, ms: float) -> None:
+        self.count += 1
+        if len(self.kept_ms) < self._most:
+            self.kept_ms.append(round(ms, 3))
+        elif (place := self._rng.randrange(self.count)) < self._most:
+            self.kept_ms[place] = round(ms, 3)
 
 
 class Tally:
@@ -75,10 +93,11 @@ class Tally:
         self.last_s = 0.0
         # When the last line of a closed loop was sent; from then on fewer and fewer are in flight.
         self.ran_out_s: float | None = None
-        self._finals = 0
-        self._final_ms: list[float] = []
-        self._most_finals = _MOST_FINALS // processes
-        self._rng = random.Random("finals")
+        # From when a line was due to a reader's first text of its translation, and to all of it.
+        self.texts = Sampled(_MOST // processes)
+        self.finals = Sampled(_MOST // processes)
+        # From when a final was sent to the gateway's word that it is accepted.
+        self.accepted = Sampled(_MOST // processes)
 
     def now_s(self) -> float:
         """Seconds after the beginning."""
@@ -91,14 +110,13 @@ class Tally:
         if record.failed is not None:
             self.failed += 1
 
-    def final(self, ms: float) -> None:
-        """A whole translation has arrived at one reader, so long after its line was due."""
-        self._finals += 1
-        if len(self._final_ms) < self._most_finals:
-            self._final_ms.append(round(ms, 3))
-        elif (place := self._rng.randrange(self._finals)) < self._most_finals:
-            self._final_ms[place] = round(ms, 3)
-
     def delivered(self) -> Delivered:
         """What arrived so far."""
-        return Delivered(self.frames, self.bytes, self._finals, self._final_ms)
+        return Delivered(
+            self.frames,
+            self.bytes,
+            self.finals.count,
+            self.finals.kept_ms,
+            text_ms=self.texts.kept_ms,
+            accepted_ms=self.accepted.kept_ms,
+        )

@@ -8,6 +8,7 @@ own way, made for every case, would make the clients of a load test the limit be
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from typing import cast
 
@@ -143,6 +144,12 @@ def _nobody(_: object) -> None:
     pass
 
 
+def _own_address(host: str) -> tuple[str, int] | None:
+    """Where connections to this host come from: on the machine itself, each client process has an address of its
+    own, since of one address there are only some 28,000 ports."""
+    return (f"127.0.1.{1 + os.getpid() % 254}", 0) if host == "127.0.0.1" else None
+
+
 async def open_wire(url: str) -> Wire:
     """Connect to a gateway at `http://…`. Raises `OSError`, `TimeoutError` or `WebSocketException`."""
     stream = f"ws{url.rstrip('/').removeprefix('http')}/v1/stream"
@@ -150,7 +157,9 @@ async def open_wire(url: str) -> Wire:
     if uri.secure:
         raise LoadtestError("A load test speaks to a gateway without TLS: give it an http:// address.")
     async with asyncio.timeout(_CONNECT_S):
-        _, wire = await asyncio.get_running_loop().create_connection(lambda: Wire(stream), uri.host, uri.port)
+        _, wire = await asyncio.get_running_loop().create_connection(
+            lambda: Wire(stream), uri.host, uri.port, local_addr=_own_address(uri.host)
+        )
         try:
             await wire.opened()
         except BaseException:

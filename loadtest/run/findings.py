@@ -151,6 +151,12 @@ def _delivered(trials: Sequence[Trial]) -> Iterator[Finding]:
         )
     else:
         yield Finding("frames delivered per second", f"{frames / elapsed_s:,.0f}", note=note)
+    accepted_ms = [ms for trial in trials for ms in trial.delivered.accepted_ms]
+    if accepted_ms:
+        yield _percentiles("finals accepted", accepted_ms, "from when they were sent")
+    text_ms = [ms for trial in trials for ms in trial.delivered.text_ms]
+    if text_ms:
+        yield _percentiles("first text at all readers", text_ms, "from when the line was due")
     final_ms = [ms for trial in trials for ms in trial.delivered.final_ms]
     finals = sum(trial.delivered.finals for trial in trials)
     if final_ms:

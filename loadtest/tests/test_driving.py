@@ -119,7 +119,7 @@ async def test_an_event_loop_that_is_held_up_is_late() -> None:
 def test_of_many_finals_a_process_keeps_its_part_by_chance() -> None:
     tally = Tally(0.0, keep_text=False, processes=4)
     for ms in range(50_000):
-        tally.final(float(ms))
+        tally.finals.add(float(ms))
     delivered = tally.delivered()
     assert delivered.finals == 50_000
     assert len(delivered.final_ms) == 5_000

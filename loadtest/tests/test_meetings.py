@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from gateway.protocol.messages import (
     TranslationDelta,
     TranslationFailed,
     TranslationFinal,
+    UtteranceAccepted,
 )
 from gateway.protocol.messages import Timings as Taken
 from loadtest.driving import meetings, opening
@@ -189,9 +191,10 @@ class Pass:
     def __init__(self, lines: Sequence[Line] = (ONE, TWO), own: Sequence[str] = ("m", "n")) -> None:
         self.tally = Tally(time.monotonic() - 10, keep_text=True, processes=1)
         self.spoken = Spoken(self.tally, lines, own)
+        self._begun: dict[str, set[tuple[str, str]]] = defaultdict(set)
 
-    def hear(self, message: ServerMessage, keeps: Sequence[str] = ("de", "ja")) -> None:
-        self.spoken.arrived(msgspec.json.encode(message), keeps)
+    def hear(self, message: ServerMessage, keeps: Sequence[str] = ("de", "ja"), session: str = "") -> None:
+        self.spoken.arrived(msgspec.json.encode(message), keeps, self._begun[session])
 
     def delta(self, line: Line, rev: int, lang: str = "de", text: str = "Ha") -> TranslationDelta:
         return TranslationDelta("p", self.spoken.id(line), lang, rev, text)
@@ -265,6 +268,30 @@ def test_who_keeps_no_records_is_counted() -> None:
     delivered = played.tally.delivered()
     assert (delivered.frames, delivered.finals, len(delivered.final_ms)) == (2, 1, 1)
     assert delivered.final_ms[0] == pytest.approx(9_000, rel=0.1)
+
+
+def test_the_first_text_of_a_final_is_told_of_each_session_that_has_it() -> None:
+    played = Pass()
+    played.hear(played.delta(ONE, rev=1))
+    played.hear(played.delta(ONE, rev=2, text=""))
+    assert not played.tally.delivered().text_ms
+    for session in ("a", "b"):
+        played.hear(played.delta(ONE, rev=2), keeps=(), session=session)
+        played.hear(played.delta(ONE, rev=2, text="llo."), keeps=(), session=session)
+        played.hear(played.final(ONE), keeps=(), session=session)
+        # Of what nothing came before, the final is the first.
+        played.hear(played.final(ONE, lang="ja"), keeps=(), session=session)
+    assert played.tally.delivered().text_ms == pytest.approx([9_000] * 4, rel=0.1)
+
+
+def test_a_final_is_accepted_once() -> None:
+    played = Pass()
+    played.spoken.said(ONE, None)
+    for _ in range(2):
+        played.hear(UtteranceAccepted(played.spoken.id(ONE), 2, 1))
+    played.hear(UtteranceAccepted(played.spoken.id(TWO), 1, 2))
+    [accepted_ms] = played.tally.delivered().accepted_ms
+    assert 0 <= accepted_ms < 9_000
 
 
 def test_what_belongs_to_another_pass_is_only_counted() -> None:

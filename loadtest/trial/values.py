@@ -176,8 +176,12 @@ class Delivered(Struct, frozen=True):
     bytes: int = 0
     # Whole translations, one for each reader.
     finals: int = 0
-    # From when a line was due to its final at a reader; at most 20,000 of them by chance.
+    # From when a line was due to its final at a reader; at most 20,000 of them by chance, as of those below.
     final_ms: list[float] = []
+    # In meetings: from when a line was due to the first text of its translation at a reader.
+    text_ms: list[float] = []
+    # In meetings: from when a final was sent to the gateway's word that it is accepted.
+    accepted_ms: list[float] = []
     # How long it took, and the CPU time of the part `serving` meanwhile; 0 where not known.
     elapsed_s: float = 0.0
     serving_s: float = 0.0

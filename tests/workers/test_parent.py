@@ -349,6 +349,20 @@ async def test_metrics_and_readiness_are_those_of_the_whole() -> None:
         await gateway.all_serve()
 
 
+async def test_workers_may_each_play_a_script_of_their_own() -> None:
+    # Two in all would wait for one another if they shared one.
+    async with workers(settings(Script(token_s=0.005, max_running=1, shared=False))) as gateway:
+        assert gateway.parent._hosted is None
+        sessions = [await gateway.session(number) for number in (1, 2)]
+        for session in sessions:
+            await session.say("u1", LONG)
+        for session in sessions:
+            await session.until("translation.delta")
+        for number in ("1", "2"):
+            assert await gateway.metric(f'gateway_translations_running{{worker="{number}"}}') == 1
+        assert json.loads((await gateway.get("/readyz"))[1])["status"] == "ready"
+
+
 async def test_one_that_cannot_start_says_why_and_leaves_nothing_behind(tmp_path: Path) -> None:
     given = replace(settings(), auth=AuthSettings(keys_file="/nowhere/keys.json"))
     parent = Parent(given, 2, tmp_path, 0)

@@ -64,15 +64,16 @@ def routes_elsewhere() -> list[BaseRoute]:
     return [Route("/metrics", Resource(GET=_elsewhere))]
 
 
-def own_metrics(engine: Engine) -> Metrics:
-    """Those of this process and its engine."""
+def own_metrics(engine: Engine | None) -> Metrics:
+    """Those of this process and its engine, if it has one."""
     scraping = asyncio.Lock()
 
     async def read(names: Sequence[str]) -> bytes:
         # In a thread: a thousand series would hold up the event loop, and with it everybody's next token.
         # One at a time: several such threads would slow the event loop down.
         async with scraping:
-            return await asyncio.to_thread(metrics.exposition, names) + await engine.metrics(names)
+            own = await asyncio.to_thread(metrics.exposition, names)
+            return own if engine is None else own + await engine.metrics(names)
 
     return read
 
