@@ -267,9 +267,10 @@ def old_finals(port: int, seconds: float) -> Found:
         # As often as they are taken: a final that was sent before counts as ten messages.
         heard += send(old[sent // len(socks) % 2], 0.25)
         sent += len(socks)
-    # Each is answered; a cancel behind one that is refused may be as well.
-    for _ in until(20):
-        if told("utterance.accepted") + told("error") >= sent:
+    # Each is answered; a cancel behind one that is refused may be as well. What it did comes a moment later.
+    for _ in until(120):
+        accepted = told("utterance.accepted")
+        if accepted + told("error") >= sent and (told("translation.failed") or not accepted):
             break
         heard += send(b"", 0.1)
     accepted, cancelled = told("utterance.accepted"), told("translation.failed")
