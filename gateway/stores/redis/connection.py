@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from gateway.domain.errors import StartupError
 
 if TYPE_CHECKING:
+    import hiredis
     from redis.asyncio.connection import AbstractConnection
 
 __all__ = ["Argument", "Command", "Connection", "Full", "Lost", "NotLoaded", "Refused", "address_of", "is_local"]
@@ -27,6 +28,16 @@ Command = tuple[Argument, ...]
 _LATER = ("LOADING", "BUSY", "MASTERDOWN", "READONLY", "TRYAGAIN", "CLUSTERDOWN")
 # The server is ready, but takes no more.
 _FULL = ("OOM", "MISCONF", "NOREPLICAS")
+_NOT_LOADED = "NOSCRIPT"
+
+_READ_BYTES = 65_536
+
+
+_INCOMPLETE = object()
+
+
+class _Error(Exception):
+    """A reply that is an error of the server."""
 
 
 class Lost(Exception):
@@ -77,14 +88,19 @@ class Connection:
         self._connection: AbstractConnection = kind(
             **options, protocol=2, driver_info=None, socket_timeout=None, socket_connect_timeout=connect_s
         )
+        self._parser: hiredis.Reader | None = None
+        # That have arrived.
+        self._replies: deque[Any] = deque()
 
     async def connect(self) -> None:
         """Raises `Lost`, or `Refused` if user or password are wrong."""
+        import hiredis
         from redis import exceptions
 
         try:
             async with asyncio.timeout(self._connect_s):
                 await self._connection.connect()  # type: ignore[no-untyped-call]
+            self._parser = hiredis.Reader(replyError=_Error, notEnoughData=_INCOMPLETE)
         except (
             exceptions.AuthenticationError,
             exceptions.AuthorizationError,
@@ -111,24 +127,31 @@ class Connection:
 
     async def receive(self) -> Any:
         """The next reply, however long it takes. Raises `Lost`, `Refused` or `NotLoaded`."""
-        from redis import exceptions
+        if not self._replies:
+            await self._read()
+        reply = self._replies.popleft()
+        if isinstance(reply, _Error):
+            raise _meaning_of(str(reply))
+        return reply
 
-        if not self._connection.is_connected:
+    async def _read(self) -> None:
+        """Wait for replies, and take all that are there."""
+        import hiredis
+
+        # redis-py takes them one by one, which costs more than what is done with most of them.
+        stream, parser = self._connection._reader, self._parser
+        if stream is None or parser is None:
             raise Lost("not connected")
-        try:
-            return await self._connection.read_response(timeout=math.inf)
-        except exceptions.NoScriptError as error:
-            raise NotLoaded(str(error)) from None
-        except exceptions.ResponseError as error:
-            # redis-py takes the first word off where it has a class for it.
-            later = isinstance(error, exceptions.ReadOnlyError | exceptions.MasterDownError)
-            if later or str(error).startswith(_LATER):
+        while not self._replies:
+            try:
+                data = await stream.read(_READ_BYTES)
+                parser.feed(data)
+                while (reply := parser.gets()) is not _INCOMPLETE:
+                    self._replies.append(reply)
+            except (OSError, hiredis.ProtocolError) as error:
                 raise Lost(str(error)) from None
-            if isinstance(error, exceptions.OutOfMemoryError) or str(error).startswith(_FULL):
-                raise Full(str(error)) from None
-            raise Refused(str(error)) from None
-        except (exceptions.RedisError, OSError) as error:
-            raise Lost(str(error)) from None
+            if not data:
+                raise Lost("the store has ended the connection")
 
     async def close(self) -> None:
         """Never raises."""
@@ -136,3 +159,12 @@ class Connection:
 
         with contextlib.suppress(exceptions.RedisError, OSError):
             await self._connection.disconnect(nowait=True)
+
+
+def _meaning_of(error: str) -> Lost | Refused | NotLoaded:
+    """What an error of the server means."""
+    if error.startswith(_NOT_LOADED):
+        return NotLoaded(error)
+    if error.startswith(_LATER):
+        return Lost(error)
+    return (Full if error.startswith(_FULL) else Refused)(error)

@@ -41,8 +41,9 @@ __all__ = ["RedisEventLog"]
 
 _log = logging.getLogger(__name__)
 
-# Every so many sweeps, positions are compared with the store's.
+# Every so many sweeps, a meeting's position is compared with the store's; so many meetings in one script.
 _CHECK_SWEEPS = 3
+_CHECKED = 100
 # How long a sweep, and whoever stops reading or leaves, waits for the store.
 _SHORT_PATIENCE_S = 1.0
 # Meetings that one sweep looks at for something that has expired; utterances taken over at once; publications read
@@ -205,9 +206,8 @@ class RedisEventLog:
 
     async def sweep(self) -> None:
         self._sweeps += 1
-        if self._sweeps % _CHECK_SWEEPS == 0:
-            await self._check_positions()
         try:
+            await self._check_positions()
             await self._run("sweep", "", round(LEASE_S * 1_000), _DUE_MEETINGS, patience_s=_SHORT_PATIENCE_S)
             for meeting in tuple(self._left):
                 await self._leave(meeting)
@@ -303,12 +303,22 @@ class RedisEventLog:
             self._is_behind.set()
 
     async def _check_positions(self) -> None:
-        dead = [topic.meeting for topic in self._topics.values() if topic.has_dead_subscription()]
-        if dead:
+        """Find out which of a part of the meetings are behind. Raises `LogUnavailable`."""
+        turn = self._sweeps % _CHECK_SWEEPS
+        topics = [topic for topic in self._topics.values() if hash(topic.meeting) % _CHECK_SWEEPS == turn]
+        if any([topic.has_dead_subscription() for topic in topics]):
             _log.warning("the store pushes nothing any more; subscribing again")
             await self.store.pushes.renew()
-        for topic in self._topics.values():
-            self._note_behind(topic)
+        for start in range(0, len(topics), _CHECKED):
+            known = [
+                part
+                for topic in topics[start : start + _CHECKED]
+                for part in (topic.meeting, topic.epoch, topic.position, topic.languages)
+            ]
+            others = await self._run("positions", "", *known, patience_s=_SHORT_PATIENCE_S)
+            for meeting in others:
+                if (topic := self._topics.get(meeting.decode())) is not None:
+                    self._note_behind(topic)
 
     async def _read_what_is_missing(self) -> None:
         while True:
