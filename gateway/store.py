@@ -28,7 +28,8 @@ __all__ = ["Store"]
 class Store:
     """One gateway's log, register and live channel. Raises `StartupError` if its key cannot be read.
 
-    account_bytes: what the logs of an account may hold. earlier: what another process kept, for a store in memory.
+    account_bytes: what the logs of an account may hold; None: as much as all together, in a store that gateways share
+    each as much as that. earlier: what another process kept, for a store in memory.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Store:
             max_publications=bounds.max_publications,
             keep_s=bounds.keep_s,
             meeting_bytes=bounds.max_bytes // MEETING_SHARE,
-            account_bytes=account_bytes,
+            account_bytes=lambda account: bounds.max_bytes if (own := account_bytes(account)) is None else own,
         )
         self.register = RedisRegister(self._redis, keep_s=keep_s)
 

@@ -187,6 +187,25 @@ async def test_a_tenants_log_is_within_its_quota_and_its_usage_in_the_metrics(ac
         assert page.first > 1, "its own oldest entries went"
 
 
+async def test_a_tenant_without_a_quota_does_not_fill_a_store(acme: Acme) -> None:
+    text = "x" * 8_000
+    settings = acme.settings(
+        limits=Limits(messages_burst=10_000, messages_per_s=10_000, text_chars=8_000),
+        store=StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4)),
+        event_log=EventLogSettings(max_bytes=2**20),
+    )
+    async with serving(settings=settings) as (gateway, _):
+        for meeting in range(10):  # one holds an eighth
+            async with joined(gateway, token=acme.api_key, speaks="en", meeting=str(meeting)) as ana:
+                for n in range(20):
+                    await ana.peer.send(say(str(n), text))
+                await ana.until(UtteranceAccepted, 20)
+        held = (await gateway.gateway.log.usage()).bytes_by_account
+        assert {name: bytes > 2**19 for name, bytes in held.items()} == {"tenant:acme": True}
+        assert held["tenant:acme"] <= 2**20
+        assert (await gateway.gateway.log.read("acme/0", 0, 1)).publications == (), "the quietest went first"
+
+
 async def test_nothing_is_translated_while_it_is_said_either(acme: Acme, monkeypatch: pytest.MonkeyPatch) -> None:
     acme.allow(characters=0)
     async with (
