@@ -28,8 +28,8 @@ __all__ = ["Store"]
 class Store:
     """One gateway's log, register and live channel. Raises `StartupError` if its key cannot be read.
 
-    account_bytes: what the logs of an account may hold; None: as much as all together, in a store that gateways share
-    each as much as that. earlier: what another process kept, for a store in memory.
+    account_bytes: what the logs of an account may hold; None: `event_log.max_bytes`. earlier: what another process
+    kept, for a store in memory.
     """
 
     def __init__(

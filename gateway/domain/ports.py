@@ -222,8 +222,8 @@ class Register(Protocol):
     ) -> int:
         """A session begins here. Returns its fence. used: the token that it uses up.
 
-        Raises `LimitExceeded`, `QuotaExceeded`, `Unauthenticated` if somebody else has used the token, or
-        `LogUnavailable`.
+        Raises `LimitExceeded`, `QuotaExceeded`, `RateLimited`, `Unauthenticated` if somebody else has used the
+        token, or `LogUnavailable`.
         """
 
     async def find(self, session: bytes) -> Held | None:
@@ -239,7 +239,7 @@ class Register(Protocol):
     ) -> int | None:
         """Own a session, which goes on as `record`; the gateway that had it is told. Returns the new fence.
 
-        None if its fence is not `fence` any more. Raises what `begin` raises, but no quota counts here.
+        None if its fence is not `fence` any more. Raises what `begin` raises; of quotas only `joins` counts.
         """
 
     async def save(

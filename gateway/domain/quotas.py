@@ -9,9 +9,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from gateway.domain.errors import QuotaExceeded
+from gateway.domain.errors import QuotaExceeded, RateLimited
 
-__all__ = ["NO_QUOTA", "DayOfTenant", "Quota", "Usage", "check_quota"]
+__all__ = ["NO_QUOTA", "DayOfTenant", "Quota", "Usage", "check_joins", "check_quota"]
 
 # After which a place that was taken may be free again.
 _PLACE_MS = 5_000
@@ -69,4 +69,12 @@ def check_quota(name: str, most: int | None, count: int, more: int = 1) -> None:
     if most is not None and count + more > most:
         raise QuotaExceeded(
             f"There are {count} already: this tenant's quota {name} is {most}.", retry_after_ms=_PLACE_MS
+        )
+
+
+def check_joins(most: int | None, wait_s: float) -> None:
+    """Raises `RateLimited` unless a tenant may join at once. most: its quota."""
+    if wait_s > 0:
+        raise RateLimited(
+            f"This tenant's quota joins is {most} a minute.", retry_after_ms=max(1, round(wait_s * 1_000))
         )

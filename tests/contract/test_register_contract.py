@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.errors import LimitExceeded, QuotaExceeded, Unauthenticated
+from gateway.domain.errors import LimitExceeded, QuotaExceeded, RateLimited, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
 from gateway.domain.ports import Register
 from gateway.domain.register import UNBOUNDED, Bounds, Held, Present, TenantCounts
@@ -347,6 +347,40 @@ async def test_a_meeting_reads_so_many_languages_over_all_gateways(two: Two) -> 
     assert taken is not None
     await here.begin(CY, record("cy", "ja", "de"), bounds)
     await here.begin(b"d" * 32, record("dot", "it", meeting="acme/other"), bounds)
+
+
+async def test_a_tenant_joins_so_often_within_a_minute_over_all_gateways(two: Two) -> None:
+    bounds, here, there = Bounds(joins=3), two.here.register, two.there.register
+    await here.begin(ANA, record("ana"), bounds)
+    await here.begin(ANA, record("ana"), bounds)  # as when its answer was lost
+    await there.begin(BO, record("bo"), bounds)
+    fence = await there.take(ANA, 1, record("ana"), bounds)
+    assert fence == 2
+    for attempt in (here.begin(CY, record("cy"), bounds), here.take(ANA, fence, record("ana"), bounds)):
+        with pytest.raises(RateLimited, match="This tenant's quota joins is 3 a minute") as error:
+            await attempt
+        assert 0 < (error.value.retry_after_ms or 0) <= 20_000
+    assert await here.find(CY) is None
+    await there.begin(CY, record("cy", meeting="other/m"), bounds)
+    await here.begin(b"d" * 32, record("dot"))  # a bound is whoever's who asks
+
+
+async def test_whoever_joins_too_often_is_told_when_to_try_again(two: Two) -> None:
+    await two.here.register.begin(ANA, record("ana"), Bounds(joins=1))
+    raised = Bounds(joins=6_000)
+    with pytest.raises(RateLimited) as error:
+        await two.there.register.begin(BO, record("bo"), raised)
+    assert error.value.retry_after_ms is not None
+    await two.store.pass_time(error.value.retry_after_ms / 1_000)
+    await two.there.register.begin(BO, record("bo"), raised)
+
+
+async def test_who_joins_too_often_uses_up_no_token(two: Two) -> None:
+    token, bounds = UsedToken("acme", "t1", "bo", 2e9), Bounds(joins=1)
+    await two.here.register.begin(ANA, record("ana"), bounds)
+    with pytest.raises(RateLimited):
+        await two.there.register.begin(BO, record("bo"), bounds, token)
+    await two.here.register.use(replace(token, user="cy"))
 
 
 async def test_a_refused_begin_leaves_nothing_behind(two: Two) -> None:

@@ -98,7 +98,7 @@ class RedisRegister:
         most = (_most(bounds.sessions), _most(bounds.meetings), _most(bounds.most_languages), bounds.shown)
         reply = await self._run(
             *("begin", session, _encoder.encode(record), record.meeting, tenant, record.participant),
-            *(*_shown(record), *most, *_token(used)),
+            *(*_shown(record), *most, *_token(used), _most(bounds.joins)),
         )
         return self._owned(session, reply, bounds)
 
@@ -122,7 +122,7 @@ class RedisRegister:
     ) -> int | None:
         reply = await self._run(
             *("take", session, fence, secrets.token_bytes(8), _encoder.encode(record), *_shown(record)),
-            *(_most(bounds.most_languages), *_token(used)),
+            *(_most(bounds.most_languages), *_token(used), _most(bounds.joins)),
         )
         return self._owned(session, reply, bounds) if reply else None
 
@@ -351,6 +351,8 @@ def _refuse(reply: list[bytes], bounds: Bounds) -> NoReturn:
         bounds.check_sessions(*counts)
     elif what == b"meetings":
         bounds.check_meetings(*counts)
+    elif what == b"joins":
+        bounds.check_joins(counts[0] / 1_000)
     elif what == b"token":
         raise Unauthenticated
     # It was ended before it had begun.

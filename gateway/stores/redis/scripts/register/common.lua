@@ -15,6 +15,7 @@
 --   heard                   sorted set: gateway → when it was last heard of; when it left, negative
 --   ownerless               sorted set: session that no gateway has → since when it is away
 --   tenants                 hash: s:<tenant> sessions, m:<tenant> meetings
+--   joins:<tenant>          when it may join as often as it may at once, in µs
 --   token:<digest>          who has used up a token
 --   revocations             hash: what is revoked → "<gateway that knows> <revocation>"
 --   revoked                 sorted set: what is revoked → version
@@ -24,6 +25,8 @@
 local prefix, gateway, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 -- Where a script's own arguments begin.
 local OWN = 4
+-- In which a tenant may join as often as it may at once.
+local MINUTE_US = 60000000
 
 -- The time by which sessions are away.
 local function clock()
@@ -109,6 +112,21 @@ local function too_many_languages(keys, before, reads, most)
   if most >= 0 and total > all and total > most then
     return {'languages', whole(others), whole(total), whole(all)}
   end
+  return nil
+end
+
+-- Count a join of a tenant that may join so often within a minute (-1: as often as it likes). Returns what is refused,
+-- and for how many ms, if it is one too many.
+local function too_many_joins(tenant, most)
+  if most < 0 then
+    return nil
+  end
+  local key, now_us = prefix .. 'joins:' .. tenant, time[1] * 1000000 + time[2]
+  local busy_us = math.max(0, tonumber(redis.call('GET', key) or 0) - now_us) + math.floor(MINUTE_US / most)
+  if busy_us > MINUTE_US then
+    return {'joins', whole(math.ceil((busy_us - MINUTE_US) / 1000))}
+  end
+  redis.call('SET', key, whole(now_us + busy_us), 'PX', whole(math.ceil(busy_us / 1000) + 1))
   return nil
 end
 
