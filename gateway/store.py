@@ -19,8 +19,8 @@ from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
 from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.register import RedisRegister
-from gateway.stores.redis.sealing import Seal, read_keys
 from gateway.stores.redis.store import RedisStore
+from gateway.stores.sealing import Seal, read_keys
 
 __all__ = ["Store"]
 
