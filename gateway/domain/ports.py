@@ -23,6 +23,7 @@ from gateway.domain.log import (
     Untranslated,
     Utterance,
 )
+from gateway.domain.quotas import DayOfTenant, Metered, Totals
 from gateway.domain.register import UNBOUNDED, Bounds, Held, Present, TenantCounts
 from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
 
@@ -33,6 +34,7 @@ __all__ = [
     "EventLog",
     "Issuer",
     "LiveChannel",
+    "Meter",
     "Register",
     "Subscription",
 ]
@@ -292,6 +294,23 @@ class Register(Protocol):
 
     async def close(self) -> None:
         """This gateway leaves; its sessions are away, and can be taken. Never raises."""
+
+
+class Meter(Protocol):
+    """Adds up over all gateways what tenants have had translated in a day, and what waits.
+
+    Contract of every adapter (`tests/contract/test_meter_contract.py` runs on each, with two gateways on one
+    store):
+    - what has one number is counted once, however often it is told;
+    - a minute of a meeting and a language is counted once, whichever gateways tell of it within ten minutes;
+    - what waits at a gateway that was not heard of for `LEASE_S` does not count.
+    """
+
+    async def tell(self, metered: Metered) -> Totals:
+        """Add what this gateway has had translated. Raises `LogUnavailable`; then it is to be told again."""
+
+    async def kept(self) -> tuple[DayOfTenant, ...]:
+        """The days that would be lost with this process, for the next one."""
 
 
 class LiveChannel(Protocol):
