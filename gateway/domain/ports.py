@@ -280,6 +280,9 @@ class Register(Protocol):
     async def revoke(self, revocation: Revocation) -> None:
         """Every other gateway is to know of this. Raises `LogUnavailable`."""
 
+    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+        """How many sessions a revocation means over all gateways, besides these. Raises `LogUnavailable`."""
+
     async def counts(self) -> Mapping[str, TenantCounts]:
         """Tenant → what it has over all gateways. Raises `LogUnavailable`."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -286,6 +286,10 @@ class MemoryRegister:
         for gateway in tuple(self._store.heard_s):
             if gateway is not self:
                 gateway._revoked(revocation)
+
+    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+        sessions = self._store.sessions.items()
+        return sum(revocation.means(each.record.grant) for session, each in sessions if session not in but)
 
     async def counts(self) -> Mapping[str, TenantCounts]:
         meetings_of = self._store.meetings_of

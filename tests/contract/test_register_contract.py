@@ -432,6 +432,37 @@ async def test_every_gateway_is_told_what_is_revoked_also_one_that_comes_later(t
     assert newer in (await two.another()).revoked
 
 
+async def test_the_sessions_that_a_revocation_means_are_counted_wherever_they_are(two: Two) -> None:
+    here, there, ana = (
+        two.here.register,
+        two.there.register,
+        Revocation(tenant="acme", before_s=1e9, subject="ana"),
+    )
+    of_bo, of_other = replace(GRANT, subject="bo"), replace(GRANT, tenant="other")
+    await here.begin(ANA, record("ana", grant=GRANT))
+    fence = await there.begin(BO, record("ben", grant=GRANT))
+    await there.begin(CY, record("cy", grant=of_bo))
+    await there.begin(b"d" * 32, record("dot", meeting="other/m", grant=of_other))
+    assert await here.meant_by(ana, ()) == 2
+    assert await here.meant_by(ana, {ANA}) == 1
+    assert await here.meant_by(Revocation(tenant="acme", before_s=1e9), {ANA}) == 2
+    assert await here.meant_by(replace(ana, tenant="nobody"), ()) == 0
+    await there.save(CY, 1, record("cy", grant=GRANT))
+    await there.release(BO, fence)
+    assert await here.meant_by(ana, ()) == 3
+    for session in (ANA, BO, CY):
+        await here.end(session, 1)
+    assert await there.meant_by(ana, ()) == 0
+
+
+async def test_of_many_sessions_each_is_counted_once(two: Two) -> None:
+    await asyncio.gather(
+        *(two.there.register.begin(b"%032d" % n, record(f"p{n}", grant=GRANT)) for n in range(1_200))
+    )
+    everything = Revocation(tenant="acme", before_s=1e9)
+    assert await two.here.register.meant_by(everything, {b"%032d" % 7}) == 1_199
+
+
 # Gateways that are gone
 
 

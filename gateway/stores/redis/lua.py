@@ -22,6 +22,7 @@ _ALWAYS = (
     "meter/tell",
     *("register/find", "register/take", "register/save", "register/release", "register/end", "register/own"),
     *("register/present", "register/versions", "register/use", "register/revoke", "register/revocations"),
+    "register/of_tenant",
     *("register/sweep", "register/close"),
 )
 

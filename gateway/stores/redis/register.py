@@ -10,10 +10,11 @@ Must not know: how scripts work, rooms, connections.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, NoReturn, TypeVar
@@ -171,6 +172,18 @@ class RedisRegister:
     async def revoke(self, revocation: Revocation) -> None:
         meant = (revocation.tenant, revocation.token_id, revocation.subject, revocation.meeting)
         await self._run("revoke", _encoder.encode(meant), _encoder.encode(revocation))
+
+    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+        meant: set[bytes] = set()
+        cursor = None
+        while cursor != b"0":
+            cursor, found = await self._run("of_tenant", revocation.tenant, cursor or b"0", _ASKED)
+            for session, record in zip(found[::2], found[1::2], strict=True):
+                # One that cannot be read, a newer gateway has written and counts.
+                with contextlib.suppress(msgspec.MsgspecError):
+                    if session not in but and revocation.means(_records.decode(record).grant):
+                        meant.add(session)
+        return len(meant)
 
     async def kept(self) -> tuple[UsedToken, ...]:
         return ()

@@ -44,6 +44,7 @@ redis.call(
 give(id)
 count_languages(keys, reads, 1)
 count(prefix .. 'tenants', 's:' .. tenant, 1)
+redis.call('SADD', sessions_of_tenant(tenant), id)
 if redis.call('HINCRBY', keys.people, 'n', 1) == 1 then
   count(prefix .. 'tenants', 'm:' .. tenant, 1)
 end

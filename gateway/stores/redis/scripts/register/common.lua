@@ -15,6 +15,7 @@
 --   heard                   sorted set: gateway → when it was last heard of; when it left, negative
 --   ownerless               sorted set: session that no gateway has → since when it is away
 --   tenants                 hash: s:<tenant> sessions, m:<tenant> meetings
+--   sessions:<tenant>       set: sessions of the tenant
 --   joins:<tenant>          when it may join as often as it may at once, in µs
 --   token:<digest>          who has used up a token
 --   revocations             hash: what is revoked → "<gateway that knows> <revocation>"
@@ -44,6 +45,10 @@ end
 
 local function sessions_of(owner)
   return prefix .. 'gateway:' .. owner .. ':sessions'
+end
+
+local function sessions_of_tenant(tenant)
+  return prefix .. 'sessions:' .. tenant
 end
 
 local function keys_of(meeting)
@@ -194,6 +199,7 @@ local function finish(session)
     tell(session.keys, session.participant, nil)
   end
   count(prefix .. 'tenants', 's:' .. session.tenant, -1)
+  redis.call('SREM', sessions_of_tenant(session.tenant), session.id)
   if redis.call('HINCRBY', session.keys.people, 'n', -1) <= 0 then
     count(prefix .. 'tenants', 'm:' .. session.tenant, -1)
     redis.call('DEL', session.keys.people, session.keys.reads, session.keys.present)
