@@ -18,12 +18,19 @@ if #ARGV >= OWN + 5 and number > tonumber(redis.call('GET', told) or 0) then
   for i = OWN + 5, first_minute - 1, 2 do
     add('c:', ARGV[i], ARGV[i + 1], at)
   end
+  local minutes_of, previous = {}, nil
   for i = first_minute, #ARGV, 3 do
-    local minute = prefix .. 'minute:' .. ARGV[i + 1]
+    local tenant, minute = ARGV[i], prefix .. 'minute:' .. ARGV[i + 1]
     if redis.call('SADD', minute, ARGV[i + 2]) == 1 then
-      add('m:', ARGV[i], 1, at)
+      minutes_of[tenant] = (minutes_of[tenant] or 0) + 1
     end
-    redis.call('PEXPIRE', minute, MINUTE_MS)
+    if minute ~= previous then
+      redis.call('PEXPIRE', minute, MINUTE_MS)
+      previous = minute
+    end
+  end
+  for tenant, minutes in pairs(minutes_of) do
+    add('m:', tenant, minutes, at)
   end
   redis.call('SET', told, whole(number), 'PX', DAY_MS)
   redis.call('PEXPIRE', day, DAY_MS)
