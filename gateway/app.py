@@ -117,7 +117,7 @@ class Gateway:
         self._store = Store(
             settings,
             lambda account: self.quotas.of(tenant_of_account(account)).log_bytes,
-            () if self._earlier is None else self._earlier.meetings,
+            self._earlier,
         )
         self.log, self.register = self._store.log, self._store.register
         self.scheduler = Scheduler(
@@ -216,6 +216,7 @@ class Gateway:
         async with asyncio.TaskGroup() as tasks, self.finals, self.partials, self.registry:
             present = tasks.create_task(self._stay_present())
             await self._take_over()
+            await self._tell_usage()
             loading = tasks.create_task(self._load())
             sweeping = tasks.create_task(self._sweep())
             with self._lag:
@@ -225,6 +226,7 @@ class Gateway:
             await self.engine.stop()
             await self.log.close()
             present.cancel()
+        await self._tell_usage()
         await self._store.close()
 
     def _engine_changed(self, health: EngineHealth) -> None:
@@ -239,10 +241,13 @@ class Gateway:
             self.registry.tell(error_message(EngineUnavailable(health.reason)))
 
     async def _stay_present(self) -> None:
-        """Other gateways are to know that this one is there, whatever else takes its time."""
+        """Other gateways are to know that this one is there and what it uses, whatever else takes its time."""
         while True:
             await asyncio.sleep(_SWEEP_S)
-            await self._store.sweep()
+            await asyncio.gather(self._store.sweep(), self._tell_usage())
+
+    async def _tell_usage(self) -> None:
+        await self.quotas.tell(self._store.meter, self.scheduler.waiting_by_tenant())
 
     async def _sweep(self) -> None:
         """What has expired is let go of, every second."""
@@ -264,7 +269,6 @@ class Gateway:
     async def _take_over(self) -> None:
         """Go on where an earlier process left off."""
         if self._earlier is not None:
-            self.quotas.restore(self._earlier.days)
             await self.registry.restore(self._earlier)
             _log.info(
                 "took over %d meetings and %d sessions", len(self._earlier.meetings), len(self._earlier.sessions)
@@ -282,12 +286,13 @@ class Gateway:
     async def _hand_over(self) -> None:
         if (file := self.settings.event_log.handover_file) is None:
             return
+        await self._tell_usage()
         left = Handover(
             meetings=await self.log.kept(),
             sessions=self.registry.kept(),
             revocations=self.registry.lifetimes.spent.kept(),
             used_tokens=await self.register.kept(),
-            days=self.quotas.kept(),
+            days=await self._store.meter.kept(),
         )
         try:
             handover_file.write(Path(file), left)

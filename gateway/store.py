@@ -6,36 +6,39 @@ Knows: which adapters there are. Must not know: what any of them does, who uses 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from gateway import metrics
 from gateway.config import Settings
-from gateway.domain.ports import EventLog, LiveChannel, Register
-from gateway.domain.sessions import KeptMeeting
+from gateway.domain.ports import EventLog, LiveChannel, Meter, Register
+from gateway.domain.sessions import Handover
 from gateway.stores.bounded_logs import MEETING_SHARE
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
 from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.meter import RedisMeter
 from gateway.stores.redis.register import RedisRegister
-from gateway.stores.redis.sealing import Seal, read_keys
 from gateway.stores.redis.store import RedisStore
+from gateway.stores.sealing import Seal, read_keys
 
 __all__ = ["Store"]
 
 
 class Store:
-    """One gateway's log, register and live channel. Raises `StartupError` if its key cannot be read.
+    """One gateway's log, register, meter and live channel. Raises `StartupError` if its key cannot be read.
 
-    account_bytes: what the logs of an account may hold. earlier: what another process kept, for a store in memory.
+    account_bytes: what the logs of an account may hold; None: `event_log.max_bytes`. earlier: what another process
+    kept, for a store in memory.
     """
 
     def __init__(
         self,
         settings: Settings,
         account_bytes: Callable[[str], int | None],
-        earlier: Sequence[KeptMeeting] = (),
+        earlier: Handover | None = None,
     ) -> None:
         bounds, keep_s = settings.event_log, settings.limits.keep_s
         self._redis: RedisStore | None = None
@@ -43,16 +46,19 @@ class Store:
         self.channel: LiveChannel | None = None
         self.log: EventLog
         self.register: Register
+        self.meter: Meter
         if settings.store.url is None:
+            earlier = earlier or Handover()
             memory = MemoryStore(
                 max_publications=bounds.max_publications,
                 keep_s=bounds.keep_s,
                 max_bytes=bounds.max_bytes,
                 account_bytes=account_bytes,
-                earlier=earlier,
+                earlier=earlier.meetings,
             )
             self.log = MemoryEventLog(memory)
             self.register = MemoryRegister(MemoryRegisterStore(keep_s=keep_s))
+            self.meter = MemoryMeter(MemoryMeterStore(earlier.days))
             return
         keys = read_keys(Path(file)) if (file := settings.store.key_file) is not None else ()
         self._redis = RedisStore(settings.store.url, prefix=settings.store.prefix, seal=Seal(keys))
@@ -62,9 +68,10 @@ class Store:
             max_publications=bounds.max_publications,
             keep_s=bounds.keep_s,
             meeting_bytes=bounds.max_bytes // MEETING_SHARE,
-            account_bytes=account_bytes,
+            account_bytes=lambda account: bounds.max_bytes if (own := account_bytes(account)) is None else own,
         )
         self.register = RedisRegister(self._redis, keep_s=keep_s)
+        self.meter = RedisMeter(self._redis)
 
     @property
     def is_shared(self) -> bool:

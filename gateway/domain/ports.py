@@ -23,6 +23,7 @@ from gateway.domain.log import (
     Untranslated,
     Utterance,
 )
+from gateway.domain.quotas import DayOfTenant, Metered, Totals
 from gateway.domain.register import UNBOUNDED, Bounds, Held, Present, TenantCounts
 from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
 
@@ -33,6 +34,7 @@ __all__ = [
     "EventLog",
     "Issuer",
     "LiveChannel",
+    "Meter",
     "Register",
     "Subscription",
 ]
@@ -222,8 +224,8 @@ class Register(Protocol):
     ) -> int:
         """A session begins here. Returns its fence. used: the token that it uses up.
 
-        Raises `LimitExceeded`, `QuotaExceeded`, `Unauthenticated` if somebody else has used the token, or
-        `LogUnavailable`.
+        Raises `LimitExceeded`, `QuotaExceeded`, `RateLimited`, `Unauthenticated` if somebody else has used the
+        token, or `LogUnavailable`.
         """
 
     async def find(self, session: bytes) -> Held | None:
@@ -239,7 +241,7 @@ class Register(Protocol):
     ) -> int | None:
         """Own a session, which goes on as `record`; the gateway that had it is told. Returns the new fence.
 
-        None if its fence is not `fence` any more. Raises what `begin` raises, but no quota counts here.
+        None if its fence is not `fence` any more. Raises what `begin` raises; of quotas only `joins` counts.
         """
 
     async def save(
@@ -278,6 +280,9 @@ class Register(Protocol):
     async def revoke(self, revocation: Revocation) -> None:
         """Every other gateway is to know of this. Raises `LogUnavailable`."""
 
+    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+        """How many sessions a revocation means over all gateways, besides these. Raises `LogUnavailable`."""
+
     async def counts(self) -> Mapping[str, TenantCounts]:
         """Tenant → what it has over all gateways. Raises `LogUnavailable`."""
 
@@ -292,6 +297,23 @@ class Register(Protocol):
 
     async def close(self) -> None:
         """This gateway leaves; its sessions are away, and can be taken. Never raises."""
+
+
+class Meter(Protocol):
+    """Adds up over all gateways what tenants have had translated in a day, and what waits.
+
+    Contract of every adapter (`tests/contract/test_meter_contract.py` runs on each, with two gateways on one
+    store):
+    - what has one number is counted once, however often it is told;
+    - a minute of a meeting and a language is counted once, whichever gateways tell of it within ten minutes;
+    - what waits at a gateway that was not heard of for `LEASE_S` does not count.
+    """
+
+    async def tell(self, metered: Metered) -> Totals:
+        """Add what this gateway has had translated. Raises `LogUnavailable`; then it is to be told again."""
+
+    async def kept(self) -> tuple[DayOfTenant, ...]:
+        """The days that would be lost with this process, for the next one."""
 
 
 class LiveChannel(Protocol):

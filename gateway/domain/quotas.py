@@ -5,13 +5,24 @@ Knows: the names of quotas and what each counts. Must not know: who counts, cloc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from gateway.domain.errors import QuotaExceeded
+from gateway.domain.errors import QuotaExceeded, RateLimited
 
-__all__ = ["NO_QUOTA", "DayOfTenant", "Quota", "Usage", "check_quota"]
+__all__ = [
+    "NO_QUOTA",
+    "DayOfTenant",
+    "Metered",
+    "MinuteOfMeeting",
+    "Quota",
+    "Totals",
+    "Usage",
+    "check_joins",
+    "check_quota",
+]
 
 # After which a place that was taken may be free again.
 _PLACE_MS = 5_000
@@ -54,7 +65,7 @@ class Usage(Struct, frozen=True, kw_only=True):
     minutes: int = 0
 
 
-class DayOfTenant(Struct, kw_only=True):
+class DayOfTenant(Struct, frozen=True, kw_only=True):
     """What one tenant has had translated in one day."""
 
     tenant: str
@@ -64,9 +75,51 @@ class DayOfTenant(Struct, kw_only=True):
     minutes: int = 0
 
 
+class MinuteOfMeeting(Struct, frozen=True):
+    """A minute in which a translation into a language began in a meeting."""
+
+    tenant: str
+    # The meeting's key.
+    meeting: str
+    lang: str
+    # Minutes since 1970-01-01, UTC.
+    minute: int
+
+
+class Metered(Struct, frozen=True, kw_only=True):
+    """What one gateway has had translated since it last told, and what waits there now."""
+
+    # Counts up from 1 with every new one of a gateway; what is told again has the same number.
+    number: int
+    # As in `DayOfTenant`.
+    day: int
+    # Tenant → characters translated.
+    characters: Mapping[str, int] = {}
+    minutes: tuple[MinuteOfMeeting, ...] = ()
+    # Tenant → translations that wait for the engine.
+    waiting: Mapping[str, int] = {}
+
+
+class Totals(Struct, frozen=True):
+    """What tenants use at all gateways."""
+
+    # Of every tenant whose day has changed since the gateway asked before, and maybe of others.
+    days: tuple[DayOfTenant, ...]
+    # Tenant → translations that wait at other gateways.
+    waiting_elsewhere: Mapping[str, int]
+
+
 def check_quota(name: str, most: int | None, count: int, more: int = 1) -> None:
     """Raises `QuotaExceeded` if `count` of something leave no room for `more`. name: of the quota."""
     if most is not None and count + more > most:
         raise QuotaExceeded(
             f"There are {count} already: this tenant's quota {name} is {most}.", retry_after_ms=_PLACE_MS
+        )
+
+
+def check_joins(most: int | None, wait_s: float) -> None:
+    """Raises `RateLimited` unless a tenant may join at once. most: its quota."""
+    if wait_s > 0:
+        raise RateLimited(
+            f"This tenant's quota joins is {most} a minute.", retry_after_ms=max(1, round(wait_s * 1_000))
         )

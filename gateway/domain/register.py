@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gateway.domain.errors import LimitExceeded
-from gateway.domain.quotas import check_quota
+from gateway.domain.quotas import check_joins, check_quota
 from gateway.domain.sessions import SessionRecord
 
 __all__ = ["REVOCATION_S", "UNBOUNDED", "Bounds", "Held", "Present", "TenantCounts"]
@@ -56,6 +56,8 @@ class Bounds(Struct, frozen=True, kw_only=True):
     meetings: int | None = None
     # Languages read in the meeting: what the bound is called → the bound.
     languages: tuple[tuple[str, int], ...] = ()
+    # Of the tenant's sessions, begun or taken within a minute; as many may be at once.
+    joins: int | None = None
     # Participants of the meeting that the others are told of; more are not refused, but not shown.
     shown: int = 0
 
@@ -82,6 +84,10 @@ class Bounds(Struct, frozen=True, kw_only=True):
     def check_meetings(self, others: int) -> None:
         """others: the tenant's other meetings. Raises `QuotaExceeded` if there is no room for one more."""
         check_quota("meetings", self.meetings, others)
+
+    def check_joins(self, wait_s: float) -> None:
+        """wait_s: until the tenant may join once more. Raises `RateLimited` if that is not now."""
+        check_joins(self.joins, wait_s)
 
 
 UNBOUNDED = Bounds()

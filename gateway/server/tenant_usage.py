@@ -34,21 +34,24 @@ class TenantUsage:
         self._shown: set[str] = set()
 
     async def of(self, tenant: str) -> Usage:
-        """What one tenant uses; its sessions and meetings over all gateways. Raises `LogUnavailable`."""
+        """What one tenant uses over all gateways. Raises `LogUnavailable`."""
         here = self._all(await self._log.usage()).get(tenant, Usage())
         everywhere = (await self._registry.counts()).get(tenant, TenantCounts())
-        return replace(here, sessions=everywhere.sessions, meetings=everywhere.meetings)
+        waiting = here.waiting + self._quotas.waiting_elsewhere(tenant)
+        return replace(here, sessions=everywhere.sessions, meetings=everywhere.meetings, waiting=waiting)
 
     def _all(self, log: LogUsage) -> dict[str, Usage]:
-        """Tenant → what it uses, for tenants that use anything or have today."""
+        """Tenant → what it uses, for tenants that use anything or have today.
+
+        Sessions, meetings and what waits are those of this gateway.
+        """
         counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for name, by_tenant in self._registry.by_tenant().items():
+        here = {**self._registry.by_tenant(), "waiting": self._scheduler.waiting_by_tenant()}
+        for name, by_tenant in here.items():
             for tenant, count in by_tenant.items():
                 counts[tenant][name] += count
-        by_account = {"waiting": self._scheduler.waiting_by_account(), "log_bytes": log.bytes_by_account}
-        for name, accounts in by_account.items():
-            for account, count in accounts.items():
-                counts[tenant_of_account(account)][name] += count
+        for account, count in log.bytes_by_account.items():
+            counts[tenant_of_account(account)]["log_bytes"] += count
         for tenant in self._quotas.tenants():
             today = self._quotas.today(tenant)
             counts[tenant] += Counter(characters=today.characters, minutes=today.minutes)

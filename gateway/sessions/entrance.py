@@ -16,7 +16,14 @@ from msgspec.structs import replace
 
 from gateway import metrics
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.errors import GatewayError, LimitExceeded, LogUnavailable, QuotaExceeded, Unauthenticated
+from gateway.domain.errors import (
+    GatewayError,
+    LimitExceeded,
+    LogUnavailable,
+    QuotaExceeded,
+    RateLimited,
+    Unauthenticated,
+)
 from gateway.domain.grants import Grant, meeting_key
 from gateway.domain.ports import Register
 from gateway.domain.register import Held
@@ -146,7 +153,7 @@ class Entrance:
         record, bounds = self._lifetimes.record(seat), self._joins.bounds(seat.room.id)
         try:
             seat.fence = await self._register.begin(seat.key, record, bounds, used)
-        except (LimitExceeded, QuotaExceeded, Unauthenticated):
+        except (LimitExceeded, QuotaExceeded, RateLimited, Unauthenticated):
             raise
         except BaseException:
             # It may have begun all the same.
@@ -224,7 +231,7 @@ class Entrance:
         )
         try:
             return await self._register.take(key, held.fence, wanted, self._joins.bounds(record.meeting), used)
-        except (LimitExceeded, Unauthenticated):
+        except (LimitExceeded, RateLimited, Unauthenticated):
             raise
         except BaseException:
             # It may have been taken all the same. The client comes again, and finds it away.

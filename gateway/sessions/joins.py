@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 
 from gateway.domain.errors import Forbidden, InvalidValue, RateLimited, TooManySessions
 from gateway.domain.grants import Grant, meeting_key, tenant_of
+from gateway.domain.quotas import check_joins
 from gateway.domain.register import Bounds
 from gateway.domain.sessions import SessionRecord
 from gateway.meeting.members import Member
@@ -61,13 +62,16 @@ class Joins:
         self._tenants = JoinRate()
 
     def check_rate(self, address: str, tenant: str, now_s: float) -> None:
-        """Count a join of a tenant from an address. Raises `RateLimited`."""
-        most = self._quotas.of(tenant).joins
+        """Count a join of a tenant from an address. Raises `RateLimited`.
+
+        What is too much here is too much over all gateways, and the register need not be asked.
+        """
         # First the tenant: what it has too much of must not use up what the address may.
-        if most is not None and (wait_s := self._tenants.take(tenant, most, now_s)):
-            raise _too_fast(f"This tenant's quota joins is {most} a minute.", wait_s)
+        if (most := self._quotas.of(tenant).joins) is not None:
+            check_joins(most, self._tenants.take(tenant, most, now_s))
         if wait_s := self._addresses.take(address, self._joins_per_address, now_s):
-            raise _too_fast(f"This address has joined {self._joins_per_address} times within a minute.", wait_s)
+            message = f"This address has joined {self._joins_per_address} times within a minute."
+            raise RateLimited(message, retry_after_ms=max(1, round(wait_s * 1_000)))
 
     def bounds(self, meeting: str) -> Bounds:
         """What holds over all gateways. meeting: its key."""
@@ -79,6 +83,7 @@ class Joins:
             sessions=quota.sessions,
             meetings=quota.meetings,
             languages=tuple(languages.items()),
+            joins=quota.joins,
             shown=self._limits.participants_shown,
         )
 
@@ -109,10 +114,6 @@ class Joins:
         """Forget what does not matter any more."""
         self._addresses.sweep(now_s)
         self._tenants.sweep(now_s)
-
-
-def _too_fast(message: str, wait_s: float) -> RateLimited:
-    return RateLimited(message, retry_after_ms=max(1, round(wait_s * 1_000)))
 
 
 def to_give_way(seats: Iterable[Seat], account: str) -> Seat | None:

@@ -203,21 +203,24 @@ class Registry:
     async def revoke(self, revocation: Revocation) -> int:
         """Tokens are not valid any more; their sessions end, connected or kept, here at once.
 
-        Returns how many have ended here. Raises `RateLimited`, or `LogUnavailable` if other gateways may not know
-        of it; then it is to be repeated.
+        Returns how many end over all gateways. Raises `RateLimited`, or `LogUnavailable` if other gateways may not
+        know of it; then it is to be repeated.
         """
-        ended = self._end_all(self.lifetimes.revoke(revocation, self._seats.all))
-        await self._register.revoke(revocation)
-        return ended
+        ended = self.lifetimes.revoke(revocation, self._seats.all)
+        self._end_all(ended)
+        try:
+            elsewhere = await self._register.meant_by(revocation, {seat.key for seat in ended})
+        finally:
+            await self._register.revoke(revocation)
+        return len(ended) + elsewhere
 
     def _revoked(self, revocation: Revocation) -> None:
         """Another gateway has revoked this."""
         self._end_all(self.lifetimes.revoke(revocation, self._seats.all, known=True))
 
-    def _end_all(self, seats: Collection[Seat]) -> int:
+    def _end_all(self, seats: Collection[Seat]) -> None:
         for seat in seats:
             self.end(seat)
-        return len(seats)
 
     async def accept(self, seat: Seat, accept: Accept) -> bool:
         """Take on a final utterance of a session. Returns whether it was in the log before.

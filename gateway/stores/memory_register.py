@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -25,6 +25,8 @@ _Deliver = Callable[[str, Present | None], None]
 
 # Clocks of those who issue tokens may differ from ours.
 _LATE_S = 60.0
+# In which a tenant may join as often as it may at once.
+_MINUTE_US = 60_000_000
 
 
 @dataclass(slots=True)
@@ -72,6 +74,8 @@ class MemoryRegisterStore:
         # Tenant → how many.
         self.sessions_of: Counter[str] = Counter()
         self.meetings_of: Counter[str] = Counter()
+        # Tenant → when it may join as often as it may at once, in µs.
+        self.busy_until_us: dict[str, int] = {}
         # Tenant and id of a token.
         self.used: dict[tuple[str, str], UsedToken] = {}
         # By the tenant and what is revoked.
@@ -85,6 +89,17 @@ class MemoryRegisterStore:
     def forget_if_over(self, key: str) -> None:
         if self.meetings[key].is_empty:
             del self.meetings[key]
+
+    def join(self, tenant: str, most: int | None) -> float:
+        """Count a join of a tenant. Returns 0, or the seconds to wait if it is one too many."""
+        if most is None:
+            return 0.0
+        now_us = round(self.wall_clock() * 1e6)
+        busy_us = max(0, self.busy_until_us.get(tenant, 0) - now_us) + _MINUTE_US // most
+        if busy_us > _MINUTE_US:
+            return (busy_us - _MINUTE_US) / 1e6
+        self.busy_until_us[tenant] = now_us + busy_us
+        return 0.0
 
     def has_used(self, used: UsedToken | None) -> bool:
         """Whether somebody else has used up this token."""
@@ -106,6 +121,8 @@ class MemoryRegisterStore:
             self.end(session)
             if owner is not None:
                 owner.tell_moved(session, elsewhere=False)
+        for tenant in [tenant for tenant, until_us in self.busy_until_us.items() if until_us <= now_s * 1e6]:
+            del self.busy_until_us[tenant]
         for token in [token for token, used in self.used.items() if used.until_s < now_s - _LATE_S]:
             del self.used[token]
         for meant in [meant for meant, each in self.revocations.items() if each.before_s <= now_s - REVOCATION_S]:
@@ -175,6 +192,7 @@ class MemoryRegister:
         _check_languages(known, record, (), bounds)
         bounds.check_sessions(store.sessions_of[tenant])
         bounds.check_meetings(store.meetings_of[tenant] - (known is not None and known.sessions > 0))
+        bounds.check_joins(store.join(tenant, bounds.joins))
         if store.has_used(used):
             raise Unauthenticated
         store.use(used)
@@ -206,6 +224,7 @@ class MemoryRegister:
         if (found := self._with(session, fence)) is None:
             return None
         _check_languages(self._store.meetings[record.meeting], record, found.record.reads, bounds)
+        bounds.check_joins(self._store.join(tenant_of(record.meeting), bounds.joins))
         if self._store.has_used(used):
             raise Unauthenticated
         self._store.use(used)
@@ -267,6 +286,10 @@ class MemoryRegister:
         for gateway in tuple(self._store.heard_s):
             if gateway is not self:
                 gateway._revoked(revocation)
+
+    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+        sessions = self._store.sessions.items()
+        return sum(revocation.means(each.record.grant) for session, each in sessions if session not in but)
 
     async def counts(self) -> Mapping[str, TenantCounts]:
         meetings_of = self._store.meetings_of

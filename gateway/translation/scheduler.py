@@ -96,9 +96,9 @@ class Scheduler:
         """Of those that wait: finals, and others."""
         return self._queue.finals, len(self._queue) - self._queue.finals
 
-    def waiting_by_account(self) -> Counter[str]:
-        """As `waiting`, of each account."""
-        return Counter(ticket.account for ticket in self._queue)
+    def waiting_by_tenant(self) -> Counter[str]:
+        """As `waiting`, of each tenant."""
+        return Counter(tenant_of_account(ticket.account) for ticket in self._queue)
 
     @property
     def draining(self) -> bool:
@@ -127,7 +127,7 @@ class Scheduler:
             tenant = tenant_of_account(account)
             self._quotas.check_day(tenant, meeting)
             waiting = self._queue.ahead_of_account(priority, account)
-            self._quotas.check(tenant, "waiting", waiting, len(requests) - free)
+            self._quotas.check_waiting(tenant, waiting, len(requests) - free)
         self._admission.check(self._queue, account, meeting, priority, len(requests), free)
         now_s = self._clock()
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""The stores on which the contracts of the event log and the register are tested, each with two gateways.
+"""The stores on which the contracts of log, register and meter are tested, each with two gateways.
 
 The one in memory runs twice: as it is, and with suspensions around every call, because the core must not come to
 depend on an adapter that happens never to suspend. Redis is a real one, and time passes there as it does here.
@@ -14,11 +14,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, cast
 
 from gateway.domain.log import Publication
-from gateway.domain.ports import EventLog, Register, Subscription
+from gateway.domain.ports import EventLog, Meter, Register, Subscription
 from gateway.domain.register import Present
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
 from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.meter import RedisMeter
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
 from tests.redis_server import RedisServer, shared_server
@@ -34,6 +36,9 @@ class Store(Protocol):
 
     async def register(self) -> Register:
         """The register of one more gateway, which is not open yet; the store's end is its end."""
+
+    async def meter(self) -> Meter:
+        """The meter of one more gateway."""
 
     async def leave(self, register: Register) -> None:
         """This gateway closes its register."""
@@ -63,6 +68,7 @@ class _Memory:
         self._now = 1_700_000_000.0
         self._store = MemoryStore(**bounds, wall_clock=lambda: self._now)
         self._sessions = MemoryRegisterStore(keep_s=keep_sessions_s, wall_clock=lambda: self._now)
+        self._meters = MemoryMeterStore(wall_clock=lambda: self._now)
         self._gateways: list[EventLog | Register] = []
 
     async def gateway(self) -> EventLog:
@@ -74,6 +80,9 @@ class _Memory:
         register = MemoryRegister(self._sessions)
         self._gateways.append(register)
         return register
+
+    async def meter(self) -> Meter:
+        return MemoryMeter(self._meters)
 
     async def leave(self, register: Register) -> None:
         self._gateways.remove(register)
@@ -102,23 +111,29 @@ class _Redis:
         self._prefix = f"{secrets.token_hex(4)}:"
         self._heard_of: list[RedisEventLog | RedisRegister] = []
         self._all: list[RedisEventLog | RedisRegister] = []
+        self._stores: list[RedisStore] = []
 
-    async def gateway(self) -> EventLog:
+    async def _another(self) -> RedisStore:
         store = RedisStore(self._server.url, prefix=self._prefix)
         await store.start()
-        log = RedisEventLog(store, **self._bounds)
+        self._stores.append(store)
+        return store
+
+    async def gateway(self) -> EventLog:
+        log = RedisEventLog(await self._another(), **self._bounds)
         await log.start()
         self._all.append(log)
         self._heard_of.append(log)
         return log
 
     async def register(self) -> Register:
-        store = RedisStore(self._server.url, prefix=self._prefix)
-        await store.start()
-        register = RedisRegister(store, keep_s=self._keep_sessions_s)
+        register = RedisRegister(await self._another(), keep_s=self._keep_sessions_s)
         self._all.append(register)
         self._heard_of.append(register)
         return register
+
+    async def meter(self) -> Meter:
+        return RedisMeter(await self._another())
 
     async def leave(self, register: Register) -> None:
         assert isinstance(register, RedisRegister)
@@ -151,7 +166,7 @@ class _Redis:
 
     async def close(self) -> None:
         await asyncio.gather(*(log.close() for log in self._all))
-        await asyncio.gather(*(log.store.close() for log in self._all))
+        await asyncio.gather(*(store.close() for store in self._stores))
 
 
 @asynccontextmanager
@@ -216,6 +231,9 @@ class _DelayedStore:
 
     async def register(self) -> Register:
         return cast(Register, _DelayedRegister(await self._store.register()))
+
+    async def meter(self) -> Meter:
+        return cast(Meter, _Delayed(await self._store.meter()))
 
     async def leave(self, register: Register) -> None:
         await self._store.leave(cast(Any, register).adapter)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.errors import LimitExceeded, QuotaExceeded, Unauthenticated
+from gateway.domain.errors import LimitExceeded, QuotaExceeded, RateLimited, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
 from gateway.domain.ports import Register
 from gateway.domain.register import UNBOUNDED, Bounds, Held, Present, TenantCounts
@@ -349,6 +349,40 @@ async def test_a_meeting_reads_so_many_languages_over_all_gateways(two: Two) -> 
     await here.begin(b"d" * 32, record("dot", "it", meeting="acme/other"), bounds)
 
 
+async def test_a_tenant_joins_so_often_within_a_minute_over_all_gateways(two: Two) -> None:
+    bounds, here, there = Bounds(joins=3), two.here.register, two.there.register
+    await here.begin(ANA, record("ana"), bounds)
+    await here.begin(ANA, record("ana"), bounds)  # as when its answer was lost
+    await there.begin(BO, record("bo"), bounds)
+    fence = await there.take(ANA, 1, record("ana"), bounds)
+    assert fence == 2
+    for attempt in (here.begin(CY, record("cy"), bounds), here.take(ANA, fence, record("ana"), bounds)):
+        with pytest.raises(RateLimited, match="This tenant's quota joins is 3 a minute") as error:
+            await attempt
+        assert 0 < (error.value.retry_after_ms or 0) <= 20_000
+    assert await here.find(CY) is None
+    await there.begin(CY, record("cy", meeting="other/m"), bounds)
+    await here.begin(b"d" * 32, record("dot"))  # a bound is whoever's who asks
+
+
+async def test_whoever_joins_too_often_is_told_when_to_try_again(two: Two) -> None:
+    await two.here.register.begin(ANA, record("ana"), Bounds(joins=1))
+    raised = Bounds(joins=6_000)
+    with pytest.raises(RateLimited) as error:
+        await two.there.register.begin(BO, record("bo"), raised)
+    assert error.value.retry_after_ms is not None
+    await two.store.pass_time(error.value.retry_after_ms / 1_000)
+    await two.there.register.begin(BO, record("bo"), raised)
+
+
+async def test_who_joins_too_often_uses_up_no_token(two: Two) -> None:
+    token, bounds = UsedToken("acme", "t1", "bo", 2e9), Bounds(joins=1)
+    await two.here.register.begin(ANA, record("ana"), bounds)
+    with pytest.raises(RateLimited):
+        await two.there.register.begin(BO, record("bo"), bounds, token)
+    await two.here.register.use(replace(token, user="cy"))
+
+
 async def test_a_refused_begin_leaves_nothing_behind(two: Two) -> None:
     async with listening(two) as (here, _):
         token = UsedToken("acme", "t1", "ana", 2e9)
@@ -396,6 +430,37 @@ async def test_every_gateway_is_told_what_is_revoked_also_one_that_comes_later(t
     await two.here.register.revoke(newer := replace(first, before_s=1e9 + 1))
     await until(lambda: len(two.there.revoked) == 2)
     assert newer in (await two.another()).revoked
+
+
+async def test_the_sessions_that_a_revocation_means_are_counted_wherever_they_are(two: Two) -> None:
+    here, there, ana = (
+        two.here.register,
+        two.there.register,
+        Revocation(tenant="acme", before_s=1e9, subject="ana"),
+    )
+    of_bo, of_other = replace(GRANT, subject="bo"), replace(GRANT, tenant="other")
+    await here.begin(ANA, record("ana", grant=GRANT))
+    fence = await there.begin(BO, record("ben", grant=GRANT))
+    await there.begin(CY, record("cy", grant=of_bo))
+    await there.begin(b"d" * 32, record("dot", meeting="other/m", grant=of_other))
+    assert await here.meant_by(ana, ()) == 2
+    assert await here.meant_by(ana, {ANA}) == 1
+    assert await here.meant_by(Revocation(tenant="acme", before_s=1e9), {ANA}) == 2
+    assert await here.meant_by(replace(ana, tenant="nobody"), ()) == 0
+    await there.save(CY, 1, record("cy", grant=GRANT))
+    await there.release(BO, fence)
+    assert await here.meant_by(ana, ()) == 3
+    for session in (ANA, BO, CY):
+        await here.end(session, 1)
+    assert await there.meant_by(ana, ()) == 0
+
+
+async def test_of_many_sessions_each_is_counted_once(two: Two) -> None:
+    await asyncio.gather(
+        *(two.there.register.begin(b"%032d" % n, record(f"p{n}", grant=GRANT)) for n in range(1_200))
+    )
+    everything = Revocation(tenant="acme", before_s=1e9)
+    assert await two.here.register.meant_by(everything, {b"%032d" % 7}) == 1_199
 
 
 # Gateways that are gone

@@ -112,7 +112,7 @@ async def desk(
     register: Register | None = None,
 ) -> AsyncIterator[Desk]:
     async with stage(log=log, leaves_unfinished=True) as core:
-        register = register or MemoryRegister(MemoryRegisterStore(keep_s=60.0))
+        register = register or MemoryRegister(MemoryRegisterStore(keep_s=60.0, wall_clock=lambda: made.now_s))
         made = Desk(core, limits or Limits(keep_s=60), max_sessions, joins, channel, register)
         async with made.registry:
             yield made

@@ -16,6 +16,7 @@ from gateway.sessions.entrance import Entry
 from gateway.sessions.joins import JoinRate, to_give_way
 from gateway.sessions.seat import Seat
 from tests.sessions.desk import Desk, api_key_of, desk
+from tests.sessions.two_gateways import two
 from tests.translation.stage import Log, idle
 
 
@@ -177,6 +178,21 @@ async def test_a_tenant_joins_so_often_within_a_minute_from_wherever() -> None:
         await d.join("here", grant=api_key_of("other"))
         d.now_s += 30
         await d.join("here", grant=api_key_of("acme"))
+
+
+async def test_joins_at_every_gateway_count_and_a_session_that_is_resumed_too_often_goes_on() -> None:
+    async with two() as g:
+        g.here.quota = g.there.quota = Quota(joins=2)
+        first, connection = await g.here.join(grant=api_key_of("acme"))
+        await g.there.join(grant=api_key_of("acme"))
+        await refused(g.there, "joins")
+        for gateway in (g.there, g.here):
+            await refused(gateway, "joins", resume=resume(first))
+        await idle()
+        assert (first.seat.connected, connection.closed) == (True, [])
+        await g.pass_time(30, g.here, g.there)
+        again, _ = await g.there.join(grant=api_key_of("acme"), resume=resume(first))
+        assert again.recovered
 
 
 async def test_a_tenants_meeting_is_translated_into_so_many_languages() -> None:

@@ -377,7 +377,8 @@ async def test_what_is_revoked_ends_at_every_gateway(is_connected: bool) -> None
         _, bo = await joined(g.there, grant=replace(ANA, subject="bo", token_id="t2"), name="Bo")
         if not is_connected:
             g.here.registry.away(entry.seat, entry.feed)
-        await g.there.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana"))
+        await joined(g.there, grant=replace(ANA, meeting="n"), meeting="n")
+        assert await g.there.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana")) == 2
         await idle()
         assert ana.closed == ([CloseCode.TOKEN_REVOKED] if is_connected else [])
         assert (g.here.registry.sessions, bo.closed) == (0, [])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from gateway.domain.grants import Revocation
 from gateway.domain.register import REVOCATION_S
 from gateway.domain.sessions import SessionRecord, UsedToken
@@ -58,3 +61,40 @@ async def test_a_gateway_that_has_left_is_told_nothing() -> None:
     await one.close()
     assert await another.take(b"a", fence, ana) is not None
     assert moved == []
+
+
+# How many seconds pass, and what the tenant's quota is then.
+COMING = st.lists(st.tuples(st.integers(0, 90), st.integers(1, 90)), max_size=60)
+
+
+@given(COMING)
+def test_a_tenant_joins_no_more_than_its_minutes_allow_and_whoever_waits_as_told_is_let_in(
+    coming: list[tuple[int, int]],
+) -> None:
+    now_s, minutes, begun_s = 1.7e9, 0.0, 1.7e9
+    store = MemoryRegisterStore(wall_clock=lambda: now_s)
+    for passes_s, most in coming:
+        now_s += passes_s
+        wait_s = store.join("acme", most)
+        assert 0 <= wait_s <= 60
+        now_s += wait_s
+        if wait_s:
+            assert store.join("acme", most) == 0, "it has waited"
+        minutes += 1 / most
+        assert minutes <= 1 + (now_s - begun_s) / 60 + 1e-4, "each join takes its part of a minute"
+    now_s += 60
+    for _ in range(7):
+        assert store.join("acme", 7) == 0, "it has rested"
+    assert store.join("acme", 7) > 0
+    assert store.join("other", 1) == 0
+
+
+async def test_tenants_that_have_rested_are_forgotten() -> None:
+    now_s = 0.0
+    store = MemoryRegisterStore(wall_clock=lambda: now_s)
+    store.join("acme", 2)
+    store.sweep()
+    assert store.busy_until_us
+    now_s = 30.0
+    store.sweep()
+    assert not store.busy_until_us

@@ -165,7 +165,7 @@ class RevocationBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class RevocationAnswer(Struct, frozen=True):
-    """How many sessions ended."""
+    """How many sessions end by it, connected or kept, at all gateways."""
 
     sessions: int
 

@@ -29,7 +29,7 @@ from gateway.domain.log import (
     Utterance,
     UtteranceKey,
 )
-from gateway.stores.redis.sealing import Seal
+from gateway.stores.sealing import Seal
 
 __all__ = [
     "Position",

@@ -1,7 +1,7 @@
 """The event log in Redis: one gateway's access to a store that gateways share.
 
-Every operation is one script, and bears being done twice. There is no bound on what all meetings hold together:
-`maxmemory` bounds the store, and a full one refuses.
+Every operation is one script, and bears being done twice. A meeting and an account have a bound each. All together
+have none: `maxmemory` bounds the store, and a full one refuses.
 
 Knows: the scripts' arguments, subscriptions, what is in doubt since an answer was lost.
 Must not know: how scripts work, the wire, who translates.

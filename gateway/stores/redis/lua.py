@@ -19,8 +19,10 @@ _NEW_WORK = ("accept", "claim", "register/begin")
 # What was accepted is finished, what has expired goes, and gateways are there, also while the store is full.
 _ALWAYS = (
     *("conclude", "owned", "take_over", "open", "leave", "positions", "read", "recent", "fit", "sweep", "close"),
+    "meter/tell",
     *("register/find", "register/take", "register/save", "register/release", "register/end", "register/own"),
     *("register/present", "register/versions", "register/use", "register/revoke", "register/revocations"),
+    "register/of_tenant",
     *("register/sweep", "register/close"),
 )
 

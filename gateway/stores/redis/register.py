@@ -10,10 +10,11 @@ Must not know: how scripts work, rooms, connections.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, NoReturn, TypeVar
@@ -98,7 +99,7 @@ class RedisRegister:
         most = (_most(bounds.sessions), _most(bounds.meetings), _most(bounds.most_languages), bounds.shown)
         reply = await self._run(
             *("begin", session, _encoder.encode(record), record.meeting, tenant, record.participant),
-            *(*_shown(record), *most, *_token(used)),
+            *(*_shown(record), *most, *_token(used), _most(bounds.joins)),
         )
         return self._owned(session, reply, bounds)
 
@@ -122,7 +123,7 @@ class RedisRegister:
     ) -> int | None:
         reply = await self._run(
             *("take", session, fence, secrets.token_bytes(8), _encoder.encode(record), *_shown(record)),
-            *(_most(bounds.most_languages), *_token(used)),
+            *(_most(bounds.most_languages), *_token(used), _most(bounds.joins)),
         )
         return self._owned(session, reply, bounds) if reply else None
 
@@ -171,6 +172,18 @@ class RedisRegister:
     async def revoke(self, revocation: Revocation) -> None:
         meant = (revocation.tenant, revocation.token_id, revocation.subject, revocation.meeting)
         await self._run("revoke", _encoder.encode(meant), _encoder.encode(revocation))
+
+    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+        meant: set[bytes] = set()
+        cursor = None
+        while cursor != b"0":
+            cursor, found = await self._run("of_tenant", revocation.tenant, cursor or b"0", _ASKED)
+            for session, record in zip(found[::2], found[1::2], strict=True):
+                # One that cannot be read, a newer gateway has written and counts.
+                with contextlib.suppress(msgspec.MsgspecError):
+                    if session not in but and revocation.means(_records.decode(record).grant):
+                        meant.add(session)
+        return len(meant)
 
     async def kept(self) -> tuple[UsedToken, ...]:
         return ()
@@ -351,6 +364,8 @@ def _refuse(reply: list[bytes], bounds: Bounds) -> NoReturn:
         bounds.check_sessions(*counts)
     elif what == b"meetings":
         bounds.check_meetings(*counts)
+    elif what == b"joins":
+        bounds.check_joins(counts[0] / 1_000)
     elif what == b"token":
         raise Unauthenticated
     # It was ended before it had begun.

@@ -14,7 +14,7 @@ from gateway.stores.redis.checks import check
 from gateway.stores.redis.commands import Commands
 from gateway.stores.redis.connection import Connection
 from gateway.stores.redis.pushes import Pushes
-from gateway.stores.redis.sealing import Seal
+from gateway.stores.sealing import Seal
 
 __all__ = ["RedisStore"]
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from prometheus_client import REGISTRY
 
 from gateway.config import AuthSettings, EventLogSettings, Settings, StoreSettings
+from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import QuotaExceeded
 from gateway.domain.quotas import Quota
 from gateway.identity import key_file
@@ -187,6 +188,25 @@ async def test_a_tenants_log_is_within_its_quota_and_its_usage_in_the_metrics(ac
         assert page.first > 1, "its own oldest entries went"
 
 
+async def test_a_tenant_without_a_quota_does_not_fill_a_store(acme: Acme) -> None:
+    text = "x" * 8_000
+    settings = acme.settings(
+        limits=Limits(messages_burst=10_000, messages_per_s=10_000, text_chars=8_000),
+        store=StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4)),
+        event_log=EventLogSettings(max_bytes=2**20),
+    )
+    async with serving(settings=settings) as (gateway, _):
+        for meeting in range(10):  # one holds an eighth
+            async with joined(gateway, token=acme.api_key, speaks="en", meeting=str(meeting)) as ana:
+                for n in range(20):
+                    await ana.peer.send(say(str(n), text))
+                await ana.until(UtteranceAccepted, 20)
+        held = (await gateway.gateway.log.usage()).bytes_by_account
+        assert {name: bytes > 2**19 for name, bytes in held.items()} == {"tenant:acme": True}
+        assert held["tenant:acme"] <= 2**20
+        assert (await gateway.gateway.log.read("acme/0", 0, 1)).publications == (), "the quietest went first"
+
+
 async def test_nothing_is_translated_while_it_is_said_either(acme: Acme, monkeypatch: pytest.MonkeyPatch) -> None:
     acme.allow(characters=0)
     async with (
@@ -233,4 +253,59 @@ async def test_what_was_used_and_what_was_promised_survive_a_restart(acme: Acme,
         assert (await usage(client, acme))["characters"]["used"] == 8
         scheduler = gateway.gateway.scheduler
         while not scheduler.running:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_day_that_is_used_up_at_one_gateway_is_used_up_at_all_and_after_their_restart(acme: Acme) -> None:
+    acme.allow(characters=9)
+    store = StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4))
+    settings = acme.settings(store=store)
+    async with serving(settings=settings) as (one, _), serving(settings=settings) as (another, client):
+        async with joined(one, token=acme.token(), speaks="en", reads=["ja"]) as ana:
+            await ana.peer.send(say("1", "used up.."))
+            await ana.until(TranslationFinal)
+        while (await usage(client, acme))["characters"]["used"] != 9:
+            await asyncio.sleep(0.01)
+        async with joined(another, token=acme.token(), speaks="en", reads=["ja"]) as bo:
+            await bo.peer.send(say("2", "too late"))
+            [failed] = await bo.until(TranslationFailed)
+            assert (failed.utterance, failed.code) == ("2", "daily_quota_exceeded")
+        refused = await client.post("/v1/translate", json=TEXT, headers=acme.header)
+        check_problem(refused, 429, "daily_quota_exceeded")
+    async with serving(settings=settings) as (_, client):
+        used = await usage(client, acme)
+        assert (used["characters"]["used"], used["minutes"]["used"]) == (9, 1)
+        refused = await client.post("/v1/translate", json=TEXT, headers=acme.header)
+        check_problem(refused, 429, "daily_quota_exceeded")
+
+
+async def test_a_gateway_that_stops_at_once_tells_what_it_has_translated(acme: Acme) -> None:
+    store = StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4))
+    for used in (5, 10):
+        async with serving(settings=acme.settings(store=store)) as (_, client):
+            assert (await client.post("/v1/translate", json=TEXT, headers=acme.header)).status_code == 200
+            assert (await usage(client, acme))["characters"]["used"] == used
+
+
+async def test_what_waits_at_one_gateway_is_of_the_tenants_share_at_all(acme: Acme) -> None:
+    acme.allow(waiting=2)
+    store = StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4))
+    settings = acme.settings(store=store)
+    async with serving(settings=settings) as (one, _), serving(settings=settings) as (another, client):
+        account = "tenant:acme"
+        request = TranslationRequest(id="r", text="x", source="en", target="ja")
+        scheduler = one.gateway.scheduler
+        running = scheduler.admit("acme/m", [request] * scheduler._free(), account=account)
+        waiting = scheduler.admit("acme/m", [request] * 2, account=account)
+        while (await usage(client, acme))["waiting"]["used"] != 2:
+            await asyncio.sleep(0.01)
+        elsewhere = another.gateway.scheduler
+        at_once = elsewhere.admit("acme/m", [request] * elsewhere._free(), account=account)
+        with pytest.raises(QuotaExceeded, match="quota waiting is 2"):
+            elsewhere.admit("acme/m", [request], account=account)
+        for ticket in (*running, *waiting):
+            scheduler.withdraw(ticket)
+        for ticket in at_once:
+            elsewhere.withdraw(ticket)
+        while (await usage(client, acme))["waiting"]["used"]:
             await asyncio.sleep(0.01)

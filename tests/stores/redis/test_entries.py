@@ -8,7 +8,7 @@ import pytest
 from gateway.domain.log import Owed, Page, Publication, Recent, Said, Translated, Unfinished, Untranslated
 from gateway.stores.redis import entries
 from gateway.stores.redis.entries import Position, Push
-from gateway.stores.redis.sealing import Seal
+from gateway.stores.sealing import Seal
 from tests.logs import translated, untranslated, utterance
 
 HELLO = utterance("hello\nworld", id="1")

@@ -17,8 +17,8 @@ import pytest
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.log import Accepted, LogUsage, Publication, Said, Unfinished
 from gateway.stores.redis.log import RedisEventLog
-from gateway.stores.redis.sealing import Seal
 from gateway.stores.redis.store import RedisStore
+from gateway.stores.sealing import Seal
 from tests.logs import nothing, offsets, texts, translated, until, untranslated, utterance
 from tests.redis_server import RedisServer, shared_server
 from tests.stores.redis.proxy import Proxy

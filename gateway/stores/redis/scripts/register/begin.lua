@@ -1,6 +1,6 @@
 -- A session begins at the caller. own arguments: session, record, meeting, tenant, participant, languages "de,ja", as
 -- the others see them, bounds (sessions, meetings, languages, participants shown; -1 for none), token, its user, until
--- when it is remembered. Returns its fence; or what is refused, and the counts.
+-- when it is remembered, joins of the tenant within a minute. Returns its fence; or what is refused, and the counts.
 
 local id, record, meeting, tenant = ARGV[OWN], ARGV[OWN + 1], ARGV[OWN + 2], ARGV[OWN + 3]
 local participant, reads, present = ARGV[OWN + 4], ARGV[OWN + 5], ARGV[OWN + 6]
@@ -29,6 +29,10 @@ others = others - redis.call('HEXISTS', keys.people, 'n')
 if most_meetings >= 0 and others >= most_meetings then
   return {'meetings', whole(others)}
 end
+refused = too_many_joins(tenant, tonumber(ARGV[OWN + 14]))
+if refused then
+  return refused
+end
 if use(token, user, until_ms) then
   return {'token'}
 end
@@ -40,6 +44,7 @@ redis.call(
 give(id)
 count_languages(keys, reads, 1)
 count(prefix .. 'tenants', 's:' .. tenant, 1)
+redis.call('SADD', sessions_of_tenant(tenant), id)
 if redis.call('HINCRBY', keys.people, 'n', 1) == 1 then
   count(prefix .. 'tenants', 'm:' .. tenant, 1)
 end

@@ -15,6 +15,8 @@
 --   heard                   sorted set: gateway → when it was last heard of; when it left, negative
 --   ownerless               sorted set: session that no gateway has → since when it is away
 --   tenants                 hash: s:<tenant> sessions, m:<tenant> meetings
+--   sessions:<tenant>       set: sessions of the tenant
+--   joins:<tenant>          when it may join as often as it may at once, in µs
 --   token:<digest>          who has used up a token
 --   revocations             hash: what is revoked → "<gateway that knows> <revocation>"
 --   revoked                 sorted set: what is revoked → version
@@ -24,6 +26,8 @@
 local prefix, gateway, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 -- Where a script's own arguments begin.
 local OWN = 4
+-- In which a tenant may join as often as it may at once.
+local MINUTE_US = 60000000
 
 -- The time by which sessions are away.
 local function clock()
@@ -41,6 +45,10 @@ end
 
 local function sessions_of(owner)
   return prefix .. 'gateway:' .. owner .. ':sessions'
+end
+
+local function sessions_of_tenant(tenant)
+  return prefix .. 'sessions:' .. tenant
 end
 
 local function keys_of(meeting)
@@ -112,6 +120,21 @@ local function too_many_languages(keys, before, reads, most)
   return nil
 end
 
+-- Count a join of a tenant that may join so often within a minute (-1: as often as it likes). Returns what is refused,
+-- and for how many ms, if it is one too many.
+local function too_many_joins(tenant, most)
+  if most < 0 then
+    return nil
+  end
+  local key, now_us = prefix .. 'joins:' .. tenant, time[1] * 1000000 + time[2]
+  local busy_us = math.max(0, tonumber(redis.call('GET', key) or 0) - now_us) + math.floor(MINUTE_US / most)
+  if busy_us > MINUTE_US then
+    return {'joins', whole(math.ceil((busy_us - MINUTE_US) / 1000))}
+  end
+  redis.call('SET', key, whole(now_us + busy_us), 'PX', whole(math.ceil(busy_us / 1000) + 1))
+  return nil
+end
+
 -- Use up a token for a user. token: "" for none. Returns whether it is somebody else's.
 local function use(token, user, until_ms)
   if token == '' then
@@ -176,6 +199,7 @@ local function finish(session)
     tell(session.keys, session.participant, nil)
   end
   count(prefix .. 'tenants', 's:' .. session.tenant, -1)
+  redis.call('SREM', sessions_of_tenant(session.tenant), session.id)
   if redis.call('HINCRBY', session.keys.people, 'n', -1) <= 0 then
     count(prefix .. 'tenants', 'm:' .. session.tenant, -1)
     redis.call('DEL', session.keys.people, session.keys.reads, session.keys.present)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from gateway.domain.errors import StartupError
-from gateway.stores.redis.sealing import Seal, read_keys
+from gateway.stores.sealing import Seal, read_keys
 from tests.logs import utterance
 
 OLD, NEW = secrets.token_bytes(32), secrets.token_bytes(32)
