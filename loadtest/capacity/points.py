@@ -138,10 +138,11 @@ def limit(trial: Trial, slots: int | None, cores: int) -> str:
 
 def _serving_s(trial: Trial) -> list[tuple[str, float]]:
     """CPU time of each process of a gateway that serves, the fullest first. Workers share what comes to them."""
-    serving_s, host_s = trial.cpu_s.get("serving", 0.0), trial.host_cpu_s or 0.0
+    serving_s, host_s, store_s = trial.cpu_s.get("serving", 0.0), trial.host_cpu_s or 0.0, trial.store_cpu_s or 0.0
     workers = trial.settings.get("workers", 1)
     name = "the gateway's process" if workers == 1 else f"each of the gateway's {workers} processes"
-    each = [(name, (serving_s - host_s) / workers), ("the engine's host process", host_s)]
+    own_s = (serving_s - host_s - store_s) / workers
+    each = [(name, own_s), ("the engine's host process", host_s), ("the store", store_s)]
     return sorted(each, key=lambda process: -process[1])
 
 

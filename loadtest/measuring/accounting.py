@@ -18,18 +18,23 @@ from msgspec import Struct
 
 from loadtest.systems import processes
 
-__all__ = ["HOST", "Accounts", "Reading"]
+__all__ = ["HOST", "STORE", "Accounts", "Reading"]
 
 HOST = "host"
 """The process in which a gateway's engine runs: told by itself, and counted in `serving` too. Among the parts
 that are given, its process, where it is not found below the gateway's."""
+
+STORE = "store"
+"""The store that a gateway's workers share, where one was started below it: counted in `serving` too."""
+
+_TOLD_TWICE = (HOST, STORE)
 
 # Processes come and go slowly; looking for them costs a millisecond.
 _SEARCH_S = 2.0
 
 # The names that processes give themselves: a gateway's workers, their store, and further processes of vLLM's front
 # end; what hosts a gateway's engine; a gateway that does nothing while its engine is asked past it, or is named.
-_SERVING = (processes.WORKER, processes.STORE, re.compile(r"APIServer"))
+_SERVING = (processes.WORKER, re.compile(r"APIServer"))
 _ENGINE_HOST = re.compile(r"^gateway engine host\b")
 _BESIDE = re.compile(rf"^{processes.BESIDE_ITS_ENGINE}\b")
 
@@ -37,13 +42,14 @@ _BESIDE = re.compile(rf"^{processes.BESIDE_ITS_ENGINE}\b")
 class Reading(Struct, frozen=True):
     # On the machine's monotonic clock.
     at_s: float
-    # So far, by part; to be subtracted from a later one. `HOST` is there where there is such a process.
+    # So far, by part; to be subtracted from a later one. `HOST` and `STORE` are there where such processes are.
     cpu_s: dict[str, float]
 
     def since(self, earlier: Reading) -> dict[str, float]:
         """CPU seconds between two readings, by part."""
-        # Before its first reading, an engine's host has used nothing.
-        before = {part: 0.0 if part == HOST else now_s for part, now_s in self.cpu_s.items()} | earlier.cpu_s
+        # Before its first reading, such a process has used nothing.
+        before = {part: 0.0 if part in _TOLD_TWICE else now_s for part, now_s in self.cpu_s.items()}
+        before |= earlier.cpu_s
         return {part: max(now_s - before[part], 0.0) for part, now_s in self.cpu_s.items()}
 
 
@@ -71,14 +77,14 @@ class Accounts:
                 self._spent_s[pid] = used_s
             cpu_s[part] = cpu_s.get(part, 0.0) + self._spent_s.get(pid, 0.0)
         cpu_s["other"] = processes.everything_cpu_s() - sum(cpu_s.values())
-        if HOST in cpu_s:
-            cpu_s["serving"] += cpu_s[HOST]
+        for part in cpu_s.keys() & _TOLD_TWICE:
+            cpu_s["serving"] += cpu_s[part]
         return Reading(now_s, cpu_s)
 
     def serving_mib(self) -> float | None:
         """Resident memory of all that serves now, what they share counted in each; None where nothing serves."""
         self._search()
-        serving = [pid for pid, part in self._owner.items() if part in ("serving", HOST)]
+        serving = [pid for pid, part in self._owner.items() if part in ("serving", *_TOLD_TWICE)]
         return round(sum(map(processes.resident_mib, serving)), 1) if serving else None
 
     def _search(self) -> None:
@@ -90,7 +96,7 @@ class Accounts:
 
     def _below(self, part: str, pid: int) -> str | None:
         """To which part a process below this one belongs; None where another says so, or none."""
-        if part not in ("serving", HOST):
+        if part not in ("serving", *_TOLD_TWICE):
             return part
         # Looked at each time: a process is named a moment after it began. One that ended has no name any more.
         name = processes.command(pid)
@@ -100,4 +106,6 @@ class Accounts:
             return None
         if _ENGINE_HOST.search(name):
             return HOST
+        if processes.STORE.search(name):
+            return STORE
         return "serving" if any(each.search(name) for each in _SERVING) else "engine"

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from loadtest.driving.driven import Driven, bottleneck
 from loadtest.driving.driver import Driver
-from loadtest.measuring.accounting import HOST, Accounts
+from loadtest.measuring.accounting import HOST, STORE, Accounts
 from loadtest.measuring.sampling import counters, sampling
 from loadtest.report.commands import Say
 from loadtest.results import LoadtestError
@@ -90,7 +90,7 @@ async def measure(
     left = [each for each in driven.records if each.failed is not None and window.holds(each.due_s)]
     from_s, until_s = driven.began_s + window.from_s, driven.began_s + window.until_s
     used_s = _used_s(samples, from_s, until_s)
-    host_s = used_s.pop(HOST, None)
+    host_s, store_s = used_s.pop(HOST, None), used_s.pop(STORE, None)
     played_s = driven.began_s, driven.began_s + driven.elapsed_s
     return Trial(
         name=name,
@@ -109,6 +109,7 @@ async def measure(
         clients=driven.clients,
         cpu_s=used_s,
         host_cpu_s=host_s,
+        store_cpu_s=store_s,
         memory_mib=await asyncio.to_thread(Accounts(parts).serving_mib),
         samples=_within(samples, from_s, until_s),
         records=records,

@@ -73,7 +73,7 @@ def _within(kind: Callable[[str], _Number], low: _Number, high: _Number) -> Call
 
 def numbers(text: str) -> tuple[int, ...]:
     """Whole numbers with commas between them, each once."""
-    number = between(1, 1024)
+    number = between(1, 16_384)
     return tuple(dict.fromkeys(number(part) for part in text.split(",")))
 
 

@@ -6,6 +6,7 @@ Knows: systems, the driver, trials. Must not know: options, files, how a report 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -31,6 +32,9 @@ __all__ = ["run"]
 
 # For what was freed or is still being taken to show in the resident memory.
 _SETTLE_S = 1.0
+
+# Connections of the worker with the most, in those of the mean.
+_UNEVEN = 1.2
 
 # For translations that are under way when the last line was due.
 _AFTER_S = 60.0
@@ -93,8 +97,8 @@ class _Trials:
         """settings: of the gateway, where one is started. Raises `LoadtestError`."""
         url, load = self._plan.url, self._what.load
         if url is None:
-            # The gateway inherits it.
-            allow_files(sessions(load))
+            # The gateway inherits it. Its workers have nearly as many connections each.
+            allow_files(math.ceil(_UNEVEN * sessions(load) / (self._plan.workers or 1)))
         system: AbstractAsyncContextManager[Running] = (
             gateway(settings, self._say, workers=self._plan.workers) if url is None else existing(url)
         )

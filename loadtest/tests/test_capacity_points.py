@@ -211,6 +211,7 @@ def test_tokens_of_everything_are_those_that_the_engine_counted() -> None:
         "each of the gateway's 2 processes (0.91 cores), the CPU (1.8 of 2 cores)",
     ),
     ({"settings": {"workers": 2}, "cpu_s": {"serving": 12.0}}, "nothing"),
+    ({"settings": {"workers": 2}, "cpu_s": {"serving": 16.0}, "store_cpu_s": 9.0}, "the store (0.90 cores)"),
     ({"samples": [Sample(0, running=16, waiting=4)]}, "the engine's batch (16.0 of 16 sequences, 4 waiting)"),
     ({"samples": [Sample(0, running=3)]}, "nothing"),
     ({"samples": [Sample(0, gpu=97)]}, "the GPU (97 % busy)"),

@@ -148,6 +148,10 @@ def test_percentiles_are_those_of_all_repetitions_and_speed_is_spread_over_them(
     assert summary.cpu_s_per_1000_tokens["engine"] == Spread(4.0, 4.0, 4.0)
     assert summary.cores == {"serving": 0.013, "engine": 0.133}
     assert summary.host_cores is None
+    assert summary.store_cores is None
+    assert (
+        summarise([replace(one, store_cpu_s=0.3), replace(two, store_cpu_s=0.15)], OBJECTIVE).store_cores == 0.03
+    )
     assert summarise([replace(one, host_cpu_s=0.06), replace(two, host_cpu_s=0.03)], OBJECTIVE).host_cores == 0.006
     assert (summary.lag_p99_ms, summary.lag_max_ms) == (0.5, 3.0)
     assert summary.delivered.count == 4

@@ -106,6 +106,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     with_drain: bool = False
     # As `Trial.host_cpu_s`; None unless all repetitions tell.
     host_cores: float | None = None
+    # As `Trial.store_cpu_s`, likewise.
+    store_cores: float | None = None
 
 
 _SHOWN_FAILURES = 5
@@ -173,7 +175,8 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
             (str(each) for trial in trials if (each := trial.settings.get("driver_was_the_limit"))), None
         ),
         with_drain=any(trial.with_drain for trial in trials),
-        host_cores=_host_cores(trials),
+        host_cores=_cores_of(trials, [trial.host_cpu_s for trial in trials]),
+        store_cores=_cores_of(trials, [trial.store_cpu_s for trial in trials]),
     )
 
 
@@ -276,9 +279,10 @@ def _cores(trials: Sequence[Trial]) -> dict[str, float]:
     }
 
 
-def _host_cores(trials: Sequence[Trial]) -> float | None:
+def _cores_of(trials: Sequence[Trial], cpu_s: Sequence[float | None]) -> float | None:
+    """Of one process in all trials; None unless all of them tell."""
     elapsed_s = sum(trial.elapsed_s for trial in trials)
-    used_s = [trial.host_cpu_s for trial in trials if trial.host_cpu_s is not None]
+    used_s = [each for each in cpu_s if each is not None]
     return round(sum(used_s) / elapsed_s, 3) if len(used_s) == len(trials) and elapsed_s > 0 else None
 
 

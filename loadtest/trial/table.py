@@ -74,8 +74,9 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         ("trial", _name),
         *((f"{part} CPU s per 1,000 tokens", _cpu(part)) for part in parts),
         *((f"{part} cores", _cores(part)) for part in dict.fromkeys(p for each in summaries for p in each.cores)),
-        ("of serving: gateway's process cores", _gateway_cores),
-        ("of serving: engine's host process cores", _host_cores),
+        ("of serving: gateway's processes cores", _gateway_cores),
+        ("of serving: engine's host process cores", lambda each: _known_cores(each.host_cores)),
+        ("of serving: store cores", lambda each: _known_cores(each.store_cores)),
         ("GPU busy, mean %", lambda each: number(each.gpu_percent)),
         ("GPU memory, MiB", lambda each: number(each.gpu_memory_mib)),
         ("engine steps after over 100 ms", _steps),
@@ -179,12 +180,14 @@ def _cores(part: str) -> _Cell:
 
 
 def _gateway_cores(summary: Summary) -> str:
-    host, serving = summary.host_cores, summary.cores.get("serving")
-    return NONE if host is None or serving is None else f"{serving - host:.2f}"
+    """Without what is told apart."""
+    apart = [cores for cores in (summary.host_cores, summary.store_cores) if cores is not None]
+    serving = summary.cores.get("serving")
+    return NONE if not apart or serving is None else f"{serving - sum(apart):.2f}"
 
 
-def _host_cores(summary: Summary) -> str:
-    return NONE if summary.host_cores is None else f"{summary.host_cores:.2f}"
+def _known_cores(cores: float | None) -> str:
+    return NONE if cores is None else f"{cores:.2f}"
 
 
 def _latency(latency: Percentiles) -> str:

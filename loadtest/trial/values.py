@@ -206,8 +206,8 @@ class Sample(Struct, frozen=True, omit_defaults=True):
     # Busy, percent.
     gpu: float | None = None
     gpu_memory_mib: float | None = None
-    # CPU cores in use since the sample before, by part as in `Trial.cpu_s`; `host`, of those of `serving`, is what
-    # the process that hosts a gateway's engine uses.
+    # CPU cores in use since the sample before, by part as in `Trial.cpu_s`; `host` and `store`, of those of
+    # `serving`, are what the process that hosts a gateway's engine and the workers' store use.
     cores: dict[str, float] = {}
     # Sequences, as the engine counts them.
     running: float | None = None
@@ -259,6 +259,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     with_drain: bool = False
     # Of `serving`, the CPU time of the process that hosts a gateway's engine; None without such a process.
     host_cpu_s: float | None = None
+    # Of `serving`, the CPU time of the store that workers share; None without one.
+    store_cpu_s: float | None = None
 
 
 class Objective(Struct, frozen=True):
