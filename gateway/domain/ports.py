@@ -54,6 +54,7 @@ class Engine(Protocol):
     - closing or cancelling the iterator ends the generation inside the engine;
     - a request that the model cannot take raises `EngineFailed` and harms no other generation;
     - an engine that is not ready raises `EngineUnavailable`, and so do generations that run when it dies;
+    - `EngineRestarting` is raised only by a generation that had not begun, while `health` is not `READY` any more;
     - `stop` returns even if the engine's process hangs, and leaves no process behind.
     """
 
