@@ -260,8 +260,11 @@ class Register(Protocol):
     async def release(self, session: bytes, fence: int) -> None:
         """This gateway lets go of a session, which is away and can be taken. Raises `LogUnavailable`."""
 
-    async def end(self, session: bytes, fence: int) -> None:
-        """A session of this gateway ends; if it has not begun yet, it never will. Raises `LogUnavailable`."""
+    async def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:
+        """A session of this gateway ends; if it has not begun yet, it never will. Raises `LogUnavailable`.
+
+        unused: the token that it has used up, if its client was never told of it: others may use it again.
+        """
 
     def subscribe(
         self, meeting: str, deliver: Callable[[str, Present | None], None]
