@@ -56,6 +56,7 @@ class Engine(Protocol):
     - closing or cancelling the iterator ends the generation inside the engine;
     - a request that the model cannot take raises `EngineFailed` and harms no other generation;
     - an engine that is not ready raises `EngineUnavailable`, and so do generations that run when it dies;
+    - `EngineRestarting` is raised only by a generation that had not begun, while `health` is not `READY` any more;
     - `stop` returns even if the engine's process hangs, and leaves no process behind.
     """
 
@@ -261,8 +262,11 @@ class Register(Protocol):
     async def release(self, session: bytes, fence: int) -> None:
         """This gateway lets go of a session, which is away and can be taken. Raises `LogUnavailable`."""
 
-    async def end(self, session: bytes, fence: int) -> None:
-        """A session of this gateway ends; if it has not begun yet, it never will. Raises `LogUnavailable`."""
+    async def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:
+        """A session of this gateway ends; if it has not begun yet, it never will. Raises `LogUnavailable`.
+
+        unused: the token that it has used up, if its client was never told of it: others may use it again.
+        """
 
     def subscribe(
         self, meeting: str, deliver: Callable[[str, Present | None], None]

@@ -27,6 +27,7 @@ from gateway.domain.errors import (
 from gateway.domain.grants import Grant, meeting_key
 from gateway.domain.ports import Register
 from gateway.domain.register import Held
+from gateway.domain.sessions import UsedToken
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.outbox import Outbox
@@ -129,14 +130,14 @@ class Entrance:
             feed = Feed(client.outbox, after, participant=member.participant, wants=member.wants)
             seat = Seat(secret=secrets.token_hex(16), room=room, member=member, state=client.state)
             self._lifetimes.begin(seat, grant)
-            await self._register_begin(seat)
+            used = await self._register_begin(seat)
             try:
                 self._lifetimes.spent.check(grant)
                 if room.epoch != epoch:
                     raise LogUnavailable("The meeting's log was begun again; try again.", retry_after_ms=0)
                 giving_way = self._joins.giving_way(self._seats.all, client.account)
             except GatewayError:
-                self._seats.writes.end(seat.key, seat.fence)
+                self._seats.writes.end(seat.key, seat.fence, used)
                 raise
             if giving_way is not None:
                 self._seats.end(giving_way)
@@ -148,8 +149,11 @@ class Entrance:
         self._finals.catch_up(room, member.reads)
         return Entry(seat, feed, None if join.resume is None else False)
 
-    async def _register_begin(self, seat: Seat) -> None:
+    async def _register_begin(self, seat: Seat) -> UsedToken | None:
+        """Returns the token that it has used up, if it is one that opens one session."""
         used = self._lifetimes.spent.used(seat.grant, seat.member.participant)
+        if used is not None and self._seats.writes.gives_back(used):
+            raise LogUnavailable("This token is in doubt for a moment; try again.", retry_after_ms=1_000)
         record, bounds = self._lifetimes.record(seat), self._joins.bounds(seat.room.id)
         try:
             seat.fence = await self._register.begin(seat.key, record, bounds, used)
@@ -157,8 +161,9 @@ class Entrance:
             raise
         except BaseException:
             # It may have begun all the same.
-            self._seats.writes.end(seat.key, 1)
+            self._seats.writes.end(seat.key, 1, used)
             raise
+        return used
 
     # ------------------------------------------------------------ going on
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.ports import Register
-from gateway.domain.sessions import SessionRecord
+from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.sessions.seat import Seat
 
 __all__ = ["Writes"]
@@ -35,6 +35,8 @@ class _End(Enum):
 class _Ending(Struct, frozen=True):
     kind: _End
     fence: int
+    # The token that it has used up for nothing.
+    unused: UsedToken | None = None
 
 
 class Writes:
@@ -63,9 +65,9 @@ class Writes:
         """A session is not what it was."""
         self._wait(seat.key, seat)
 
-    def end(self, session: bytes, fence: int) -> None:
-        """A session has ended, or is not to begin."""
-        self._wait(session, _Ending(_End.ENDED, fence))
+    def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:
+        """A session has ended, or is not to begin. unused: as in `Register.end`."""
+        self._wait(session, _Ending(_End.ENDED, fence, unused))
 
     def release(self, session: bytes, fence: int) -> None:
         """Nobody here has a session with this fence, or with the next one."""
@@ -75,6 +77,16 @@ class Writes:
         """Whether a session has ended and the register may not know it."""
         last = self._waiting.get(session, self._under_way.get(session))
         return isinstance(last, _Ending) and last.kind is _End.ENDED
+
+    def gives_back(self, used: UsedToken) -> bool:
+        """Whether a token is not used up, and the register may not know it."""
+        token = used.tenant, used.token_id
+        return any(
+            isinstance(last, _Ending)
+            and last.unused is not None
+            and (last.unused.tenant, last.unused.token_id) == token
+            for last in (*self._waiting.values(), *self._under_way.values())
+        )
 
     def retry(self) -> None:
         """To be called every second."""
@@ -105,8 +117,8 @@ class Writes:
         """False if it is to be told again. Never raises."""
         try:
             match last:
-                case _Ending(kind=_End.ENDED, fence=fence):
-                    await self._register.end(session, fence)
+                case _Ending(kind=_End.ENDED, fence=fence, unused=unused):
+                    await self._register.end(session, fence, unused)
                 case _Ending(fence=fence):
                     await self._register.release(session, fence)
                     await self._register.release(session, fence + 1)

@@ -110,6 +110,10 @@ class MemoryRegisterStore:
         if used is not None:
             self.used.setdefault((used.tenant, used.token_id), used)
 
+    def give_back(self, unused: UsedToken | None) -> None:
+        if unused is not None and not self.has_used(unused):
+            self.used.pop((unused.tenant, unused.token_id), None)
+
     def sweep(self) -> None:
         """Let go of gateways that are gone, of sessions that nobody has, of tokens that would not be valid."""
         now_s = self.wall_clock()
@@ -258,7 +262,8 @@ class MemoryRegister:
             away_s = self._store.wall_clock() if found.away_s is None else found.away_s
             self._store.ownerless.setdefault(session, away_s)
 
-    async def end(self, session: bytes, fence: int) -> None:
+    async def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:
+        self._store.give_back(unused)
         if self._with(session, fence) is not None:
             self._store.end(session)
 

@@ -28,6 +28,7 @@ from gateway.domain.errors import (
     DeadlineExceeded,
     Draining,
     EngineFailed,
+    EngineRestarting,
     EngineUnavailable,
     GatewayError,
 )
@@ -210,6 +211,8 @@ class Scheduler:
             if self._engine.health().state is EngineState.READY:
                 try:
                     return await self._generate(ticket, on_text)
+                except EngineRestarting:
+                    pass  # it had not begun, so it is no part in the crash
                 except EngineUnavailable:
                     ticket.crashes += 1
                     if on_text is not None:

@@ -1,7 +1,7 @@
 """A Redis or Valkey of the gateway's own, on a Unix socket, whose data outlive it.
 
 Nothing that it has answered is lost, whoever is killed: it writes to its disk before it answers. It ends with the
-process that started it.
+process that started it. If it ends before, or hangs, it is started again.
 Knows: the server's program and options. Must not know: what is kept in it.
 """
 
@@ -30,6 +30,10 @@ _STOP_S = 20.0
 _LOOK_S = 0.02
 # Longest pause before it is started again.
 _AGAIN_MAX_S = 10.0
+# Time between two questions whether it is there, longest wait for an answer, and how many in a row it may leave
+# without one: 16 s in all. It answers nobody while it writes to its disk, and a disk may take seconds.
+_ASK_S = 1.0
+_UNANSWERED = 8
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
@@ -101,7 +105,7 @@ class PrivateStore:
         pause_s = 0.0
         while True:
             assert self._process is not None  # noqa: S101 -- it was started
-            status = await self._process.wait()
+            status = await self._until_over(self._process)
             _log.error("the store ended with status %s; it is started again", status)
             await asyncio.sleep(pause_s)
             pause_s = min(_AGAIN_MAX_S, 2 * pause_s + 0.1)
@@ -111,6 +115,23 @@ class PrivateStore:
                 _log.error("the store could not be started again: %s", error)
             else:
                 pause_s = 0.0
+
+    async def _until_over(self, process: asyncio.subprocess.Process) -> int:
+        """The status that it ended with. If it does not answer any more, it is killed."""
+        # One task for all the time: each `wait` that is given up stays in a list of the process.
+        ending = asyncio.ensure_future(process.wait())
+        unanswered = 0
+        try:
+            while not ending.done():
+                await asyncio.wait([ending], timeout=_ASK_S)
+                # Counted, as the time in which this process itself was frozen does not matter.
+                unanswered = 0 if await self._answer(_ASK_S) else unanswered + 1
+                if unanswered == _UNANSWERED and not ending.done():
+                    _log.error("the store (process %d) does not answer; it is killed", process.pid)
+                    process.kill()
+            return ending.result()
+        finally:
+            ending.cancel()
 
     async def _begin(self) -> None:
         self._socket.unlink(missing_ok=True)
@@ -127,21 +148,23 @@ class PrivateStore:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_START_S):
                 while process.returncode is None:
-                    if await self._answers():
+                    if await self._answer() == b"+PONG\r\n":
                         return
                     await asyncio.sleep(_LOOK_S)
         how = "does not answer" if process.returncode is None else f"ended with status {process.returncode}"
         raise StartupError(f"The gateway's store {how}; its log is {self._data / 'store.log'}.")
 
-    async def _answers(self) -> bool:
+    async def _answer(self, within_s: float | None = None) -> bytes:
+        """What it says to a PING, also if it is busy; nothing if it does not answer."""
         with contextlib.suppress(OSError):
-            reader, writer = await asyncio.open_unix_connection(self._socket)
-            try:
-                writer.write(b"PING\r\n")
-                return await reader.readline() == b"+PONG\r\n"
-            finally:
-                writer.close()
-        return False
+            async with asyncio.timeout(within_s):
+                reader, writer = await asyncio.open_unix_connection(self._socket)
+                try:
+                    writer.write(b"PING\r\n")
+                    return await reader.readline()
+                finally:
+                    writer.close()
+        return b""
 
 
 def _end_with_parent() -> None:

@@ -416,6 +416,23 @@ async def test_a_token_that_opens_one_session_is_its_first_users_at_every_gatewa
     await two.there.register.use(replace(another, tenant="other"))
 
 
+async def test_a_token_that_opened_a_session_for_nobody_can_be_used_again(two: Two) -> None:
+    token = UsedToken("acme", "t1", "ana", 2e9)
+    another = replace(token, user="bo")
+    fence = await two.here.register.begin(ANA, record("ana"), UNBOUNDED, token)
+    for _ in range(2):
+        await two.here.register.end(ANA, fence, token)
+    bo = await two.there.register.begin(BO, record("bo"), UNBOUNDED, another)
+    # Done again, late: by then it is somebody else's.
+    await two.here.register.end(ANA, fence, token)
+    with pytest.raises(Unauthenticated):
+        await two.here.register.use(token)
+    # A session that ends otherwise has used it up.
+    await two.there.register.end(BO, bo)
+    with pytest.raises(Unauthenticated):
+        await two.here.register.use(token)
+
+
 async def test_every_gateway_is_told_what_is_revoked_also_one_that_comes_later(two: Two) -> None:
     first, second = (
         Revocation(tenant="acme", before_s=1e9, subject="ana"),

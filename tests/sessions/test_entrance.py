@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import LogUnavailable, TooManySessions, Unauthenticated
@@ -63,6 +64,28 @@ async def test_without_an_answer_nothing_has_begun(is_done: bool) -> None:
         register.down.clear()
         await d.join(reads=["de"])
         assert (await register.counts())["default"].sessions == 1
+
+
+async def test_a_token_for_one_session_is_not_used_up_by_one_that_nobody_was_told_of() -> None:
+    token = replace(ANA, once=True)
+    async with faulty() as (d, register):
+        register.silent.add("begin")
+        register.down.add("end")
+        with pytest.raises(LogUnavailable):
+            await d.join(grant=token)
+        await idle()
+        register.silent.clear()
+        # The register does not know yet that it has not begun.
+        with pytest.raises(LogUnavailable) as error:
+            await d.join(grant=token)
+        assert error.value.retry_after_ms
+        register.down.clear()
+        await d.registry.sweep()
+        await idle()
+        await d.join(grant=token)
+        assert (await register.counts())["acme"].sessions == 1
+        with pytest.raises(Unauthenticated):
+            await d.join(grant=token)
 
 
 async def test_who_is_gone_before_they_have_begun_leaves_nothing() -> None:

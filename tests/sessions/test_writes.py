@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.ports import Register
 from gateway.domain.register import Held
-from gateway.domain.sessions import SessionRecord
+from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.sessions.seat import Seat
 from gateway.sessions.writes import Writes
 from tests.translation.stage import idle
@@ -44,8 +45,8 @@ class Told:
     async def find(self, _session: bytes) -> Held | None:
         return self.held
 
-    async def end(self, session: bytes, fence: int) -> None:
-        await self._take("end", session, fence)
+    async def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:
+        await self._take("end", session, fence, *filter(None, [unused]))
 
     async def release(self, session: bytes, fence: int) -> None:
         await self._take("release", session, fence)
@@ -199,3 +200,19 @@ async def test_once_closed_nothing_is_told_and_nothing_raises() -> None:
     d.writes.retry()
     await idle()
     assert d.register.said == []
+
+
+async def test_whether_a_token_is_about_to_be_given_back() -> None:
+    token = UsedToken("acme", "t1", "ana", 2e9)
+    async with desk() as d:
+        d.register.go_on.clear()
+        d.writes.end(b"a", 1, token)
+        d.writes.end(b"b", 1)
+        assert d.writes.gives_back(replace(token, user="bo"))
+        assert not d.writes.gives_back(replace(token, tenant="other"))
+        await idle()
+        assert d.writes.gives_back(token), "it is being told"
+        d.register.go_on.set()
+        await idle()
+        assert not d.writes.gives_back(token)
+        assert d.register.said == [("end", b"a", 1, token), ("end", b"b", 1)]

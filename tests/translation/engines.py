@@ -18,6 +18,7 @@ from gateway.domain.engine import (
 )
 from gateway.domain.errors import (
     EngineFailed,
+    EngineRestarting,
     EngineUnavailable,
 )
 from gateway.engines.in_flight import Generations
@@ -99,6 +100,8 @@ class SteppedEngine(HandEngine):
         super().__init__()
         self.begun: list[str] = []
         self.says: Sequence[str] = ("a", "b")
+        # Generations do not begin, as if another one ran alone; they are in `begun` all the same.
+        self.held = False
         self.running = 0
         self._max_running = max_running
         self._go: dict[str, asyncio.Event] = {}
@@ -120,6 +123,14 @@ class SteppedEngine(HandEngine):
     async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
         self.begun.append(request.id)
         generation = self._generations.open()
+        if self.held:
+            try:
+                with generation:
+                    await asyncio.Event().wait()
+            except EngineUnavailable as error:
+                raise EngineRestarting(error.message) from None
+            finally:
+                generation.close()
         self.running += 1
         self.most_running = max(self.running, self.most_running)
         try:

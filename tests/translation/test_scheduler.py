@@ -535,6 +535,27 @@ async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> N
     assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("final", [True, False])
+async def test_what_had_not_begun_in_the_engine_is_tried_again_without_being_charged(final: bool) -> None:
+    engine = SteppedEngine()
+    scheduler = Scheduler(engine, max_waiting=10)
+    (ticket,) = scheduler.admit("m", [replace(request("a"), final=final)])
+    engine.held = True
+    tasks = collect(scheduler, ticket)
+    # More often than a text may be part in a crash.
+    for again in (True, True, True, True, False):
+        await spin(lambda: engine.begun == ["a"] or tasks[0].done())
+        engine.die()
+        await spin(lambda: scheduler.running == 0)
+        engine.begun.clear()
+        engine.revive()
+        engine.held = again
+        engine.let("a")
+        scheduler.engine_changed()
+    assert await asyncio.gather(*tasks) == ["ab"]
+    assert ticket.crashes == 0
+
+
 async def test_suspects_count_in_the_share_of_their_meeting() -> None:
     engine = SteppedEngine(max_running=2)
     scheduler = Scheduler(engine, max_waiting=4, lookahead=0)

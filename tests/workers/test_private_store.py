@@ -43,6 +43,16 @@ async def ask(store: PrivateStore, command: str) -> str:
     return answer.decode().strip()
 
 
+async def until_it_has(store: PrivateStore, value: str) -> None:
+    """Until `a` is this, however often it is started meanwhile; the suite's timeout is the bound."""
+    while True:
+        try:
+            if await ask(store, "GET a") == value:
+                return
+        except OSError:
+            await asyncio.sleep(0.02)
+
+
 async def test_it_is_set_as_the_gateway_asks_of_a_store_and_keeps_its_data(tmp_path: Path) -> None:
     async with private(tmp_path / "store") as store:
         await check(store.url)
@@ -60,14 +70,49 @@ async def test_one_that_dies_is_started_again_with_its_data(
         assert store._process is not None
         first = store._process.pid
         os.kill(first, signal.SIGKILL)
-        while True:
-            try:
-                if await ask(store, "GET a") == "1":
-                    break
-            except OSError:
-                await asyncio.sleep(0.02)
+        await until_it_has(store, "1")
         assert store._process.pid != first
         assert "the store ended with status -9; it is started again" in caplog.text
+
+
+async def test_one_that_hangs_is_killed_and_started_again_with_its_data(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with private(tmp_path / "store") as store:
+        assert await ask(store, "SET a 1") == "+OK"
+        assert store._process is not None
+        first = store._process.pid
+        os.kill(first, signal.SIGSTOP)
+        # Only from now on, so that a slow one is not taken for it.
+        with monkeypatch.context() as impatient:
+            impatient.setattr(private_store, "_ASK_S", 0.1)
+            impatient.setattr(private_store, "_UNANSWERED", 2)
+            while store._process.pid == first:
+                await asyncio.sleep(0.02)
+        await until_it_has(store, "1")
+        assert f"the store (process {first}) does not answer; it is killed" in caplog.text
+        assert "the store ended with status -9; it is started again" in caplog.text
+
+
+async def test_one_that_is_slow_or_busy_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_store, "_ASK_S", 0.0)
+    silence = [b""] * (private_store._UNANSWERED - 1)
+    answers = [*silence, b"+PONG\r\n", *silence, b"-BUSY Redis is busy running a script.\r\n", *silence]
+    asked = asyncio.Event()
+
+    async def answer(_within_s: float) -> bytes:
+        if not answers:
+            asked.set()
+            return b"+PONG\r\n"
+        return answers.pop(0)
+
+    async with private(tmp_path / "store") as store:
+        assert store._process is not None
+        first = store._process
+        monkeypatch.setattr(store, "_answer", answer)
+        await asked.wait()
+        assert store._process is first
+        assert first.returncode is None
 
 
 async def test_one_that_cannot_start_names_its_log(tmp_path: Path) -> None:

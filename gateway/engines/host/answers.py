@@ -11,8 +11,18 @@ import itertools
 from collections.abc import AsyncGenerator, Callable
 
 from gateway.domain.engine import TokenEvent, TranslationRequest
-from gateway.domain.errors import GatewayError
-from gateway.engines.host.messages import Aborted, Generate, Generated, GenerationFailed, ToHost, error_of
+from gateway.domain.errors import EngineRestarting, EngineUnavailable, GatewayError
+from gateway.engines.host.messages import (
+    Aborted,
+    Begun,
+    Generate,
+    Generated,
+    GenerationFailed,
+    Held,
+    OfGeneration,
+    ToHost,
+    error_of,
+)
 from gateway.engines.host.seats import Wanted
 from gateway.engines.in_flight import Generations
 
@@ -33,28 +43,40 @@ class Answers:
     def __len__(self) -> int:
         return len(self._answers)
 
-    def heard(self, message: Generated | GenerationFailed) -> None:
+    def heard(self, message: OfGeneration) -> None:
         """The host says this; what nobody reads any more is ignored."""
         if (answer := self._answers.get(message.number)) is None:
             return
-        if isinstance(message, Generated):
-            answer.add(message.event)
-        else:
-            answer.fail(error_of(message))
+        match message:
+            case Held():
+                answer.begun = False
+            case Begun():
+                answer.begun = True
+            case Generated():
+                answer.add(message.event)
+            case GenerationFailed():
+                answer.fail(error_of(message))
 
     async def generate(
         self, request: TranslationRequest, generations: Generations, say: Callable[[ToHost], None]
     ) -> AsyncGenerator[TokenEvent, None]:
-        """Translate one text. Raises `EngineFailed`, or `EngineUnavailable` once `generations` have ended."""
+        """Translate one text. Raises `EngineFailed`, or `EngineUnavailable` once `generations` have ended.
+
+        The latter is `EngineRestarting` if the host had not begun with it.
+        """
         generation = generations.open()
         number = next(self._numbers)
-        self._answers[number] = answer = _Answer()
+        self._answers[number] = answer = _Answer(begun=not request.alone)
         try:
             say(Generate(number, request, self._waiting()))
             while not answer.over:
                 with generation:
                     event = await answer.take()
                 yield event
+        except EngineUnavailable as error:
+            if answer.begun:
+                raise
+            raise EngineRestarting(error.message, retry_after_ms=error.retry_after_ms) from None
         finally:
             generation.close()
             del self._answers[number]
@@ -65,9 +87,11 @@ class Answers:
 class _Answer:
     """The output of a generation that its reader has not taken yet, merged into one event."""
 
-    __slots__ = ("_error", "_event", "_reader", "over")
+    __slots__ = ("_error", "_event", "_reader", "begun", "over")
 
-    def __init__(self) -> None:
+    def __init__(self, *, begun: bool) -> None:
+        # Whether it runs in the engine, as far as is known.
+        self.begun = begun
         # Whether the last event or an error was taken.
         self.over = False
         self._event: TokenEvent | None = None

@@ -17,14 +17,17 @@ from gateway.engines.host.seats import Wanted
 __all__ = [
     "Aborted",
     "Activity",
+    "Begun",
     "Demand",
     "Generate",
     "Generated",
     "GenerationFailed",
     "GetActivity",
     "GetMetrics",
+    "Held",
     "Load",
     "Metrics",
+    "OfGeneration",
     "Seats",
     "Started",
     "State",
@@ -117,6 +120,22 @@ class Seats(Struct, frozen=True, tag="seats", array_like=True):
     waiting: int
 
 
+class Held(Struct, frozen=True, tag="held", array_like=True):
+    """This generation has not begun in the engine: another one runs alone, or the engine is gone."""
+
+    number: int
+
+
+class Begun(Struct, frozen=True, tag="begun", array_like=True):
+    """This generation begins in the engine now.
+
+    Said of those that were held, and of those that run alone. Any other has begun as soon as it was asked for, so
+    most generations need no message.
+    """
+
+    number: int
+
+
 class Generated(Struct, frozen=True, tag="generated", array_like=True):
     """New output of a generation. The last one has `event.finish` set."""
 
@@ -142,7 +161,8 @@ class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
 
 
 ToHost = Generate | Aborted | GetMetrics | Demand | GetActivity | Stop
-ToGateway = State | Started | Load | Seats | Activity | Generated | GenerationFailed | Metrics
+OfGeneration = Held | Begun | Generated | GenerationFailed
+ToGateway = State | Started | Load | Seats | Activity | OfGeneration | Metrics
 
 
 def generation_failed(number: int, error: GatewayError) -> GenerationFailed:

@@ -35,10 +35,12 @@ from gateway.engines.host.answers import Answers
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
     Activity,
+    Begun,
     Generated,
     GenerationFailed,
     GetActivity,
     GetMetrics,
+    Held,
     Load,
     Metrics,
     Started,
@@ -224,7 +226,7 @@ class HostedEngine:
 
     def _heard(self, message: ToGateway) -> None:
         match message:
-            case Generated() | GenerationFailed():
+            case Generated() | GenerationFailed() | Held() | Begun():
                 self._answers.heard(message)
             case Load():
                 self._capacity = EngineCapacity(self._capacity.max_running, message.running, message.waiting)

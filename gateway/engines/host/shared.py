@@ -26,9 +26,11 @@ from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupEr
 from gateway.engines.host.answers import Answers
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
+    Begun,
     Demand,
     Generated,
     GenerationFailed,
+    Held,
     Seats,
     Started,
     ToGateway,
@@ -168,7 +170,7 @@ class SharedEngine:
 
     def _heard(self, message: ToGateway) -> None:
         match message:
-            case Generated() | GenerationFailed():
+            case Generated() | GenerationFailed() | Held() | Begun():
                 self._answers.heard(message)
             case Started():
                 self._profile = message.profile

@@ -21,6 +21,10 @@ class Turns:
         self._one = asyncio.Lock()
         self._waiting: set[asyncio.Future[None]] = set()
 
+    def free(self, *, alone: bool) -> bool:
+        """Whether a turn would come at once."""
+        return not self._alone and not (alone and self._together)
+
     @contextlib.asynccontextmanager
     async def turn(self, *, alone: bool) -> AsyncIterator[None]:
         """The turn lasts as long as the context."""

@@ -13,15 +13,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gateway.domain.engine import EngineState
 from gateway.domain.errors import GatewayError
 from gateway.domain.ports import Engine
 from gateway.engines.host.messages import (
     Aborted,
     Activity,
+    Begun,
     Generate,
     Generated,
     GenerationFailed,
     GetMetrics,
+    Held,
     Metrics,
     ToGateway,
     ToHost,
@@ -56,6 +59,10 @@ class EngineWork:
         self.measuring = asyncio.Lock()
         self.generations = 0
         self.progress = 0
+
+    @property
+    def ready(self) -> bool:
+        return self.engine.health().state is EngineState.READY
 
     @property
     def activity(self) -> Activity:
@@ -135,12 +142,19 @@ class GatewayWork:
     async def _generate(self, message: Generate) -> None:
         work, number, say = self._work, message.number, self._say
         request = replace(message.request, id=self._ids + message.request.id) if self._ids else message.request
+        held = not (work.turns.free(alone=request.alone) and work.ready)
+        if held:
+            say(Held(number))
         try:
-            async with work.turns.turn(alone=request.alone), aclosing(work.engine.generate(request)) as events:
-                async for event in events:
-                    work.progress += 1
-                    work.on_token()
-                    say(Generated(number, event))
+            async with work.turns.turn(alone=request.alone):
+                # Before it begins: it may be what kills this process.
+                if (held or request.alone) and work.ready:
+                    say(Begun(number))
+                async with aclosing(work.engine.generate(request)) as events:
+                    async for event in events:
+                        work.progress += 1
+                        work.on_token()
+                        say(Generated(number, event))
         except GatewayError as error:
             work.on_failure()
             say(generation_failed(number, error))

@@ -149,9 +149,9 @@ class RedisRegister:
         self._forget(session, fence)
         await self._run("release", session, fence)
 
-    async def end(self, session: bytes, fence: int) -> None:
+    async def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:
         self._forget(session, fence)
-        await self._run("end", session, fence, _DOUBT_MS)
+        await self._run("end", session, fence, _DOUBT_MS, *_token(unused)[:2])
 
     def _owned(self, session: bytes, reply: list[bytes], bounds: Bounds) -> int:
         if reply[0] != b"fence":

@@ -5,11 +5,21 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.domain.engine import FinishReason, TokenEvent
-from gateway.domain.errors import EngineFailed, EngineUnavailable
+from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable
 from gateway.engines.host.answers import Answers
-from gateway.engines.host.messages import Aborted, Generate, Generated, GenerationFailed, ToHost
+from gateway.engines.host.messages import (
+    Aborted,
+    Begun,
+    Generate,
+    Generated,
+    GenerationFailed,
+    Held,
+    OfGeneration,
+    ToHost,
+)
 from gateway.engines.host.seats import Wanted
 from gateway.engines.in_flight import Generations
 from tests.engines.host.pairs import request
@@ -57,3 +67,34 @@ async def test_they_end_with_the_generations_they_belong_to() -> None:
     generations.end("It died.")
     with pytest.raises(EngineUnavailable, match=r"It died\."):
         await reading
+
+
+@pytest.mark.parametrize(
+    ("alone", "said", "kind"),
+    [
+        (False, [], EngineUnavailable),
+        (False, [Held(1)], EngineRestarting),
+        (False, [Held(1), Begun(1)], EngineUnavailable),
+        # It may still be on its way to the host.
+        (True, [], EngineRestarting),
+        (True, [Held(1)], EngineRestarting),
+        (True, [Begun(1)], EngineUnavailable),
+    ],
+)
+@pytest.mark.parametrize("told", [False, True])
+async def test_what_had_not_begun_is_told_apart(
+    alone: bool, said: list[OfGeneration], kind: type[EngineUnavailable], told: bool
+) -> None:
+    answers, generations = Answers(), Generations()
+    generation = answers.generate(replace(request("a"), alone=alone), generations, lambda _: None)
+    reading = asyncio.create_task(anext(generation))
+    await asyncio.sleep(0)
+    for message in said:
+        answers.heard(message)
+    if told:
+        answers.heard(GenerationFailed(1, True, "It died."))
+    else:
+        generations.end("It died.")
+    with pytest.raises(EngineUnavailable, match=r"It died\.") as raised:
+        await reading
+    assert raised.type is kind

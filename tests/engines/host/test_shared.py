@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
@@ -63,6 +64,28 @@ async def test_the_death_of_the_host_is_seen_before_the_parent_says_so_and_the_n
             engine.told(READY, second.path)
             await until(lambda: engine.health().state is EngineState.READY)
             assert await text_of(engine, "good") == "[de] good"
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_of_several_workers_only_what_had_begun_is_told_that_the_engine_died_on_it(killed: bool) -> None:
+    async with shared_engine(SimulatedEngine(FAST)) as shared, worker(shared) as one, worker(shared) as two:
+        running = one.generate(replace(request("endless"), alone=True))
+        await anext(running)
+        held = [two.generate(replace(request("good"), alone=alone)) for alone in (True, False)]
+        waiting = [asyncio.create_task(anext(generation)) for generation in held]
+        while [answer.begun for answer in two._answers._answers.values()] != [False, False]:
+            await asyncio.sleep(0.001)
+        if killed:
+            await shared.die()
+        else:
+            shared.far.fail("it was told to")
+        for task in waiting:
+            with pytest.raises(EngineRestarting):
+                await task
+        with pytest.raises(EngineUnavailable) as died:
+            async for _ in running:
+                pass
+        assert died.type is EngineUnavailable
 
 
 async def test_the_parents_word_ends_what_a_hung_engine_never_would() -> None:

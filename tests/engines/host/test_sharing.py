@@ -10,14 +10,16 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.domain.engine import TokenEvent, TranslationRequest
+from gateway.domain.errors import GatewayError
 from gateway.engines.host import sharing
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import Demand, Generate, ToGateway, ToHost
 from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from gateway.translation.scheduler import Scheduler
 from tests.engines.host.pairs import request
-from tests.engines.host.workers import Shared, shared_engine, worker
+from tests.engines.host.workers import Shared, fleet, shared_engine, worker
 
 ENDLESS = (Rule(match="endless", repeat=20_000),)
 SIXTEEN = Script(first_token_s=0.001, token_s=0.001, max_running=16, rules=ENDLESS)
@@ -147,3 +149,31 @@ async def test_who_runs_alone_runs_alone_among_all_workers() -> None:
         await suspect.aclose()
         await others
         await others_one.aclose()
+
+
+async def translated(scheduler: Scheduler, text: str, name: str) -> str:
+    """A translation, or the code of its failure."""
+    (ticket,) = scheduler.admit(name, [request(text, name)])
+    try:
+        return (await scheduler.collect(ticket)).text
+    except GatewayError as error:
+        return error.code
+
+
+@pytest.mark.parametrize("killers", [1, 2])
+async def test_exactly_the_text_that_kills_the_engine_fails_whichever_worker_has_it(killers: int) -> None:
+    rule = Rule(match="poison", crash_after=1, crashes=1_000)
+    script = Script(first_token_s=0.002, token_s=0.002, max_running=16, rules=(rule,))
+    async with fleet(script, workers=3) as gateway:
+        asked = {
+            f"{number}-{n}": "a poison" if n == 0 and number < killers else "a few words that harm nobody"
+            for number in range(3)
+            for n in range(6)
+        }
+        done = await asyncio.gather(
+            *(translated(gateway.schedulers[int(name[0])], text, name) for name, text in asked.items())
+        )
+        outcomes = dict(zip(asked, done, strict=True))
+        assert outcomes == {
+            name: "engine_failed" if text == "a poison" else f"[de] {text}" for name, text in asked.items()
+        }

@@ -51,6 +51,21 @@ async def test_others_run_together() -> None:
     assert stage.running == {"a", "b"}
 
 
+async def test_whether_a_turn_would_come_at_once() -> None:
+    stage = Stage()
+    assert stage.turns.free(alone=False)
+    assert stage.turns.free(alone=True)
+    await stage.begin("a")
+    assert stage.turns.free(alone=False)
+    assert not stage.turns.free(alone=True)
+    await stage.begin("suspect", alone=True)
+    await stage.end("a")
+    assert not stage.turns.free(alone=False)
+    assert not stage.turns.free(alone=True)
+    await stage.end("suspect")
+    assert stage.turns.free(alone=True)
+
+
 async def test_one_that_runs_alone_waits_for_those_that_run_and_goes_before_those_that_come() -> None:
     stage = Stage()
     await stage.begin("a")

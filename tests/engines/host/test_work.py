@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.engines.host.messages import Aborted, Generate, Generated, GenerationFailed, GetMetrics, Metrics
+from msgspec.structs import replace
+
+from gateway.engines.host.messages import (
+    Aborted,
+    Begun,
+    Generate,
+    Generated,
+    GenerationFailed,
+    GetMetrics,
+    Held,
+    Metrics,
+)
 from gateway.engines.host.work import EngineWork, GatewayWork
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from tests.engines.host.pairs import Faulty, request
@@ -47,6 +58,47 @@ async def test_the_end_of_one_is_not_that_of_others() -> None:
     await asyncio.sleep(0)
     assert (len(one), len(two), work.activity.generations) == (0, 2, 2)
     await two.close()
+
+
+async def test_what_waits_for_one_that_runs_alone_is_told_that_it_has_not_begun() -> None:
+    engine = SimulatedEngine(FAST)
+    await engine.start()
+    work = EngineWork(engine)
+    said: list[object] = []
+    one, two = GatewayWork(work, said.append, ids="1:"), GatewayWork(work, said.append, ids="2:")
+    one.heard(Generate(1, request("most need no message")))
+    while len(one):
+        await asyncio.sleep(0)
+    assert {type(message) for message in said} == {Generated}
+    said.clear()
+    one.heard(Generate(2, replace(request("endless"), alone=True)))
+    two.heard(Generate(3, request("another one's")))
+    two.heard(Generate(4, replace(request("endless"), alone=True)))
+    while len(said) < 4:
+        await asyncio.sleep(0)
+    assert said[:3] == [Begun(2), Held(3), Held(4)]
+    # Another one that is to run alone comes next, and then what waits.
+    one.heard(Aborted(2))
+    while Begun(4) not in said:
+        await asyncio.sleep(0)
+    assert Begun(3) not in said
+    two.heard(Aborted(4))
+    while Begun(3) not in said:
+        await asyncio.sleep(0)
+    await two.close()
+
+
+async def test_with_an_engine_that_is_dead_nothing_begins() -> None:
+    engine = SimulatedEngine(FAST)
+    await engine.start()
+    said: list[object] = []
+    gateway = GatewayWork(EngineWork(engine), said.append)
+    engine.fail("it was told to")
+    gateway.heard(Generate(1, request("late")))
+    gateway.heard(Generate(2, replace(request("late and alone"), alone=True)))
+    while len(gateway):
+        await asyncio.sleep(0)
+    assert [type(message) for message in said] == [Held, GenerationFailed, Held, GenerationFailed]
 
 
 async def test_failures_are_told_and_metrics_given() -> None:

@@ -12,8 +12,11 @@ from tempfile import TemporaryDirectory
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.engines.host.main import serve
 from gateway.engines.host.proxy import Host, HostedEngine
+from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
-from gateway.engines.simulated import SimulatedEngine
+from gateway.engines.simulated import Script, SimulatedEngine, simulated_engines
+from gateway.engines.supervisor import RestartPolicy, Supervisor
+from gateway.translation.scheduler import Scheduler
 
 READY = EngineHealth(EngineState.READY)
 RESTARTING = EngineHealth(EngineState.RESTARTING, "It is being started again.")
@@ -64,3 +67,61 @@ async def worker(shared: Shared) -> AsyncIterator[SharedEngine]:
         yield engine
     finally:
         await engine.stop()
+
+
+class Fleet:
+    """Workers, each with a scheduler, on one engine that is started again whenever it dies."""
+
+    def __init__(self, script: Script, folder: Path) -> None:
+        self._folder = folder
+        self._new_engine = simulated_engines(script)
+        self._path: Path | None = None
+        self._hosts: list[asyncio.Future[None]] = []
+        policy = RestartPolicy(max_restarts=100, restart_backoff_s=0)
+        self.parent = Supervisor(self._build, policy, on_change=self._tell)
+        self.engines: list[SharedEngine] = []
+        self.schedulers: list[Scheduler] = []
+
+    def _build(self) -> HostedEngine:
+        ours, theirs = socket.socketpair()
+        far = self._new_engine()
+        self._path = self._folder / f"engine-{len(self._hosts)}.sock"
+        starting = asyncio.ensure_future(far.start())
+        self._hosts.append(asyncio.ensure_future(serve(theirs, far, starting, self._path)))
+        return HostedEngine(lambda: Host(ours, None))
+
+    def _tell(self, health: EngineHealth) -> None:
+        for engine in self.engines:
+            engine.told(health, self._path)
+
+    async def add_worker(self) -> Scheduler:
+        engine = SharedEngine()
+        scheduler = Scheduler(engine, max_waiting=100)
+        engine.on_change = lambda _: scheduler.engine_changed()
+        engine.on_seats = scheduler.engine_changed
+        engine.waiting = lambda: Wanted(*scheduler.wanted)
+        engine.told(self.parent.health(), self._path)
+        await engine.start()
+        self.engines.append(engine)
+        self.schedulers.append(scheduler)
+        return scheduler
+
+    async def stop(self) -> None:
+        for engine in self.engines:
+            await engine.stop()
+        await self.parent.stop()
+        await asyncio.wait(self._hosts)
+
+
+@asynccontextmanager
+async def fleet(script: Script, workers: int) -> AsyncIterator[Fleet]:
+    """All are ready."""
+    with TemporaryDirectory() as folder:
+        running = Fleet(script, Path(folder))
+        await running.parent.start()
+        for _ in range(workers):
+            await running.add_worker()
+        try:
+            yield running
+        finally:
+            await running.stop()

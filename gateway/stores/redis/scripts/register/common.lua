@@ -148,6 +148,12 @@ local function use(token, user, until_ms)
   return known and known ~= user
 end
 
+-- Let others use a token that this user has used up. token: "" for none.
+local function give_back(token, user)
+  if token ~= '' and redis.call('GET', prefix .. 'token:' .. token) == user then
+    redis.call('DEL', prefix .. 'token:' .. token)
+  end
+end
 
 -- The caller has it. Should the caller be gone before its next sweep, it is found all the same.
 local function give(id)
