@@ -23,7 +23,7 @@ from loadtest.driving.driven import Driven
 from loadtest.driving.driver import Driver
 from loadtest.measuring import gpu as watching
 from loadtest.measuring import measure as measuring
-from loadtest.measuring.accounting import HOST, Accounts, Reading
+from loadtest.measuring.accounting import HOST, STORE, Accounts, Reading
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT, measure
 from loadtest.measuring.sampling import counters, sampling
 from loadtest.results import LoadtestError
@@ -138,6 +138,18 @@ def named(*names: str) -> Iterator[int]:
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def test_the_store_of_workers_serves_and_is_told_apart() -> None:
+    with named("gateway", "gateway worker 1", "redis-server *:0") as gateway:
+        accounts = Accounts({"serving": [gateway]})
+        # It has its name a moment after it began.
+        while STORE not in (reading := accounts.read()).cpu_s or reading.cpu_s[STORE] < 0.1:
+            time.sleep(0.02)
+        before = accounts.read()
+        while (used := accounts.read().since(before))[STORE] < 0.1:
+            time.sleep(0.02)
+        assert used["serving"] > used[STORE]
 
 
 def test_what_hosts_a_gateways_engine_serves_and_is_told_apart() -> None:
