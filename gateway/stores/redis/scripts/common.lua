@@ -4,7 +4,8 @@
 -- Keys of a meeting, all with the same hash tag:
 --   log         stream: id <offset>-0; d payload, t at_ms; of a `Said` also l languages, k key, s source language
 --   meta        hash: e epoch, s offset before the epoch's first, o newest offset, f oldest offset that is held,
---               t at_ms of the newest, h at_ms of the oldest that is held, b bytes, a account
+--               t at_ms of the newest, u when it was appended in µs, h at_ms of the oldest that is held, b bytes,
+--               a account
 --   langs       hash: gateway with subscribers → languages that are read there, "de,ja"
 --   said        hash: key of an utterance → digest of language and text, 16 bytes; attempt, 8 bytes; offset
 --   outcomes    hash: offset of a `Said` → "de:1,ja:0": translated or failed
@@ -16,12 +17,11 @@
 --   heard_of_one               exists while any gateway is there
 --   grace                      exists while every gateway counts as being there, after a time without any
 --   gateway:<id>               exists while the gateway is there
---   gateway:<id>:unfinished    set: meetings in which it may own something
+--   gateway:<id>:unfinished    set: meetings in which it has owned something
 --   due                        sorted set: meeting → when to look whether it has expired, in ms
 --   gateway:<id>:taken         hash: its last attempt to take over, and the answer
 --   usage                      hash: publications; of:<account> → bytes
---   account:<account>          sorted set: meeting that holds entries → when its newest was appended, in µs; more by
---                              `LISTENED` if it has subscribers
+--   account:<account>          sorted set: meeting that holds entries → its place, or an earlier one: see `place_of`
 
 local prefix, meeting, gateway, new_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local keep_ms, max_publications, max_bytes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -108,8 +108,8 @@ end
 
 local function save(m)
   redis.call(
-    'HSET', m.meta, 'o', whole(m.last), 'f', whole(m.first), 't', whole(m.newest), 'h', whole(m.oldest),
-    'b', whole(m.bytes)
+    'HSET', m.meta, 'o', whole(m.last), 'f', whole(m.first), 't', whole(m.newest), 'u', whole(m.touched),
+    'h', whole(m.oldest), 'b', whole(m.bytes)
   )
 end
 
@@ -138,7 +138,7 @@ local function save_promises(m, offset, promises)
   end
 end
 
--- The caller owns something in this meeting.
+-- The caller owns something in this meeting. It stays noted until somebody takes the caller's work over.
 local function note_work(m)
   redis.call('SADD', prefix .. 'gateway:' .. gateway .. ':unfinished', m.name)
 end
@@ -164,11 +164,16 @@ local function save_outcomes(m, offset, outcomes)
   let_expire(m.outcomes)
 end
 
+-- Under which offset the log has an utterance; nil if it has not.
+local function offset_of(m, key)
+  local known = redis.call('HGET', m.said, key)
+  return known and tonumber(string.sub(known, 25))
+end
+
 -- An utterance that is neither held nor unfinished.
 local function forget(m, offset, key)
   redis.call('HDEL', m.outcomes, whole(offset))
-  local known = redis.call('HGET', m.said, key)
-  if known and tonumber(string.sub(known, 25)) == offset then
+  if offset_of(m, key) == offset then
     redis.call('HDEL', m.said, key)
   end
 end
@@ -196,13 +201,19 @@ local function order_of(account)
   return prefix .. 'account:' .. account
 end
 
--- It was appended to, or has its first or no subscribers. What holds nothing has no place in the order.
-local function rank(m, was_appended_to)
-  local order = order_of(m.account)
-  local score = was_appended_to and now_us or tonumber(redis.call('ZSCORE', order, m.name))
-  if score then
-    local is_heard = redis.call('EXISTS', m.langs) == 1
-    redis.call('ZADD', order, whole(score % LISTENED + (is_heard and LISTENED or 0)), m.name)
+-- Those that were appended to long ago come first, and after all of these those that have subscribers.
+local function place_of(m)
+  return m.touched + (redis.call('EXISTS', m.langs) == 1 and LISTENED or 0)
+end
+
+local function put(m, place)
+  redis.call('ZADD', order_of(m.account), whole(place), m.name)
+end
+
+-- Its subscribers have come or gone. What holds nothing has no place in the order.
+local function rank(m)
+  if redis.call('ZSCORE', order_of(m.account), m.name) then
+    put(m, place_of(m))
   end
 end
 
@@ -275,12 +286,13 @@ end
 -- The meeting's log without what has expired; nil if it has none.
 local function find(name)
   local m = keys_of(name)
-  local values = redis.call('HMGET', m.meta, 'e', 's', 'o', 'f', 't', 'h', 'b', 'a')
+  local values = redis.call('HMGET', m.meta, 'e', 's', 'o', 'f', 't', 'h', 'b', 'a', 'u')
   if not values[1] then
     return nil
   end
   m.epoch, m.start, m.last, m.first = values[1], tonumber(values[2]), tonumber(values[3]), tonumber(values[4])
   m.newest, m.oldest, m.bytes, m.account = tonumber(values[5]), tonumber(values[6]), tonumber(values[7]), values[8]
+  m.touched = tonumber(values[9] or '0')
   if name == meeting and m.epoch == seen_epoch and m.last < seen_offset then
     -- This is an older copy: the offsets after it are used, for something else.
     m.epoch, m.start = new_epoch, m.last
@@ -299,6 +311,7 @@ end
 local function begin(account)
   local m = keys_of(meeting)
   m.epoch, m.start, m.last, m.first, m.newest, m.oldest, m.bytes = new_epoch, 0, 0, 1, 0, 0, 0
+  m.touched = 0
   m.account = account
   redis.call('DEL', m.log, m.said, m.outcomes, m.unfinished, m.texts)
   redis.call('HSET', m.meta, 'e', m.epoch, 's', '0', 'a', m.account)
@@ -310,7 +323,7 @@ end
 -- The next publication. said: of a `Said` its languages, key and source language.
 local function append(m, payload, said)
   local at = math.max(now, m.newest)
-  m.last, m.newest = m.last + 1, at
+  m.last, m.newest, m.touched = m.last + 1, at, now_us
   if m.first == m.last then
     m.oldest = at
   end
@@ -327,7 +340,9 @@ local function append(m, payload, said)
     trim(m)
   end
   save(m)
-  rank(m, true)
+  if m.first == m.last then -- its place is out of date after the next one, which `fit` finds out
+    put(m, place_of(m))
+  end
   let_expire(m.log)
   local header = {m.epoch, whole(m.last), whole(at), said and said.languages or '-'}
   redis.call('PUBLISH', m.channel, table.concat(header, ' ') .. '\n' .. payload)

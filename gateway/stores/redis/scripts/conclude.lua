@@ -14,20 +14,16 @@ local promise = promises[lang]
 if not promise or (not translated and promise.owner ~= gateway) then
   return {}
 end
-local said = spoken(m, offset)
-if said and said.key ~= key then -- of another log, before this one was begun
+if offset_of(m, key) ~= offset then -- of another log, before this one was begun
   return {}
 end
 promises[lang] = nil
 save_promises(m, offset, promises)
-if redis.call('EXISTS', m.unfinished) == 0 then
-  redis.call('SREM', prefix .. 'gateway:' .. promise.owner .. ':unfinished', m.name)
-end
 local outcomes = outcomes_of(m, offset)
 outcomes[lang] = translated
 save_outcomes(m, offset, outcomes)
-if next(promises) == nil and redis.call('HEXISTS', m.texts, whole(offset)) == 1 then
-  forget(m, offset, spoken(m, offset).key)
+if next(promises) == nil and offset < m.first then -- it was trimmed before it was finished
+  forget(m, offset, key)
   redis.call('HDEL', m.texts, whole(offset))
 end
 local at = append(m, payload)

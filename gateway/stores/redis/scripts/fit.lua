@@ -9,23 +9,41 @@ local function held()
   return tonumber(redis.call('HGET', prefix .. 'usage', 'of:' .. account) or '0')
 end
 
-for _, name in ipairs(redis.call('ZRANGE', order_of(account), 0, meetings - 1)) do
-  local over = held() - bytes
-  if over <= 0 or left <= 0 then
+-- The meeting that comes next after so many others; nil if there is none, or too many places were out of date.
+local looks = 10 * meetings
+local function next_after(others)
+  while looks > 0 do
+    looks = looks - 1
+    local found = redis.call('ZRANGE', order_of(account), others, others, 'WITHSCORES')
+    local m = found[1] and find(found[1])
+    if not found[1] then
+      return nil
+    elseif not m or m.account ~= account then
+      redis.call('ZREM', order_of(account), found[1])
+    elseif tonumber(found[2]) < place_of(m) then
+      put(m, place_of(m))
+    else
+      return m
+    end
+  end
+end
+
+local kept = 0
+for _ = 1, meetings do
+  local m = next_after(kept)
+  local over = held() - bytes -- what had expired is gone
+  if not m or over <= 0 or left <= 0 then
     break
   end
-  local m = find(name)
-  if m and m.account == account then
-    over = held() - bytes -- what had expired is gone
-    local target, keeps = m.bytes - over, name == meeting and 1 or 0
-    drop_while(m, function(count)
-      left = left - 1
-      return left >= 0 and m.bytes > target and count > keeps
-    end)
-    save(m)
-    finish_if_over(m)
-  else
-    redis.call('ZREM', order_of(account), name)
+  local target, keeps = m.bytes - over, m.name == meeting and 1 or 0
+  drop_while(m, function(count)
+    left = left - 1
+    return left >= 0 and m.bytes > target and count > keeps
+  end)
+  save(m)
+  if m.first <= m.last then
+    kept = kept + 1
   end
+  finish_if_over(m)
 end
 return 1
