@@ -44,15 +44,17 @@ class Store:
         self.log: EventLog
         self.register: Register
         if settings.store.url is None:
+            sessions = MemoryRegisterStore(keep_s=keep_s)
             memory = MemoryStore(
                 max_publications=bounds.max_publications,
                 keep_s=bounds.keep_s,
                 max_bytes=bounds.max_bytes,
                 account_bytes=account_bytes,
                 earlier=earlier,
+                fence_of=sessions.fence_of,
             )
             self.log = MemoryEventLog(memory)
-            self.register = MemoryRegister(MemoryRegisterStore(keep_s=keep_s))
+            self.register = MemoryRegister(sessions)
             return
         keys = read_keys(Path(file)) if (file := settings.store.key_file) is not None else ()
         self._redis = RedisStore(settings.store.url, prefix=settings.store.prefix, seal=Seal(keys))
