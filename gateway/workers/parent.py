@@ -374,13 +374,18 @@ class Parent:
             self._tell_whole()
 
     async def metrics(self, names: Sequence[str]) -> bytes:
-        """Those of all workers, each with its number, and those of the engine."""
-        workers = [worker for _, worker in sorted(self._workers.items()) if worker.answers]
+        """Those of all workers, each with its number, also while it drains, and those of the engine."""
+        whose = {worker: str(number) for number, worker in self._workers.items()}
+        # Of those that were replaced, what they still finish.
+        whose |= {
+            worker: f"{worker.number}-draining" for worker in self._running - whose.keys() if worker.draining
+        }
+        workers = sorted((worker for worker in whose if worker.answers), key=whose.__getitem__)
         own, *pages = await asyncio.gather(
             self._own_metrics(names), *(worker.metrics(names) for worker in workers)
         )
-        whose = ["", *(str(worker.number) for worker in workers)]
-        return merged(zip(whose, [own, *pages], strict=True), wanted=_belongs)
+        labels = ["", *(whose[worker] for worker in workers)]
+        return merged(zip(labels, [own, *pages], strict=True), wanted=_belongs)
 
     def _asked(self, worker: WorkerProcess, question: GetMetrics) -> None:
         async def answer() -> None:

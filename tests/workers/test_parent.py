@@ -237,6 +237,24 @@ async def test_reload_replaces_one_after_another_and_nothing_accepted_is_lost() 
         assert json.loads((await gateway.get("/v1/languages"))[1])["limits"]["text_chars"] == 4_321
 
 
+async def test_one_that_is_replaced_is_measured_until_it_ends() -> None:
+    given = settings(Script(token_s=0.005, rules=(Rule(match="endless", repeat=1_000),)))
+    async with workers(given, count=1) as gateway:
+        session = await gateway.session(1)
+        await session.say("u1", "endless")
+        await session.until("translation.delta")
+        first = gateway.worker(1)
+        gateway.parent.reload(lambda: given)
+        await until(lambda: gateway.worker(1) is not first)
+        assert await gateway.metric('gateway_sessions_started_total{worker="1-draining"}') >= 1
+        assert await gateway.metric('gateway_sessions_started_total{worker="1"}') == 0
+        first.hurry()
+        await rolled(gateway)
+        page = (await gateway.get("/metrics"))[1]
+        assert 'worker="1"' in page
+        assert "1-draining" not in page
+
+
 async def always_served(gateway: Running, served: list[bool]) -> None:
     while True:
         whole = gateway.parent.whole()
