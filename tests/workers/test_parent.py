@@ -19,6 +19,7 @@ from gateway.domain.errors import StartupError
 from gateway.engines.simulated import Rule, Script
 from gateway.protocol.limits import Limits
 from gateway.workers import parent as parents
+from gateway.workers import restarts
 from gateway.workers.parent import Parent
 from gateway.workers.process import WorkerProcess
 from tests.processes import alive
@@ -79,7 +80,7 @@ class Unstartable:
 
 
 async def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parents, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(restarts, "_AGAIN_S", 0.01)
     async with workers(settings()) as gateway:
         before = gateway.pids
         few = Unstartable(OSError(24, "Too many open files"), BlockingIOError(11, "no more processes"))
@@ -124,6 +125,14 @@ async def test_a_reload_that_stops_midway_says_who_has_which_settings(
         assert "the settings stay as they were" not in caplog.text
         assert gateway.parent._settings is kept
         assert gateway.pids[2] == second
+        # Each comes back as it was.
+        monkeypatch.undo()
+        before = gateway.pids
+        for pid in before.values():
+            os.kill(pid, signal.SIGKILL)
+        await until(lambda: not set(gateway.pids.values()) & set(before.values()))
+        await gateway.all_serve()
+        assert [gateway.worker(number).settings.log_level for number in (1, 2)] == ["error", kept.log_level]
 
 
 async def test_a_reload_whose_worker_ends_is_not_called_refused(
