@@ -49,15 +49,17 @@ class Store:
         self.meter: Meter
         if settings.store.url is None:
             earlier = earlier or Handover()
+            sessions = MemoryRegisterStore(keep_s=keep_s)
             memory = MemoryStore(
                 max_publications=bounds.max_publications,
                 keep_s=bounds.keep_s,
                 max_bytes=bounds.max_bytes,
                 account_bytes=account_bytes,
                 earlier=earlier.meetings,
+                fence_of=sessions.fence_of,
             )
             self.log = MemoryEventLog(memory)
-            self.register = MemoryRegister(MemoryRegisterStore(keep_s=keep_s))
+            self.register = MemoryRegister(sessions)
             self.meter = MemoryMeter(MemoryMeterStore(earlier.days))
             return
         keys = read_keys(Path(file)) if (file := settings.store.key_file) is not None else ()

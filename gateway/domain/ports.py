@@ -24,7 +24,7 @@ from gateway.domain.log import (
     Utterance,
 )
 from gateway.domain.quotas import DayOfTenant, Metered, Totals
-from gateway.domain.register import UNBOUNDED, Bounds, Held, Present, TenantCounts
+from gateway.domain.register import UNBOUNDED, Bounds, Fence, Held, Present, TenantCounts
 from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
 
 __all__ = [
@@ -104,12 +104,14 @@ class EventLog(Protocol):
     can be repeated: it is never done twice.
     """
 
-    async def accept(self, meeting: str, utterance: Utterance) -> Accepted:
+    async def accept(self, meeting: str, utterance: Utterance, fence: Fence | None = None) -> Accepted:
         """Append a final utterance, promised in all languages that are read in the meeting, but in its own.
 
         It is not appended again if the log has it. Then it is promised, once more or for the first time, in those
         languages that have no translation. The caller owns what nobody owned before, and is to conclude it.
-        Raises `UtteranceFinished` if the log has it with another text or language, `LogUnavailable`.
+        fence: of the session that says it; None where that does not matter. Raises `UtteranceFinished` if the log
+        has it with another text or language, `SessionReplaced` if the log does not have it and the session has
+        another fence now, `LogUnavailable`.
         """
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:

@@ -12,7 +12,7 @@ from gateway.domain.errors import LimitExceeded
 from gateway.domain.quotas import check_joins, check_quota
 from gateway.domain.sessions import SessionRecord
 
-__all__ = ["REVOCATION_S", "UNBOUNDED", "Bounds", "Held", "Present", "TenantCounts"]
+__all__ = ["REVOCATION_S", "UNBOUNDED", "Bounds", "Fence", "Held", "Present", "TenantCounts"]
 
 # For which an invite may be valid, and clocks may differ: then nothing that was issued before is valid, and a
 # revocation can be forgotten.
@@ -30,6 +30,14 @@ class Present(Struct, frozen=True):
     @classmethod
     def of(cls, record: SessionRecord) -> Present:
         return cls(record.name, record.speaks, record.reads)
+
+
+class Fence(Struct, frozen=True):
+    """By what a store knows whether whoever writes for a session still has it."""
+
+    session: bytes
+    # As in `Held`.
+    number: int
 
 
 class Held(Struct, frozen=True):

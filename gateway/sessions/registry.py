@@ -21,11 +21,12 @@ from gateway import metrics
 from gateway.domain.errors import (
     GatewayError,
     LogUnavailable,
+    SessionReplaced,
 )
 from gateway.domain.grants import Grant, Revocation, account_of_tenant, tenant_of
 from gateway.domain.log import Accepted, Unfinished
 from gateway.domain.ports import EventLog, LiveChannel, Register
-from gateway.domain.register import Bounds, TenantCounts
+from gateway.domain.register import Bounds, Fence, TenantCounts
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting.feed import Feed
 from gateway.meeting.outbox import Outbox
@@ -236,8 +237,16 @@ class Registry:
 
     async def _accept(self, seat: Seat, accept: Accept) -> Accepted | GatewayError:
         """The error that it was refused with, if it was: a task that raised would end all the others."""
+        fence = Fence(seat.key, seat.fence)
         try:
-            return await self._finals.accept(seat.room, accept.utterance)
+            return await self._finals.accept(seat.room, accept.utterance, fence)
+        except SessionReplaced as error:
+            if seat.fence != fence.number:
+                # A later connection here has it.
+                return await self._accept(seat, accept)
+            seat.refused(accept)
+            self._seats.moved(seat.key, elsewhere=True)
+            return error
         except Exception as error:
             seat.refused(accept)
             if isinstance(error, GatewayError):

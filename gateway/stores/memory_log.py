@@ -16,7 +16,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from gateway.domain.errors import UtteranceFinished
+from gateway.domain.errors import SessionReplaced, UtteranceFinished
 from gateway.domain.log import (
     Accepted,
     LogUsage,
@@ -32,6 +32,7 @@ from gateway.domain.log import (
     UtteranceKey,
 )
 from gateway.domain.ports import LEASE_S
+from gateway.domain.register import Fence
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.bounded_logs import BoundedLogs
 
@@ -116,9 +117,12 @@ class MemoryStore:
         max_bytes: int = 268_435_456,
         account_bytes: Callable[[str], int | None] = lambda _: None,
         earlier: Iterable[KeptMeeting] = (),
+        # The newest fence of a session, if there is one.
+        fence_of: Callable[[bytes], int | None] = lambda _: None,
         # Unix time in seconds.
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
+        self.fence_of = fence_of
         self.wall_clock = wall_clock
         self.logs = BoundedLogs(
             max_publications=max_publications,
@@ -196,7 +200,7 @@ class MemoryEventLog:
         self._gateway = secrets.token_hex(4)
         self._renew()
 
-    async def accept(self, meeting: str, utterance: Utterance) -> Accepted:
+    async def accept(self, meeting: str, utterance: Utterance, fence: Fence | None = None) -> Accepted:
         known = self._store.meeting(meeting)
         said = known.by_key.get(utterance.key)
         if said is not None:
@@ -209,6 +213,8 @@ class MemoryEventLog:
                     known.promise(said, lang, _Promise(self._gateway))
             last = self._store.logs.read(meeting, 0, 0).last
             return self._accepted(said, last, known=True)
+        if fence is not None and self._store.fence_of(fence.session) not in (None, fence.number):
+            raise SessionReplaced("This session goes on at another gateway.")
         languages = self._targets(known, utterance)
         publication = self._store.logs.append(meeting, Said(utterance, tuple(languages)))
         said = _Said(utterance, publication.offset)

@@ -83,6 +83,11 @@ class MemoryRegisterStore:
         # Gateway → when it was last heard of.
         self.heard_s: dict[MemoryRegister, float] = {}
 
+    def fence_of(self, session: bytes) -> int | None:
+        """None if there is no such session."""
+        found = self.sessions.get(session)
+        return None if found is None else found.fence
+
     def meeting(self, key: str) -> _Meeting:
         return self.meetings.setdefault(key, _Meeting())
 

@@ -25,6 +25,7 @@ from gateway.domain.errors import (
     LogUnavailable,
 )
 from gateway.domain.log import Accepted, Translated, Unfinished, Untranslated, Utterance, UtteranceKey
+from gateway.domain.register import Fence
 from gateway.meeting.live_text import LiveTranslation
 from gateway.meeting.room import Room
 from gateway.translation.commit_policy import FINAL_TOLERANCE
@@ -100,12 +101,12 @@ class Finals:
             self._give_up(room, Draining("The gateway stopped before this was translated; send it again."))
         await self._tasks.__aexit__(kind, error, trace)
 
-    async def accept(self, room: Room, utterance: Utterance) -> Accepted:
+    async def accept(self, room: Room, utterance: Utterance, fence: Fence | None = None) -> Accepted:
         """Log a final utterance and translate it into every language the meeting reads.
 
-        Of one that is in the log already, only what is missing is done. Raises what `Scheduler.admit` and
-        `EventLog.accept` raise; then nobody was told anything. Where the tenant's quota for the day is used up, it
-        is accepted, and ends untranslated.
+        Of one that is in the log already, only what is missing is done. fence: as in `EventLog.accept`. Raises
+        what that and `Scheduler.admit` raise; then nobody was told anything. Where the tenant's quota for the day
+        is used up, it is accepted, and ends untranslated.
         """
         self._partials.stop(room, utterance.key)
         expected = self._expected(room, utterance)
@@ -118,7 +119,7 @@ class Finals:
         self._accepting[said] += 1
         self._asking[room] += 1
         try:
-            accepted, owned = await self._log_said(room, utterance, tickets)
+            accepted, owned = await self._log_said(room, utterance, tickets, fence)
             metrics.UTTERANCES.labels("accepted").inc()
             self._partials.forget(room, utterance.key)
             owned = [lang for lang in owned if lang not in self._running_of(room, utterance.key)]
@@ -219,7 +220,7 @@ class Finals:
         return [lang for lang in sorted(room.languages()) if lang not in there]
 
     async def _log_said(
-        self, room: Room, utterance: Utterance, tickets: list[Ticket]
+        self, room: Room, utterance: Utterance, tickets: list[Ticket], fence: Fence | None
     ) -> tuple[Accepted, list[str]]:
         """Write it down, and wait until readers have it: no translation of it is shown before.
 
@@ -228,7 +229,7 @@ class Finals:
         try:
             await room.tell_languages()
             with room.history.following(utterance) as record:
-                accepted = await room.log.accept(room.id, utterance)
+                accepted = await room.log.accept(room.id, utterance, fence)
                 # Their outcomes may have come before this answer.
                 owned = [lang for lang in accepted.owned if record().ended.get(lang, 0) <= accepted.last]
                 self._owned.add(room, utterance, accepted.offset, owned)

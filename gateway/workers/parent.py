@@ -31,6 +31,7 @@ from gateway.server.http.readiness import Whole
 from gateway.workers.exposition import merged
 from gateway.workers.messages import EngineIs, GetMetrics, Metrics
 from gateway.workers.process import WorkerProcess
+from gateway.workers.restarts import Restarts
 
 __all__ = ["Parent"]
 
@@ -41,11 +42,6 @@ _LOOK_S, _REPORT_S = 0.25, 1.0
 
 # A worker that has not answered so many of them is frozen; one that starts has more to do.
 _FROZEN_REPORTS, _START_REPORTS = 30, 300
-
-# A worker that served for so long did not fail at its start.
-_STEADY_S = 60.0
-# Pause before a worker that ended is started again: none at first, then this, doubled with each failure in a row.
-_AGAIN_S, _AGAIN_MAX_S = 0.5, 30.0
 
 # Settings of what goes on running when the workers are replaced.
 _FIXED = ("host", "port", "admin_host", "admin_port", "engine", "store")
@@ -73,7 +69,7 @@ class Parent:
         # The one that serves, or is to serve, with each number.
         self._workers: dict[int, WorkerProcess] = {}
         self._count = count
-        self._failures = dict.fromkeys(range(1, count + 1), 0)
+        self._restarts = {number: Restarts() for number in range(1, count + 1)}
         # Those that run, also while they drain.
         self._running: set[WorkerProcess] = set()
         self._tasks: asyncio.TaskGroup | None = None
@@ -251,25 +247,22 @@ class Parent:
         if not self._begun:
             self.fail(StartupError(worker.refused or f"A worker ended {worker.ending} while it started."))
             return
-        if worker.serves.is_set() and time.monotonic() - worker.started_s > _STEADY_S:
-            self._failures[number] = 0
+        restarts, after_s = self._restarts[number], time.monotonic() - worker.started_s
+        restarts.ended(worker.settings, served=worker.serves.is_set(), after_s=after_s)
         how = worker.refused or f"it ended {worker.ending}"
         _log.error("worker %d (process %d) is started again: %s", number, worker.pid, how)
-        await self._pause(number)
+        await self._pause(restarts.pause_s())
         while self._workers.get(number) is worker and not self._stopping.is_set():
             try:
-                await self._start(number, self._settings)
+                await self._start(number, restarts.settings(self._settings))
             except OSError as error:
                 _log.error("worker %d cannot be started now: %s", number, error)
-                await self._pause(number)
+                await self._pause(restarts.pause_s())
 
-    async def _pause(self, number: int) -> None:
-        """It has failed once more."""
-        failures = self._failures[number]
-        self._failures[number] += 1
-        if failures:
+    async def _pause(self, pause_s: float) -> None:
+        if pause_s:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(_AGAIN_MAX_S, _AGAIN_S * 2.0 ** min(failures - 1, 10))):
+                async with asyncio.timeout(pause_s):
                     await self._stopping.wait()
 
     # ------------------------------------------------------------ reload
@@ -377,13 +370,18 @@ class Parent:
             self._tell_whole()
 
     async def metrics(self, names: Sequence[str]) -> bytes:
-        """Those of all workers, each with its number, and those of the engine."""
-        workers = [worker for _, worker in sorted(self._workers.items()) if worker.answers]
+        """Those of all workers, each with its number, also while it drains, and those of the engine."""
+        whose = {worker: str(number) for number, worker in self._workers.items()}
+        # Of those that were replaced, what they still finish.
+        whose |= {
+            worker: f"{worker.number}-draining" for worker in self._running - whose.keys() if worker.draining
+        }
+        workers = sorted((worker for worker in whose if worker.answers), key=whose.__getitem__)
         own, *pages = await asyncio.gather(
             self._own_metrics(names), *(worker.metrics(names) for worker in workers)
         )
-        whose = ["", *(str(worker.number) for worker in workers)]
-        return merged(zip(whose, [own, *pages], strict=True), wanted=_belongs)
+        labels = ["", *(whose[worker] for worker in workers)]
+        return merged(zip(labels, [own, *pages], strict=True), wanted=_belongs)
 
     def _asked(self, worker: WorkerProcess, question: GetMetrics) -> None:
         async def answer() -> None:

@@ -43,6 +43,7 @@ class WorkerProcess:
         asked: Callable[[WorkerProcess, GetMetrics], None],
     ) -> None:
         self.number = number
+        self.settings = settings
         self.started_s = time.monotonic()
         # Set once it accepts connections, and once its process has ended.
         self.serves = asyncio.Event()

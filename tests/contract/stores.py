@@ -66,9 +66,9 @@ class OpenStore(Protocol):
 class _Memory:
     def __init__(self, keep_sessions_s: float = 60.0, **bounds: Any) -> None:
         self._now = 1_700_000_000.0
-        self._store = MemoryStore(**bounds, wall_clock=lambda: self._now)
         self._sessions = MemoryRegisterStore(keep_s=keep_sessions_s, wall_clock=lambda: self._now)
         self._meters = MemoryMeterStore(wall_clock=lambda: self._now)
+        self._store = MemoryStore(**bounds, fence_of=self._sessions.fence_of, wall_clock=lambda: self._now)
         self._gateways: list[EventLog | Register] = []
 
     async def gateway(self) -> EventLog:

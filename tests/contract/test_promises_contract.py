@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gateway.domain.errors import UtteranceFinished
+from gateway.domain.errors import SessionReplaced, UtteranceFinished
+from gateway.domain.grants import OPEN
 from gateway.domain.log import (
     Accepted,
     Owed,
@@ -27,6 +28,8 @@ from gateway.domain.log import (
     Untranslated,
 )
 from gateway.domain.ports import EventLog
+from gateway.domain.register import Fence
+from gateway.domain.sessions import SessionRecord
 from tests.contract.stores import STORES, OpenStore, Store
 from tests.logs import nothing, offsets, texts, translated, untranslated, utterance
 
@@ -73,6 +76,33 @@ async def test_an_utterance_is_promised_in_all_languages_that_are_read_at_any_ga
         assert accepted == Accepted(1, unfinished=("de", "ja"), owned=("de", "ja"), last=1)
         [publication] = (await two.ben.read("standup", 0)).publications
         assert publication.event == Said(HELLO, ("de", "ja"))
+
+
+async def test_what_a_session_says_where_it_is_not_any_more_is_not_accepted(two: Two) -> None:
+    """Its client goes on at Ben's gateway, and may not have noticed that Ana's still listens."""
+    here, there = await two.store.register(), await two.store.register()
+    for register in (here, there):
+        await register.open(lambda _session, _elsewhere: None, lambda _: None)
+    session = b"s" * 32
+    record = SessionRecord(
+        participant="p", meeting="standup", private=False, name="Ana", speaks="en", reads=(), grant=OPEN
+    )
+    at_ana = Fence(session, await here.begin(session, record))
+    async with read(two.ana, "ja"):
+        first = await two.ana.accept("standup", HELLO, at_ana)
+        taken = await there.take(session, at_ana.number, record)
+        assert taken is not None
+        at_ben = Fence(session, taken)
+        with pytest.raises(SessionReplaced):
+            await two.ana.accept("standup", utterance("late", id="2"), at_ana)
+        # What it was told before is still true.
+        again = await two.ana.accept("standup", HELLO, at_ana)
+        assert (again.offset, again.known) == (first.offset, True)
+        assert (await two.ben.accept("standup", utterance("late", id="2"), at_ben)).offset == first.offset + 1
+        # What was said before a session ended is not lost with it.
+        await there.end(session, at_ben.number)
+        assert not (await two.ben.accept("standup", utterance("goodbye", id="3"), at_ben)).known
+    assert texts((await two.ana.read("standup", 0)).publications) == ["hello", "late", "goodbye"]
 
 
 async def test_a_language_that_is_not_read_any_more_is_not_promised(two: Two) -> None:

@@ -15,6 +15,7 @@ from gateway.domain.errors import (
     InvalidValue,
     LimitExceeded,
     QuotaExceeded,
+    SessionReplaced,
     Unauthenticated,
 )
 from gateway.domain.grants import Grant, Revocation
@@ -128,6 +129,33 @@ async def test_a_session_moves_away_and_comes_back() -> None:
         g.there.registry.end(entry.seat)
         await idle()
         assert names(await watching.received()) == [("Left", "Ana")]
+
+
+async def test_a_final_over_a_connection_that_was_left_is_not_accepted() -> None:
+    async with two() as g:
+        entry, connection = await joined(g.here, name="Ana", speaks="en")
+        # What it is told is lost.
+        g.here.register._moved = lambda _session, _elsewhere: None  # type: ignore[attr-defined]
+        again, _ = await joined(g.there, name="Ana", speaks="en", resume=resume_of(entry))
+        assert (again.recovered, connection.closed) == (True, [])
+        with pytest.raises(SessionReplaced):
+            await says(g.here, entry, connection, "late")
+        assert (g.here.registry.sessions, connection.closed) == (0, [CloseCode.REPLACED])
+        assert (await g.here.core.log.read("m", 0)).publications == ()
+
+
+async def test_a_final_that_is_on_its_way_while_its_session_is_resumed_here_is_accepted() -> None:
+    async with two() as g:
+        entry, connection = await joined(g.here, name="Ana", speaks="en")
+        log = g.here.core.log
+        log.open.clear()
+        saying = asyncio.create_task(says(g.here, entry, connection, "slow"))
+        await idle()
+        again, newer = await joined(g.here, name="Ana", speaks="en", resume=resume_of(entry))
+        log.open.set()
+        assert await saying is False
+        assert (again.seat.fence, newer.closed) == (2, [])
+        assert len((await log.read("m", 0)).publications) == 1
 
 
 @pytest.mark.parametrize("is_connected", [True, False])

@@ -42,6 +42,7 @@ class Two:
 async def two(limits: Limits | None = None, **options: Any) -> AsyncIterator[Two]:
     both, log, limits = Two(), Log(), limits or Limits(keep_s=60)
     store = MemoryRegisterStore(keep_s=limits.keep_s, wall_clock=lambda: both.now_s)
+    log.store.fence_of = store.fence_of
     one, another = MemoryRegister(store), MemoryRegister(store)
     async with (
         desk(limits, log=log, register=one, **options) as both.here,

@@ -22,6 +22,7 @@ from gateway.domain.log import (
 )
 from gateway.domain.ports import LiveChannel
 from gateway.domain.quotas import NO_QUOTA
+from gateway.domain.register import Fence
 from gateway.domain.sessions import KeptMeeting, Stability
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
@@ -57,9 +58,9 @@ class Log(MemoryEventLog):
         self.refuses: Callable[[LoggedEvent], bool] = lambda _: False
         self.refused: list[LoggedEvent] = []
 
-    async def accept(self, meeting: str, utterance: Utterance) -> Accepted:
+    async def accept(self, meeting: str, utterance: Utterance, fence: Fence | None = None) -> Accepted:
         await self._begin(Said(utterance))
-        return await self._answer("accept", await super().accept(meeting, utterance))
+        return await self._answer("accept", await super().accept(meeting, utterance, fence))
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
         await self._begin(outcome)

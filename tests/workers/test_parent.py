@@ -19,6 +19,7 @@ from gateway.domain.errors import StartupError
 from gateway.engines.simulated import Rule, Script
 from gateway.protocol.limits import Limits
 from gateway.workers import parent as parents
+from gateway.workers import restarts
 from gateway.workers.parent import Parent
 from gateway.workers.process import WorkerProcess
 from tests.processes import alive
@@ -82,7 +83,7 @@ class Unstartable:
 
 
 async def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parents, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(restarts, "_AGAIN_S", 0.01)
     async with workers(settings()) as gateway:
         before = gateway.pids
         few = Unstartable(OSError(24, "Too many open files"), BlockingIOError(11, "no more processes"))
@@ -127,6 +128,14 @@ async def test_a_reload_that_stops_midway_says_who_has_which_settings(
         assert "the settings stay as they were" not in caplog.text
         assert gateway.parent._settings is kept
         assert gateway.pids[2] == second
+        # Each comes back as it was.
+        monkeypatch.undo()
+        before = gateway.pids
+        for pid in before.values():
+            os.kill(pid, signal.SIGKILL)
+        await until(lambda: not set(gateway.pids.values()) & set(before.values()))
+        await gateway.all_serve()
+        assert [gateway.worker(number).settings.log_level for number in (1, 2)] == ["error", kept.log_level]
 
 
 async def test_a_reload_whose_worker_ends_is_not_called_refused(
@@ -238,6 +247,24 @@ async def test_reload_replaces_one_after_another_and_nothing_accepted_is_lost() 
         assert list(gateway.pids) == [1, 2]
         assert not any(alive(pid) for pid in before.values())
         assert json.loads((await gateway.get("/v1/languages"))[1])["limits"]["text_chars"] == 4_321
+
+
+async def test_one_that_is_replaced_is_measured_until_it_ends() -> None:
+    given = settings(Script(token_s=0.005, rules=(Rule(match="endless", repeat=1_000),)))
+    async with workers(given, count=1) as gateway:
+        session = await gateway.session(1)
+        await session.say("u1", "endless")
+        await session.until("translation.delta")
+        first = gateway.worker(1)
+        gateway.parent.reload(lambda: given)
+        await until(lambda: gateway.worker(1) is not first)
+        assert await gateway.metric('gateway_sessions_started_total{worker="1-draining"}') >= 1
+        assert await gateway.metric('gateway_sessions_started_total{worker="1"}') == 0
+        first.hurry()
+        await rolled(gateway)
+        page = (await gateway.get("/metrics"))[1]
+        assert 'worker="1"' in page
+        assert "1-draining" not in page
 
 
 async def always_served(gateway: Running, served: list[bool]) -> None:

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from gateway.domain.errors import LogUnavailable, UtteranceFinished
+from gateway.domain.errors import LogUnavailable, SessionReplaced, UtteranceFinished
 from gateway.domain.log import (
     Accepted,
     LogUsage,
@@ -31,6 +31,7 @@ from gateway.domain.log import (
     Utterance,
 )
 from gateway.domain.ports import LEASE_S
+from gateway.domain.register import Fence
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.redis import entries
 from gateway.stores.redis.doubts import Doubt, Doubts
@@ -95,16 +96,22 @@ class RedisEventLog:
         self._reader = asyncio.create_task(self._read_what_is_missing(), name="what pushes have missed")
         await self.sweep()
 
-    async def accept(self, meeting: str, utterance: Utterance) -> Accepted:
+    async def accept(self, meeting: str, utterance: Utterance, fence: Fence | None = None) -> Accepted:
         key = entries.key_digest(utterance.key)
         text = entries.text_digest(utterance, self.store.seal.digest_key)
         attempt = secrets.token_bytes(8)
         with self._doubts.until_answered(Doubt(meeting, key=key)):
             reply = await self._run(
-                "accept", meeting, key, text, attempt, utterance.lang, entries.encode(utterance, self.store.seal)
+                *("accept", meeting, key, text, attempt, utterance.lang),
+                *(
+                    entries.encode(utterance, self.store.seal),
+                    *((fence.session, fence.number) if fence else ("", 0)),
+                ),
             )
-            if reply:
+            if len(reply) > 1:
                 await self._fit(meeting, *reply[6:])
+        if reply == [b"moved"]:
+            raise SessionReplaced("This session goes on at another gateway.")
         if not reply:
             raise UtteranceFinished(
                 "This utterance is final already, with another text or language; use a new id.", field="id"

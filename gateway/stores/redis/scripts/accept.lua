@@ -1,9 +1,16 @@
 -- Append a final utterance once, and promise it in what is read. own arguments: key, digest of the text, attempt,
--- source language, payload. Returns {} if it is known with another text; else whether it was known, its offset, the
+-- source language, payload, the session that says it or "", its fence. Returns {} if it is known with another text; {moved}
+-- if it is not known and the session has another fence; else whether it was known, its offset, the
 -- languages that are unfinished, those of them that the caller owns, the epoch, the newest offset, and if it was appended
 -- now the account and the bytes that it holds.
 
 local key, digest, attempt, source, payload = ARGV[OWN], ARGV[OWN + 1], ARGV[OWN + 2], ARGV[OWN + 3], ARGV[OWN + 4]
+local session, fence = ARGV[OWN + 5], ARGV[OWN + 6]
+
+local function has_moved()
+  local newest = session ~= '' and redis.call('HGET', prefix .. 'session:' .. session, 'f')
+  return newest and newest ~= fence
+end
 
 local function targets(m)
   local languages = {}
@@ -48,6 +55,8 @@ if seen then
     save_promises(m, offset, promises)
     note_work(m)
   end
+elseif has_moved() then
+  return {'moved'}
 else
   local languages = targets(m)
   offset, promises = m.last + 1, {}

@@ -12,6 +12,7 @@
 --   unfinished  hash: offset of a `Said` → "de:1:<gateway>,ja:2:<gateway>": tries and owner
 --   texts       hash: offset of a `Said` that was trimmed and is not finished → its key, source language, payload
 --   people, reads   of the register: exists while a session is in the meeting; language → how many sessions read it
+--   session:<id>    of the register, and of the store: f fence
 -- Keys of the store:
 --   gateways                   set: all that may have left something unfinished
 --   heard_of_one               exists while any gateway is there
