@@ -86,7 +86,7 @@ HEAVY = {
     "starlette": {"server", "app"},
     "segno": {"server.http.qr"},
     "jwt": {"identity"},
-    "websockets": {"client"},
+    "websockets": {"client", "server.guard.websocket"},
     "prometheus_client": {"metrics"},
 }
 # Imported where it is needed, so that everything else starts without it.

@@ -41,11 +41,27 @@ def _never() -> None:
     """Nobody asks to be told of an overflow."""
 
 
-class Outbox:
-    """A queue with one writer that waits in `get`, and any number of puts, which never wait."""
+def _later(_: Payload) -> bool:
+    """Nothing is written at once."""
+    return False
 
-    def __init__(self, max_bytes: int, on_overflow: Callable[[], None] = _never) -> None:
+
+class Outbox:
+    """A queue with one writer that waits in `get`, and any number of puts, which never wait.
+
+    write_now: writes what nothing waits before, without the writer; false if it cannot, so that it is queued.
+    """
+
+    def __init__(
+        self,
+        max_bytes: int,
+        on_overflow: Callable[[], None] = _never,
+        write_now: Callable[[Payload], bool] = _later,
+    ) -> None:
         self.overflowed = False
+        self._write_now = write_now
+        # Whether the writer has written all, and waits for more.
+        self._idle = False
         self._on_overflow = on_overflow
         self._max_bytes = max_bytes
         self._bytes = 0
@@ -70,6 +86,9 @@ class Outbox:
         """Append a message, or merge it with what is unsent. Dropped once closed or overflowed."""
         if self._closed or self.overflowed:
             return
+        if self._idle and self._write_now(payload):
+            return
+        self._idle = False
         match payload.message:
             case TranslationDelta() as delta:
                 self._put_delta(delta, payload)
@@ -109,7 +128,8 @@ class Outbox:
     def close(self) -> None:
         """Nothing more will be put; `get` hands out the rest and then ends."""
         self._closed = True
-        self._on_overflow = _never  # it belongs to whoever holds this, and the two would keep each other
+        # They belong to whoever holds this, and the two would keep each other.
+        self._on_overflow, self._write_now = _never, _later
         self._roomy.set()
         self._filled.set()
 
@@ -117,6 +137,7 @@ class Outbox:
         """What waits, in order, some at a time; waits until there is something. Empty: closed or overflowed."""
         while not self._queue and not self._closed and not self.overflowed:
             self._filled.clear()
+            self._idle = True
             await self._filled.wait()
         batch: list[Payload] = []
         while self._queue and len(batch) < _BATCH:

@@ -5,6 +5,8 @@ Knows: how much a message weighs. Must not know: who reads it, sockets.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import structs
 
 from gateway.protocol.codec import Codec
@@ -19,7 +21,7 @@ _OVERHEAD_BYTES = 256
 class Payload:
     """`message` never changes. `cost`: bytes in memory and on the wire, estimated from above."""
 
-    __slots__ = ("_frames", "_merged", "cost", "message")
+    __slots__ = ("_frames", "_merged", "_written", "cost", "message")
 
     def __init__(self, message: ServerMessage) -> None:
         self.message = message
@@ -31,7 +33,15 @@ class Payload:
         if isinstance(message, SessionStarted):
             self.cost += len(message.participants) * 2 * _OVERHEAD_BYTES
         self._frames: dict[str, str | bytes] = {}
+        self._written: dict[str, bytes] = {}
         self._merged: tuple[Payload, Payload] | None = None
+
+    def written(self, codec: Codec, write: Callable[[str | bytes], bytes]) -> bytes:
+        """What `write` makes of `frame`; the same object for every reader."""
+        written = self._written.get(codec.subprotocol)
+        if written is None:
+            written = self._written[codec.subprotocol] = write(self.frame(codec))
+        return written
 
     def frame(self, codec: Codec) -> str | bytes:
         """The frame in one encoding; the same object for every reader."""

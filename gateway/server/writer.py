@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
@@ -20,10 +21,14 @@ from gateway.meeting.payload import Payload
 from gateway.protocol.codec import Codec
 from gateway.protocol.from_domain import error_message
 from gateway.protocol.messages import Error
+from gateway.server.guard.websocket import WRITE_NOW, framed
 
 __all__ = ["Writer", "counted"]
 
 _log = logging.getLogger(__name__)
+
+# Of a message that cannot be encoded.
+_NOT_ENCODED = (ValueError, OverflowError, TypeError)
 
 # How long a peer that may not be reading gets to take the last frames.
 _FAREWELL_S = 2.0
@@ -33,7 +38,9 @@ class Writer:
     """Owns the outbox of one connection."""
 
     def __init__(self, websocket: WebSocket, codec: Codec, outbox_bytes: int) -> None:
-        self.outbox = Outbox(outbox_bytes, on_overflow=self._overflowed)
+        # How the server writes a frame at once, if it can.
+        self._write_frame: Callable[[bytes], bool] | None = websocket.scope.get("extensions", {}).get(WRITE_NOW)
+        self.outbox = Outbox(outbox_bytes, on_overflow=self._overflowed, write_now=self._write_now)
         # When something was last written, by the monotonic clock.
         self.active_s = time.monotonic()
         # Why the connection is closed; None while it goes on, or when the client left.
@@ -73,15 +80,26 @@ class Writer:
         with suppress(WebSocketDisconnect):
             while payloads := await self.outbox.get():
                 for payload in payloads:
-                    if (frame := self._frame(payload)) is not None:
+                    if not self._write_now(payload) and (frame := self._frame(payload)) is not None:
                         await self._send(frame)
                 self.active_s = time.monotonic()
+
+    def _write_now(self, payload: Payload) -> bool:
+        """False where it has to wait for the client to read, or cannot be encoded."""
+        if self._write_frame is None:
+            return False
+        try:
+            frame = payload.written(self._codec, framed)
+        except _NOT_ENCODED:
+            return False
+        self.active_s = time.monotonic()
+        return self._write_frame(frame)
 
     def _frame(self, payload: Payload) -> str | bytes | None:
         """None for a message that cannot be encoded: one of them must not end the stream of all others."""
         try:
             return payload.frame(self._codec)
-        except (ValueError, OverflowError, TypeError) as error:  # not shown: it may quote what was said
+        except _NOT_ENCODED as error:  # not shown: it may quote what was said
             metrics.ERRORS.labels(GatewayError.code).inc()
             _log.error(
                 "left out a %s that %s cannot encode (%s)",

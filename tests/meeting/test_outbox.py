@@ -218,3 +218,71 @@ def shown(messages: list[ServerMessage]) -> dict[tuple[str, str], str]:
             case TranslationFinal(utterance=utterance, lang=lang, text=text):
                 texts[utterance, lang] = text
     return texts
+
+
+@given(st.lists(st.sampled_from(["put", "turn", "full", "room"]), max_size=40))
+def test_what_is_written_at_once_overtakes_nothing(steps: list[str]) -> None:
+    """Whatever the connection takes when, each message is written once, in order."""
+
+    async def play() -> None:
+        written: list[ServerMessage] = []
+        sent = 0
+        has_room = asyncio.Event()
+        has_room.set()
+
+        def write_now(payload: Payload) -> bool:
+            if has_room.is_set():
+                written.append(payload.message)
+            return has_room.is_set()
+
+        outbox = Outbox(1_000_000, write_now=write_now)
+
+        async def write() -> None:
+            while payloads := await outbox.get():
+                for payload in payloads:
+                    while not write_now(payload):
+                        await has_room.wait()
+
+        writer = asyncio.create_task(write())
+        for step in [*steps, "room"]:
+            match step:
+                case "put":
+                    sent += 1
+                    outbox.put(Pong(str(sent)))
+                case "turn":
+                    await asyncio.sleep(0)
+                case "full":
+                    has_room.clear()
+                case "room":
+                    has_room.set()
+        outbox.close()
+        await writer
+        assert written == [Pong(str(n)) for n in range(1, sent + 1)]
+
+    asyncio.run(play())
+
+
+async def test_what_cannot_be_written_at_once_is_merged_until_it_can() -> None:
+    written: list[ServerMessage] = []
+    has_room = False
+
+    def write_now(payload: Payload) -> bool:
+        if has_room:
+            written.append(payload.message)
+        return has_room
+
+    outbox = Outbox(10_000, write_now=write_now)
+    taking = asyncio.create_task(taken(outbox))
+    await asyncio.sleep(0)
+    outbox.put(delta("a"))
+    has_room = True
+    outbox.put(delta("b"))
+    assert await taking == [delta("ab")]
+    assert not written
+    taking = asyncio.create_task(taken(outbox))
+    await asyncio.sleep(0)
+    outbox.put(delta("c"))
+    assert written == [delta("c")]
+    outbox.close()
+    assert await taking == []
+    assert outbox.bytes == 0

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import MutableMapping
+from typing import Any
 
 import pytest
+from starlette.websockets import WebSocket
 
 from gateway.config import EventLogSettings, Settings
 from gateway.domain.log import Utterance
@@ -37,6 +40,25 @@ async def test_an_entry_that_one_encoding_cannot_carry_is_left_out_and_nothing_e
         await reader.send(say("u1", "whole"))
         received = await reader.until(TranslationFinal)
     assert [m.text for m in received if isinstance(m, Caption)] == ["whole"]
+
+
+@swiftly
+async def test_what_nothing_waits_before_is_written_without_the_way_through_asgi(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    through_asgi: list[str] = []
+    send = WebSocket.send
+
+    async def noting(self: WebSocket, message: MutableMapping[str, Any]) -> None:
+        through_asgi.append(message["type"])
+        await send(self, message)
+
+    monkeypatch.setattr(WebSocket, "send", noting)
+    async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
+        await ana.peer.send(say("u1", "whole"))
+        await ana.until(TranslationFinal)
+    assert "websocket.send" not in through_asgi
+    assert "websocket.accept" in through_asgi
 
 
 async def test_a_reader_that_stops_reading_is_cut_off_and_harms_nobody() -> None:
