@@ -108,13 +108,15 @@ class Room:
                 # Others have waited for the store in vain; everybody after them would as well.
                 raise LogUnavailable("The meeting's log cannot be reached.", retry_after_ms=1_000)
             self._failures += 1  # until it has worked
+            self.offset = 0
             async with AsyncExitStack() as subscription:
                 delivery = self.log.subscribe(
                     self.id, self._deliver, account=self._account, begun_again=self._begun_again
                 )
                 self._subscription = await subscription.enter_async_context(delivery)
                 start = self._subscription.start
-                self.epoch, self.offset = start.epoch, start.last
+                # Something may have been delivered since.
+                self.epoch, self.offset = start.epoch, max(self.offset, start.last)
                 recent = await self.log.recent(self.id, self.history.keep)
                 # Publications that arrive meanwhile are noted twice, which changes nothing.
                 async for publication in self._logged(self.history.recall(recent)):

@@ -8,7 +8,7 @@ import time
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.config import EventLogSettings, Settings
@@ -346,6 +346,7 @@ def known(history: History, first: int) -> list[list[tuple[Any, ...]]]:
     bound=st.sampled_from((4, 100)),
     yields=st.integers(0, 20),
 )
+@example(before=[("said", 0, "")], meanwhile=[("failed", 0, "de")], keep=2, bound=4, yields=1)
 def test_a_room_that_opens_while_people_speak_knows_all_that_happened(
     opened: OpenStore,
     before: list[tuple[str, int, str]],
