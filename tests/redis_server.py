@@ -10,12 +10,15 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from gateway.stores.redis.store import RedisStore
 from tests.patience import PATIENCE_MS
 
-__all__ = ["SAFE", "RedisServer", "new_folder", "shared_server"]
+__all__ = ["SAFE", "RedisServer", "impatient", "new_folder", "shared_server"]
 
 # What the gateway asks of its store.
 SAFE = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
@@ -101,3 +104,17 @@ def shared_server() -> RedisServer:
 
     atexit.register(end)
     return server
+
+
+@contextmanager
+def impatient(store: RedisStore, seconds: float = 0.2) -> Iterator[None]:
+    """Calls that cannot be answered are given up soon. Those that can may take their time, on a busy machine."""
+    parts = (store.commands, store.pushes)
+    before = [part._patience_s for part in parts]
+    try:
+        for part in parts:
+            part._patience_s = seconds
+        yield
+    finally:
+        for part, patience_s in zip(parts, before, strict=True):
+            part._patience_s = patience_s

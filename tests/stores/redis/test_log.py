@@ -20,7 +20,7 @@ from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sealing import Seal
 from tests.logs import nothing, offsets, texts, translated, until, untranslated, utterance
-from tests.redis_server import RedisServer, shared_server
+from tests.redis_server import RedisServer, impatient, shared_server
 from tests.stores.redis.proxy import Proxy
 
 HELLO = utterance("hello", id="1")
@@ -97,9 +97,9 @@ async def test_a_promise_whose_answer_is_lost_is_concluded_once(
 async def test_what_was_accepted_without_an_answer_is_taken_over(
     network: Proxy, ben: RedisEventLog, prefix: str
 ) -> None:
-    async with opened(network.url, prefix=prefix, patience_s=0.2) as ana, reading(ben, "ja"):
+    async with opened(network.url, prefix=prefix) as ana, reading(ben, "ja"):
         network.loses_answers = True
-        with pytest.raises(LogUnavailable) as error:
+        with impatient(ana.store), pytest.raises(LogUnavailable) as error:
             await ana.accept("standup", HELLO)
         assert error.value.retry_after_ms
         await until_said(ben)
@@ -124,9 +124,9 @@ async def test_what_was_claimed_by_a_task_that_was_cancelled_is_taken_over(
 async def test_what_was_accepted_after_all_is_not_in_doubt(
     network: Proxy, ben: RedisEventLog, prefix: str
 ) -> None:
-    async with opened(network.url, prefix=prefix, patience_s=0.2) as ana, reading(ben, "ja"):
+    async with opened(network.url, prefix=prefix) as ana, reading(ben, "ja"):
         network.loses_answers = True
-        with pytest.raises(LogUnavailable):
+        with impatient(ana.store), pytest.raises(LogUnavailable):
             await ana.accept("standup", HELLO)
         network.loses_answers = False
         network.cut()
@@ -137,12 +137,12 @@ async def test_what_was_accepted_after_all_is_not_in_doubt(
 async def test_what_was_taken_over_without_an_answer_is_not_lost(
     network: Proxy, ben: RedisEventLog, prefix: str
 ) -> None:
-    async with opened(network.url, prefix=prefix, patience_s=0.2) as ana:
+    async with opened(network.url, prefix=prefix) as ana:
         async with reading(ana, "ja"):
             await ben.accept("standup", HELLO)
         await ben.close()
         network.loses_answers = True
-        with pytest.raises(LogUnavailable):
+        with impatient(ana.store), pytest.raises(LogUnavailable):
             await ana.take_over()
         network.loses_answers = False
         network.cut()
@@ -261,7 +261,7 @@ async def test_what_was_acknowledged_survives_the_death_of_the_store(server: Red
 
 
 async def test_while_the_store_is_away_everything_says_so(server: RedisServer) -> None:
-    async with opened(server.url, patience_s=0.1) as log, reading(log, "ja") as live:
+    async with opened(server.url) as log, reading(log, "ja") as live:
         await log.accept("standup", HELLO)
         server.kill()
         for call in (
@@ -273,9 +273,9 @@ async def test_while_the_store_is_away_everything_says_so(server: RedisServer) -
             log.recent("standup", 5),
             log.usage(),
         ):
-            with pytest.raises(LogUnavailable):
+            with impatient(log.store), pytest.raises(LogUnavailable):
                 await call
-        with pytest.raises(LogUnavailable):
+        with impatient(log.store), pytest.raises(LogUnavailable):
             async with log.subscribe("retro", nothing):
                 pass
         await log.sweep()
@@ -288,13 +288,13 @@ async def test_while_the_store_is_away_everything_says_so(server: RedisServer) -
 
 async def test_what_a_frozen_store_does_when_it_goes_on_is_not_lost(server: RedisServer) -> None:
     async with (
-        opened(server.url, patience_s=0.3, answer_s=0.1) as ana,
+        opened(server.url, answer_s=0.1) as ana,
         opened(server.url) as ben,
         reading(ben, "ja") as live,
     ):
         server.freeze()
         for _ in range(2):
-            with pytest.raises(LogUnavailable):
+            with impatient(ana.store, 0.3), pytest.raises(LogUnavailable):
                 await ana.accept("standup", HELLO)
         await ana.sweep()
         server.thaw()

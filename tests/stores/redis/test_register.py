@@ -20,7 +20,7 @@ from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
 from tests.logs import nothing, until, utterance
-from tests.redis_server import RedisServer, shared_server
+from tests.redis_server import RedisServer, impatient, shared_server
 from tests.stores.redis.proxy import Proxy
 
 ANA, BO = b"a" * 32, b"b" * 32
@@ -160,7 +160,7 @@ async def test_a_session_that_is_ended_before_it_begins_never_begins(ana: Gatewa
 
 
 async def test_while_the_store_is_away_everything_says_so(server: RedisServer, prefix: str) -> None:
-    async with opened(server.url, prefix, patience_s=0.2) as gateway:
+    async with opened(server.url, prefix) as gateway:
         register = gateway.register
         fence = await register.begin(ANA, record())
         server.kill()
@@ -175,10 +175,10 @@ async def test_while_the_store_is_away_everything_says_so(server: RedisServer, p
             register.revoke(Revocation(tenant="acme", before_s=1.0)),
             register.counts(),
         ):
-            with pytest.raises(LogUnavailable) as error:
+            with impatient(register.store), pytest.raises(LogUnavailable) as error:
                 await attempt
             assert error.value.retry_after_ms
-        with pytest.raises(LogUnavailable):
+        with impatient(register.store), pytest.raises(LogUnavailable):
             async with register.subscribe("acme/m", lambda _participant, _present: None):
                 pass
         await register.sweep()
