@@ -109,12 +109,10 @@ def shared_server() -> RedisServer:
 @contextmanager
 def impatient(store: RedisStore, seconds: float = 0.2) -> Iterator[None]:
     """Calls that cannot be answered are given up soon. Those that can may take their time, on a busy machine."""
-    parts = (store.commands, store.pushes)
-    before = [part._patience_s for part in parts]
+    commands, pushes = store.commands, store.pushes
+    before = commands._patience_s, pushes._patience_s
+    commands._patience_s = pushes._patience_s = seconds
     try:
-        for part in parts:
-            part._patience_s = seconds
         yield
     finally:
-        for part, patience_s in zip(parts, before, strict=True):
-            part._patience_s = patience_s
+        commands._patience_s, pushes._patience_s = before
