@@ -37,10 +37,10 @@ class Payload:
         self._merged: tuple[Payload, Payload] | None = None
 
     def written(self, codec: Codec, write: Callable[[str | bytes], bytes]) -> bytes:
-        """What `write` makes of `frame`; the same object for every reader."""
+        """What `write` makes of the message in one encoding; the same object for every reader."""
         written = self._written.get(codec.subprotocol)
         if written is None:
-            written = self._written[codec.subprotocol] = write(self.frame(codec))
+            written = self._written[codec.subprotocol] = write(codec.encode(self.message))
         return written
 
     def frame(self, codec: Codec) -> str | bytes:

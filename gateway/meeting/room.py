@@ -292,6 +292,8 @@ class Room:
             if page.epoch != self.epoch:
                 raise LogUnavailable("The meeting's log was begun again; reconnect.", retry_after_ms=0)
             await feed.replay(page)
+            # Neither a log in memory nor an outbox with room makes this wait; others have their turn.
+            await asyncio.sleep(0)
         if member.feed is feed:
             self._view.bring_up_to_date(member)
 

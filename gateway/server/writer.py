@@ -27,9 +27,6 @@ __all__ = ["Writer", "counted"]
 
 _log = logging.getLogger(__name__)
 
-# Of a message that cannot be encoded.
-_NOT_ENCODED = (ValueError, OverflowError, TypeError)
-
 # How long a peer that may not be reading gets to take the last frames.
 _FAREWELL_S = 2.0
 
@@ -89,17 +86,18 @@ class Writer:
         if self._write_frame is None:
             return False
         try:
-            frame = payload.written(self._codec, framed)
-        except _NOT_ENCODED:
+            is_written = self._write_frame(payload.written(self._codec, framed))
+        except Exception:  # of this connection alone: the writer will find out, and other readers are not held up
             return False
-        self.active_s = time.monotonic()
-        return self._write_frame(frame)
+        if is_written:
+            self.active_s = time.monotonic()
+        return is_written
 
     def _frame(self, payload: Payload) -> str | bytes | None:
         """None for a message that cannot be encoded: one of them must not end the stream of all others."""
         try:
             return payload.frame(self._codec)
-        except _NOT_ENCODED as error:  # not shown: it may quote what was said
+        except (ValueError, OverflowError, TypeError) as error:  # not shown: it may quote what was said
             metrics.ERRORS.labels(GatewayError.code).inc()
             _log.error(
                 "left out a %s that %s cannot encode (%s)",

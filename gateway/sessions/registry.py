@@ -204,16 +204,20 @@ class Registry:
     async def revoke(self, revocation: Revocation) -> int:
         """Tokens are not valid any more; their sessions end, connected or kept, here at once.
 
-        Returns how many end over all gateways. Raises `RateLimited`, or `LogUnavailable` if other gateways may not
-        know of it; then it is to be repeated.
+        Returns how many end over all gateways, as far as they can be counted. Raises `RateLimited`, or
+        `LogUnavailable` if other gateways may not know of it; then it is to be repeated.
         """
         ended = self.lifetimes.revoke(revocation, self._seats.all)
         self._end_all(ended)
-        try:
-            elsewhere = await self._register.meant_by(revocation, {seat.key for seat in ended})
-        finally:
-            await self._register.revoke(revocation)
-        return len(ended) + elsewhere
+        # Others are told while it is counted: with many sessions, that takes a while.
+        elsewhere, told = await asyncio.gather(
+            self._register.meant_by(revocation, {seat.key for seat in ended}),
+            self._register.revoke(revocation),
+            return_exceptions=True,
+        )
+        if isinstance(told, BaseException):
+            raise told
+        return len(ended) + (elsewhere if isinstance(elsewhere, int) else 0)
 
     def _revoked(self, revocation: Revocation) -> None:
         """Another gateway has revoked this."""
@@ -245,7 +249,9 @@ class Registry:
                 # A later connection here has it.
                 return await self._accept(seat, accept)
             seat.refused(accept)
-            self._seats.moved(seat.key, elsewhere=True)
+            # It may have come back here since, in another seat.
+            if self._seats.get(seat.key) is seat:
+                self._seats.moved(seat.key, elsewhere=True)
             return error
         except Exception as error:
             seat.refused(accept)

@@ -297,7 +297,8 @@ class Scheduler:
         if self._engine.health().state is not EngineState.READY:
             return 0
         # Suspects come first: the sooner the text that kills the engine is found, the better for everybody. Each
-        # runs alone once at most, at the pace of a lone sequence, so all of them are through within seconds.
+        # runs alone, and again only if it is not known to have begun, at the pace of a lone sequence: all of them
+        # are through within seconds.
         if self._queue.suspects:
             return 0 if self._running else 1
         if len(self._running) == 1 and next(iter(self._running)).suspect:

@@ -381,7 +381,9 @@ class Parent:
             self._own_metrics(names), *(worker.metrics(names) for worker in workers)
         )
         labels = ["", *(whose[worker] for worker in workers)]
-        return merged(zip(labels, [own, *pages], strict=True), wanted=_belongs)
+        # Without an engine that is shared, each worker has its own.
+        wanted = _belongs if self._settings.engine.is_shared else lambda whose, _name: bool(whose)
+        return merged(zip(labels, [own, *pages], strict=True), wanted=wanted)
 
     def _asked(self, worker: WorkerProcess, question: GetMetrics) -> None:
         async def answer() -> None:

@@ -31,7 +31,7 @@ _LOOK_S = 0.02
 # Longest pause before it is started again.
 _AGAIN_MAX_S = 10.0
 # Time between two questions whether it is there, longest wait for an answer, and how many in a row it may leave
-# without one: 16 s in all. It answers nobody while it writes to its disk, and a disk may take seconds.
+# without one: 8 to 16 s in all. It answers nobody while it writes to its disk, and a disk may take seconds.
 _ASK_S = 1.0
 _UNANSWERED = 8
 

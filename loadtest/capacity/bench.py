@@ -104,12 +104,14 @@ class Bench:
 
 
 def slots(settings: dict[str, Any]) -> int | None:
-    """Sequences in the batch of a gateway with these settings; None for one of somebody else's."""
+    """Sequences in all batches of a gateway with these settings; None for one of somebody else's."""
     if "url" in settings:
         return None
     engine = settings.get("engine", {})
     if engine.get("kind") == "simulated":
-        return int(engine.get("script", {}).get("max_running", 16))
+        script = engine.get("script", {})
+        engines = 1 if script.get("shared", True) else settings.get("workers", 1)
+        return int(script.get("max_running", 16)) * engines
     return int(engine.get("max_num_seqs", 16))
 
 

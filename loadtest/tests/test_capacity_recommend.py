@@ -191,6 +191,9 @@ def test_a_gateways_settings_tell_the_size_of_its_batch() -> None:
     simulated = with_batch({"engine": {"kind": "simulated", "script": {"token_s": 1}}}, 8)
     assert simulated["engine"]["script"] == {"token_s": 1, "max_running": 8}
     assert slots(simulated) == 8
+    assert slots({**simulated, "workers": 4}) == 8
+    alone = {"engine": {"kind": "simulated", "script": {"max_running": 8, "shared": False}}}
+    assert slots({**alone, "workers": 4}) == 32
     assert slots(with_batch({}, 4)) == 4
     assert slots({"url": "http://somewhere"}) is None
 

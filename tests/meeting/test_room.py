@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,10 @@ from hypothesis import strategies as st
 from gateway.config import EventLogSettings, Settings
 from gateway.domain.log import Page, Publication, Recent, Said, Translated
 from gateway.domain.ports import EventLog
+from gateway.meeting.feed import Feed
 from gateway.meeting.history import History
+from gateway.meeting.members import Member
+from gateway.meeting.outbox import Outbox
 from gateway.meeting.room import Room
 from gateway.protocol.codec import JSON, MSGPACK
 from gateway.protocol.limits import Limits
@@ -401,6 +405,29 @@ async def test_a_room_is_opened_without_reading_what_is_older() -> None:
     assert [int(record.utterance.id) for record in room.history.newest()] == [*range(700, 1_000)]
     assert log.read_so_far == 300
     assert await room.latecomers_position() == 700
+    await room.close()
+
+
+async def test_others_have_their_turn_while_much_is_replayed() -> None:
+    log = MemoryEventLog(MemoryStore())
+    await speak(log, [("said", number, "") for number in range(1_000)], {})
+    room = Room("m", log, private=False, snapshot=300)
+    await room.open()
+    # A connection that takes everything at once.
+    feed = Feed(Outbox(10_000_000, write_now=lambda _: True), 0, participant="p", wants=lambda _: True)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    meanwhile = asyncio.create_task(others())
+    await room.stream_to(cast(Member, SimpleNamespace(feed=None)), feed)
+    meanwhile.cancel()
+    assert feed.live
+    assert turns >= 1_000 / 200
     await room.close()
 
 

@@ -389,7 +389,7 @@ async def test_workers_may_each_play_a_script_of_their_own() -> None:
         for session in sessions:
             await session.until("translation.delta")
         for number in ("1", "2"):
-            assert await gateway.metric(f'gateway_translations_running{{worker="{number}"}}') == 1
+            assert await gateway.metric(f'gateway_engine_running{{worker="{number}",engine="default"}}') == 1
         assert json.loads((await gateway.get("/readyz"))[1])["status"] == "ready"
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -72,6 +73,8 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         self._guard = connections
         self._budget = budget
         self._place: Place | None = None
+        # Of the ASGI scope.
+        self._extensions: dict[str, Any] = {}
         self._frames = TokenBucket(budget.frames_per_s, budget.frames_burst)
         self._bytes = TokenBucket(budget.bytes_per_s, budget.bytes_burst)
         self._unread = bytearray()
@@ -96,14 +99,18 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         if self._place is not None:
             self._guard.leave(self._place)
             self._place = None
+        # It belongs to this protocol, and the two would keep each other.
+        self._extensions.pop(WRITE_NOW, None)
         super().connection_lost(exc)
 
     # ------------------------------------------------------------ writing
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
-        if self.tasks:
-            cast(dict[str, Any], self.scope["extensions"])[WRITE_NOW] = self.write_now
+        # One that is refused has no scope.
+        if self.response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
+            self._extensions = cast(dict[str, Any], self.scope["extensions"])
+            self._extensions[WRITE_NOW] = self.write_now
 
     def write_now(self, frame: bytes) -> bool:
         """Write a whole frame of data; false if it has to wait, or cannot be written any more.

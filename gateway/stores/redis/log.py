@@ -214,10 +214,11 @@ class RedisEventLog:
     async def sweep(self) -> None:
         self._sweeps += 1
         try:
-            await self._check_positions()
+            # First of all, this gateway is there.
             await self._run("sweep", "", round(LEASE_S * 1_000), _DUE_MEETINGS, patience_s=_SHORT_PATIENCE_S)
             for meeting in tuple(self._left):
                 await self._leave(meeting)
+            await self._check_positions()
         except LogUnavailable:
             pass
         except Exception:

@@ -16,7 +16,7 @@ from gateway.config import Settings
 from gateway.protocol.codec import JSON
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Ping, Pong, SessionStarted, TranslationFinal, UtteranceAccepted
-from gateway.server.guard.websocket import FrameBudget, GuardedWebSocket
+from gateway.server.guard.websocket import WRITE_NOW, FrameBudget, GuardedWebSocket
 from tests.clocks import run_swiftly, swiftly
 from tests.frames import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, UPGRADE, frame
 from tests.gateways import Running, running
@@ -65,6 +65,36 @@ def guarded(gateway: Running) -> GuardedWebSocket:
     """The newest WebSocket."""
     found = [each for each in gateway.server.server_state.connections if isinstance(each, GuardedWebSocket)]
     return found[-1]
+
+
+@swiftly
+async def test_a_handshake_that_is_refused_leaves_nothing_behind() -> None:
+    async with running() as gateway, joined(gateway) as honest:
+        state = gateway.server.server_state
+        before = len(state.connections)
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+            writer.write(UPGRADE.replace(b"Sec-WebSocket-Version: 13", b"Sec-WebSocket-Version: 12"))
+            assert b" 400 " in await reader.readuntil(b"\r\n\r\n")
+            # Until the gateway has closed it.
+            await reader.read()
+            writer.close()
+        await honest.peer.send(Ping("still here"))
+        await honest.until(Pong)
+        assert len(state.connections) == before
+
+
+@swiftly
+async def test_a_connection_that_is_gone_keeps_nothing_alive() -> None:
+    async with running() as gateway:
+        async with wire(gateway) as client:
+            await client.send(frame(PING))
+            await client.frame()
+            protocol = guarded(gateway)
+            assert protocol.scope["extensions"].keys() >= {WRITE_NOW}
+        while protocol in gateway.server.server_state.connections:
+            await asyncio.sleep(0)
+        assert WRITE_NOW not in protocol.scope["extensions"]
 
 
 FLOODS = {

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from gateway.domain.errors import LogUnavailable
+from gateway.domain.errors import LogUnavailable, SessionReplaced
 from gateway.domain.log import Accepted, LogUsage, Publication, Said, Unfinished
+from gateway.domain.register import Fence
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sealing import Seal
@@ -663,3 +664,24 @@ async def test_a_store_that_was_away_for_long_lets_every_gateway_show_that_it_is
         server.ask(f"DEL {prefix}grace")
         [left] = await ben.take_over()
         assert left.utterance == HELLO
+
+
+async def test_a_gateway_shows_that_it_is_there_before_anything_else(
+    ana: RedisEventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unavailable() -> None:
+        raise LogUnavailable("The store does not answer.")
+
+    monkeypatch.setattr(ana, "_check_positions", unavailable)
+    key = f"{ana.store.prefix}gateway:{ana.store.id}"
+    await ana.store.commands.run("DEL", key)
+    await ana.sweep()
+    assert await ana.store.commands.run("EXISTS", key) == 1
+
+
+async def test_what_is_refused_begins_no_log(ana: RedisEventLog) -> None:
+    session = b"ana's"
+    await ana.store.commands.run("HSET", f"{ana.store.prefix}session:".encode() + session, "f", 2)
+    with pytest.raises(SessionReplaced):
+        await ana.accept("nowhere", HELLO, Fence(session, 1))
+    assert (await ana.read("nowhere", 0)).epoch == ""

@@ -31,7 +31,11 @@ local function targets(m)
   return sorted_keys(languages)
 end
 
-local m = find(meeting) or begin('')
+local m = find(meeting)
+if not m and has_moved() then -- no log is begun for what is refused
+  return {'moved'}
+end
+m = m or begin('')
 local seen = redis.call('HGET', m.said, key)
 local known = '0'
 local offset, promises

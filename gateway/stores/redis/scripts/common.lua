@@ -22,7 +22,7 @@
 --   due                        sorted set: meeting → when to look whether it has expired, in ms
 --   gateway:<id>:taken         hash: its last attempt to take over, and the answer
 --   usage                      hash: publications; of:<account> → bytes
---   account:<account>          sorted set: meeting that holds entries → its place, or an earlier one: see `place_of`
+--   account:<account>          sorted set: meeting that holds entries → its place, perhaps out of date: see `place_of`
 
 local prefix, meeting, gateway, new_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local keep_ms, max_publications, max_bytes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])

@@ -20,7 +20,7 @@ local function next_after(others)
       return nil
     elseif not m or m.account ~= account then
       redis.call('ZREM', order_of(account), found[1])
-    elseif tonumber(found[2]) < place_of(m) then
+    elseif tonumber(found[2]) ~= place_of(m) then
       put(m, place_of(m))
     else
       return m
