@@ -98,7 +98,7 @@ async def test_a_meeting_between_two_terminals() -> None:
 async def test_a_sentence_in_the_middle_of_which_its_speaker_leaves() -> None:
     async with running() as gateway:
         seat = ("--meeting", "standup", "--url", f"http://127.0.0.1:{gateway.port}")
-        argv = ("speak", *seat, "--name", "Ana", "--words-per-minute", "300")
+        argv = ("speak", *seat, "--name", "Ana", "--words-per-minute", "60")
         async with on_a_terminal("read", *seat, "ja") as terminal, command(*argv) as speaker:
             await terminal.until("Ctrl-C ends.")
             assert speaker.stdin is not None

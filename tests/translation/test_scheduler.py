@@ -29,21 +29,21 @@ from gateway.domain.errors import (
     Overloaded,
     QuotaExceeded,
 )
-from gateway.domain.log import Translated
 from gateway.domain.quotas import NO_QUOTA, Quota
-from gateway.engines.simulated import Script
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     TranslationFailed,
     TranslationFinal,
     UtteranceAccepted,
+    UtteranceCancel,
 )
 from gateway.translation.pacing import Throttle
 from gateway.translation.quotas import Quotas
 from gateway.translation.scheduler import Scheduler
 from gateway.translation.ticket import Generated, Ticket
 from tests.gateways import running
-from tests.meetings import joined, logged, say
+from tests.meetings import joined, say
 from tests.translation.engines import AnsweredEngine, SteppedEngine
 
 
@@ -856,26 +856,32 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool) -> Non
 # ---------------------------------------------------------------- over real sockets
 
 
-async def test_one_meetings_flood_delays_anothers_final_by_one_turn() -> None:
-    script = Script(first_token_s=0.01, token_s=0.01, max_running=4)
-    limits = Limits(utterances_in_flight=1_000, messages_burst=10_000)
-    settings = Settings(limits=limits)
+async def test_one_meetings_flood_delays_anothers_final_by_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    generate, begun = SimulatedEngine.generate, list[str]()
+
+    def noting(engine: SimulatedEngine, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        begun.append(request.text)
+        return generate(engine, request)
+
+    monkeypatch.setattr(SimulatedEngine, "generate", noting)
+    script = Script(first_token_s=0.01, token_s=0.01, max_running=4, rules=(Rule("held", stall_after=1),))
+    settings = Settings(limits=Limits(utterances_in_flight=1_000, messages_burst=10_000))
     async with (
         running(settings, script=script) as gateway,
         joined(gateway, meeting="flood", speaks="en", reads=["ja"]) as flood,
         joined(gateway, meeting="quiet", speaks="en", reads=["ja"]) as quiet,
     ):
-        await flood.peer.send(*(say(str(n)) for n in range(500)))
-        await flood.until(UtteranceAccepted, 500)
-        await quiet.peer.send(say("one"))
+        # 4 run in the engine, and 2 wait there.
+        held = [f"held {n}" for n in range(4 + 2)]
+        texts = [*held, *(f"flood {n}" for n in range(100))]
+        await flood.peer.send(*(say(text, text) for text in texts))
+        await flood.until(UtteranceAccepted, len(texts))
+        await quiet.peer.send(say("one", "quiet"))
         await quiet.until(UtteranceAccepted)
-        ended = [e for e in await logged(gateway, "flood") if isinstance(e, Translated)]
+        await flood.peer.send(*(UtteranceCancel(text) for text in held))
         await quiet.until(TranslationFinal)
-        after = [e for e in await logged(gateway, "flood") if isinstance(e, Translated)]
-        # What was handed to the engine before goes on (4 run, 2 wait there); the next turn is the other meeting's.
-        assert len(after) - len(ended) <= 2 * (4 + 2)
-        assert len(after) < 500, "the flood is not over"
-        await flood.until(TranslationFinal, 500)
+        await flood.until(TranslationFinal, 100)
+    assert begun.index("quiet") <= len(held) + 1, "the next turn is the other meeting's, or the one after it"
 
 
 async def test_a_deadline_ends_what_takes_too_long() -> None:
