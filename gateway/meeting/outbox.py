@@ -62,6 +62,8 @@ class Outbox:
         self._write_now = write_now
         # Whether the writer has written all, and waits for more.
         self._idle = False
+        # Whether nothing is handed out for the moment.
+        self._held = False
         self._on_overflow = on_overflow
         self._max_bytes = max_bytes
         self._bytes = 0
@@ -86,7 +88,7 @@ class Outbox:
         """Append a message, or merge it with what is unsent. Dropped once closed or overflowed."""
         if self._closed or self.overflowed:
             return
-        if self._idle and self._write_now(payload):
+        if self._idle and not self._held and self._write_now(payload):
             return
         self._idle = False
         match payload.message:
@@ -125,6 +127,19 @@ class Outbox:
         self._settle_room()
         self._filled.set()
 
+    def hold(self) -> None:
+        """What is put from now on waits until `release`."""
+        self._held = True
+
+    def release(self, first: ServerMessage | None = None) -> None:
+        """Go on. first: comes before everything that was put meanwhile."""
+        if first is not None:
+            self.put(first)
+            if self._queue:
+                self._queue.move_to_end(self._serial, last=False)
+        self._held = self._idle = False
+        self._filled.set()
+
     def close(self) -> None:
         """Nothing more will be put; `get` hands out the rest and then ends."""
         self._closed = True
@@ -135,9 +150,9 @@ class Outbox:
 
     async def get(self) -> list[Payload]:
         """What waits, in order, some at a time; waits until there is something. Empty: closed or overflowed."""
-        while not self._queue and not self._closed and not self.overflowed:
+        while (not self._queue or self._held) and not self._closed and not self.overflowed:
             self._filled.clear()
-            self._idle = True
+            self._idle = not self._held
             await self._filled.wait()
         batch: list[Payload] = []
         while self._queue and len(batch) < _BATCH:

@@ -177,8 +177,7 @@ class Connection:
         return text if text is not None else data or b""
 
     async def _take(self, frame: str | bytes) -> None:
-        now_s = time.monotonic()
-        limits = self._core.limits
+        now_s, limits = time.monotonic(), self._core.limits
         max_bytes = limits.message_bytes if self.admitted else min(limits.message_bytes, _ANONYMOUS_BYTES)
         try:
             message: ClientMessage = self._codec.decode(frame, max_bytes=max_bytes)
@@ -237,21 +236,23 @@ class Connection:
         if core.scheduler.draining:
             self.finish(CloseCode.DRAINING, leaving())
             return False
+        self.outbox.hold()  # others may tell it something before it knows that it has joined
+        started: ServerMessage | None = None
         try:
             entry = await self._joined(effect)
-        except (TooManySessions, QuotaExceeded) as error:
-            self.finish(CloseCode.TOO_MANY_SESSIONS, error)
-            return False
-        except Unauthenticated as error:
-            self.finish(CloseCode.UNAUTHENTICATED, error)
+            started = core.started(entry)
+        except (TooManySessions, QuotaExceeded, Unauthenticated) as error:
+            is_unknown = isinstance(error, Unauthenticated)
+            self.finish(CloseCode.UNAUTHENTICATED if is_unknown else CloseCode.TOO_MANY_SESSIONS, error)
             return False
         except GatewayError as error:
             self._session.not_joined()
             self._is_to_wait = isinstance(error, LogUnavailable)
             self.outbox.put(counted(error))
             return False
+        finally:
+            self.outbox.release(started)
         self._entry = entry
-        self.outbox.put(core.started(entry))
         if (health := core.engine.health()).state is EngineState.RESTARTING:
             self.outbox.put(counted(EngineRestarting(health.reason)))
         self._streaming = self._tasks.create_task(self._stream_to(entry))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -286,3 +287,36 @@ async def test_what_cannot_be_written_at_once_is_merged_until_it_can() -> None:
     outbox.close()
     assert await taking == []
     assert outbox.bytes == 0
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["the writer waits", "the writer comes later"])
+async def test_what_comes_first_is_put_before_what_was_told_meanwhile(waits: bool) -> None:
+    written: list[ServerMessage] = []
+
+    def write_now(payload: Payload) -> bool:
+        written.append(payload.message)
+        return True
+
+    outbox = Outbox(10_000, write_now=write_now)
+    outbox.put(Pong("before"))
+    assert await taken(outbox) == [Pong("before")]
+    taking = asyncio.create_task(taken(outbox))
+    if waits:
+        await asyncio.sleep(0)
+    outbox.hold()
+    outbox.put(Pong("early"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not taking.done()
+    outbox.release(Pong("first"))
+    outbox.put(Pong("last"))
+    assert [*await taking, *written] == [Pong("first"), Pong("early"), Pong("last")]
+
+
+async def test_an_outbox_that_is_closed_while_it_is_held_ends() -> None:
+    outbox = Outbox(10_000)
+    outbox.hold()
+    outbox.put(Pong("early"))
+    outbox.close()
+    assert await taken(outbox) == [Pong("early")]
+    assert await taken(outbox) == []

@@ -85,6 +85,23 @@ async def test_sessions_get_their_own_translations_only() -> None:
         await asyncio.gather(*(one(name) for name in "abcdefgh"))
 
 
+async def test_nothing_is_told_before_the_session_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running() as gateway, gateway.peer() as ana:
+        registry = gateway.gateway.registry
+        join = registry.join
+
+        async def joined_and_told(*arguments: Any) -> Any:
+            entry = await join(*arguments)
+            # As others may while what has begun it is still under way.
+            registry.tell(Error("engine_restarting", "Wait.", retryable=True))
+            await asyncio.sleep(0.01)
+            return entry
+
+        monkeypatch.setattr(registry, "join", joined_and_told)
+        await ana.send(START)
+        assert [type(message) for message in await ana.until(Error)] == [SessionStarted, Error]
+
+
 async def test_a_late_joiner_gets_tokens_while_another_text_is_being_generated() -> None:
     async with running() as gateway, gateway.peer() as long, gateway.peer() as late:
         await long.send(START, say("long", "LONG text that goes on"))
