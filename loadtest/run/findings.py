@@ -151,21 +151,20 @@ def _delivered(trials: Sequence[Trial]) -> Iterator[Finding]:
         )
     else:
         yield Finding("frames delivered per second", f"{frames / elapsed_s:,.0f}", note=note)
-    accepted_ms = [ms for trial in trials for ms in trial.delivered.accepted_ms]
-    if accepted_ms:
-        yield _percentiles("finals accepted", accepted_ms, "from when they were sent")
-    text_ms = [ms for trial in trials for ms in trial.delivered.text_ms]
-    if text_ms:
-        yield _percentiles("first text at all readers", text_ms, "from when the line was due")
-    final_ms = [ms for trial in trials for ms in trial.delivered.final_ms]
     finals = sum(trial.delivered.finals for trial in trials)
-    if final_ms:
-        readers = sum(_readers(trial) for trial in trials) / len(trials)
-        yield _percentiles(
+    readers = sum(_readers(trial) for trial in trials) / len(trials)
+    arrived = [trial.delivered for trial in trials]
+    for name, latencies, note in (
+        ("finals accepted", [each.accepted_ms for each in arrived], "from when they were sent"),
+        ("first text at all readers", [each.text_ms for each in arrived], "from when the line was due"),
+        (
             "whole translation at all readers",
-            final_ms,
+            [each.final_ms for each in arrived],
             f"{finals:,} of them; {readers:,.0f} sessions in a meeting",
-        )
+        ),
+    ):
+        if values_ms := [ms for each in latencies for ms in each]:
+            yield _percentiles(name, values_ms, note)
 
 
 def _readers(trial: Trial) -> float:

@@ -32,7 +32,6 @@ _NOT_LOADED = "NOSCRIPT"
 
 _READ_BYTES = 65_536
 
-
 _INCOMPLETE = object()
 
 
@@ -100,7 +99,7 @@ class Connection:
         try:
             async with asyncio.timeout(self._connect_s):
                 await self._connection.connect()  # type: ignore[no-untyped-call]
-            self._parser = hiredis.Reader(replyError=_Error, notEnoughData=_INCOMPLETE)
+            self._parser = hiredis.Reader(protocolError=Lost, replyError=_Error, notEnoughData=_INCOMPLETE)
         except (
             exceptions.AuthenticationError,
             exceptions.AuthorizationError,
@@ -136,8 +135,6 @@ class Connection:
 
     async def _read(self) -> None:
         """Wait for replies, and take all that are there."""
-        import hiredis
-
         # redis-py takes them one by one, which costs more than what is done with most of them.
         stream, parser = self._connection._reader, self._parser
         if stream is None or parser is None:
@@ -148,7 +145,7 @@ class Connection:
                 parser.feed(data)
                 while (reply := parser.gets()) is not _INCOMPLETE:
                     self._replies.append(reply)
-            except (OSError, hiredis.ProtocolError) as error:
+            except OSError as error:
                 raise Lost(str(error)) from None
             if not data:
                 raise Lost("the store has ended the connection")

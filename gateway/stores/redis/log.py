@@ -100,13 +100,11 @@ class RedisEventLog:
         key = entries.key_digest(utterance.key)
         text = entries.text_digest(utterance, self.store.seal.digest_key)
         attempt = secrets.token_bytes(8)
+        payload = entries.encode(utterance, self.store.seal)
+        session, number = (fence.session, fence.number) if fence is not None else (b"", 0)
         with self._doubts.until_answered(Doubt(meeting, key=key)):
             reply = await self._run(
-                *("accept", meeting, key, text, attempt, utterance.lang),
-                *(
-                    entries.encode(utterance, self.store.seal),
-                    *((fence.session, fence.number) if fence else ("", 0)),
-                ),
+                "accept", meeting, key, text, attempt, utterance.lang, payload, session, number
             )
             if len(reply) > 1:
                 await self._fit(meeting, *reply[6:])
