@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 from collections.abc import AsyncIterator
@@ -48,15 +49,20 @@ async def captured(page: Page) -> AsyncIterator[Capture]:
     """Everything that is drawn meanwhile."""
     capture = Capture()
     session = await page.context.new_cdp_session(page)
+    acknowledgements: list[asyncio.Task[Any]] = []
 
-    async def take(event: dict[str, Any]) -> None:
+    def take(event: dict[str, Any]) -> None:
         capture.frames.append((event["metadata"]["timestamp"], base64.b64decode(event["data"])))
-        await session.send("Page.screencastFrameAck", {"sessionId": event["sessionId"]})
+        acknowledge = session.send("Page.screencastFrameAck", {"sessionId": event["sessionId"]})
+        acknowledgements.append(asyncio.ensure_future(acknowledge))
 
     session.on("Page.screencastFrame", take)
     await session.send("Page.startScreencast", {"format": "jpeg", "quality": 90})
     try:
         yield capture
     finally:
+        session.remove_listener("Page.screencastFrame", take)
+        # One that is under way when the session is detached fails, and with it whatever the test does next.
+        await asyncio.gather(*acknowledgements)
         await session.send("Page.stopScreencast")
         await session.detach()
