@@ -22,7 +22,8 @@ _SEGMENT_BYTES = 536
 
 def reset(transport: asyncio.WriteTransport) -> None:
     """Break a connection as a failing network does: what is unsent is lost, and the peer is not asked."""
-    if (sock := transport.get_extra_info("socket")) is not None:
+    sock = transport.get_extra_info("socket")
+    if sock is not None and sock.fileno() >= 0:  # it may be closed by now
         # Without it, closing is a FIN, which is a goodbye.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     transport.abort()

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
 import pytest
+import uvloop
 
-from loadtest.soak.relay import Relay
+from loadtest.soak.relay import Relay, reset
 
 
 class Echo:
@@ -118,3 +119,19 @@ async def test_without_a_gateway_behind_it_a_connection_is_reset() -> None:
         with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
             await said(reader, writer, b"hello")
         await closed(writer)
+
+
+def test_a_connection_may_be_reset_twice() -> None:
+    async def reset_twice() -> None:
+        accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+        async with await asyncio.start_server(lambda _, near: accepted.put_nowait(near), "127.0.0.1", 0) as server:
+            _, far = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
+            near = await accepted.get()
+            reset(near.transport)
+            await closed(near)
+            reset(near.transport)
+            await closed(far)
+
+    # Its transports have a socket of their own, which raises where that of asyncio does not.
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(reset_twice())
