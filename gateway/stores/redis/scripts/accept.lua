@@ -36,21 +36,21 @@ if not m and has_moved() then -- no log is begun for what is refused
   return {'moved'}
 end
 m = m or begin('')
-local seen = redis.call('HGET', m.said, key)
+local seen = known_as(m, key)
 local known = '0'
 local offset, promises
 if seen then
-  if string.sub(seen, 1, 16) ~= digest then
+  if seen.digest ~= digest then
     return {}
   end
-  if string.sub(seen, 17, 24) ~= attempt then
+  if seen.attempt ~= attempt then
     known = '1'
   end
-  offset = tonumber(string.sub(seen, 25))
+  offset = seen.offset
   promises = promises_of(m, offset)
-  local outcomes, added = outcomes_of(m, offset), false
+  local added = false
   for _, lang in ipairs(targets(m)) do
-    if not promises[lang] and not outcomes[lang] then
+    if not promises[lang] and not seen.outcomes[lang] then
       promises[lang] = {owner = gateway, tries = 1}
       added = true
     end
@@ -71,8 +71,7 @@ else
     save_promises(m, offset, promises)
     note_work(m)
   end
-  redis.call('HSET', m.said, key, digest .. attempt .. whole(offset))
-  let_expire(m.said)
+  save_known(m, key, {offset = offset, outcomes = {}, digest = digest, attempt = attempt})
   append(m, payload, {languages = table.concat(languages, ','), key = key, source = source})
 end
 

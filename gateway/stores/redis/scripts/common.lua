@@ -4,11 +4,10 @@
 -- Keys of a meeting, all with the same hash tag:
 --   log         stream: id <offset>-0; d payload, t at_ms; of a `Said` also l languages, k key, s source language
 --   meta        hash: e epoch, s offset before the epoch's first, o newest offset, f oldest offset that is held,
---               t at_ms of the newest, u when it was appended in µs, h at_ms of the oldest that is held, b bytes,
---               a account
+--               t at_ms of the newest, h at_ms of the oldest that is held, b bytes, a account
 --   langs       hash: gateway with subscribers → languages that are read there, "de,ja"
---   said        hash: key of an utterance → digest of language and text, 16 bytes; attempt, 8 bytes; offset
---   outcomes    hash: offset of a `Said` → "de:1,ja:0": translated or failed
+--   said        hash: key of an utterance → digest of language and text, 16 bytes; attempt, 8 bytes; offset; its
+--               outcomes, ",de:1,ja:0": translated or failed. Empty key: nothing, so that there always is one
 --   unfinished  hash: offset of a `Said` → "de:1:<gateway>,ja:2:<gateway>": tries and owner
 --   texts       hash: offset of a `Said` that was trimmed and is not finished → its key, source language, payload
 --   people, reads   of the register: exists while a session is in the meeting; language → how many sessions read it
@@ -32,12 +31,10 @@ local seen_epoch, seen_offset = ARGV[8], tonumber(ARGV[9])
 local OWN = 10
 -- Estimated bytes of an entry besides its payload.
 local ENTRY_BYTES = 256
--- Later than any time in µs.
-local LISTENED = 4e15
+-- Later than any time in ms.
+local LISTENED = 4e12
 -- Without any gateway on the store, what was said is gone after this many times `keep_ms`.
 local KEEPS = 3
-
-local now_us = time[1] * 1000000 + time[2]
 
 -- After a time in which the store heard of no gateway at all, each may show that it is there before it counts as gone.
 local function has_heard_of_nobody()
@@ -76,9 +73,10 @@ local function named(fields)
   return values
 end
 
--- Should no gateway come back, it goes all the same; `visit` renews this.
+-- Should no gateway come back, it goes all the same; `sweep` renews this. For what was just made: to ask at each write
+-- would cost as much as the write.
 local function let_expire(key)
-  redis.call('PEXPIRE', key, whole(KEEPS * keep_ms), 'NX')
+  redis.call('PEXPIRE', key, whole(KEEPS * keep_ms))
 end
 
 local function keys_of(name)
@@ -90,7 +88,6 @@ local function keys_of(name)
     meta = base .. 'meta',
     langs = base .. 'langs',
     said = base .. 'said',
-    outcomes = base .. 'outcomes',
     unfinished = base .. 'unfinished',
     texts = base .. 'texts',
     people = base .. 'people',
@@ -109,8 +106,8 @@ end
 
 local function save(m)
   redis.call(
-    'HSET', m.meta, 'o', whole(m.last), 'f', whole(m.first), 't', whole(m.newest), 'u', whole(m.touched),
-    'h', whole(m.oldest), 'b', whole(m.bytes)
+    'HSET', m.meta, 'o', whole(m.last), 'f', whole(m.first), 't', whole(m.newest), 'h', whole(m.oldest),
+    'b', whole(m.bytes)
   )
 end
 
@@ -135,7 +132,6 @@ local function save_promises(m, offset, promises)
     redis.call('HDEL', m.unfinished, whole(offset))
   else
     redis.call('HSET', m.unfinished, whole(offset), table.concat(parts, ','))
-    let_expire(m.unfinished)
   end
 end
 
@@ -144,37 +140,35 @@ local function note_work(m)
   redis.call('SADD', prefix .. 'gateway:' .. gateway .. ':unfinished', m.name)
 end
 
--- Language with an outcome → whether that is a translation.
-local function outcomes_of(m, offset)
+-- What the log has under an utterance's key: offset, outcomes (language → whether that is a translation), digest, attempt;
+-- nil if it has not.
+local function known_as(m, key)
+  local value = redis.call('HGET', m.said, key)
+  if not value then
+    return nil
+  end
+  local offset, ended = string.match(value, '^(%d+)(.*)$', 25)
   local outcomes = {}
-  local text = redis.call('HGET', m.outcomes, whole(offset))
-  if text then
-    for lang, translated in string.gmatch(text, '([^:,]+):(%d)') do
-      outcomes[lang] = translated == '1'
-    end
+  for lang, translated in string.gmatch(ended, '([^:,]+):(%d)') do
+    outcomes[lang] = translated == '1'
   end
-  return outcomes
+  return {
+    offset = tonumber(offset), outcomes = outcomes, digest = string.sub(value, 1, 16), attempt = string.sub(value, 17, 24)
+  }
 end
 
-local function save_outcomes(m, offset, outcomes)
-  local parts = {}
-  for _, lang in ipairs(sorted_keys(outcomes)) do
-    parts[#parts + 1] = lang .. (outcomes[lang] and ':1' or ':0')
+local function save_known(m, key, known)
+  local parts = {known.digest .. known.attempt .. whole(known.offset)}
+  for _, lang in ipairs(sorted_keys(known.outcomes)) do
+    parts[#parts + 1] = lang .. (known.outcomes[lang] and ':1' or ':0')
   end
-  redis.call('HSET', m.outcomes, whole(offset), table.concat(parts, ','))
-  let_expire(m.outcomes)
-end
-
--- Under which offset the log has an utterance; nil if it has not.
-local function offset_of(m, key)
-  local known = redis.call('HGET', m.said, key)
-  return known and tonumber(string.sub(known, 25))
+  redis.call('HSET', m.said, key, table.concat(parts, ','))
 end
 
 -- An utterance that is neither held nor unfinished.
 local function forget(m, offset, key)
-  redis.call('HDEL', m.outcomes, whole(offset))
-  if offset_of(m, key) == offset then
+  local known = known_as(m, key)
+  if known and known.offset == offset then
     redis.call('HDEL', m.said, key)
   end
 end
@@ -204,7 +198,7 @@ end
 
 -- Those that were appended to long ago come first, and after all of these those that have subscribers.
 local function place_of(m)
-  return m.touched + (redis.call('EXISTS', m.langs) == 1 and LISTENED or 0)
+  return m.newest + (redis.call('EXISTS', m.langs) == 1 and LISTENED or 0)
 end
 
 local function put(m, place)
@@ -268,7 +262,7 @@ end
 
 local function finish(m)
   charge(m, 0 - m.bytes, 0)
-  redis.call('DEL', m.log, m.meta, m.langs, m.said, m.outcomes, m.unfinished, m.texts)
+  redis.call('DEL', m.log, m.meta, m.langs, m.said, m.unfinished, m.texts)
   redis.call('ZREM', prefix .. 'due', m.name)
   for _, id in ipairs(redis.call('SMEMBERS', prefix .. 'gateways')) do
     redis.call('SREM', prefix .. 'gateway:' .. id .. ':unfinished', m.name)
@@ -287,13 +281,12 @@ end
 -- The meeting's log without what has expired; nil if it has none.
 local function find(name)
   local m = keys_of(name)
-  local values = redis.call('HMGET', m.meta, 'e', 's', 'o', 'f', 't', 'h', 'b', 'a', 'u')
+  local values = redis.call('HMGET', m.meta, 'e', 's', 'o', 'f', 't', 'h', 'b', 'a')
   if not values[1] then
     return nil
   end
   m.epoch, m.start, m.last, m.first = values[1], tonumber(values[2]), tonumber(values[3]), tonumber(values[4])
   m.newest, m.oldest, m.bytes, m.account = tonumber(values[5]), tonumber(values[6]), tonumber(values[7]), values[8]
-  m.touched = tonumber(values[9] or '0')
   if name == meeting and m.epoch == seen_epoch and m.last < seen_offset then
     -- This is an older copy: the offsets after it are used, for something else.
     m.epoch, m.start = new_epoch, m.last
@@ -312,10 +305,11 @@ end
 local function begin(account)
   local m = keys_of(meeting)
   m.epoch, m.start, m.last, m.first, m.newest, m.oldest, m.bytes = new_epoch, 0, 0, 1, 0, 0, 0
-  m.touched = 0
   m.account = account
-  redis.call('DEL', m.log, m.said, m.outcomes, m.unfinished, m.texts)
+  redis.call('DEL', m.log, m.said, m.unfinished, m.texts)
   redis.call('HSET', m.meta, 'e', m.epoch, 's', '0', 'a', m.account)
+  redis.call('HSET', m.said, '', '')
+  let_expire(m.said)
   save(m)
   redis.call('ZADD', prefix .. 'due', whole(now + keep_ms), m.name)
   return m
@@ -324,7 +318,7 @@ end
 -- The next publication. said: of a `Said` its languages, key and source language.
 local function append(m, payload, said)
   local at = math.max(now, m.newest)
-  m.last, m.newest, m.touched = m.last + 1, at, now_us
+  m.last, m.newest = m.last + 1, at
   if m.first == m.last then
     m.oldest = at
   end
@@ -341,10 +335,10 @@ local function append(m, payload, said)
     trim(m)
   end
   save(m)
-  if m.first == m.last then -- its place is out of date after the next one, which `fit` finds out
-    put(m, place_of(m))
+  if m.first == m.last then
+    put(m, place_of(m)) -- it is out of date after the next one, which `fit` finds out
+    let_expire(m.log)
   end
-  let_expire(m.log)
   local header = {m.epoch, whole(m.last), whole(at), said and said.languages or '-'}
   redis.call('PUBLISH', m.channel, table.concat(header, ' ') .. '\n' .. payload)
   return at

@@ -14,17 +14,18 @@ local promise = promises[lang]
 if not promise or (not translated and promise.owner ~= gateway) then
   return {}
 end
-if offset_of(m, key) ~= offset then -- of another log, before this one was begun
+local known = known_as(m, key)
+if not known or known.offset ~= offset then -- of another log, before this one was begun
   return {}
 end
 promises[lang] = nil
 save_promises(m, offset, promises)
-local outcomes = outcomes_of(m, offset)
-outcomes[lang] = translated
-save_outcomes(m, offset, outcomes)
 if next(promises) == nil and offset < m.first then -- it was trimmed before it was finished
-  forget(m, offset, key)
+  redis.call('HDEL', m.said, key)
   redis.call('HDEL', m.texts, whole(offset))
+else
+  known.outcomes[lang] = translated
+  save_known(m, key, known)
 end
 local at = append(m, payload)
 return {m.epoch, whole(m.last), whole(at), m.account, whole(m.account_bytes)}

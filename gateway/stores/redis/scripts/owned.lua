@@ -5,8 +5,8 @@ local m = find(meeting)
 if not m then
   return {}
 end
-local known = ARGV[OWN] ~= '' and redis.call('HGET', m.said, ARGV[OWN])
-local offset = known and tonumber(string.sub(known, 25)) or tonumber(ARGV[OWN + 1])
+local known = ARGV[OWN] ~= '' and known_as(m, ARGV[OWN])
+local offset = known and known.offset or tonumber(ARGV[OWN + 1])
 local said = offset and spoken(m, offset)
 if not said then
   return {}

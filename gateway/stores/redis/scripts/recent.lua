@@ -33,7 +33,7 @@ local function owed(offset)
     return nil
   end
   local promises, ended = promises_of(m, offset), {}
-  local outcomes = outcomes_of(m, offset)
+  local outcomes = known_as(m, said.key).outcomes
   for _, lang in ipairs(sorted_keys(outcomes)) do
     if not promises[lang] then
       ended[#ended + 1] = lang .. (outcomes[lang] and ':1' or ':0')

@@ -13,7 +13,7 @@ for _, name in ipairs(names) do
   if m then
     local from = m.first <= m.last and m.oldest or now
     redis.call('ZADD', prefix .. 'due', whole(from + keep_ms + 1), name)
-    for _, key in ipairs({m.log, m.said, m.outcomes, m.unfinished, m.texts}) do
+    for _, key in ipairs({m.log, m.said, m.texts}) do
       redis.call('PEXPIRE', key, whole(KEEPS * keep_ms))
     end
   else
