@@ -24,6 +24,10 @@ _STEP_TOKENS = 1_024
 # Largest captured step. Capturing costs memory and time for each size; larger steps run well without a graph.
 _MOST_CAPTURED_TOKENS = 2_048
 
+# The model runs in a process of its own, so that the next step is scheduled while one runs. In one process, as vLLM has
+# it on one GPU, the two wait for each other, and the GPU for both. Measured: docs/tuning.md.
+_GPU_EXECUTOR = "mp"
+
 # Engine arguments and entries of `compilation_config` that decide which steps are captured.
 _GRAPH_ARGUMENTS = {
     "cudagraph_mode",
@@ -52,10 +56,11 @@ def engine_environment(options: VllmOptions) -> dict[str, str]:
 
 
 def shares_memory(options: VllmOptions) -> bool:
-    """Whether vLLM talks to its workers through shared memory, as separate processes; on a CPU it always does."""
+    """Whether vLLM talks to its workers through shared memory, as separate processes."""
     extra = options.extra
     several = any(extra.get(name, 1) != 1 for name in ("tensor_parallel_size", "pipeline_parallel_size"))
-    return several or extra.get("distributed_executor_backend") == "mp" or not hardware.gpu_present()
+    apart = extra.get("distributed_executor_backend", _GPU_EXECUTOR) == "mp"
+    return several or apart or not hardware.gpu_present()
 
 
 def engine_arguments(options: VllmOptions) -> dict[str, Any]:
@@ -77,6 +82,7 @@ def engine_arguments(options: VllmOptions) -> dict[str, Any]:
         arguments["block_size"] = 32
     else:
         arguments["gpu_memory_utilization"] = options.gpu_memory_utilization
+        arguments["distributed_executor_backend"] = _GPU_EXECUTOR
     arguments |= dict(options.extra)
     arguments = {name: value for name, value in arguments.items() if value is not None}
     return arguments if on_cpu else _with_graphs(arguments)

@@ -46,17 +46,20 @@ def test_on_a_cpu_the_worker_is_a_process_apart() -> None:
 @pytest.mark.parametrize(
     ("extra", "shares"),
     [
-        ({}, False),
-        ({"distributed_executor_backend": "uni"}, False),
+        ({}, True),
         ({"distributed_executor_backend": "mp"}, True),
-        ({"tensor_parallel_size": 2}, True),
-        ({"pipeline_parallel_size": 2}, True),
+        ({"distributed_executor_backend": "uni"}, False),
+        ({"distributed_executor_backend": None}, False),
+        ({"distributed_executor_backend": None, "tensor_parallel_size": 2}, True),
+        ({"distributed_executor_backend": None, "pipeline_parallel_size": 2}, True),
     ],
 )
-def test_on_a_gpu_workers_are_processes_apart_where_they_are_asked_for(
+def test_on_a_gpu_the_worker_is_a_process_apart_unless_the_operator_has_another_executor(
     extra: dict[str, Any], shares: bool
 ) -> None:
     assert shares_memory(options(extra=extra)) is shares
+    arguments = engine_arguments(options(extra=extra))
+    assert arguments.get("distributed_executor_backend") == extra.get("distributed_executor_backend", "mp")
 
 
 @pytest.mark.usefixtures("on_gpu")
