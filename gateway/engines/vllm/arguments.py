@@ -24,8 +24,8 @@ _STEP_TOKENS = 1_024
 # Largest captured step. Capturing costs memory and time for each size; larger steps run well without a graph.
 _MOST_CAPTURED_TOKENS = 2_048
 
-# The model runs in a process of its own, so that the next step is scheduled while one runs. In one process, as vLLM
-# has it on one GPU, the two wait for each other, and the GPU for both. Measured: docs/tuning.md.
+# The model runs in a process of its own, so that the next step is scheduled while one runs. In one process, vLLM's
+# default on one GPU, the two wait for each other, and the GPU for both. Measured: docs/tuning.md.
 _GPU_EXECUTOR = "mp"
 
 # Engine arguments and entries of `compilation_config` that decide which steps are captured.
