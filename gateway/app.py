@@ -123,6 +123,7 @@ class Gateway:
         self.scheduler = Scheduler(
             self.engine,
             max_waiting=settings.max_waiting,
+            max_queue_s=settings.max_queue_s,
             best_effort_share=settings.partials_share,
             deadline_s=settings.utterance_deadline_s,
             quotas=self.quotas,

@@ -124,6 +124,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_sessions: Annotated[int, Meta(ge=1, le=10**7)] = 10_000
     # Translations that may wait for the engine before `overloaded`.
     max_waiting: Annotated[int, Meta(ge=0, le=10**7)] = 1_000
+    # Seconds that a translation may have to wait for the engine, as far as can be told, before `overloaded`.
+    max_queue_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 1.0
     # Bytes of unread output of one client before it is closed as a slow reader.
     outbox_bytes: Annotated[int, Meta(ge=4_096, le=2**32)] = 1_048_576
     # Seconds to finish accepted work after SIGTERM.

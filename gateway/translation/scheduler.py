@@ -21,7 +21,6 @@ from contextlib import aclosing
 
 from msgspec.structs import replace
 
-from gateway import metrics
 from gateway.domain.engine import EngineState, FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import (
     Cancelled,
@@ -34,6 +33,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
+from gateway.translation import measures
 from gateway.translation.admission import Admission
 from gateway.translation.quotas import Quotas
 from gateway.translation.ticket import SUSPECT_CRASHES, Generated, Stage, Ticket
@@ -56,6 +56,8 @@ class Scheduler:
         *,
         # Translations that may wait for their turn; one more is refused with `overloaded`.
         max_waiting: int,
+        # How long a translation may have to wait for its turn, seconds; if it seems longer, it is refused.
+        max_queue_s: float = 3_600.0,
         # Sequences handed to the engine beyond what it runs together.
         lookahead: int = 2,
         # Share of the sequences run together that best effort may take, but at least one: a final finds room at
@@ -69,7 +71,7 @@ class Scheduler:
     ) -> None:
         self._engine = engine
         self._quotas = quotas or Quotas()
-        self._admission = Admission(max_waiting)
+        self._admission = Admission(max_waiting, max_queue_s)
         self._lookahead = lookahead
         self._best_effort_share = best_effort_share
         self._deadline_s = deadline_s
@@ -129,8 +131,11 @@ class Scheduler:
             self._quotas.check_day(tenant, meeting)
             waiting = self._queue.ahead_of_account(priority, account)
             self._quotas.check_waiting(tenant, waiting, len(requests) - free)
-        self._admission.check(self._queue, account, meeting, priority, len(requests), free)
         now_s = self._clock()
+        patient = promised or health.state is EngineState.RESTARTING
+        self._admission.check(
+            *(self._queue, account, meeting, priority, len(requests)), free=free, now_s=now_s, patient=patient
+        )
         loop = asyncio.get_running_loop()
         tickets = [Ticket(next(self._serials), meeting, request, now_s, account) for request in requests]
         for ticket in tickets:
@@ -243,7 +248,7 @@ class Scheduler:
                         finish = event.finish
                         self._finished(ticket, event)
         finally:
-            _count(ticket.request, generated, ticket.tokens - generated)
+            measures.tokens(ticket.request, generated, ticket.tokens - generated)
         return Generated(
             text.rstrip(), truncated=finish is FinishReason.LENGTH, rejected=finish is FinishReason.REJECTED
         )
@@ -256,17 +261,7 @@ class Scheduler:
 
     def _finished(self, ticket: Ticket, event: TokenEvent) -> None:
         ticket.finished_s = self._clock()
-        metrics.PROMPT_TOKENS.inc(event.prompt_tokens)
-        metrics.PROMPT_TOKENS_CACHED.inc(event.cached_tokens)
-        if not ticket.request.final:
-            metrics.PARTIAL_S.observe(ticket.finished_s - ticket.admitted_s)
-            return
-        metrics.TRANSLATION_S.observe(ticket.finished_s - ticket.admitted_s)
-        if ticket.first_token_s is not None:
-            metrics.FIRST_TOKEN_S.observe(ticket.first_token_s - ticket.admitted_s)
-            # The time of a crash is not that of a token.
-            if ticket.tokens > 1 and not ticket.crashes:
-                metrics.TOKEN_INTERVAL_S.observe((ticket.finished_s - ticket.first_token_s) / (ticket.tokens - 1))
+        measures.finished(ticket, event)
 
     def _put_back(self, ticket: Ticket) -> None:
         """Let a ticket wait again whose engine died. Raises where that is its end."""
@@ -278,7 +273,7 @@ class Scheduler:
             raise EngineFailed("The engine died on this text several times; it was not translated.")
         if state is EngineState.FAILED:
             raise _failed()
-        metrics.TRANSLATIONS_RETRIED.inc()
+        measures.retried()
         self._stop_running(ticket)
         ticket.stage = Stage.WAITING
         ticket.turn.clear()
@@ -313,15 +308,26 @@ class Scheduler:
                 ticket = self._queue.pop()
                 if ticket is None:
                     break
-                ticket.stage = Stage.RUNNING
-                self._running.add(ticket)
-                self._best_effort_running += ticket.best_effort
-                if ticket.started_s is None:
-                    ticket.started_s = self._clock()
-                    if ticket.request.final:
-                        metrics.QUEUE_S.observe(ticket.started_s - ticket.admitted_s)
-                ticket.turn.set()
+                self._give_turn(ticket)
+        self._admission.pace.waits(self._clock(), waits=self._engine_is_full())
         self._preempt()
+
+    def _give_turn(self, ticket: Ticket) -> None:
+        ticket.stage = Stage.RUNNING
+        self._running.add(ticket)
+        self._best_effort_running += ticket.best_effort
+        now_s = self._clock()
+        if not ticket.best_effort:
+            self._admission.pace.turn(now_s)
+        if ticket.started_s is None:
+            ticket.started_s = now_s
+            measures.started(ticket)
+        ticket.turn.set()
+
+    def _engine_is_full(self) -> bool:
+        """Whether finals wait for nothing but others to end."""
+        is_ready = self._engine.health().state is EngineState.READY
+        return is_ready and self._queue.finals > 0 and not self._queue.suspects
 
     def _room_for_best_effort(self) -> bool:
         """Whether one more would run at once and leave finals their share."""
@@ -354,7 +360,7 @@ class Scheduler:
             return
         if ticket.stage is Stage.RUNNING:
             self._stop_running(ticket)
-            self._count_time(ticket)
+            measures.stopped(ticket, self._clock())
         else:
             self._queue.remove(ticket)
         ticket.stage = Stage.ENDED
@@ -369,22 +375,10 @@ class Scheduler:
         self._running.remove(ticket)
         self._best_effort_running -= ticket.best_effort
 
-    def _count_time(self, ticket: Ticket) -> None:
-        if ticket.started_s is not None:
-            stage = "final" if ticket.request.final else "partial"
-            metrics.GENERATION_S.labels(stage, ticket.request.target).inc(self._clock() - ticket.started_s)
-
     def _give_up_all(self, reason: Callable[[], GatewayError]) -> None:
         # Those that wait come first, so that ending them gives none of them a turn.
         for ticket in [*self._queue, *self._running]:
             self.give_up(ticket, reason())
-
-
-def _count(request: TranslationRequest, generated: int, reused: int) -> None:
-    metrics.TOKENS.inc(generated)
-    if reused:
-        metrics.TOKENS_REUSED.inc(reused)
-    (metrics.FINAL_TOKENS if request.final else metrics.PARTIAL_TOKENS).labels(request.target).inc(generated)
 
 
 def _failed() -> EngineFailed:

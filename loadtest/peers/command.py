@@ -16,6 +16,7 @@ from msgspec import structs
 from gateway.engines.vllm import hardware
 from loadtest import options as common
 from loadtest.measuring.gpu import gpu_mib
+from loadtest.options import merged
 from loadtest.peers.comparison import comparisons, extras, findings
 from loadtest.peers.peer import (
     DIRECT,
@@ -37,6 +38,9 @@ from loadtest.trial.report import trial_command
 from loadtest.trial.values import Results
 
 __all__ = ["PEERS"]
+
+# In a closed loop as many wait as are asked to, in front of each peer.
+_NO_REFUSAL = {"max_queue_s": 3_600.0}
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -80,7 +84,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(options: argparse.Namespace) -> PeersPlan:
-    settings = common.settings(options)
+    settings = merged(_NO_REFUSAL, common.settings(options))
     simulated = settings.get("engine", {}).get("kind") == "simulated"
     names = options.peers or ((GATEWAY, DIRECT) if simulated else (GATEWAY, DIRECT, SERVE, SERVE_TUNED))
     peers: list[Peer] = named(names, settings, options.workers)

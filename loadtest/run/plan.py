@@ -19,7 +19,7 @@ from loadtest.trial.values import InMeetings, Line, Objective
 __all__ = ["RunPlan", "Said", "said", "sessions"]
 
 # With a simulated engine the gateway is measured: nothing but the gateway may make anybody wait.
-_NO_QUEUE = {"max_waiting": 100_000, "engine": {"script": {"max_running": 100_000}}}
+_NO_QUEUE = {"max_waiting": 100_000, "max_queue_s": 3_600.0, "engine": {"script": {"max_running": 100_000}}}
 
 # Besides those that are asked for.
 _SPARE_SESSIONS = 100

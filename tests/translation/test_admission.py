@@ -1,8 +1,9 @@
-"""When a newcomer is refused with `overloaded`: the whole queue, one meeting's share, and best effort's half."""
+"""When a newcomer is refused with `overloaded`: the queue's length and time, shares, best effort's half."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import Overloaded
-from gateway.translation.admission import Admission
+from gateway.translation.admission import Admission, TurnPace
 from gateway.translation.ticket import CATCHING_UP, FINAL, PARTIAL, Ticket
 from gateway.translation.turn_order import TurnQueue
 
@@ -18,18 +19,37 @@ _serials = itertools.count(1)
 
 
 class Door:
-    """Lets in what there is room for; nothing runs."""
+    """Lets in what there is room for; nothing runs. chance: of the clients that try again, one number each."""
 
-    def __init__(self, max_waiting: int) -> None:
+    def __init__(
+        self, max_waiting: int, max_queue_s: float = 1.0, *, chance: Iterator[float] | None = None
+    ) -> None:
         self.queue = TurnQueue()
-        self.admission = Admission(max_waiting)
+        chances = chance or itertools.repeat(0.0)
+        self.admission = Admission(max_waiting, max_queue_s, chance=lambda: next(chances))
+        self.now_s = 0.0
+
+    def serve(self, turns: int, interval_s: float) -> None:
+        """So many turns come, one after another, while others wait."""
+        for _ in range(turns):
+            self.admission.pace.waits(self.now_s, waits=True)
+            self.now_s += interval_s
+            self.admission.pace.turn(self.now_s)
 
     def come(
-        self, meeting: str, count: int = 1, priority: int = FINAL, free: int = 0, account: str | None = None
+        self,
+        meeting: str,
+        count: int = 1,
+        priority: int = FINAL,
+        free: int = 0,
+        account: str | None = None,
+        patient: bool = False,
     ) -> None:
         """Each meeting is another account's, unless one is given."""
         account = meeting if account is None else account
-        self.admission.check(self.queue, account, meeting, priority, count, free)
+        self.admission.check(
+            *(self.queue, account, meeting, priority, count), free=free, now_s=self.now_s, patient=patient
+        )
         tickets = []
         for _ in range(count):
             serial = next(_serials)
@@ -106,3 +126,96 @@ def test_the_queue_stays_within_its_bounds_whoever_comes(
         assert len(waiting) <= room
         for meeting in "mno":
             assert waiting.count(meeting) <= (room + 1) // 2
+
+
+def test_who_would_wait_too_long_is_refused() -> None:
+    door = Door(max_waiting=1_000, max_queue_s=0.95)
+    door.serve(100, interval_s=0.1)
+    for n in range(10):
+        door.come(f"m{n}")
+    with pytest.raises(Overloaded, match=r"10 translations are waiting already, which takes 1.0 s"):
+        door.come("late")
+    door.come("patient", patient=True)
+    door.come("lucky", free=1)
+
+
+def test_an_utterance_in_many_languages_is_as_welcome_as_one_in_one() -> None:
+    door = Door(max_waiting=1_000, max_queue_s=1.0)
+    door.serve(100, interval_s=0.5)
+    door.come("m", 20)
+    with pytest.raises(Overloaded):
+        door.come("n")
+
+
+def test_an_account_leaves_an_eighth_of_the_time_to_others() -> None:
+    door = Door(max_waiting=1_000, max_queue_s=1.55)
+    door.serve(100, interval_s=0.1)
+    refused = 0
+    for n in range(20):
+        try:
+            door.come(f"private {n}", account="crowd")
+        except Overloaded:
+            refused += 1
+    assert len(door.queue) == 14
+    assert refused == 6
+    door.come("m")
+
+
+def test_best_effort_may_wait_half_as_long() -> None:
+    door = Door(max_waiting=1_000, max_queue_s=0.95)
+    door.serve(100, interval_s=0.1)
+    for n in range(5):
+        door.come(f"m{n}", priority=PARTIAL)
+    with pytest.raises(Overloaded):
+        door.come("late", priority=PARTIAL)
+    door.come("final")
+
+
+def test_as_long_as_nobody_has_waited_only_the_length_counts() -> None:
+    door = Door(max_waiting=1_000, max_queue_s=0.1)
+    door.serve(15, interval_s=1.0)
+    for n in range(10):
+        door.come(f"m{n}")
+
+
+def test_those_who_are_refused_come_back_one_after_another() -> None:
+    door = Door(max_waiting=0, chance=itertools.cycle([0.0, 1.0]))
+    door.serve(100, interval_s=0.5)
+    waits = []
+    for n in range(60):
+        with pytest.raises(Overloaded) as refused:
+            door.come(f"m{n}")
+        waits.append(refused.value.retry_after_ms)
+    assert waits[:6] == [1_500, 3_000, 2_500, 4_500, 3_500, 6_000]
+    assert waits[-2:] == [20_000, 30_000]
+    # By then they have come back.
+    door.now_s += 60
+    with pytest.raises(Overloaded) as refused:
+        door.come("m")
+    assert refused.value.retry_after_ms == 1_500
+
+
+def test_the_pace_is_that_of_time_in_which_others_waited() -> None:
+    pace = TurnPace()
+    for n in range(100):
+        pace.turn(float(n))  # nobody waits: this says how many come, not how many could
+    assert pace.interval_s == 0
+    now_s = 1_000.0
+    for _ in range(20):
+        pace.waits(now_s, waits=True)
+        for _ in range(4):  # the sequences that end in one step
+            pace.turn(now_s + 0.2)
+        now_s += 0.2
+        pace.waits(now_s, waits=False)
+        now_s += 3.0
+    assert pace.interval_s == pytest.approx(0.05, rel=0.05)
+
+
+@given(st.lists(st.floats(0.001, 1.0), min_size=200, max_size=300), st.floats(0.01, 0.2))
+def test_the_pace_follows_the_engine(earlier: list[float], interval_s: float) -> None:
+    pace, now_s = TurnPace(), 0.0
+    pace.waits(now_s, waits=True)
+    for each in (*earlier, *[interval_s] * round(30 / interval_s)):
+        now_s += each
+        pace.turn(now_s)
+    assert pace.interval_s == pytest.approx(interval_s, rel=0.05)

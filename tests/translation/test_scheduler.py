@@ -107,6 +107,29 @@ async def test_full_is_said_at_once_and_nothing_of_the_call_is_admitted() -> Non
     scheduler.admit("m", [request("c")])
 
 
+async def test_who_would_wait_too_long_for_what_the_engine_carries_is_refused() -> None:
+    engine = SteppedEngine(max_running=1)
+    now_s = 0.0
+    scheduler = Scheduler(engine, max_waiting=100, max_queue_s=1.0, lookahead=0, clock=lambda: now_s)
+    tasks = collect(scheduler, *scheduler.admit("m", requests(*(f"r{n}" for n in range(30)))))
+    for n in range(20):
+        await spin(lambda n=n: len(engine.begun) > n)
+        now_s += 0.25
+        engine.let(f"r{n}")
+    await spin(lambda: len(engine.begun) > 20)
+    with pytest.raises(Overloaded, match=r"9 translations are waiting already, which takes 2.\d s"):
+        scheduler.admit("n", requests("late"))
+    promised = collect(scheduler, *scheduler.admit("n", requests("promised"), promised=True))
+    # While the engine is built again, all may wait.
+    engine.die()
+    scheduler.engine_changed()
+    waiting = scheduler.admit("n", requests("patient"))
+    assert len(waiting) == 1
+    for each in (*tasks, *promised):
+        each.cancel()
+    await asyncio.wait([*tasks, *promised])
+
+
 async def test_a_tenant_has_no_more_waiting_than_its_quota_in_all_its_meetings() -> None:
     quotas = Quotas(lambda tenant: Quota(waiting=2) if tenant == "acme" else NO_QUOTA)
     scheduler = Scheduler(SteppedEngine(max_running=1), max_waiting=100, lookahead=0, quotas=quotas)

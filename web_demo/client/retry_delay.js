@@ -3,7 +3,8 @@
 /** @import {GatewayError} from "./messages.js" */
 
 const DEFAULT_MS = 1_000;
-const MAX_FACTOR = 8;
+// Until which the delay grows. The gateway may ask for more.
+const MAX_GROWN_MS = 8_000;
 
 /**
  * Exponential back-off with jitter: one to two times the delay, so that clients do not return together or too early.
@@ -11,6 +12,7 @@ const MAX_FACTOR = 8;
  * @param {number} [refusals] How many times in a row it was refused.
  */
 export function retryDelayMs(error, refusals = 1) {
-  const delayMs = (error.retry_after_ms ?? DEFAULT_MS) * Math.min(2 ** (refusals - 1), MAX_FACTOR);
+  const askedMs = error.retry_after_ms ?? DEFAULT_MS;
+  const delayMs = Math.max(askedMs, Math.min(askedMs * 2 ** (refusals - 1), MAX_GROWN_MS));
   return delayMs * (1 + Math.random());
 }

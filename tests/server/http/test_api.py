@@ -388,8 +388,9 @@ async def test_a_full_queue_refuses_the_whole_call_and_says_when_to_retry() -> N
         # One place in the engine, two of lookahead, two to wait.
         response = await translate(client, {**FROM_TO, "texts": ["STALL"] * 6})
         problem = check_problem(response, 503, "overloaded")
-        assert (problem["retryable"], problem["retry_after_ms"]) == (True, 1_000)
-        assert response.headers["retry-after"] == "1"
+        assert problem["retryable"]
+        assert 1_000 <= problem["retry_after_ms"] <= 1_500
+        assert int(response.headers["retry-after"]) in (1, 2)
         assert (gateway.gateway.scheduler.running, gateway.gateway.scheduler.waiting) == (0, 0)
         assert (await translate(client, {**FROM_TO, "texts": ["fine"] * 5})).status_code == 200
 
