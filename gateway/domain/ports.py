@@ -108,10 +108,10 @@ class EventLog(Protocol):
         """Append a final utterance, promised in all languages that are read in the meeting, but in its own.
 
         It is not appended again if the log has it. Then it is promised, once more or for the first time, in those
-        languages that have no translation. The caller owns what nobody owned before, and is to conclude it.
-        fence: of the session that says it; None where that does not matter. Raises `UtteranceFinished` if the log
-        has it with another text or language, `SessionReplaced` if the log does not have it and the session has
-        another fence now, `LogUnavailable`.
+        languages that have no translation; if the session has another fence now, in those that have no outcome.
+        The caller owns what nobody owned before, and is to conclude it. fence: of the session that says it; None
+        where that does not matter. Raises `UtteranceFinished` if the log has it with another text or language,
+        `SessionReplaced` if the log does not have it and the session has another fence now, `LogUnavailable`.
         """
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:

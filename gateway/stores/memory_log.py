@@ -203,17 +203,19 @@ class MemoryEventLog:
     async def accept(self, meeting: str, utterance: Utterance, fence: Fence | None = None) -> Accepted:
         known = self._store.meeting(meeting)
         said = known.by_key.get(utterance.key)
+        has_moved = fence is not None and self._store.fence_of(fence.session) not in (None, fence.number)
         if said is not None:
             if (said.utterance.text, said.utterance.lang) != (utterance.text, utterance.lang):
                 raise UtteranceFinished(
                     "This utterance is final already, with another text or language; use a new id.", field="id"
                 )
             for lang in self._targets(known, utterance):
-                if lang not in said.unfinished and not said.outcomes.get(lang):
+                is_done = lang in said.outcomes if has_moved else said.outcomes.get(lang)
+                if lang not in said.unfinished and not is_done:
                     known.promise(said, lang, _Promise(self._gateway))
             last = self._store.logs.read(meeting, 0, 0).last
             return self._accepted(said, last, known=True)
-        if fence is not None and self._store.fence_of(fence.session) not in (None, fence.number):
+        if has_moved:
             raise SessionReplaced("This session goes on at another gateway.")
         languages = self._targets(known, utterance)
         publication = self._store.logs.append(meeting, Said(utterance, tuple(languages)))

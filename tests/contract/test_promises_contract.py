@@ -6,7 +6,7 @@ Ana's gateway and Ben's share a store.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -27,7 +27,7 @@ from gateway.domain.log import (
     Unfinished,
     Untranslated,
 )
-from gateway.domain.ports import EventLog
+from gateway.domain.ports import EventLog, Register
 from gateway.domain.register import Fence
 from gateway.domain.sessions import SessionRecord
 from tests.contract.stores import STORES, OpenStore, Store
@@ -78,8 +78,8 @@ async def test_an_utterance_is_promised_in_all_languages_that_are_read_at_any_ga
         assert publication.event == Said(HELLO, ("de", "ja"))
 
 
-async def test_what_a_session_says_where_it_is_not_any_more_is_not_accepted(two: Two) -> None:
-    """Its client goes on at Ben's gateway, and may not have noticed that Ana's still listens."""
+async def a_session(two: Two) -> tuple[Register, Fence, Callable[[], Awaitable[Fence]]]:
+    """The register of Ben's gateway, the session's fence at Ana's, and what moves it to Ben's."""
     here, there = await two.store.register(), await two.store.register()
     for register in (here, there):
         await register.open(lambda _session, _elsewhere: None, lambda _: None)
@@ -88,11 +88,21 @@ async def test_what_a_session_says_where_it_is_not_any_more_is_not_accepted(two:
         participant="p", meeting="standup", private=False, name="Ana", speaks="en", reads=(), grant=OPEN
     )
     at_ana = Fence(session, await here.begin(session, record))
-    async with read(two.ana, "ja"):
-        first = await two.ana.accept("standup", HELLO, at_ana)
+
+    async def take() -> Fence:
         taken = await there.take(session, at_ana.number, record)
         assert taken is not None
-        at_ben = Fence(session, taken)
+        return Fence(session, taken)
+
+    return there, at_ana, take
+
+
+async def test_what_a_session_says_where_it_is_not_any_more_is_not_accepted(two: Two) -> None:
+    """Its client goes on at Ben's gateway, and may not have noticed that Ana's still listens."""
+    there, at_ana, take = await a_session(two)
+    async with read(two.ana, "ja"):
+        first = await two.ana.accept("standup", HELLO, at_ana)
+        at_ben = await take()
         with pytest.raises(SessionReplaced):
             await two.ana.accept("standup", utterance("late", id="2"), at_ana)
         # What it was told before is still true.
@@ -100,7 +110,7 @@ async def test_what_a_session_says_where_it_is_not_any_more_is_not_accepted(two:
         assert (again.offset, again.known) == (first.offset, True)
         assert (await two.ben.accept("standup", utterance("late", id="2"), at_ben)).offset == first.offset + 1
         # What was said before a session ended is not lost with it.
-        await there.end(session, at_ben.number)
+        await there.end(at_ben.session, at_ben.number)
         assert not (await two.ben.accept("standup", utterance("goodbye", id="3"), at_ben)).known
     assert texts((await two.ana.read("standup", 0)).publications) == ["hello", "late", "goodbye"]
 
@@ -204,6 +214,18 @@ async def test_what_failed_is_promised_again_to_whoever_sends_it_again(two: Two)
         assert again == Accepted(1, unfinished=("ja",), owned=("ja",), known=True, last=3)
         assert await two.ben.conclude("standup", translated("やあ")) is not None
         assert await two.ana.accept("standup", HELLO) == Accepted(1, known=True, last=4)
+
+
+async def test_what_failed_is_not_promised_again_where_its_session_is_not_any_more(two: Two) -> None:
+    """Ana's gateway was frozen; meanwhile the client has sent it again at Ben's, and taken it back."""
+    _, at_ana, take = await a_session(two)
+    async with read(two.ben, "ja", "de"):
+        at_ben = await take()
+        await two.ben.accept("standup", HELLO, at_ben)
+        await two.ben.conclude("standup", untranslated("no luck"))
+        late = await two.ana.accept("standup", HELLO, at_ana)
+        assert (late.unfinished, late.owned) == (("de",), ())
+        assert (await two.ben.accept("standup", HELLO, at_ben)).owned == ("de", "ja")
 
 
 async def test_an_utterance_that_was_trimmed_is_concluded_all_the_same(open_store: OpenStore) -> None:

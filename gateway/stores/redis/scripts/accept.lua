@@ -48,9 +48,11 @@ if seen then
   end
   offset = seen.offset
   promises = promises_of(m, offset)
-  local added = false
+  -- Its client has heard of what became of it elsewhere, and may have taken it back.
+  local is_late, added = has_moved(), false
   for _, lang in ipairs(targets(m)) do
-    if not promises[lang] and not seen.outcomes[lang] then
+    local failed = seen.outcomes[lang] == false and not is_late
+    if not promises[lang] and (seen.outcomes[lang] == nil or failed) then
       promises[lang] = {owner = gateway, tries = 1}
       added = true
     end
