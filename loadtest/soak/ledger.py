@@ -124,6 +124,8 @@ class _Client:
 
 
 class _Acceptance(Struct, frozen=True):
+    # When it was said, and when its speaker heard that it was accepted.
+    said_at: float
     at: float
     epoch: str
     offset: int
@@ -231,7 +233,12 @@ class Ledger:
             # What lies behind its position may have expired though it was for others only.
             expired = lagging_s > self._rules.log_keep_s - _EXPIRY_S
             if client.sessions and silent_s < self._rules.keep_s - 1 and not expired:
-                self._problem("unrecovered", f"{joined.client}, which was silent for {silent_s:.1f} s")
+                before = client.sessions[-1].started
+                self._problem(
+                    "unrecovered",
+                    f"{joined.client} at {joined.at:.1f} s, which was silent for {silent_s:.1f} s; "
+                    f"had {before.epoch} up to offset {client.previous}, got {started.epoch} from {started.offset}",
+                )
         client.sessions.append(_Session(joined))
         client.previous = 0
         client.moved_at = joined.at
@@ -276,7 +283,7 @@ class Ledger:
         started = client.sessions[-1].started
         utterance = (started.meeting, started.participant, id)
         said = client.said.get(id)
-        fresh = _Acceptance(at, started.epoch, offset, said.lang if said else "")
+        fresh = _Acceptance(said.at if said else at, at, started.epoch, offset, said.lang if said else "")
         if said and utterance not in self._accepted:
             self._answered.append((said.at, at))
         known = self._accepted.get(utterance, fresh)
@@ -324,7 +331,8 @@ class Ledger:
                     self._said_at[(epoch, *item[:3])] = offset
             for item, offsets in places.items():
                 if len(offsets) > 1:
-                    self._problem("twice_in_log", f"{_words(item)} at offsets {sorted(offsets)}")
+                    kinds = ", ".join(f"{type(entries[each][1]).__name__} at {each}" for each in sorted(offsets))
+                    self._problem("twice_in_log", f"{_words(item)}: {kinds}")
                 accepted, told = self._accepted.get(item[:3]), self._acknowledged[item[:3]]
                 if item[4] and accepted and accepted.epoch == epoch and told.isdisjoint(offsets):
                     self._problem(
@@ -360,8 +368,9 @@ class Ledger:
     def _hidden(self, session: _Session, accepted: list[tuple[_Acceptance, _Utterance]]) -> Iterator[_Utterance]:
         """The newest utterances before it that lie before J, and so were not shown to it."""
         rules, began_at = self._rules, session.began_at
-        # When something was accepted is known to the second; and what expires is not shown any more.
-        before = [each for each in accepted if each[0].at <= began_at + _SECOND_S]
+        # When something was accepted is known to the second; and what expires is not shown any more. What was said
+        # may be in the log, and shown, long before its speaker hears of it.
+        before = [each for each in accepted if each[0].said_at <= began_at + _SECOND_S]
         oldest_s = began_at - rules.log_keep_s + _EXPIRY_S
         for acceptance, utterance in before[-rules.snapshot :] if rules.snapshot else ():
             shown = acceptance.offset > session.started.offset

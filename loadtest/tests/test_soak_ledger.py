@@ -270,6 +270,9 @@ def test_a_session_that_was_lost_too_long_is_shown_the_newest() -> None:
     # He begins behind an utterance that he should have been shown.
     hidden = [joined("ben", 40, 4, recovered=False, session="2"), final("ben", 40.1, "2", "ja", 5), *all_stay(50)]
     assert judge(*parts, hidden, rules=one).problems == ["not_shown: ben was not shown 2 by ana"]
+    # It is not among the newest: what Ana has said after it was in the log before she heard so.
+    later: list[Record] = [Said(3, "ana", "3", "en"), accepted(45, "3", 6), caption("ana", 45, "3", 6)]
+    assert "not_shown" not in str(judge(*parts, hidden[:2], later, hidden[2:], rules=one).problems)
     # He begins before it, and its translation does not come.
     silent = [joined("ben", 40, 3, recovered=False, session="2"), *all_stay(50)]
     assert judge(*parts, silent, rules=one).lost == 1
@@ -280,7 +283,9 @@ def test_a_session_that_was_lost_too_long_is_shown_the_newest() -> None:
 def test_a_session_that_was_not_kept_long_enough() -> None:
     verdict = judge(everybody(), everything("1", 1, 1), joined("ben", 10, 0, False, session="2"), all_stay(20))
     assert verdict.unrecovered == 1
-    assert verdict.problems == ["unrecovered: ben, which was silent for 8.5 s"]
+    assert verdict.problems == [
+        "unrecovered: ben at 10.0 s, which was silent for 8.5 s; had e up to offset 2, got e from 0"
+    ]
 
 
 def test_what_a_stopped_client_hears_when_it_goes_on_may_be_old() -> None:
