@@ -237,7 +237,7 @@ class Ledger:
                 self._problem(
                     "unrecovered",
                     f"{joined.client} at {joined.at:.1f} s, which was silent for {silent_s:.1f} s; "
-                    f"had {before.epoch} up to offset {client.previous}, got {started.epoch} from {started.offset}",
+                    f"had {before.epoch} up to {client.previous}, got {started.epoch} from {started.offset}",
                 )
         client.sessions.append(_Session(joined))
         client.previous = 0

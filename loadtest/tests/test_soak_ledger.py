@@ -284,7 +284,7 @@ def test_a_session_that_was_not_kept_long_enough() -> None:
     verdict = judge(everybody(), everything("1", 1, 1), joined("ben", 10, 0, False, session="2"), all_stay(20))
     assert verdict.unrecovered == 1
     assert verdict.problems == [
-        "unrecovered: ben at 10.0 s, which was silent for 8.5 s; had e up to offset 2, got e from 0"
+        "unrecovered: ben at 10.0 s, which was silent for 8.5 s; had e up to 2, got e from 0"
     ]
 
 
