@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.protocol.messages import (
     Caption,
@@ -342,8 +343,12 @@ class Ledger:
     def _accepted_by_log(self) -> defaultdict[_Log, list[tuple[_Acceptance, _Utterance]]]:
         """What was accepted into each log, in the order of offsets."""
         found: defaultdict[_Log, list[tuple[_Acceptance, _Utterance]]] = defaultdict(list)
-        for utterance, accepted in sorted(self._accepted.items(), key=lambda item: item[1].offset):
-            found[(utterance[0], accepted.epoch)].append((accepted, utterance))
+        for utterance, accepted in self._accepted.items():
+            # Where its caption is: an acknowledgement of what the log has already tells how far its gateway was.
+            offset = self._said_at.get((accepted.epoch, *utterance), accepted.offset)
+            found[(utterance[0], accepted.epoch)].append((replace(accepted, offset=offset), utterance))
+        for each in found.values():
+            each.sort(key=lambda item: item[0].offset)
         return found
 
     def _by_gap(self, session: _Session) -> Iterator[_Item]:

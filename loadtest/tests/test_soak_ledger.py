@@ -273,6 +273,10 @@ def test_a_session_that_was_lost_too_long_is_shown_the_newest() -> None:
     # It is not among the newest: what Ana has said after it was in the log before she heard so.
     later: list[Record] = [Said(3, "ana", "3", "en"), accepted(45, "3", 6), caption("ana", 45, "3", 6)]
     assert "not_shown" not in str(judge(*parts, hidden[:2], later, hidden[2:], rules=one).problems)
+    # Acknowledged once more by a gateway that had been frozen, it is where its caption is all the same.
+    again = [accepted(45, "2", 0)]
+    behind = [joined("ben", 40, 3, recovered=False, session="2"), final("ben", 40.1, "2", "ja", 5), *all_stay(50)]
+    assert "not_shown" not in str(judge(*parts, again, behind, rules=one).problems)
     # He begins before it, and its translation does not come.
     silent = [joined("ben", 40, 3, recovered=False, session="2"), *all_stay(50)]
     assert judge(*parts, silent, rules=one).lost == 1
