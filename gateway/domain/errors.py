@@ -328,7 +328,7 @@ class DailyQuotaExceeded(QuotaExceeded):
 
 
 class Overloaded(Unavailable):
-    """The queue in front of the engine is full."""
+    """The engine has more to do than it can finish soon; nothing was accepted."""
 
 
 class Draining(Unavailable):

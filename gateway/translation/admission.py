@@ -21,9 +21,12 @@ __all__ = ["Admission", "TurnPace"]
 # Hahne, 1998).
 _ACCOUNT_FACTOR = 7
 
-# The first of those who are refused may try again after so many seconds, and the last.
-_FIRST_RETRY_S = 1.0
-_LAST_RETRY_S = 20.0
+# When to try again, unless the queue is too long for a final; and the longest that is told then, before chance.
+_RETRY_S = 1.0
+_LONGEST_RETRY_S = 20.0
+
+# Accounts whose refusals are remembered, before those that are over are forgotten.
+_MOST_RETRIES = 1_000
 
 
 class TurnPace:
@@ -81,8 +84,8 @@ class Admission:
         self._max_waiting = max_waiting
         self._max_queue_s = max_queue_s
         self._chance = chance
-        # When the next one who is refused is to try again.
-        self._retry_s = 0.0
+        # Account → when the next final of it that is refused is to come again.
+        self._retries_s: dict[str, float] = {}
 
     def check(
         self,
@@ -94,17 +97,25 @@ class Admission:
         *,
         free: int,
         now_s: float,
-        patient: bool = False,
+        exempt: bool = False,
     ) -> None:
         """Raise `Overloaded` where `count` newcomers of one meeting are too many; `free` of them need not wait.
 
-        patient: they may have to wait long.
+        exempt: however long they have to wait.
         """
+        retry_s = _RETRY_S
         why = self._is_full(queue, account, meeting, priority, count, free)
-        if not why and not patient and free < count:
-            why = self._is_late(queue, account, priority)
+        if not why and not exempt and free < count:
+            # Texts without a meeting are a batch, of which all count. Those of an utterance do not: in many languages
+            # it is as welcome as in one.
+            turns = _turns_ahead(queue, account, priority, 0 if meeting else count - 1)
+            wait_s = turns * self.pace.interval_s
+            if turns and wait_s >= self._max_queue_s / _part(priority):
+                why = f"{turns} translations would come before this, which takes {wait_s:.1f} s."
+                if priority == FINAL:
+                    retry_s = self._later_s(queue, account, count, wait_s, now_s)
         if why:
-            raise Overloaded(why, retry_after_ms=self._retry_after_ms(count, now_s))
+            raise Overloaded(why, retry_after_ms=round(1_000 * retry_s * (1 + self._chance() / 2)))
 
     def _is_full(self, queue: TurnQueue, account: str, meeting: str, priority: int, count: int, free: int) -> str:
         """Why there is no room for so many; empty if there is."""
@@ -121,34 +132,36 @@ class Admission:
             return f"{own} translations of this meeting are waiting already; its share is {share}."
         share = _ACCOUNT_FACTOR * (limit - waiting)
         own = queue.ahead_of_account(priority, account)
-        return _crowded(own, share) if own + count > share + free else ""
+        if own + count > share + free:
+            return f"{own} translations of this address are waiting already; its share is {share} at present."
+        return ""
 
-    def _is_late(self, queue: TurnQueue, account: str, priority: int) -> str:
-        """Why newcomers would have to wait too long; empty if they would not.
+    def _later_s(self, queue: TurnQueue, account: str, count: int, wait_s: float, now_s: float) -> float:
+        """In how many seconds a final may come again that is refused now.
 
-        However many they are: an utterance in many languages is as welcome as one in one.
+        Those of an account one after another, from when those that wait have had their turns, and as fast as its
+        turns come.
         """
-        interval_s = self.pace.interval_s
-        waiting = queue.ahead(priority)
-        most_s = self._max_queue_s / _part(priority)
-        if waiting and waiting * interval_s >= most_s:
-            return f"{waiting} translations are waiting already, which takes {waiting * interval_s:.1f} s."
-        if not interval_s:
-            return ""
-        share = round(_ACCOUNT_FACTOR * (most_s / interval_s - waiting))
-        own = queue.ahead_of_account(priority, account)
-        return _crowded(own, share) if own > share else ""
+        if len(self._retries_s) > _MOST_RETRIES:
+            self._retries_s = {each: at_s for each, at_s in self._retries_s.items() if at_s > now_s}
+        each_s = count * self.pace.interval_s * len(queue.accounts(FINAL) | {account})
+        at_s = max(self._retries_s.get(account, 0.0), now_s + wait_s) + each_s
+        self._retries_s[account] = min(at_s, now_s + _LONGEST_RETRY_S)
+        return self._retries_s[account] - now_s
 
-    def _retry_after_ms(self, count: int, now_s: float) -> int:
-        """When to try again: one after another, as fast as turns come, so that they do not meet again."""
-        self._retry_s = max(self._retry_s, now_s + _FIRST_RETRY_S) + count * self.pace.interval_s
-        self._retry_s = min(self._retry_s, now_s + _LAST_RETRY_S)
-        return round(1_000 * (self._retry_s - now_s) * (1 + self._chance() / 2))
+
+def _turns_ahead(queue: TurnQueue, account: str, priority: int, own: int) -> int:
+    """How many turns come before that of a newcomer who comes with `own` others, which are before it.
+
+    Accounts take turns, so a final waits for no more of another account than of its own.
+    """
+    ahead = queue.ahead(priority) + own
+    if priority > FINAL:
+        return ahead
+    own += queue.ahead_of_account(priority, account)
+    others = len(queue.accounts(priority) - {account})
+    return min(ahead, own + (own + 1) * others)
 
 
 def _part(priority: int) -> int:
     return 1 if priority == FINAL else 2
-
-
-def _crowded(own: int, share: int) -> str:
-    return f"{own} translations of this address are waiting already; its share is {share} at present."

@@ -132,9 +132,9 @@ class Scheduler:
             waiting = self._queue.ahead_of_account(priority, account)
             self._quotas.check_waiting(tenant, waiting, len(requests) - free)
         now_s = self._clock()
-        patient = promised or health.state is EngineState.RESTARTING
+        exempt = promised or health.state is EngineState.RESTARTING
         self._admission.check(
-            *(self._queue, account, meeting, priority, len(requests)), free=free, now_s=now_s, patient=patient
+            *(self._queue, account, meeting, priority, len(requests)), free=free, now_s=now_s, exempt=exempt
         )
         loop = asyncio.get_running_loop()
         tickets = [Ticket(next(self._serials), meeting, request, now_s, account) for request in requests]
@@ -325,9 +325,10 @@ class Scheduler:
         ticket.turn.set()
 
     def _engine_is_full(self) -> bool:
-        """Whether finals wait for nothing but others to end."""
+        """Whether finals wait for nothing but other finals to end, as many as the engine runs together."""
+        is_alone = self._queue.suspects or any(ticket.suspect for ticket in self._running)
         is_ready = self._engine.health().state is EngineState.READY
-        return is_ready and self._queue.finals > 0 and not self._queue.suspects
+        return bool(is_ready and self._queue.finals and not is_alone and not self._best_effort_running)
 
     def _room_for_best_effort(self) -> bool:
         """Whether one more would run at once and leave finals their share."""

@@ -65,6 +65,10 @@ class TurnQueue:
         )
         return waiting + sum((ticket.account, ticket.meeting) == (account, meeting) for ticket in self._suspects)
 
+    def accounts(self, priority: int) -> set[str]:
+        """Those that wait with something that comes before a newcomer of this priority; suspects do not count."""
+        return {account for accounts in self._up_to(priority) for account in accounts}
+
     def append(self, tickets: Sequence[Ticket]) -> None:
         """Newcomers of one meeting, account and priority."""
         self._queue_of(tickets[0]).extend(tickets)

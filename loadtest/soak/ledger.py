@@ -145,7 +145,7 @@ class Ledger:
         self._accepted: dict[_Utterance, _Acceptance] = {}
         self._acknowledged: defaultdict[_Utterance, set[int]] = defaultdict(set)
         # Offset of the caption, by (epoch, meeting, participant, utterance).
-        self._said_at: dict[tuple[str, str, str, str], int] = {}
+        self._caption_offsets: dict[tuple[str, str, str, str], int] = {}
         # When accepted finals were said and accepted.
         self._answered: list[tuple[float, float]] = []
         # By utterance and language, when any client received the outcome first.
@@ -329,7 +329,7 @@ class Ledger:
                 item = _item(meeting, message)
                 places[item].append(offset)
                 if item[4]:
-                    self._said_at[(epoch, *item[:3])] = offset
+                    self._caption_offsets[(epoch, *item[:3])] = offset
             for item, offsets in places.items():
                 if len(offsets) > 1:
                     kinds = ", ".join(f"{type(entries[each][1]).__name__} at {each}" for each in sorted(offsets))
@@ -345,7 +345,7 @@ class Ledger:
         found: defaultdict[_Log, list[tuple[_Acceptance, _Utterance]]] = defaultdict(list)
         for utterance, accepted in self._accepted.items():
             # Where its caption is: an acknowledgement of what the log has already tells how far its gateway was.
-            offset = self._said_at.get((accepted.epoch, *utterance), accepted.offset)
+            offset = self._caption_offsets.get((accepted.epoch, *utterance), accepted.offset)
             found[(utterance[0], accepted.epoch)].append((replace(accepted, offset=offset), utterance))
         for each in found.values():
             each.sort(key=lambda item: item[0].offset)
@@ -358,7 +358,7 @@ class Ledger:
             if offset > started.offset and reached and session.wants(message):
                 item = _item(started.meeting, message)
                 # A newcomer is not shown how what was said before its time is translated.
-                if item[4] or self._said_at.get((started.epoch, *item[:3]), math.inf) > started.offset:
+                if item[4] or self._caption_offsets.get((started.epoch, *item[:3]), math.inf) > started.offset:
                     yield item
 
     def _by_acceptance(self, session: _Session, accepted: list[tuple[_Acceptance, _Utterance]]) -> Iterator[_Item]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -43,12 +44,12 @@ class Door:
         priority: int = FINAL,
         free: int = 0,
         account: str | None = None,
-        patient: bool = False,
+        exempt: bool = False,
     ) -> None:
         """Each meeting is another account's, unless one is given."""
         account = meeting if account is None else account
         self.admission.check(
-            *(self.queue, account, meeting, priority, count), free=free, now_s=self.now_s, patient=patient
+            *(self.queue, account, meeting, priority, count), free=free, now_s=self.now_s, exempt=exempt
         )
         tickets = []
         for _ in range(count):
@@ -133,9 +134,9 @@ def test_who_would_wait_too_long_is_refused() -> None:
     door.serve(100, interval_s=0.1)
     for n in range(10):
         door.come(f"m{n}")
-    with pytest.raises(Overloaded, match=r"10 translations are waiting already, which takes 1.0 s"):
+    with pytest.raises(Overloaded, match=r"10 translations would come before this, which takes 1.0 s"):
         door.come("late")
-    door.come("patient", patient=True)
+    door.come("exempt", exempt=True)
     door.come("lucky", free=1)
 
 
@@ -144,21 +145,21 @@ def test_an_utterance_in_many_languages_is_as_welcome_as_one_in_one() -> None:
     door.serve(100, interval_s=0.5)
     door.come("m", 20)
     with pytest.raises(Overloaded):
-        door.come("n")
+        door.come("m")
 
 
-def test_an_account_leaves_an_eighth_of_the_time_to_others() -> None:
-    door = Door(max_waiting=1_000, max_queue_s=1.55)
+def test_who_takes_turns_with_a_crowd_does_not_wait_for_all_of_it() -> None:
+    door = Door(max_waiting=1_000, max_queue_s=0.95)
     door.serve(100, interval_s=0.1)
-    refused = 0
-    for n in range(20):
-        try:
-            door.come(f"private {n}", account="crowd")
-        except Overloaded:
-            refused += 1
-    assert len(door.queue) == 14
-    assert refused == 6
-    door.come("m")
+    for n in range(10):
+        door.come(f"private {n}", account="crowd")
+    with pytest.raises(Overloaded):
+        door.come("private 10", account="crowd")
+    for _ in range(5):
+        door.come("m", account="somebody")  # the last one waits for four of its own, and five of the crowd's
+    with pytest.raises(Overloaded, match="11 translations would come before this"):
+        door.come("m", account="somebody")
+    door.come("n", account="somebody else")
 
 
 def test_best_effort_may_wait_half_as_long() -> None:
@@ -178,21 +179,46 @@ def test_as_long_as_nobody_has_waited_only_the_length_counts() -> None:
         door.come(f"m{n}")
 
 
-def test_those_who_are_refused_come_back_one_after_another() -> None:
-    door = Door(max_waiting=0, chance=itertools.cycle([0.0, 1.0]))
+def refused(door: Door, meeting: str, **how: Any) -> int:
+    """After how many milliseconds it may try again."""
+    with pytest.raises(Overloaded) as full:
+        door.come(meeting, **how)
+    assert full.value.retry_after_ms is not None
+    return full.value.retry_after_ms
+
+
+def test_finals_that_are_refused_come_back_one_after_another() -> None:
+    door = Door(max_waiting=1_000, chance=itertools.cycle([0.0, 1.0]))
     door.serve(100, interval_s=0.5)
-    waits = []
-    for n in range(60):
-        with pytest.raises(Overloaded) as refused:
-            door.come(f"m{n}")
-        waits.append(refused.value.retry_after_ms)
-    assert waits[:6] == [1_500, 3_000, 2_500, 4_500, 3_500, 6_000]
+    door.come("m", 4)
+    waits = [refused(door, "m") for _ in range(60)]
+    # 2 s for those that wait, and then one each half second; every other one half as long again.
+    assert waits[:6] == pytest.approx([2_500, 4_500, 3_500, 6_000, 4_500, 7_500], abs=1)
     assert waits[-2:] == [20_000, 30_000]
     # By then they have come back.
     door.now_s += 60
-    with pytest.raises(Overloaded) as refused:
-        door.come("m")
-    assert refused.value.retry_after_ms == 1_500
+    assert refused(door, "m") == pytest.approx(2_500, abs=1)
+
+
+def test_nobody_is_put_off_by_the_refusals_of_others() -> None:
+    door = Door(max_waiting=1_000, max_queue_s=0.95)
+    door.serve(100, interval_s=0.1)
+    for n in range(10):
+        door.come(f"private {n}", account="crowd")
+    assert {refused(door, f"private {n}", priority=PARTIAL) for n in range(100)} == {1_000}
+    assert [refused(door, "m", account="crowd") for _ in range(100)][-1] == pytest.approx(11_000, abs=1)
+    for _ in range(5):
+        door.come("m", account="somebody")
+    assert refused(door, "m", account="somebody") == pytest.approx(1_300, abs=1)
+
+
+def test_all_texts_of_a_batch_count() -> None:
+    door = Door(max_waiting=1_000)
+    door.serve(100, interval_s=0.1)
+    door.come("m", 5)
+    door.come("", 5, account="batch")
+    with pytest.raises(Overloaded):
+        door.come("", 20, account="another")
 
 
 def test_the_pace_is_that_of_time_in_which_others_waited() -> None:

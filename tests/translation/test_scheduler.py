@@ -117,7 +117,7 @@ async def test_who_would_wait_too_long_for_what_the_engine_carries_is_refused() 
         now_s += 0.25
         engine.let(f"r{n}")
     await spin(lambda: len(engine.begun) > 20)
-    with pytest.raises(Overloaded, match=r"9 translations are waiting already, which takes 2.\d s"):
+    with pytest.raises(Overloaded, match=r"9 translations would come before this, which takes 2.\d s"):
         scheduler.admit("n", requests("late"))
     promised = collect(scheduler, *scheduler.admit("n", requests("promised"), promised=True))
     # While the engine is built again, all may wait.
@@ -128,6 +128,31 @@ async def test_who_would_wait_too_long_for_what_the_engine_carries_is_refused() 
     for each in (*tasks, *promised):
         each.cancel()
     await asyncio.wait([*tasks, *promised])
+
+
+async def test_places_that_partials_give_up_say_nothing_of_what_the_engine_carries() -> None:
+    engine, now_s = SteppedEngine(max_running=4), 0.0
+    scheduler = Scheduler(
+        engine, max_waiting=100, max_queue_s=1.0, lookahead=0, best_effort_share=1.0, clock=lambda: now_s
+    )
+    for n in range(20):
+        partials = [replace(each, final=False) for each in requests(*(f"p{n}-{k}" for k in range(4)), priority=1)]
+        tasks = collect(scheduler, *scheduler.admit("m", partials))
+        await spin(lambda tasks=tasks: scheduler.running == 4)
+        finals = collect(scheduler, *scheduler.admit("m", requests(*(f"f{n}-{k}" for k in range(6)))))
+        now_s += 0.001
+        await asyncio.wait(tasks)
+        for k in range(6):
+            await spin(lambda n=n, k=k: f"f{n}-{k}" in engine.begun)
+            now_s += 0.5
+            engine.let(f"f{n}-{k}")
+        await asyncio.wait([*finals, *tasks])
+    # In truth half a second for each: two that wait take a second.
+    waiting = scheduler.admit("m", requests(*(f"last-{k}" for k in range(6))))
+    with pytest.raises(Overloaded, match=r"2 translations would come before this, which takes \d\.\d s"):
+        scheduler.admit("m", requests("late"))
+    for ticket in waiting:
+        scheduler.withdraw(ticket)
 
 
 async def test_a_tenant_has_no_more_waiting_than_its_quota_in_all_its_meetings() -> None:

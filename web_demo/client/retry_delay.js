@@ -3,7 +3,7 @@
 /** @import {GatewayError} from "./messages.js" */
 
 const DEFAULT_MS = 1_000;
-// Until which the delay grows. The gateway may ask for more.
+// Doubling stops here, unless the gateway itself asks for a longer delay.
 const MAX_GROWN_MS = 8_000;
 
 /**

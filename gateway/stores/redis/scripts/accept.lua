@@ -48,7 +48,7 @@ if seen then
   end
   offset = seen.offset
   promises = promises_of(m, offset)
-  -- Its client has heard of what became of it elsewhere, and may have taken it back.
+  -- A session at another gateway was told there of what failed, and may have cancelled it: it is not promised again.
   local is_late, added = has_moved(), false
   for _, lang in ipairs(targets(m)) do
     local failed = seen.outcomes[lang] == false and not is_late

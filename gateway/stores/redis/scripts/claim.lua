@@ -9,9 +9,10 @@ end
 
 local function claim(said, offset, languages)
   local promises, known = promises_of(m, offset), known_as(m, said.key)
+  local outcomes = known and known.outcomes or {}
   local owned, changed = {}, false
   for _, lang in ipairs(languages) do
-    if not promises[lang] and known.outcomes[lang] == nil and lang ~= said.source then
+    if not promises[lang] and outcomes[lang] == nil and lang ~= said.source then
       promises[lang], changed = {owner = gateway, tries = 1}, true
     end
     if promises[lang] and promises[lang].owner == gateway then

@@ -7,7 +7,8 @@
 --               t at_ms of the newest, h at_ms of the oldest that is held, b bytes, a account
 --   langs       hash: gateway with subscribers → languages that are read there, "de,ja"
 --   said        hash: key of an utterance → digest of language and text, 16 bytes; attempt, 8 bytes; offset; its
---               outcomes, ",de:1,ja:0": translated or failed. Empty key: nothing, so that there always is one
+--               outcomes, ",de:1,ja:0": translated or failed. The field "" is always there, so that the hash
+--               and the time when it expires stay
 --   unfinished  hash: offset of a `Said` → "de:1:<gateway>,ja:2:<gateway>": tries and owner
 --   texts       hash: offset of a `Said` that was trimmed and is not finished → its key, source language, payload
 --   people, reads   of the register: exists while a session is in the meeting; language → how many sessions read it
@@ -73,8 +74,8 @@ local function named(fields)
   return values
 end
 
--- Should no gateway come back, it goes all the same; `sweep` renews this. For what was just made: to ask at each write
--- would cost as much as the write.
+-- Should no gateway come back, what was said goes all the same; `sweep` renews this. Only for a key that was just made: at
+-- each write it would double what that costs. `unfinished` and `meta`, which hold no words, stay.
 local function let_expire(key)
   redis.call('PEXPIRE', key, whole(KEEPS * keep_ms))
 end
@@ -179,6 +180,7 @@ local function drop(m, entry)
     if redis.call('HEXISTS', m.unfinished, whole(m.first)) == 1 then
       redis.call('HSET', m.texts, whole(m.first), cmsgpack.pack({entry.k, entry.s, entry.d}))
       let_expire(m.texts)
+      let_expire(m.said) -- not before the text
     else
       forget(m, m.first, entry.k)
     end

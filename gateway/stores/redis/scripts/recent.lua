@@ -33,7 +33,8 @@ local function owed(offset)
     return nil
   end
   local promises, ended = promises_of(m, offset), {}
-  local outcomes = known_as(m, said.key).outcomes
+  local known = known_as(m, said.key)
+  local outcomes = known and known.outcomes or {}
   for _, lang in ipairs(sorted_keys(outcomes)) do
     if not promises[lang] then
       ended[#ended + 1] = lang .. (outcomes[lang] and ':1' or ':0')
