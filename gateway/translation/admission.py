@@ -106,8 +106,8 @@ class Admission:
         retry_s = _RETRY_S
         why = self._is_full(queue, account, meeting, priority, count, free)
         if not why and not exempt and free < count:
-            # Texts without a meeting are a batch, of which all count. Those of an utterance do not: in many languages
-            # it is as welcome as in one.
+            # Texts without a meeting are a batch, of which all count. Those of an utterance do not: it is as
+            # welcome in many languages as in one.
             turns = _turns_ahead(queue, account, priority, 0 if meeting else count - 1)
             wait_s = turns * self.pace.interval_s
             if turns and wait_s >= self._max_queue_s / _part(priority):
