@@ -554,6 +554,17 @@ async def test_a_meeting_with_something_unfinished_lasts_until_that_is_finished(
             assert (await log.accept("standup", HELLO)).offset == 3
 
 
+async def test_a_text_may_outlast_what_became_of_it(prefix: str) -> None:
+    server = shared_server()
+    async with opened(server.url, prefix=prefix, max_publications=1) as log, reading(log, "ja"):
+        await log.accept("standup", HELLO)
+        await log.accept("standup", utterance("more"))
+        server.ask(f"DEL {prefix}{{standup}}:said")
+        [owed] = (await log.recent("standup", 1)).unfinished
+        assert (owed.said, owed.languages) == (1, ("ja",))
+        assert await log.claim("standup", {1: ["de"]}) == {1: ("de",)}
+
+
 async def test_what_has_vanished_is_not_looked_for_again(ana: RedisEventLog, prefix: str) -> None:
     server = shared_server()
     await ana.accept("standup", HELLO)
