@@ -311,6 +311,15 @@ def test_a_session_cannot_go_on_where_the_log_has_expired() -> None:
     assert (verdict.unrecovered, verdict.not_resumed) == (0, 1)
 
 
+def test_what_came_late_is_as_old_as_where_it_came_first() -> None:
+    early = [caption("cleo", 2, "1", 1), final("cleo", 2, "1", "de", 3)]
+    late = final("ben", 100, "1", "ja", 2)
+    begun = joined("ben", 115, 0, False, session="2")
+    assert judge(everybody(), said(1, "1", 1), early, late, begun).unrecovered == 1
+    early.append(final("1.1", 2, "1", "ja", 2))
+    assert judge(everybody(), joined("1.1"), said(1, "1", 1), early, late, begun).unrecovered == 0
+
+
 def test_an_acknowledgement_may_be_repeated_with_a_later_offset() -> None:
     again = accepted(5, "1", 3)
     verdict = judge(everybody(), everything("1", 1, 1), again, all_stay(10))
