@@ -296,7 +296,7 @@ class Scheduler:
         # are through within seconds.
         if self._queue.suspects:
             return 0 if self._running else 1
-        if len(self._running) == 1 and next(iter(self._running)).suspect:
+        if self._suspect_runs():
             return 0
         return self._engine.capacity().max_running + self._lookahead - len(self._running)
 
@@ -326,9 +326,13 @@ class Scheduler:
 
     def _engine_is_full(self) -> bool:
         """Whether finals wait for nothing but other finals to end, as many as the engine runs together."""
-        is_alone = self._queue.suspects or any(ticket.suspect for ticket in self._running)
-        is_ready = self._engine.health().state is EngineState.READY
-        return bool(is_ready and self._queue.finals and not is_alone and not self._best_effort_running)
+        if not self._queue.finals or self._queue.suspects or self._suspect_runs() or self._best_effort_running:
+            return False
+        return self._engine.health().state is EngineState.READY
+
+    def _suspect_runs(self) -> bool:
+        """Whether a suspect runs, alone, as each does."""
+        return len(self._running) == 1 and next(iter(self._running)).suspect
 
     def _room_for_best_effort(self) -> bool:
         """Whether one more would run at once and leave finals their share."""
