@@ -17,12 +17,14 @@ from gateway.stores.bounded_logs import MEETING_SHARE
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.redis.checks import ids_of
 from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.meter import RedisMeter
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sealing import Seal, read_keys
+from gateway.stores.sharded import Placement, ShardedEventLog, ShardedLiveChannel, ShardedRegister
 
 __all__ = ["Store"]
 
@@ -41,13 +43,15 @@ class Store:
         earlier: Handover | None = None,
     ) -> None:
         bounds, keep_s = settings.event_log, settings.limits.keep_s
-        self._redis: RedisStore | None = None
+        self._redis: list[RedisStore] = []
         # To other gateways; None if there are none.
         self.channel: LiveChannel | None = None
+        self._channels: list[RedisLiveChannel] = []
+        self._placement = Placement()
         self.log: EventLog
         self.register: Register
         self.meter: Meter
-        if settings.store.url is None:
+        if not settings.store.urls:
             earlier = earlier or Handover()
             sessions = MemoryRegisterStore(keep_s=keep_s)
             memory = MemoryStore(
@@ -63,30 +67,41 @@ class Store:
             self.meter = MemoryMeter(MemoryMeterStore(earlier.days))
             return
         keys = read_keys(Path(file)) if (file := settings.store.key_file) is not None else ()
-        self._redis = RedisStore(settings.store.url, prefix=settings.store.prefix, seal=Seal(keys))
-        self._channel = self.channel = RedisLiveChannel(self._redis)
-        self.log = RedisEventLog(
-            self._redis,
-            max_publications=bounds.max_publications,
-            keep_s=bounds.keep_s,
-            meeting_bytes=bounds.max_bytes // MEETING_SHARE,
-            account_bytes=lambda account: bounds.max_bytes if (own := account_bytes(account)) is None else own,
-        )
-        self.register = RedisRegister(self._redis, keep_s=keep_s)
-        self.meter = RedisMeter(self._redis)
+        seal, prefix = Seal(keys), settings.store.prefix
+        stores = self._redis = [RedisStore(url, prefix=prefix, seal=seal) for url in settings.store.urls]
+        channels = self._channels = [RedisLiveChannel(store) for store in stores]
+        logs = [
+            RedisEventLog(
+                store,
+                max_publications=bounds.max_publications,
+                keep_s=bounds.keep_s,
+                meeting_bytes=bounds.max_bytes // MEETING_SHARE,
+                account_bytes=lambda account: bounds.max_bytes if (own := account_bytes(account)) is None else own,
+            )
+            for store in stores
+        ]
+        registers = [RedisRegister(store, keep_s=keep_s) for store in stores]
+        self.meter = RedisMeter(stores[0])
+        if len(stores) == 1:
+            self.channel, self.log, self.register = channels[0], logs[0], registers[0]
+        else:
+            self.channel = ShardedLiveChannel(channels, self._placement)
+            self.log = ShardedEventLog(logs, self._placement)
+            self.register = ShardedRegister(registers, self._placement)
 
     @property
     def is_shared(self) -> bool:
         """Whether other gateways go on with what this one leaves."""
-        return self._redis is not None
+        return bool(self._redis)
 
     async def open(self) -> None:
         """Reach it, before anybody is served. Raises `StartupError`."""
-        if self._redis is not None:
-            await self._redis.start()
-            commands = self._redis.commands
-            metrics.STORE_AVAILABLE.set_function(lambda: commands.is_answered)
-            metrics.STORE_ANSWER_S.set_function(lambda: commands.answered_s)
+        if stores := self._redis:
+            for store in stores:
+                await store.start()
+            self._placement.begin(await ids_of(stores))
+            metrics.STORE_AVAILABLE.set_function(lambda: all([store.commands.is_answered for store in stores]))
+            metrics.STORE_ANSWER_S.set_function(lambda: max(store.commands.answered_s for store in stores))
         await self.log.start()
 
     async def sweep(self) -> None:
@@ -95,6 +110,7 @@ class Store:
 
     async def close(self) -> None:
         """Let go of it, after the log and the register have left. Never raises."""
-        if self._redis is not None:
-            await self._channel.close()
-            await self._redis.close()
+        for channel in self._channels:
+            await channel.close()
+        for store in self._redis:
+            await store.close()

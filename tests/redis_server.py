@@ -18,7 +18,7 @@ from pathlib import Path
 from gateway.stores.redis.store import RedisStore
 from tests.patience import PATIENCE_MS
 
-__all__ = ["SAFE", "RedisServer", "impatient", "new_folder", "shared_server"]
+__all__ = ["SAFE", "RedisServer", "impatient", "new_folder", "shared_server", "shared_urls"]
 
 # What the gateway asks of its store.
 SAFE = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
@@ -104,6 +104,11 @@ def shared_server() -> RedisServer:
 
     atexit.register(end)
     return server
+
+
+def shared_urls(count: int) -> str:
+    """So many stores on the shared server, as the setting names them."""
+    return " ".join(f"{shared_server().url}?db={n}" for n in range(count))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import secrets
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from gateway.domain.errors import StartupError
 from gateway.store import Store
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.stores.redis.log import RedisEventLog
-from tests.redis_server import shared_server
+from gateway.stores.sharded import ShardedEventLog
+from tests.logs import utterance
+from tests.redis_server import shared_server, shared_urls
 
 
 def nothing(_account: str) -> None:
@@ -39,6 +42,23 @@ async def test_a_store_is_shared_and_closed_at_the_end(tmp_path: Path) -> None:
     assert store.is_shared
     await store.sweep()
     await store.log.close()
+    await store.close()
+
+
+async def test_several_stores_share_the_meetings() -> None:
+    settings = Settings(store=StoreSettings(url=shared_urls(2), prefix=f"{secrets.token_hex(4)}:"))
+    store = Store(settings, nothing)
+    await store.open()
+    assert isinstance(store.log, ShardedEventLog)
+    await store.register.open(lambda *_: None, lambda _: None)
+    for n in range(50):
+        await store.log.accept(f"meeting {n}", utterance("hello"))
+    held = [(await log.usage()).publications for log in store.log.logs]
+    assert sum(held) == 50
+    assert all(held)
+    await store.sweep()
+    await store.log.close()
+    await store.register.close()
     await store.close()
 
 

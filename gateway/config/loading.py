@@ -70,7 +70,7 @@ def _check_auth(auth: AuthSettings, sources: Sequence[Source]) -> None:
 
 def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
     """Check bounds that depend on other settings, and rules that are not ranges."""
-    if settings.store.url is not None and settings.event_log.handover_file is not None:
+    if settings.store.urls and settings.event_log.handover_file is not None:
         given = settings.event_log.handover_file
         raise StartupError(
             f"{stated('event_log.handover_file', given, sources)}: leave it out, as the store keeps all of it."

@@ -73,13 +73,18 @@ class StoreSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Section `[store]`: where meetings are kept, see `docs/scaling.md`."""
 
     # Address of a Redis that several gateways share, `redis://:password@host:6379`, `rediss://` for TLS, or
-    # `unix:///path`. None: the memory of this process.
+    # `unix:///path`. Several, separated by spaces, share the meetings. None: the memory of this process.
     url: str | None = None
     # What all its keys begin with, so that others can use it too.
     prefix: str = "gateway:"
     # File with the keys that encrypt what people said before it goes to the store, in Base64, the newest first.
     # None: the store can read it.
     key_file: str | None = None
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Each address; none for the memory of this process."""
+        return tuple((self.url or "").split())
 
 
 class AuthSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

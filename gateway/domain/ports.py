@@ -202,7 +202,7 @@ class Register(Protocol):
     (`tests/contract/test_register_contract.py` runs on each, with two gateways on one store):
     - a session has one owner; whoever takes it counts its fence up, and what is written with an older fence is
       not done;
-    - bounds hold over all gateways, also when they are reached at the same time;
+    - bounds hold over all gateways, also when they are reached at the same time on one store;
     - a participant is present from the session's begin until its end, whichever gateway has it;
     - a session whose gateway is gone is away since that gateway was last heard of, and one that nobody has ends
       once it was away for `keep_s`. Only time in which some gateway is there counts.
@@ -222,10 +222,16 @@ class Register(Protocol):
         it has ended. revoked: is told of each revocation by another gateway, within a second. Neither must raise.
         """
 
+    def suits(self, session: bytes, meeting: str) -> bool:
+        """Whether a session with this digest can begin in the meeting; if not, another secret is to be drawn.
+
+        A session is found by its digest alone, and is kept where its meeting is.
+        """
+
     async def begin(
         self, session: bytes, record: SessionRecord, bounds: Bounds = UNBOUNDED, used: UsedToken | None = None
     ) -> int:
-        """A session begins here. Returns its fence. used: the token that it uses up.
+        """A session that suits its meeting begins here. Returns its fence. used: the token that it uses up.
 
         Raises `LimitExceeded`, `QuotaExceeded`, `RateLimited`, `Unauthenticated` if somebody else has used the
         token, or `LogUnavailable`.
@@ -289,8 +295,8 @@ class Register(Protocol):
     async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
         """How many sessions a revocation means over all gateways, besides these. Raises `LogUnavailable`."""
 
-    async def counts(self) -> Mapping[str, TenantCounts]:
-        """Tenant → what it has over all gateways. Raises `LogUnavailable`."""
+    async def counts(self, tenant: str) -> TenantCounts:
+        """What a tenant has over all gateways. Raises `LogUnavailable`."""
 
     async def sweep(self) -> None:
         """Show that this gateway is there, end what was away for too long; to be called every second.

@@ -64,6 +64,8 @@ class Bounds(Struct, frozen=True, kw_only=True):
     meetings: int | None = None
     # Languages read in the meeting: what the bound is called → the bound.
     languages: tuple[tuple[str, int], ...] = ()
+    # What the tenant has besides, where whoever applies these bounds cannot count it.
+    elsewhere: TenantCounts = TenantCounts()
     # Of the tenant's sessions, begun or taken within a minute; as many may be at once.
     joins: int | None = None
     # Participants of the meeting that the others are told of; more are not refused, but not shown.
@@ -72,6 +74,16 @@ class Bounds(Struct, frozen=True, kw_only=True):
     @property
     def most_languages(self) -> int | None:
         return min((most for _, most in self.languages), default=None)
+
+    @property
+    def most_sessions(self) -> int | None:
+        """Those elsewhere left out."""
+        return None if self.sessions is None else max(0, self.sessions - self.elsewhere.sessions)
+
+    @property
+    def most_meetings(self) -> int | None:
+        """Those elsewhere left out."""
+        return None if self.meetings is None else max(0, self.meetings - self.elsewhere.meetings)
 
     def check_languages(self, others: int, count: int, before: int) -> None:
         """Each language is a translation of everything that is said. Raises `LimitExceeded`.
@@ -86,12 +98,12 @@ class Bounds(Struct, frozen=True, kw_only=True):
                 )
 
     def check_sessions(self, count: int) -> None:
-        """count: the tenant's sessions. Raises `QuotaExceeded` if there is no room for one more."""
-        check_quota("sessions", self.sessions, count)
+        """count: the tenant's sessions, those elsewhere left out. Raises `QuotaExceeded` if one is too many."""
+        check_quota("sessions", self.sessions, count + self.elsewhere.sessions)
 
     def check_meetings(self, others: int) -> None:
-        """others: the tenant's other meetings. Raises `QuotaExceeded` if there is no room for one more."""
-        check_quota("meetings", self.meetings, others)
+        """others: its other meetings, those elsewhere left out. Raises `QuotaExceeded` if one more is too many."""
+        check_quota("meetings", self.meetings, others + self.elsewhere.meetings)
 
     def check_joins(self, wait_s: float) -> None:
         """wait_s: until the tenant may join once more. Raises `RateLimited` if that is not now."""

@@ -14,7 +14,6 @@ from gateway.domain.grants import tenant_of_account
 from gateway.domain.log import LogUsage
 from gateway.domain.ports import EventLog
 from gateway.domain.quotas import Usage
-from gateway.domain.register import TenantCounts
 from gateway.sessions.registry import Registry
 from gateway.translation.quotas import Quotas
 from gateway.translation.scheduler import Scheduler
@@ -36,7 +35,7 @@ class TenantUsage:
     async def of(self, tenant: str) -> Usage:
         """What one tenant uses over all gateways. Raises `LogUnavailable`."""
         here = self._all(await self._log.usage()).get(tenant, Usage())
-        everywhere = (await self._registry.counts()).get(tenant, TenantCounts())
+        everywhere = await self._registry.counts(tenant)
         waiting = here.waiting + self._quotas.waiting_elsewhere(tenant)
         return replace(here, sessions=everywhere.sessions, meetings=everywhere.meetings, waiting=waiting)
 

@@ -128,7 +128,7 @@ class Entrance:
                 account=client.account,
             )
             feed = Feed(client.outbox, after, participant=member.participant, wants=member.wants)
-            seat = Seat(secret=secrets.token_hex(16), room=room, member=member, state=client.state)
+            seat = Seat(secret=self._new_secret(meeting), room=room, member=member, state=client.state)
             self._lifetimes.begin(seat, grant)
             used = await self._register_begin(seat)
             try:
@@ -148,6 +148,12 @@ class Entrance:
         _log.info("session %s… started", member.participant)
         self._finals.catch_up(room, member.reads)
         return Entry(seat, feed, None if join.resume is None else False)
+
+    def _new_secret(self, meeting: str) -> str:
+        # One that is found where the meeting is: with several stores, one of so many is.
+        while not self._register.suits(key_of(secret := secrets.token_hex(16)), meeting):
+            pass
+        return secret
 
     async def _register_begin(self, seat: Seat) -> UsedToken | None:
         """Returns the token that it has used up, if it is one that opens one session."""

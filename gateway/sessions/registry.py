@@ -11,7 +11,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Self
 
@@ -128,9 +128,9 @@ class Registry:
             "meetings": Counter(tenant_of(room.id) for room in self._rooms if room.members),
         }
 
-    async def counts(self) -> Mapping[str, TenantCounts]:
-        """Tenant → what it has over all gateways. Raises `LogUnavailable`."""
-        return await self._register.counts()
+    async def counts(self, tenant: str) -> TenantCounts:
+        """What a tenant has over all gateways. Raises `LogUnavailable`."""
+        return await self._register.counts(tenant)
 
     @property
     def meetings(self) -> int:

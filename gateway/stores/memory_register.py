@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -191,6 +191,9 @@ class MemoryRegister:
             revoked(revocation)
         self._renew()
 
+    def suits(self, session: bytes, meeting: str) -> bool:
+        return True
+
     async def begin(
         self, session: bytes, record: SessionRecord, bounds: Bounds = UNBOUNDED, used: UsedToken | None = None
     ) -> int:
@@ -301,9 +304,8 @@ class MemoryRegister:
         sessions = self._store.sessions.items()
         return sum(revocation.means(each.record.grant) for session, each in sessions if session not in but)
 
-    async def counts(self) -> Mapping[str, TenantCounts]:
-        meetings_of = self._store.meetings_of
-        return {tenant: TenantCounts(n, meetings_of[tenant]) for tenant, n in self._store.sessions_of.items()}
+    async def counts(self, tenant: str) -> TenantCounts:
+        return TenantCounts(self._store.sessions_of[tenant], self._store.meetings_of[tenant])
 
     async def sweep(self) -> None:
         self._renew()

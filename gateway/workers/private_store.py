@@ -10,18 +10,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import itertools
 import logging
+import math
 import shutil
 import signal
 from pathlib import Path
 
 from gateway.domain.errors import StartupError
 
-__all__ = ["PrivateStore"]
+__all__ = ["PrivateStore", "data_folders"]
 
 _log = logging.getLogger(__name__)
 
 _PROGRAMS = ("valkey-server", "redis-server")
+
+# How many workers keep one store busy: docs/benchmarks/README.md.
+_WORKERS_OF_ONE = 4
 
 # Longest wait for it to take commands; it reads all its data first.
 _START_S = 60.0
@@ -39,8 +44,21 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
+def data_folders(folder: Path, workers: int) -> list[Path]:
+    """Where stores of these workers keep their data: each that there is already, or one for every few workers.
+
+    Meetings are looked for in the same number of stores as before, however many workers there are now.
+    """
+
+    def numbered(n: int) -> Path:
+        return folder / ("store" if n == 1 else f"store-{n}")
+
+    before = list(itertools.takewhile(Path.exists, map(numbered, itertools.count(1))))
+    return before or [numbered(n) for n in range(1, 1 + math.ceil(workers / _WORKERS_OF_ONE))]
+
+
 class PrivateStore:
-    """One at a time. folder: where its socket is, which must be private. data: where its files are.
+    """One process at a time. folder: where its socket is, which must be private. data: where its files are.
 
     lock: a file descriptor that it inherits, so that nobody else uses its files while it runs. Raises
     `StartupError` if no such program is installed.
@@ -53,7 +71,7 @@ class PrivateStore:
                 "Several workers need a store: install redis-server (7.0 or newer) or valkey-server, or give the "
                 "address of one with --store redis://…."
             )
-        self._socket = folder / "store.sock"
+        self._socket = folder / f"{data.name}.sock"
         self._lock = lock
         options = {
             "port": "0",

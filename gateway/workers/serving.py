@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from gateway.server.uvicorn_server import SideServer, listen, reserve
 from gateway.serving import Terminal, admin_config, refuse
 from gateway.workers import state_folder
 from gateway.workers.parent import Parent
-from gateway.workers.private_store import PrivateStore
+from gateway.workers.private_store import PrivateStore, data_folders
 
 __all__ = ["reload", "serve"]
 
@@ -67,17 +67,17 @@ def serve(
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             lock = opening.enter_context(state_folder.held(folder))
             private = Path(opening.enter_context(tempfile.TemporaryDirectory(prefix="gateway-")))
-            store = None
-            if settings.store.url is None:
-                store = PrivateStore(private, folder / "store", lock)
-                overrides = {**overrides, "store.url": store.url}
+            stores = []
+            if not settings.store.urls:
+                stores = [PrivateStore(private, data, lock) for data in data_folders(folder, count)]
+                overrides = {**overrides, "store.url": " ".join(store.url for store in stores)}
                 settings = config.load(config_file, os.environ, overrides)
             opened = opening.pop_all()
     except StartupError as error:
         return refuse(terminal, error, traceback=traceback)
     load = partial(config.load, config_file, os.environ, overrides)
     with opened, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        failure = runner.run(_serve(settings, load, count, private, store, sock, side, terminal))
+        failure = runner.run(_serve(settings, load, count, private, stores, sock, side, terminal))
     if failure is not None:
         return refuse(terminal, failure, traceback=traceback)
     return 0
@@ -88,7 +88,7 @@ async def _serve(
     load: Callable[[], Settings],
     count: int,
     private: Path,
-    store: PrivateStore | None,
+    stores: Sequence[PrivateStore],
     sock: socket.socket,
     side: socket.socket | None,
     terminal: TextIO,
@@ -106,7 +106,7 @@ async def _serve(
         )
     )
     try:
-        async with _signals(parent, load), _running(store, parent), asyncio.TaskGroup() as tasks:
+        async with _signals(parent, load), _running(stores, parent), asyncio.TaskGroup() as tasks:
             if parent.stopping:
                 return None
             if side is not None:
@@ -122,13 +122,15 @@ async def _serve(
 
 
 @contextlib.asynccontextmanager
-async def _running(store: PrivateStore | None, parent: Parent) -> AsyncIterator[None]:
-    """It ends after everything that uses it. If the parent is stopped before it takes commands, it never does."""
-    if store is None:
-        yield
-        return
+async def _running(stores: Sequence[PrivateStore], parent: Parent) -> AsyncIterator[None]:
+    """They end after everything that uses them. If the parent is stopped before they run, they never do."""
+
+    async def start() -> None:
+        for store in stores:
+            await store.start()
+
     try:
-        starting = asyncio.create_task(store.start())
+        starting = asyncio.create_task(start())
         stopping = asyncio.create_task(parent.until_stopping())
         await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -139,7 +141,7 @@ async def _running(store: PrivateStore | None, parent: Parent) -> AsyncIterator[
             starting.result()
         yield
     finally:
-        await store.stop()
+        await asyncio.gather(*(store.stop() for store in stores))
 
 
 @contextlib.asynccontextmanager

@@ -14,15 +14,15 @@ from gateway.client import Reconnected, SessionEvent, connect
 from gateway.config import Settings, StoreSettings
 from gateway.protocol.messages import Caption, ParticipantLeft, TranslationFinal, UtteranceAccepted
 from tests.gateways import Running, running
-from tests.redis_server import shared_server
+from tests.redis_server import shared_urls
 from tests.round_robin import RoundRobin, round_robin
 
 pytestmark = pytest.mark.slow
 
 
 @contextlib.asynccontextmanager
-async def two() -> AsyncIterator[tuple[RoundRobin, tuple[Running, Running]]]:
-    settings = Settings(store=StoreSettings(url=shared_server().url, prefix=f"{secrets.token_hex(4)}:"))
+async def two(stores: int = 1) -> AsyncIterator[tuple[RoundRobin, tuple[Running, Running]]]:
+    settings = Settings(store=StoreSettings(url=shared_urls(stores), prefix=f"{secrets.token_hex(4)}:"))
     async with (
         running(settings) as one,
         running(settings) as another,
@@ -36,9 +36,10 @@ def sessions(gateways: tuple[Running, Running]) -> tuple[int, int]:
     return one, another
 
 
-async def test_a_speaker_and_a_reader_who_are_cut_off_again_and_again_miss_nothing() -> None:
+@pytest.mark.parametrize("stores", [1, 3])
+async def test_a_speaker_and_a_reader_who_are_cut_off_again_and_again_miss_nothing(stores: int) -> None:
     async with (
-        two() as (proxy, gateways),
+        two(stores) as (proxy, gateways),
         connect(proxy.url, meeting="standup", speaks="en", reads=[], jitter=lambda: 0.0) as ana,
         connect(proxy.url, meeting="standup", reads=["ja", "en"], jitter=lambda: 0.0) as ben,
     ):

@@ -23,6 +23,7 @@ from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.meter import RedisMeter
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
+from gateway.stores.sharded import Placement, ShardedEventLog, ShardedRegister
 from tests.redis_server import RedisServer, shared_server
 
 __all__ = ["STORES", "OpenStore", "Store"]
@@ -182,6 +183,54 @@ async def _redis(**bounds: Any) -> AsyncIterator[Store]:
         await store.close()
 
 
+class _OnTheSecond(Placement):
+    """Everything is on the second of two stores, whatever sessions and meetings a test has."""
+
+    def _of(self, key: str | bytes) -> int:
+        return 1
+
+
+class _Sharded:
+    """Two stores of which nothing but used tokens and revocations is on the first."""
+
+    def __init__(self, first: _Redis, second: _Redis) -> None:
+        self._both = (first, second)
+        # A gateway's access to both → to each.
+        self._parts: dict[EventLog | Register, tuple[EventLog | Register, ...]] = {}
+
+    async def gateway(self) -> EventLog:
+        parts = [await store.gateway() for store in self._both]
+        log = ShardedEventLog(parts, _OnTheSecond())
+        self._parts[log] = tuple(parts)
+        return log
+
+    async def register(self) -> Register:
+        parts = [await store.register() for store in self._both]
+        register = ShardedRegister(parts, _OnTheSecond())
+        self._parts[register] = tuple(parts)
+        return register
+
+    async def meter(self) -> Meter:
+        return await self._both[0].meter()
+
+    async def leave(self, register: Register) -> None:
+        for store, part in zip(self._both, self._parts[register], strict=True):
+            await store.leave(cast(Register, part))
+
+    async def pass_time(self, seconds: float) -> None:
+        await asyncio.gather(*(store.pass_time(seconds) for store in self._both))
+
+    async def lose(self, gateway: EventLog | Register) -> None:
+        for store, part in zip(self._both, self._parts[gateway], strict=True):
+            await store.lose(part)
+
+
+@asynccontextmanager
+async def _sharded(**bounds: Any) -> AsyncIterator[Store]:
+    async with _redis(**bounds) as first, _redis(**bounds) as second:
+        yield _Sharded(cast(_Redis, first), cast(_Redis, second))
+
+
 class _Delayed:
     """A gateway with a suspension before and after everything that may suspend."""
 
@@ -255,4 +304,9 @@ def _delayed(open_store: OpenStore) -> OpenStore:
 
 
 # Name → how it is opened.
-STORES: dict[str, OpenStore] = {"memory": _memory, "memory-delayed": _delayed(_memory), "redis": _redis}
+STORES: dict[str, OpenStore] = {
+    "memory": _memory,
+    "memory-delayed": _delayed(_memory),
+    "redis": _redis,
+    "two-redis": _sharded,
+}

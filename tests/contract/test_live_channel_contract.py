@@ -13,6 +13,7 @@ from gateway.domain.ports import LiveChannel
 from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
 from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.store import RedisStore
+from gateway.stores.sharded import Placement, ShardedLiveChannel
 from tests.logs import until, utterance
 from tests.redis_server import shared_server
 
@@ -30,22 +31,34 @@ EVENTS: tuple[LiveEvent, ...] = (
 )
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=["memory", "redis", "two-redis"])
 async def two(request: pytest.FixtureRequest) -> AsyncIterator[Two]:
     if request.param == "memory":
         switchboard = Switchboard()
         yield MemoryLiveChannel(switchboard), MemoryLiveChannel(switchboard)
         return
-    prefix = f"{secrets.token_hex(4)}:"
     async with contextlib.AsyncExitStack() as closing:
-        channels = []
-        for _ in range(2):
-            store = RedisStore(shared_server().url, prefix=prefix)
-            await store.start()
-            closing.push_async_callback(store.close)
-            channels.append(RedisLiveChannel(store))
-            closing.push_async_callback(channels[-1].close)
-        yield channels[0], channels[1]
+
+        async def both(prefix: str) -> Two:
+            channels = []
+            for _ in range(2):
+                store = RedisStore(shared_server().url, prefix=prefix)
+                await store.start()
+                closing.push_async_callback(store.close)
+                channels.append(RedisLiveChannel(store))
+                closing.push_async_callback(channels[-1].close)
+            return channels[0], channels[1]
+
+        first = await both(f"{secrets.token_hex(4)}:")
+        if request.param == "redis":
+            yield first
+            return
+        second, placement = await both(f"{secrets.token_hex(4)}:"), Placement()
+        placement.begin(("one", "two"))
+        yield (
+            ShardedLiveChannel([first[0], second[0]], placement),
+            ShardedLiveChannel([first[1], second[1]], placement),
+        )
 
 
 class Ear:

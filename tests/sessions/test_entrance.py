@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import LogUnavailable, TooManySessions, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
+from gateway.domain.register import TenantCounts
 from gateway.sessions.seat import key_of
 from gateway.stores.memory_register import MemoryRegister
 from tests.sessions.desk import Desk, desk
@@ -59,11 +60,11 @@ async def test_without_an_answer_nothing_has_begun(is_done: bool) -> None:
             await d.join(reads=["de"])
         assert error.value.retry_after_ms
         await idle()
-        assert (d.registry.sessions, await register.counts()) == (0, {})
+        assert (d.registry.sessions, await register.counts("default")) == (0, TenantCounts())
         register.silent.clear()
         register.down.clear()
         await d.join(reads=["de"])
-        assert (await register.counts())["default"].sessions == 1
+        assert (await register.counts("default")).sessions == 1
 
 
 async def test_a_token_for_one_session_is_not_used_up_by_one_that_nobody_was_told_of() -> None:
@@ -83,7 +84,7 @@ async def test_a_token_for_one_session_is_not_used_up_by_one_that_nobody_was_tol
         await d.registry.sweep()
         await idle()
         await d.join(grant=token)
-        assert (await register.counts())["acme"].sessions == 1
+        assert (await register.counts("acme")).sessions == 1
         with pytest.raises(Unauthenticated):
             await d.join(grant=token)
 
@@ -98,7 +99,7 @@ async def test_who_is_gone_before_they_have_begun_leaves_nothing() -> None:
         with pytest.raises(asyncio.CancelledError):
             await joining
         await idle()
-        assert (d.registry.sessions, await register.counts()) == (0, {})
+        assert (d.registry.sessions, await register.counts("default")) == (0, TenantCounts())
 
 
 async def test_who_is_revoked_while_they_begin_is_not_let_in() -> None:
@@ -113,7 +114,7 @@ async def test_who_is_revoked_while_they_begin_is_not_let_in() -> None:
         with pytest.raises(Unauthenticated):
             await joining
         await idle()
-        assert (d.registry.sessions, await register.counts()) == (0, {})
+        assert (d.registry.sessions, await register.counts("default")) == (0, TenantCounts())
 
 
 async def test_of_two_who_begin_at_once_at_a_gateway_with_one_place_one_gets_it() -> None:
@@ -125,7 +126,7 @@ async def test_of_two_who_begin_at_once_at_a_gateway_with_one_place_one_gets_it(
         outcomes = await asyncio.gather(*joining, return_exceptions=True)
         assert sum(isinstance(outcome, TooManySessions) for outcome in outcomes) == 1
         await idle()
-        assert (d.registry.sessions, (await register.counts())["default"].sessions) == (1, 1)
+        assert (d.registry.sessions, (await register.counts("default")).sessions) == (1, 1)
 
 
 # Going on
@@ -179,7 +180,7 @@ async def test_a_session_that_ends_while_it_is_taken_is_begun_again() -> None:
         again, _ = await resuming
         await idle()
         assert again.recovered is False
-        assert (d.registry.sessions, (await register.counts())["default"].sessions) == (1, 1)
+        assert (d.registry.sessions, (await register.counts("default")).sessions) == (1, 1)
 
 
 async def test_a_session_that_has_ended_is_not_resumed_although_the_register_does_not_know_it() -> None:
@@ -193,7 +194,7 @@ async def test_a_session_that_has_ended_is_not_resumed_although_the_register_doe
         register.down.clear()
         await d.registry.sweep()
         await idle()
-        assert (await register.counts())["default"].sessions == 1
+        assert (await register.counts("default")).sessions == 1
 
 
 async def test_a_session_of_a_key_that_is_gone_is_not_resumed_elsewhere() -> None:

@@ -30,7 +30,7 @@ from gateway.protocol.messages import (
 from tests.gateways import Running, running
 from tests.logs import until
 from tests.meetings import away, finals, joined, say
-from tests.redis_server import RedisServer, new_folder, shared_server
+from tests.redis_server import RedisServer, new_folder, shared_server, shared_urls
 
 
 @asynccontextmanager
@@ -52,8 +52,9 @@ def server() -> Iterator[RedisServer]:
         shutil.rmtree(folder)
 
 
-async def test_a_client_changes_between_gateways_and_misses_nothing() -> None:
-    async with gateways(shared_server().url) as (one, another), joined(one, speaks="en", name="Ana") as ana:
+@pytest.mark.parametrize("stores", [1, 3])
+async def test_a_client_changes_between_gateways_and_misses_nothing(stores: int) -> None:
+    async with gateways(shared_urls(stores)) as (one, another), joined(one, speaks="en", name="Ana") as ana:
         async with joined(one, reads=["ja"], name="Bo") as bo:
             await ana.peer.send(say("1"))
             await bo.until(TranslationFinal)

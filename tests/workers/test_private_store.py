@@ -17,7 +17,7 @@ import pytest
 from gateway.domain.errors import StartupError
 from gateway.stores.redis.checks import check
 from gateway.workers import private_store
-from gateway.workers.private_store import PrivateStore
+from gateway.workers.private_store import PrivateStore, data_folders
 
 
 @asynccontextmanager
@@ -139,3 +139,12 @@ async def test_valkey_is_as_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     async with private(tmp_path / "store") as store:
         assert store._command[0] == str(tmp_path / "valkey-server")
+
+
+def test_there_is_one_for_every_four_workers_and_as_many_as_before(tmp_path: Path) -> None:
+    assert data_folders(tmp_path, 1) == data_folders(tmp_path, 4) == [tmp_path / "store"]
+    several = [tmp_path / "store", tmp_path / "store-2", tmp_path / "store-3"]
+    assert data_folders(tmp_path, 9) == several
+    for folder in several[:2]:
+        folder.mkdir()
+    assert data_folders(tmp_path, 1) == data_folders(tmp_path, 9) == several[:2]

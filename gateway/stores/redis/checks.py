@@ -1,20 +1,27 @@
-"""What the store must be set to, so that what it has answered is never lost.
+"""What stores must be set to, and which of them share meetings, so that what they have answered is never lost.
 
-Knows: the settings, and the sentence for each that is wrong. Must not know: scripts, keys.
+Knows: the settings, and the sentence for each that is wrong. Must not know: scripts, what is kept there.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import secrets
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from gateway.domain.errors import StartupError
+from gateway.domain.errors import LogUnavailable, StartupError
 from gateway.stores.redis.connection import Command, Connection, Lost, Refused, address_of, is_local
 
-__all__ = ["check"]
+if TYPE_CHECKING:
+    from gateway.stores.redis.store import RedisStore
+
+__all__ = ["check", "ids_of"]
 
 _OLDEST = (7, 0)
+# One of these keys exists while a store holds a meeting or a session, or a gateway is there.
+_IN_USE = ("due", "tenants", "heard_of_one")
 # Setting → its value, and what would happen otherwise.
 _SETTINGS = {
     "appendonly": ("yes", "or what it holds is lost when it restarts"),
@@ -49,6 +56,42 @@ async def check(url: str, *, answer_s: float = 5.0) -> None:
         raise StartupError(f"The store {address} cannot be reached ({str(error) or 'no answer'}).") from None
     finally:
         await connection.close()
+
+
+async def ids_of(stores: Sequence[RedisStore]) -> list[str]:
+    """What each store that shares the meetings calls itself, for good. They have started.
+
+    Raises `StartupError` where meetings are shared among other stores than these: they would be looked for in the
+    wrong one.
+    """
+    try:
+        ids = [await _id_of(store) for store in stores]
+        if len(set(ids)) < len(ids):
+            raise StartupError("The same store is named twice: name each once, or give each a server of its own.")
+        together = ",".join(sorted(ids))
+        known = [await store.commands.run("GET", f"{store.prefix}stores") for store in stores]
+        before = [of.decode() if of is not None else id for of, id in zip(known, ids, strict=True)]
+        for store, shared in zip(stores, before, strict=True):
+            if shared != together and await store.commands.run(
+                "EXISTS", *(f"{store.prefix}{key}" for key in _IN_USE)
+            ):
+                raise StartupError(
+                    f"The store {store.address} holds meetings that it shares with other stores than these: name "
+                    f"the same as before ({shared.count(',') + 1} in all), or let all gateways end and wait until "
+                    "what it holds has expired (event_log.keep_s)."
+                )
+        for store in stores:
+            await store.commands.run("SET", f"{store.prefix}stores", together)
+    except LogUnavailable as error:
+        raise StartupError(error.message) from None
+    return ids
+
+
+async def _id_of(store: RedisStore) -> str:
+    key = f"{store.prefix}id"
+    await store.commands.run("SET", key, secrets.token_hex(8), "NX")
+    id: bytes = await store.commands.run("GET", key)
+    return id.decode()
 
 
 def _check_kind(address: str, about: dict[str, str]) -> None:

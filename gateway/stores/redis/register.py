@@ -14,7 +14,7 @@ import contextlib
 import hashlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, NoReturn, TypeVar
@@ -92,11 +92,15 @@ class RedisRegister:
 
     # ------------------------------------------------------------ sessions
 
+    def suits(self, session: bytes, meeting: str) -> bool:
+        return True
+
     async def begin(
         self, session: bytes, record: SessionRecord, bounds: Bounds = UNBOUNDED, used: UsedToken | None = None
     ) -> int:
         tenant = tenant_of(record.meeting)
-        most = (_most(bounds.sessions), _most(bounds.meetings), _most(bounds.most_languages), bounds.shown)
+        sessions, meetings = _most(bounds.most_sessions), _most(bounds.most_meetings)
+        most = (sessions, meetings, _most(bounds.most_languages), bounds.shown)
         reply = await self._run(
             *("begin", session, _encoder.encode(record), record.meeting, tenant, record.participant),
             *(*_shown(record), *most, *_token(used), _most(bounds.joins)),
@@ -237,11 +241,10 @@ class RedisRegister:
         version, fields = await self._run("present", of_meeting.meeting)
         of_meeting.read(int(version), fields, pushed)
 
-    async def counts(self) -> Mapping[str, TenantCounts]:
-        reply = await self.store.commands.run("HGETALL", f"{self.store.prefix}tenants")
-        fields = dict(zip((each.decode() for each in reply[::2]), map(int, reply[1::2]), strict=True))
-        tenants = {name[2:] for name in fields}
-        return {each: TenantCounts(fields.get(f"s:{each}", 0), fields.get(f"m:{each}", 0)) for each in tenants}
+    async def counts(self, tenant: str) -> TenantCounts:
+        fields = (f"s:{tenant}", f"m:{tenant}")
+        reply = await self.store.commands.run("HMGET", f"{self.store.prefix}tenants", *fields)
+        return TenantCounts(*(int(count or 0) for count in reply))
 
     # ------------------------------------------------------------ being there
 
@@ -276,7 +279,8 @@ class RedisRegister:
 
     async def _check_versions(self) -> None:
         for meetings in _batches(tuple(self._meetings.values())):
-            versions = await self._run("versions", *(each.meeting for each in meetings))
+            names = [each.meeting for each in meetings]
+            versions = await self._run("versions", *names, patience_s=_SHORT_PATIENCE_S)
             for of_meeting, version in zip(meetings, versions, strict=True):
                 if of_meeting.version != int(version):
                     self._note_presence(of_meeting)

@@ -12,7 +12,7 @@ from typing import Any
 from gateway.stores.redis import lua
 from gateway.stores.redis.checks import check
 from gateway.stores.redis.commands import Commands
-from gateway.stores.redis.connection import Connection
+from gateway.stores.redis.connection import Connection, address_of
 from gateway.stores.redis.pushes import Pushes
 from gateway.stores.sealing import Seal
 
@@ -39,6 +39,8 @@ class RedisStore:
     ) -> None:
         self.seal = seal or Seal()
         self._url = url
+        # Without its password.
+        self.address = address_of(url)
         # A connection that is not connected yet.
         self.new_connection = partial(Connection, url)
         self.prefix = prefix

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from gateway.domain.errors import StartupError
-from gateway.stores.redis.checks import check
+from gateway.stores.redis.checks import check, ids_of
 from gateway.stores.redis.store import RedisStore
 from tests.redis_server import RedisServer, shared_server
 
@@ -98,3 +99,53 @@ async def test_a_password_that_the_store_does_not_ask_for_is_none(start: Start) 
     port = free_port()
     start(port=str(port))
     assert "refuses the gateway" in await refusal(f"redis://:right@127.0.0.1:{port}")
+
+
+# Several stores
+
+
+@asynccontextmanager
+async def stores(*prefixes: str) -> AsyncIterator[list[RedisStore]]:
+    """Each prefix is a store of its own."""
+    async with AsyncExitStack() as closing:
+        opened = []
+        for prefix in prefixes:
+            store = RedisStore(shared_server().url, prefix=prefix)
+            await store.start()
+            closing.push_async_callback(store.close)
+            opened.append(store)
+        yield opened
+
+
+async def test_each_store_has_an_id_for_good() -> None:
+    a, b = (f"{secrets.token_hex(4)}:" for _ in range(2))
+    async with stores(a, b) as both:
+        first, second = await ids_of(both)
+        assert first != second
+    async with stores(b, a) as both:
+        assert await ids_of(both) == [second, first]
+
+
+async def test_the_same_store_is_not_named_twice() -> None:
+    prefix = f"{secrets.token_hex(4)}:"
+    async with stores(prefix, prefix) as both:
+        with pytest.raises(StartupError, match="named twice"):
+            await ids_of(both)
+
+
+@pytest.mark.parametrize("key", ["due", "tenants", "heard_of_one"])
+async def test_other_stores_share_the_meetings_only_once_none_is_left(key: str) -> None:
+    a, b, c = (f"{secrets.token_hex(4)}:" for _ in range(3))
+    async with stores(a, b, c) as [first, second, third]:
+        await first.commands.run("SET", f"{a}{key}", 1)  # of a version that knew one store
+        await ids_of([first])
+        with pytest.raises(StartupError, match=r"the same as before \(1 in all\)"):
+            await ids_of([first, second])
+        await first.commands.run("DEL", f"{a}{key}")
+        await ids_of([first, second])
+        await second.commands.run("SET", f"{b}{key}", 1)
+        for others in ([first], [second], [first, third], [first, second, third]):
+            if second in others:
+                with pytest.raises(StartupError, match=r"the same as before \(2 in all\)"):
+                    await ids_of(others)
+        assert len(await ids_of([second, first])) == 2

@@ -1,0 +1,262 @@
+"""Several stores that share the meetings: each is on one of them, with its log and the sessions in it.
+
+Knows: what is on which store, and what goes to the first or to all of them. Must not know: what a store is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from gateway.domain.errors import LimitExceeded, QuotaExceeded, RateLimited
+from gateway.domain.grants import Revocation, tenant_of
+from gateway.domain.live import LiveEvent
+from gateway.domain.log import (
+    Accepted,
+    LogUsage,
+    Page,
+    Publication,
+    Recent,
+    Translated,
+    Unfinished,
+    Untranslated,
+    Utterance,
+)
+from gateway.domain.ports import EventLog, LiveChannel, Register, Subscription
+from gateway.domain.register import UNBOUNDED, Bounds, Fence, Held, Present, TenantCounts
+from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
+
+__all__ = ["Placement", "ShardedEventLog", "ShardedLiveChannel", "ShardedRegister"]
+
+_REMEMBERED = 50_000
+
+
+class Placement:
+    """Which of several stores has what: the one with the highest hash of its id and the key (rendezvous hashing).
+
+    Gateways agree on it without asking, if they know the same stores, in whatever order.
+    """
+
+    def __init__(self) -> None:
+        self._ids: tuple[bytes, ...] = ()
+        self.of = lru_cache(_REMEMBERED)(self._of)
+
+    def begin(self, ids: Sequence[str]) -> None:
+        """The ids of the stores, each another one, are known from now on."""
+        self._ids = tuple(id.encode() for id in ids)
+
+    def _of(self, key: str | bytes) -> int:
+        """The index of the store that has this meeting, or the session with this digest."""
+        data = key.encode() if isinstance(key, str) else key
+        scores = [hashlib.blake2b(data, key=id, digest_size=8).digest() for id in self._ids]
+        return scores.index(max(scores))
+
+
+class ShardedEventLog:
+    """One gateway's log over several stores."""
+
+    def __init__(self, logs: Sequence[EventLog], placement: Placement) -> None:
+        self.logs = logs
+        self._placement = placement
+
+    async def start(self) -> None:
+        await asyncio.gather(*(log.start() for log in self.logs))
+
+    async def accept(self, meeting: str, utterance: Utterance, fence: Fence | None = None) -> Accepted:
+        return await self._of(meeting).accept(meeting, utterance, fence)
+
+    async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
+        return await self._of(meeting).conclude(meeting, outcome)
+
+    async def claim(self, meeting: str, wanted: Mapping[int, Collection[str]]) -> dict[int, tuple[str, ...]]:
+        return await self._of(meeting).claim(meeting, wanted)
+
+    async def take_over(self) -> tuple[Unfinished, ...]:
+        # What one store has handed over must not be lost because another one does not answer.
+        parts = await asyncio.gather(*(log.take_over() for log in self.logs), return_exceptions=True)
+        taken = tuple(work for part in parts if not isinstance(part, BaseException) for work in part)
+        failures = [part for part in parts if isinstance(part, BaseException)]
+        if failures and not taken:
+            raise failures[0]
+        return taken
+
+    async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
+        return await self._of(meeting).read(meeting, after, limit)
+
+    async def recent(self, meeting: str, utterances: int, limit: int = 200) -> Recent:
+        return await self._of(meeting).recent(meeting, utterances, limit)
+
+    def subscribe(
+        self,
+        meeting: str,
+        deliver: Callable[[Publication], None],
+        *,
+        account: str = "",
+        begun_again: Callable[[], None] = lambda: None,
+    ) -> AbstractAsyncContextManager[Subscription]:
+        return self._of(meeting).subscribe(meeting, deliver, account=account, begun_again=begun_again)
+
+    async def sweep(self) -> None:
+        await asyncio.gather(*(log.sweep() for log in self.logs))
+
+    async def usage(self) -> LogUsage:
+        parts = await asyncio.gather(*(log.usage() for log in self.logs))
+        accounts: Counter[str] = Counter()
+        for part in parts:
+            accounts.update(part.bytes_by_account)
+        return LogUsage(sum(part.publications for part in parts), sum(part.bytes for part in parts), accounts)
+
+    async def kept(self) -> tuple[KeptMeeting, ...]:
+        return tuple(each for kept in await asyncio.gather(*(log.kept() for log in self.logs)) for each in kept)
+
+    async def close(self) -> None:
+        await asyncio.gather(*(log.close() for log in self.logs))
+
+    def _of(self, meeting: str) -> EventLog:
+        return self.logs[self._placement.of(meeting)]
+
+
+class ShardedRegister:
+    """One gateway's register over several stores.
+
+    The first one keeps used tokens and revocations. What bounds a tenant's sessions and meetings is asked of all
+    when a session begins, so those that begin on two stores at the same moment may be too many; joins are counted
+    by each store for itself.
+    """
+
+    def __init__(self, registers: Sequence[Register], placement: Placement) -> None:
+        self._registers = registers
+        self._first = registers[0]
+        self._placement = placement
+
+    @property
+    def outlives(self) -> bool:
+        return self._first.outlives
+
+    async def open(self, moved: Callable[[bytes, bool], None], revoked: Callable[[Revocation], None]) -> None:
+        await asyncio.gather(*(register.open(moved, revoked) for register in self._registers))
+
+    def suits(self, session: bytes, meeting: str) -> bool:
+        return self._placement.of(session) == self._placement.of(meeting)
+
+    async def begin(
+        self, session: bytes, record: SessionRecord, bounds: Bounds = UNBOUNDED, used: UsedToken | None = None
+    ) -> int:
+        register = self._of(session)
+        bounds = await self._besides(register, tenant_of(record.meeting), bounds)
+        if used is None or register is self._first:
+            return await register.begin(session, record, bounds, used)
+        await self._first.use(used)
+        try:
+            return await register.begin(session, record, bounds)
+        except (LimitExceeded, QuotaExceeded, RateLimited):
+            await self._first.end(session, 1, used)
+            raise
+
+    async def find(self, session: bytes) -> Held | None:
+        return await self._of(session).find(session)
+
+    async def take(
+        self,
+        session: bytes,
+        fence: int,
+        record: SessionRecord,
+        bounds: Bounds = UNBOUNDED,
+        used: UsedToken | None = None,
+    ) -> int | None:
+        register = self._of(session)
+        if used is not None and register is not self._first:
+            # Its user stays the same, and may come again with it.
+            await self._first.use(used)
+            used = None
+        return await register.take(session, fence, record, bounds, used)
+
+    async def save(
+        self,
+        session: bytes,
+        fence: int,
+        record: SessionRecord,
+        *,
+        away_s: float | None = None,
+        bounds: Bounds = UNBOUNDED,
+    ) -> bool:
+        return await self._of(session).save(session, fence, record, away_s=away_s, bounds=bounds)
+
+    async def release(self, session: bytes, fence: int) -> None:
+        await self._of(session).release(session, fence)
+
+    async def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:
+        register = self._of(session)
+        if unused is not None and register is not self._first:
+            await self._first.end(session, fence, unused)
+        await register.end(session, fence, unused)
+
+    def subscribe(
+        self, meeting: str, deliver: Callable[[str, Present | None], None]
+    ) -> AbstractAsyncContextManager[None]:
+        return self._registers[self._placement.of(meeting)].subscribe(meeting, deliver)
+
+    async def use(self, used: UsedToken) -> None:
+        await self._first.use(used)
+
+    async def revoke(self, revocation: Revocation) -> None:
+        await self._first.revoke(revocation)
+
+    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+        return sum(await asyncio.gather(*(register.meant_by(revocation, but) for register in self._registers)))
+
+    async def counts(self, tenant: str) -> TenantCounts:
+        return await _counts(tenant, self._registers)
+
+    async def sweep(self) -> None:
+        await asyncio.gather(*(register.sweep() for register in self._registers))
+
+    async def kept(self) -> tuple[UsedToken, ...]:
+        return await self._first.kept()
+
+    async def close(self) -> None:
+        await asyncio.gather(*(register.close() for register in self._registers))
+
+    def _of(self, session: bytes) -> Register:
+        return self._registers[self._placement.of(session)]
+
+    async def _besides(self, register: Register, tenant: str, bounds: Bounds) -> Bounds:
+        """The bounds for one store, with what the tenant has on the others."""
+        if bounds.sessions is None and bounds.meetings is None:
+            return bounds
+        others = [other for other in self._registers if other is not register]
+        return replace(bounds, elsewhere=await _counts(tenant, others))
+
+
+class ShardedLiveChannel:
+    """One gateway's live channel over several stores."""
+
+    def __init__(self, channels: Sequence[LiveChannel], placement: Placement) -> None:
+        self._channels = channels
+        self._placement = placement
+
+    def listen(
+        self, meeting: str, deliver: Callable[[str, LiveEvent], None], missed: Callable[[], None]
+    ) -> AbstractAsyncContextManager[None]:
+        return self._of(meeting).listen(meeting, deliver, missed)
+
+    def is_heard(self, meeting: str) -> bool:
+        return self._of(meeting).is_heard(meeting)
+
+    def send(self, meeting: str, event: LiveEvent) -> None:
+        self._of(meeting).send(meeting, event)
+
+    def _of(self, meeting: str) -> LiveChannel:
+        return self._channels[self._placement.of(meeting)]
+
+
+async def _counts(tenant: str, registers: Sequence[Register]) -> TenantCounts:
+    """What it has in all of these."""
+    counts = await asyncio.gather(*(register.counts(tenant) for register in registers))
+    return TenantCounts(sum(each.sessions for each in counts), sum(each.meetings for each in counts))
