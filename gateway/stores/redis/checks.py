@@ -8,14 +8,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from gateway.domain.errors import LogUnavailable, StartupError
+from gateway.stores.redis.commands import Commands
 from gateway.stores.redis.connection import Command, Connection, Lost, Refused, address_of, is_local
-
-if TYPE_CHECKING:
-    from gateway.stores.redis.store import RedisStore
 
 __all__ = ["check", "ids_of"]
 
@@ -28,6 +26,14 @@ _SETTINGS = {
     "appendfsync": ("always", "or it may lose what it has confirmed"),
     "maxmemory-policy": ("noeviction", "or it drops logs when its memory is full"),
 }
+
+
+class _Started(Protocol):
+    """A store that has started: see `store.RedisStore`."""
+
+    commands: Commands
+    prefix: str
+    address: str
 
 
 async def check(url: str, *, answer_s: float = 5.0) -> None:
@@ -58,7 +64,7 @@ async def check(url: str, *, answer_s: float = 5.0) -> None:
         await connection.close()
 
 
-async def ids_of(stores: Sequence[RedisStore]) -> list[str]:
+async def ids_of(stores: Sequence[_Started]) -> list[str]:
     """What each store that shares the meetings calls itself, for good. They have started.
 
     Raises `StartupError` where meetings are shared among other stores than these: they would be looked for in the
@@ -87,7 +93,7 @@ async def ids_of(stores: Sequence[RedisStore]) -> list[str]:
     return ids
 
 
-async def _id_of(store: RedisStore) -> str:
+async def _id_of(store: _Started) -> str:
     key = f"{store.prefix}id"
     await store.commands.run("SET", key, secrets.token_hex(8), "NX")
     id: bytes = await store.commands.run("GET", key)
