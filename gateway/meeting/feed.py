@@ -34,11 +34,13 @@ class Feed:
         participant: str,
         # Whether this reader gets a publication.
         wants: Callable[[Publication], bool],
+        # Whether it has seen nothing of the log yet: what is gone from its beginning by then, it does not miss.
+        newcomer: bool = False,
     ) -> None:
         self.outbox = outbox
         # Offset up to which everything is in the outbox, while not live.
         self.passed = after
-        self._seam = Seam(after)
+        self._seam = Seam(after, newcomer=newcomer)
         self._participant = participant
         self._wants = wants
 
@@ -96,7 +98,8 @@ class Seam:
     back; once a page of the log has nothing new, what was held follows, and the reader is live.
     """
 
-    def __init__(self, after: int, *, most_held: int = _MOST_HELD) -> None:
+    def __init__(self, after: int, *, newcomer: bool = False, most_held: int = _MOST_HELD) -> None:
+        self._newcomer = newcomer
         # The offset up to which everything was passed on.
         self.position = after
         # Nothing is held back any more.
@@ -121,8 +124,11 @@ class Seam:
         if self.live:
             return []
         if page.first > self.position + 1:
-            self.trimmed = True
-            return []
+            self.trimmed = not self._newcomer
+            if self.trimmed:
+                return []
+            self.position = page.first - 1
+        self._newcomer = False
         fresh = [publication for publication in page.publications if publication.offset > self.position]
         if not fresh:
             fresh = self._close()

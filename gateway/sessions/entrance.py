@@ -127,7 +127,7 @@ class Entrance:
                 since=after + 1,
                 account=client.account,
             )
-            feed = Feed(client.outbox, after, participant=member.participant, wants=member.wants)
+            feed = Feed(client.outbox, after, participant=member.participant, wants=member.wants, newcomer=True)
             seat = Seat(secret=self._new_secret(meeting), room=room, member=member, state=client.state)
             self._lifetimes.begin(seat, grant)
             used = await self._register_begin(seat)
@@ -270,7 +270,8 @@ class Entrance:
         client.state.inherit(seat.state)
         # What is still on its way over the earlier connection is not this session's any more.
         seat.state.disconnected()
-        feed = Feed(client.outbox, after, participant=member.participant, wants=member.wants)
+        participant, wants = member.participant, member.wants
+        feed = Feed(client.outbox, after, participant=participant, wants=wants, newcomer=not recovered)
         seat.connect(feed, client.state, client.finish)
         room.update(
             member,

@@ -230,6 +230,27 @@ def test_what_was_trimmed_before_it_was_read_is_told() -> None:
     assert not seam.live
 
 
+def test_a_newcomer_does_not_miss_what_was_gone_before_it_read_anything() -> None:
+    log, seam = Log(), Seam(0, newcomer=True)
+    for _ in range(5):
+        log.append()
+    log.first = 3
+    assert offsets(seam.replay(log.read(0, 2))) == [3, 4]
+    log.first = 6
+    assert seam.replay(log.read(seam.position, 2)) == []
+    assert seam.trimmed, "what it has begun to read, it would miss"
+
+
+def test_a_newcomer_whose_whole_log_is_gone_is_live() -> None:
+    log, seam = Log(), Seam(0, newcomer=True)
+    for _ in range(5):
+        log.append()
+    log.first = 6
+    assert seam.replay(log.read(0, 2)) == []
+    assert seam.live
+    assert offsets(seam.publish(log.append())) == [6]
+
+
 _steps = st.lists(st.sampled_from(["append", "ask", "answer"]), max_size=80)
 
 
