@@ -35,6 +35,7 @@ from gateway.identity.authenticator import Keys
 from gateway.identity.jwks import PublicKeys, fetch
 from gateway.metrics import DEFAULT_ENGINE
 from gateway.protocol.from_domain import error_message
+from gateway.runtime import EventLoopLag
 from gateway.server import page
 from gateway.server.core import Core
 from gateway.server.guard.audit import Audit
@@ -48,7 +49,6 @@ from gateway.sessions.registry import Registry
 from gateway.store import Store
 from gateway.stores import handover_file
 from gateway.stores.audit_file import AuditFile
-from gateway.translation.event_loop_lag import EventLoopLag
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 from gateway.translation.quotas import Quotas
@@ -128,11 +128,11 @@ class Gateway:
             deadline_s=settings.utterance_deadline_s,
             quotas=self.quotas,
         )
-        self._lag = EventLoopLag()
+        self._lag = EventLoopLag(metrics.EVENT_LOOP_LAG_S.observe)
         self.partials = Partials(
             self.scheduler,
             translates=settings.partials_share > 0,
-            lag_s=lambda: self._lag.mean_s,
+            lag_s=lambda: max(self._lag.mean_s, self.engine.capacity().lag_s),
             max_bytes=settings.event_log.max_bytes // _LIVE_SHARE,
         )
         self.finals = Finals(

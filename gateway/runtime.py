@@ -1,19 +1,24 @@
-"""Process-wide settings: pauses of the Python interpreter, file descriptors, and logging.
+"""The process as a whole: pauses of the Python interpreter, file descriptors, logging, how late the event loop is.
 
-Knows: Python's garbage collector and threads, limits of the process, logging.
-Must not know: what the process does.
+Knows: Python's garbage collector and threads, limits of the process, logging, timers.
+Must not know: what the process does, who gives way when it is full.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import logging
+import math
 import resource
 import sys
-from typing import TextIO
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self, TextIO
 
-__all__ = ["log_to", "raise_file_limit", "settle_interpreter"]
+__all__ = ["EventLoopLag", "log_to", "raise_file_limit", "settle_interpreter"]
 
 # File descriptors that are asked for where there is no limit.
 _MOST_FILES = 1_048_576
@@ -28,6 +33,11 @@ _SWITCH_S = 0.001
 # full event loop. A full pass takes seconds with any setting, so it is made rare.
 _GARBAGE_THRESHOLDS = (10_000, 5, 1_000)
 
+# Between two looks at how late the event loop is.
+_LAG_LOOK_S = 0.05
+
+# How far back the mean goes.
+_LAG_REMEMBERED_S = 1.0
 
 # What uvicorn logs about requests and frames that it refuses: anybody could fill the log with it.
 _ABOUT_CLIENTS = (
@@ -69,3 +79,41 @@ def log_to(terminal: TextIO, level: str | int, *, who: str = "") -> None:
     uvicorn_log = logging.getLogger("uvicorn.error")
     uvicorn_log.setLevel("WARNING")
     uvicorn_log.addFilter(lambda record: not record.getMessage().startswith(_ABOUT_CLIENTS))
+
+
+class EventLoopLag:
+    """How late the event loop comes to what is due: how full the process is, as everything in it feels it.
+
+    Measured while its context is open, in seconds. mean_s: of about the last second. on_late: is told each time.
+    """
+
+    def __init__(self, on_late: Callable[[float], None] = lambda _: None) -> None:
+        self.mean_s = 0.0
+        self._on_late = on_late
+        self._due_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Self:
+        self._look_again()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def late(self, late_s: float) -> None:
+        """The loop came so late to something."""
+        self._on_late(late_s)
+        # By time, not by number: while the loop is late, there are fewer looks.
+        remembered = math.exp(-(_LAG_LOOK_S + late_s) / _LAG_REMEMBERED_S)
+        self.mean_s = self.mean_s * remembered + late_s * (1 - remembered)
+
+    def _look(self) -> None:
+        self.late(max(0.0, time.monotonic() - self._due_s))
+        self._look_again()
+
+    def _look_again(self) -> None:
+        self._due_s = time.monotonic() + _LAG_LOOK_S
+        self._timer = asyncio.get_running_loop().call_later(_LAG_LOOK_S, self._look)

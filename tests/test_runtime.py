@@ -1,17 +1,21 @@
-"""How a process of the gateway runs: short pauses, and a log that says what is worth it."""
+"""How a process of the gateway runs: short pauses, a log that says what is worth it, and how late it is."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import io
 import logging
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gateway.runtime import log_to, settle_interpreter
+from gateway.runtime import EventLoopLag, log_to, settle_interpreter
 
 LOGGERS = ("gateway", "uvicorn.error")
 
@@ -86,3 +90,54 @@ def test_of_the_server_there_is_what_went_wrong_but_not_each_refused_handshake()
     assert [line.partition(" ERROR ")[2] for line in terminal.getvalue().splitlines()] == [
         "uvicorn.error: something else"
     ]
+
+
+# How late the event loop is
+
+
+@given(late_s=st.lists(st.floats(0, 100), min_size=1, max_size=30))
+def test_the_mean_lies_between_none_and_the_greatest(late_s: list[float]) -> None:
+    lag = EventLoopLag()
+    for each_s in late_s:
+        lag.late(each_s)
+        assert 0 <= lag.mean_s <= max(late_s) * (1 + 1e-9)
+
+
+def test_it_is_what_it_was_all_along_and_forgets_what_is_over() -> None:
+    told: list[float] = []
+    lag = EventLoopLag(told.append)
+    for _ in range(100):
+        lag.late(0.02)
+    assert lag.mean_s == pytest.approx(0.02, rel=0.01)
+    for _ in range(100):
+        lag.late(0.0)
+    assert lag.mean_s < 0.001
+    assert told == [0.02] * 100 + [0.0] * 100
+
+
+def test_one_second_of_standstill_weighs_a_second_not_one_look_of_many() -> None:
+    lag = EventLoopLag()
+    for _ in range(20):
+        lag.late(0.0)
+    lag.late(1.0)
+    assert lag.mean_s > 0.5
+
+
+async def test_a_loop_that_is_kept_from_its_work_is_late() -> None:
+    lag = EventLoopLag()
+    with lag:
+        await asyncio.sleep(0)
+        time.sleep(0.3)  # noqa: ASYNC251 -- somebody's long computation
+        while not lag.mean_s:
+            await asyncio.sleep(0)
+    assert lag.mean_s > 0.01
+
+
+async def test_it_looks_no_more_once_it_is_left() -> None:
+    lag = EventLoopLag()
+    with lag:
+        pass
+    time.sleep(0.1)  # noqa: ASYNC251 -- a look would be due
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert lag.mean_s == 0

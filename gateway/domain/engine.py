@@ -120,6 +120,8 @@ class EngineCapacity(Struct, frozen=True):
     max_running: int
     running: int
     waiting: int
+    # How late the process that hands out its tokens comes to what is due, lately; seconds.
+    lag_s: float = 0.0
 
 
 class EngineProfile(Struct, frozen=True):

@@ -122,12 +122,13 @@ class _Host:
         await self._channel.open(sock)
         # The callback runs in a later turn of the loop, after the first look.
         starting.add_done_callback(self._started)
-        while not self._ended.is_set():
-            self._look()
-            self.sharing.divide()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_S):
-                    await self._ended.wait()
+        with self._all.lag:
+            while not self._ended.is_set():
+                self._look()
+                self.sharing.divide()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await self._ended.wait()
         starting.remove_done_callback(self._started)
 
     async def close(self) -> None:
@@ -162,8 +163,8 @@ class _Host:
         self._look_at_load()
 
     def _look_at_load(self) -> None:
-        capacity = self._engine.capacity()
-        if (load := Load(capacity.running, capacity.waiting)) != self._load:
+        capacity = self._all.capacity()
+        if (load := Load(capacity.running, capacity.waiting, capacity.lag_s)) != self._load:
             self._load = load
             self._channel.say(load)
 

@@ -97,10 +97,12 @@ class Started(Struct, frozen=True, tag="started", array_like=True):
 
 
 class Load(Struct, frozen=True, tag="load", array_like=True):
-    """How many sequences run and wait in the engine."""
+    """How busy the engine and its host are."""
 
     running: int
     waiting: int
+    # See `EngineCapacity`.
+    lag_s: float = 0.0
 
 
 class Activity(Struct, frozen=True, tag="activity", array_like=True):
@@ -113,11 +115,13 @@ class Activity(Struct, frozen=True, tag="activity", array_like=True):
 
 
 class Seats(Struct, frozen=True, tag="seats", array_like=True):
-    """How many sequences of this gateway may run together now, and how many run and wait in the whole engine."""
+    """How many sequences of this gateway may run together now, and how busy the whole engine and its host are."""
 
     granted: int
     running: int
     waiting: int
+    # See `EngineCapacity`.
+    lag_s: float = 0.0
 
 
 class Held(Struct, frozen=True, tag="held", array_like=True):

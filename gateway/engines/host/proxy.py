@@ -20,6 +20,8 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from gateway.domain.engine import (
     EngineCapacity,
     EngineHealth,
@@ -229,7 +231,8 @@ class HostedEngine:
             case Generated() | GenerationFailed() | Held() | Begun():
                 self._answers.heard(message)
             case Load():
-                self._capacity = EngineCapacity(self._capacity.max_running, message.running, message.waiting)
+                most = self._capacity.max_running
+                self._capacity = EngineCapacity(most, message.running, message.waiting, message.lag_s)
             case State():
                 if message.log_path is not None:
                     self.log_path = Path(message.log_path)
@@ -254,7 +257,7 @@ class HostedEngine:
             self._life.become(EngineState.FAILED, started.failed)
         else:
             self._profile = started.profile
-            self._capacity = EngineCapacity(started.max_running, self._capacity.running, self._capacity.waiting)
+            self._capacity = replace(self._capacity, max_running=started.max_running)
             self._was_ready = True
             self._life.become(EngineState.READY)
         self._started.set_result(started)

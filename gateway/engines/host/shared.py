@@ -179,7 +179,7 @@ class SharedEngine:
                 self._life.become(EngineState.READY)
             case Seats():
                 before = self._capacity.max_running
-                self._capacity = EngineCapacity(message.granted, message.running, message.waiting)
+                self._capacity = EngineCapacity(message.granted, message.running, message.waiting, message.lag_s)
                 if message.granted != before:
                     self.on_seats()
 

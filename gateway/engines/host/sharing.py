@@ -69,10 +69,10 @@ class Sharing:
     def _divide(self) -> None:
         self._due = None
         self._divided_s = now_s = asyncio.get_running_loop().time()
-        capacity = self._work.engine.capacity()
+        capacity = self._work.capacity()
         wanted = [gateway.wanted(now_s) for gateway in self._gateways]
         for gateway, granted in zip(self._gateways, grants(wanted, capacity.max_running), strict=True):
-            gateway.tell(Seats(granted, capacity.running, capacity.waiting))
+            gateway.tell(Seats(granted, capacity.running, capacity.waiting, capacity.lag_s))
 
     def _connect(self) -> _Gateway:
         gateway = _Gateway(self, self._work, next(self._numbers))

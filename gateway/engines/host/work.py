@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gateway.domain.engine import EngineState
+from gateway.domain.engine import EngineCapacity, EngineState
 from gateway.domain.errors import GatewayError
 from gateway.domain.ports import Engine
 from gateway.engines.host.messages import (
@@ -32,6 +32,7 @@ from gateway.engines.host.messages import (
 )
 from gateway.engines.host.seats import Wanted
 from gateway.engines.host.turns import Turns
+from gateway.runtime import EventLoopLag
 
 __all__ = ["EngineWork", "GatewayWork"]
 
@@ -55,6 +56,8 @@ class EngineWork:
         self.engine = engine
         self.on_token = on_token
         self.on_failure = on_failure
+        # Of this process, while it is measured.
+        self.lag = EventLoopLag()
         self.turns = Turns()
         self.measuring = asyncio.Lock()
         self.generations = 0
@@ -63,6 +66,10 @@ class EngineWork:
     @property
     def ready(self) -> bool:
         return self.engine.health().state is EngineState.READY
+
+    def capacity(self) -> EngineCapacity:
+        """The engine's, with how late this process is."""
+        return replace(self.engine.capacity(), lag_s=round(self.lag.mean_s, 3))
 
     @property
     def activity(self) -> Activity:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import time
 from functools import partial
 
 import pytest
@@ -40,6 +41,17 @@ async def test_the_end_of_the_gateway_ends_its_generations() -> None:
     await serving
     assert pair.far.capacity().running == 0
     await pair.near.stop()
+
+
+async def test_a_host_that_is_late_says_so_until_it_has_time_again() -> None:
+    async with hosted_engine(SimulatedEngine()) as pair:
+        await pair.near.start()
+        # Both are in this process.
+        time.sleep(1.0)  # noqa: ASYNC251 -- a front end that has too much to do
+        while pair.near.capacity().lag_s < 0.3:
+            await asyncio.sleep(0.01)
+        while pair.near.capacity().lag_s > 0.3:
+            await asyncio.sleep(0.01)
 
 
 async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack
 
@@ -71,6 +72,14 @@ async def test_seats_follow_what_each_wants() -> None:
         await close(more)
         await until(lambda: seats(a, b)[0] == 16)
         await close(running)
+
+
+async def test_workers_are_told_how_late_the_host_is() -> None:
+    async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a, worker(shared) as b:
+        # The workers and the host are in this process.
+        time.sleep(1.0)  # noqa: ASYNC251 -- a front end that has too much to do
+        await until(lambda: min(a.capacity().lag_s, b.capacity().lag_s) > 0.3)
+        await until(lambda: max(a.capacity().lag_s, b.capacity().lag_s) < 0.3)
 
 
 async def test_the_loss_of_a_worker_ends_what_it_ran_and_nothing_else() -> None:
