@@ -62,8 +62,8 @@ _PACE_S = 0.6
 
 # What is added to the pace for each second that the event loop is late, here or in the engine's host, beyond how
 # late it is on a machine whose cores others use as well. A loop that is 10 ms late, as is each of the turns that a
-# final takes then, has half as much done for utterances of which there is something to read already. Never more than
-# the last: somebody who speaks on for so long is shown something all the same.
+# final takes then, has half as much done for utterances of which there is something to read already. Never more
+# than the last: somebody who speaks on for so long is shown something all the same.
 _YIELDING, _USUAL_LAG_S, _MOST_YIELDING_S = 100.0, 0.004, 5.0
 
 # The event loop may have time again sooner than it seemed, or later.
