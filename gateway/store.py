@@ -6,18 +6,20 @@ Knows: which adapters there are. Must not know: what any of them does, who uses 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
 from gateway import metrics
 from gateway.config import Settings
+from gateway.domain.errors import LogUnavailable
 from gateway.domain.ports import EventLog, LiveChannel, Meter, Register
 from gateway.domain.sessions import Handover
 from gateway.stores.bounded_logs import MEETING_SHARE
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
-from gateway.stores.redis.checks import ids_of
+from gateway.stores.redis.checks import ids_of, remember
 from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.meter import RedisMeter
@@ -27,6 +29,9 @@ from gateway.stores.sealing import Seal, read_keys
 from gateway.stores.sharded import Placement, ShardedEventLog, ShardedLiveChannel, ShardedRegister
 
 __all__ = ["Store"]
+
+# How long a sweep waits for a store.
+_PATIENCE_S = 1.0
 
 
 class Store:
@@ -47,6 +52,7 @@ class Store:
         # To other gateways; None if there are none.
         self.channel: LiveChannel | None = None
         self._channels: list[RedisLiveChannel] = []
+        self._ids: list[str] = []
         self._placement = Placement()
         self.log: EventLog
         self.register: Register
@@ -99,14 +105,22 @@ class Store:
         if stores := self._redis:
             for store in stores:
                 await store.start()
-            self._placement.begin(await ids_of(stores))
+            self._ids = await ids_of(stores)
+            self._placement.know(self._ids)
+            self.meter = RedisMeter(stores[self._placement.common])
             metrics.STORE_AVAILABLE.set_function(lambda: all([store.commands.is_answered for store in stores]))
             metrics.STORE_ANSWER_S.set_function(lambda: max(store.commands.answered_s for store in stores))
         await self.log.start()
 
     async def sweep(self) -> None:
         """Be there; to be called every second. Never raises."""
-        await asyncio.gather(self.log.sweep(), self.register.sweep())
+        await asyncio.gather(self.log.sweep(), self.register.sweep(), self._remember())
+
+    async def _remember(self) -> None:
+        # A store may have lost its data.
+        if len(self._redis) > 1:
+            with contextlib.suppress(LogUnavailable):
+                await remember(self._redis, self._ids, _PATIENCE_S)
 
     async def close(self) -> None:
         """Let go of it, after the log and the register have left. Never raises."""

@@ -70,6 +70,8 @@ def _check_auth(auth: AuthSettings, sources: Sequence[Source]) -> None:
 
 def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
     """Check bounds that depend on other settings, and rules that are not ranges."""
+    if settings.store.url is not None and not settings.store.urls:
+        raise StartupError(f"{stated('store.url', 'empty', sources)}: leave it out to keep meetings in memory.")
     if settings.store.urls and settings.event_log.handover_file is not None:
         given = settings.event_log.handover_file
         raise StartupError(

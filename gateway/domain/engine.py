@@ -120,7 +120,7 @@ class EngineCapacity(Struct, frozen=True):
     max_running: int
     running: int
     waiting: int
-    # How late the process that hands out its tokens comes to what is due, lately; seconds.
+    # Event loop lag of the process that hands out its tokens, in seconds: the mean of about the last second.
     lag_s: float = 0.0
 
 

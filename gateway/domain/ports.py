@@ -202,7 +202,8 @@ class Register(Protocol):
     (`tests/contract/test_register_contract.py` runs on each, with two gateways on one store):
     - a session has one owner; whoever takes it counts its fence up, and what is written with an older fence is
       not done;
-    - bounds hold over all gateways, also when they are reached at the same time on one store;
+    - bounds hold over all gateways, also when they are reached at the same time; but with several stores, sessions
+      that begin on two of them at once may exceed those of a tenant;
     - a participant is present from the session's begin until its end, whichever gateway has it;
     - a session whose gateway is gone is away since that gateway was last heard of, and one that nobody has ends
       once it was away for `keep_s`. Only time in which some gateway is there counts.
@@ -223,9 +224,9 @@ class Register(Protocol):
         """
 
     def suits(self, session: bytes, meeting: str) -> bool:
-        """Whether a session with this digest can begin in the meeting; if not, another secret is to be drawn.
+        """Whether a session with this digest can begin in the meeting; if not, draw another secret.
 
-        A session is found by its digest alone, and is kept where its meeting is.
+        A session is found by its digest alone, and has to be on the same store as its meeting.
         """
 
     async def begin(
@@ -286,8 +287,12 @@ class Register(Protocol):
         Raises `LogUnavailable`.
         """
 
-    async def use(self, used: UsedToken) -> None:
-        """Use up a token for its user, who may use it again. Raises `Unauthenticated` or `LogUnavailable`."""
+    async def use(self, used: UsedToken, session: bytes = b"") -> bool:
+        """Use up a token for its user, who may use it again. Returns whether nobody had used it before.
+
+        session: of which it is for the begin; if that session was to end before it had begun, the token is
+        refused. Raises `Unauthenticated` or `LogUnavailable`.
+        """
 
     async def revoke(self, revocation: Revocation) -> None:
         """Every other gateway is to know of this. Raises `LogUnavailable`."""

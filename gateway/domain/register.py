@@ -64,7 +64,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
     meetings: int | None = None
     # Languages read in the meeting: what the bound is called → the bound.
     languages: tuple[tuple[str, int], ...] = ()
-    # What the tenant has besides, where whoever applies these bounds cannot count it.
+    # What the tenant has on other stores; added to what this one counts.
     elsewhere: TenantCounts = TenantCounts()
     # Of the tenant's sessions, begun or taken within a minute; as many may be at once.
     joins: int | None = None
@@ -77,12 +77,12 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
     @property
     def most_sessions(self) -> int | None:
-        """Those elsewhere left out."""
+        """How many this store may hold."""
         return None if self.sessions is None else max(0, self.sessions - self.elsewhere.sessions)
 
     @property
     def most_meetings(self) -> int | None:
-        """Those elsewhere left out."""
+        """How many this store may hold."""
         return None if self.meetings is None else max(0, self.meetings - self.elsewhere.meetings)
 
     def check_languages(self, others: int, count: int, before: int) -> None:

@@ -150,7 +150,7 @@ class Entrance:
         return Entry(seat, feed, None if join.resume is None else False)
 
     def _new_secret(self, meeting: str) -> str:
-        # One that is found where the meeting is: with several stores, one of so many is.
+        # A session is found by its secret alone, so that has to fall on the meeting's store: with two, half do.
         while not self._register.suits(key_of(secret := secrets.token_hex(16)), meeting):
             pass
         return secret

@@ -292,11 +292,14 @@ class Registry:
         self._finals.resume()
         with contextlib.suppress(LogUnavailable):
             self._taken += await self._log.take_over()
+        with contextlib.suppress(LogUnavailable):
             while self._taken:
-                work = self._taken[0]
+                # What fails comes last the next time: with several stores, those of others may be there.
+                self._taken.append(self._taken.pop(0))
+                work = self._taken[-1]
                 async with self._rooms.enter(work.meeting, private=False, account=work.account) as room:
                     await self._finals.take_over(room, work)
-                self._taken.pop(0)
+                self._taken.pop()
 
     # ------------------------------------------------------------ restarts
 

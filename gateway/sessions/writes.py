@@ -58,6 +58,8 @@ class Writes:
         self._waiting: dict[bytes, Seat | _Ending] = {}
         # Those that are being told.
         self._under_way: dict[bytes, Seat | _Ending] = {}
+        # Of those that wait, what could not be told. It comes last: with several stores, others may be there.
+        self._failed: set[bytes] = set()
         self._worker: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -104,12 +106,15 @@ class Writes:
     async def _work(self) -> None:
         is_reachable = True
         while self._waiting and is_reachable:
-            sessions = list(self._waiting)[:_AT_ONCE]
+            sessions = sorted(self._waiting, key=self._failed.__contains__)[:_AT_ONCE]
             self._under_way = {session: self._waiting.pop(session) for session in sessions}
             told = await asyncio.gather(*(self._tell(*each) for each in self._under_way.items()))
             for (session, last), done in zip(self._under_way.items(), told, strict=True):
-                if not done:
+                if done:
+                    self._failed.discard(session)
+                else:
                     is_reachable = False
+                    self._failed.add(session)
                     self._waiting.setdefault(session, last)
             self._under_way = {}
 

@@ -111,9 +111,12 @@ class MemoryRegisterStore:
         earlier = self.used.get((used.tenant, used.token_id)) if used is not None else None
         return earlier is not None and used is not None and earlier.user != used.user
 
-    def use(self, used: UsedToken | None) -> None:
-        if used is not None:
-            self.used.setdefault((used.tenant, used.token_id), used)
+    def use(self, used: UsedToken | None) -> bool:
+        """Returns whether nobody had used it before."""
+        if used is None or (used.tenant, used.token_id) in self.used:
+            return False
+        self.used[used.tenant, used.token_id] = used
+        return True
 
     def give_back(self, unused: UsedToken | None) -> None:
         if unused is not None and not self.has_used(unused):
@@ -288,10 +291,10 @@ class MemoryRegister:
             if self._store.meetings.get(meeting) is of_meeting:
                 self._store.forget_if_over(meeting)
 
-    async def use(self, used: UsedToken) -> None:
+    async def use(self, used: UsedToken, session: bytes = b"") -> bool:
         if self._store.has_used(used):
             raise Unauthenticated
-        self._store.use(used)
+        return self._store.use(used)
 
     async def revoke(self, revocation: Revocation) -> None:
         meant = (revocation.tenant, revocation.token_id, revocation.subject, revocation.meeting)

@@ -1,20 +1,21 @@
-"""Several stores that share the meetings: each is on one of them, with its log and the sessions in it.
+"""Several stores that share the meetings: each meeting is on one of them, with its log and its sessions.
 
-Knows: what is on which store, and what goes to the first or to all of them. Must not know: what a store is.
+Knows: what is on which store, and what is asked of all of them. Must not know: what a store is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from msgspec.structs import replace
 
-from gateway.domain.errors import LimitExceeded, QuotaExceeded, RateLimited
+from gateway.domain.errors import LimitExceeded, LogUnavailable, QuotaExceeded, RateLimited
 from gateway.domain.grants import Revocation, tenant_of
 from gateway.domain.live import LiveEvent
 from gateway.domain.log import (
@@ -34,25 +35,40 @@ from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
 
 __all__ = ["Placement", "ShardedEventLog", "ShardedLiveChannel", "ShardedRegister"]
 
+_log = logging.getLogger(__name__)
+
+# Meetings whose store is not worked out again.
 _REMEMBERED = 50_000
 
 
 class Placement:
     """Which of several stores has what: the one with the highest hash of its id and the key (rendezvous hashing).
 
-    Gateways agree on it without asking, if they know the same stores, in whatever order.
+    Gateways agree on it without asking, if they know the same stores, in whatever order. To be used after `know`.
     """
 
     def __init__(self) -> None:
         self._ids: tuple[bytes, ...] = ()
-        self.of = lru_cache(_REMEMBERED)(self._of)
+        self._of_meeting = lru_cache(_REMEMBERED)(self._of)
 
-    def begin(self, ids: Sequence[str]) -> None:
-        """The ids of the stores, each another one, are known from now on."""
+    def know(self, ids: Sequence[str]) -> None:
+        """The ids of the stores, all different."""
         self._ids = tuple(id.encode() for id in ids)
 
+    @property
+    def common(self) -> int:
+        """The index of the store that keeps what concerns all meetings."""
+        return self._of_meeting("")
+
+    def of_meeting(self, meeting: str) -> int:
+        """The index of the store that has this meeting, and every session in it."""
+        return self._of_meeting(meeting)
+
+    def of_session(self, session: bytes) -> int:
+        """The index of the store that has the session with this digest."""
+        return self._of(session)
+
     def _of(self, key: str | bytes) -> int:
-        """The index of the store that has this meeting, or the session with this digest."""
         data = key.encode() if isinstance(key, str) else key
         scores = [hashlib.blake2b(data, key=id, digest_size=8).digest() for id in self._ids]
         return scores.index(max(scores))
@@ -81,9 +97,11 @@ class ShardedEventLog:
         # What one store has handed over must not be lost because another one does not answer.
         parts = await asyncio.gather(*(log.take_over() for log in self.logs), return_exceptions=True)
         taken = tuple(work for part in parts if not isinstance(part, BaseException) for work in part)
-        failures = [part for part in parts if isinstance(part, BaseException)]
-        if failures and not taken:
-            raise failures[0]
+        for failure in parts:
+            if isinstance(failure, BaseException) and not (taken and isinstance(failure, LogUnavailable)):
+                if not taken:
+                    raise failure
+                _log.error("what other gateways left could not be taken over", exc_info=failure)
         return taken
 
     async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
@@ -119,45 +137,40 @@ class ShardedEventLog:
         await asyncio.gather(*(log.close() for log in self.logs))
 
     def _of(self, meeting: str) -> EventLog:
-        return self.logs[self._placement.of(meeting)]
+        return self.logs[self._placement.of_meeting(meeting)]
 
 
 class ShardedRegister:
     """One gateway's register over several stores.
 
-    The first one keeps used tokens and revocations. What bounds a tenant's sessions and meetings is asked of all
-    when a session begins, so those that begin on two stores at the same moment may be too many; joins are counted
-    by each store for itself.
+    One of them keeps used tokens and revocations. When a session begins, all are asked what its tenant has, so
+    sessions that begin on two stores at the same moment may exceed a bound. Each store counts joins for itself.
     """
 
     def __init__(self, registers: Sequence[Register], placement: Placement) -> None:
         self._registers = registers
-        self._first = registers[0]
         self._placement = placement
 
     @property
     def outlives(self) -> bool:
-        return self._first.outlives
+        return self._registers[0].outlives
 
     async def open(self, moved: Callable[[bytes, bool], None], revoked: Callable[[Revocation], None]) -> None:
         await asyncio.gather(*(register.open(moved, revoked) for register in self._registers))
 
     def suits(self, session: bytes, meeting: str) -> bool:
-        return self._placement.of(session) == self._placement.of(meeting)
+        return self._placement.of_session(session) == self._placement.of_meeting(meeting)
 
     async def begin(
         self, session: bytes, record: SessionRecord, bounds: Bounds = UNBOUNDED, used: UsedToken | None = None
     ) -> int:
         register = self._of(session)
         bounds = await self._besides(register, tenant_of(record.meeting), bounds)
-        if used is None or register is self._first:
+        if used is None or register is self._common:
             return await register.begin(session, record, bounds, used)
-        await self._first.use(used)
-        try:
-            return await register.begin(session, record, bounds)
-        except (LimitExceeded, QuotaExceeded, RateLimited):
-            await self._first.end(session, 1, used)
-            raise
+        fence = await self._using(used, session, partial(register.begin, session, record, bounds), begins=True)
+        assert fence is not None  # noqa: S101 -- `begin` returns one
+        return fence
 
     async def find(self, session: bytes) -> Held | None:
         return await self._of(session).find(session)
@@ -171,11 +184,9 @@ class ShardedRegister:
         used: UsedToken | None = None,
     ) -> int | None:
         register = self._of(session)
-        if used is not None and register is not self._first:
-            # Its user stays the same, and may come again with it.
-            await self._first.use(used)
-            used = None
-        return await register.take(session, fence, record, bounds, used)
+        if used is None or register is self._common:
+            return await register.take(session, fence, record, bounds, used)
+        return await self._using(used, session, partial(register.take, session, fence, record, bounds))
 
     async def save(
         self,
@@ -193,23 +204,26 @@ class ShardedRegister:
 
     async def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:
         register = self._of(session)
-        if unused is not None and register is not self._first:
-            await self._first.end(session, fence, unused)
+        if unused is not None and register is not self._common:
+            await self._common.end(session, fence, unused)  # also a `use` that is late comes to nothing then
         await register.end(session, fence, unused)
 
     def subscribe(
         self, meeting: str, deliver: Callable[[str, Present | None], None]
     ) -> AbstractAsyncContextManager[None]:
-        return self._registers[self._placement.of(meeting)].subscribe(meeting, deliver)
+        return self._registers[self._placement.of_meeting(meeting)].subscribe(meeting, deliver)
 
-    async def use(self, used: UsedToken) -> None:
-        await self._first.use(used)
+    async def use(self, used: UsedToken, session: bytes = b"") -> bool:
+        return await self._common.use(used, session)
 
     async def revoke(self, revocation: Revocation) -> None:
-        await self._first.revoke(revocation)
+        await self._common.revoke(revocation)
 
     async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
-        return sum(await asyncio.gather(*(register.meant_by(revocation, but) for register in self._registers)))
+        counts = await asyncio.gather(
+            *(register.meant_by(revocation, but) for register in self._registers), return_exceptions=True
+        )
+        return sum(count for count in counts if isinstance(count, int))
 
     async def counts(self, tenant: str) -> TenantCounts:
         return await _counts(tenant, self._registers)
@@ -218,13 +232,38 @@ class ShardedRegister:
         await asyncio.gather(*(register.sweep() for register in self._registers))
 
     async def kept(self) -> tuple[UsedToken, ...]:
-        return await self._first.kept()
+        return await self._common.kept()
 
     async def close(self) -> None:
         await asyncio.gather(*(register.close() for register in self._registers))
 
+    @property
+    def _common(self) -> Register:
+        return self._registers[self._placement.common]
+
     def _of(self, session: bytes) -> Register:
-        return self._registers[self._placement.of(session)]
+        return self._registers[self._placement.of_session(session)]
+
+    async def _using(
+        self,
+        used: UsedToken,
+        session: bytes,
+        go_on: Callable[[], Awaitable[int | None]],
+        *,
+        begins: bool = False,
+    ) -> int | None:
+        """Use up a token and let the session go on; if that is refused, others may use the token."""
+        is_new = await self._common.use(used, session if begins else b"")
+        refusal, fence = None, None
+        try:
+            fence = await go_on()
+        except (LimitExceeded, QuotaExceeded, RateLimited) as error:
+            refusal = error
+        if fence is None and is_new:
+            await self._common.end(session, 0, used)
+        if refusal is not None:
+            raise refusal
+        return fence
 
     async def _besides(self, register: Register, tenant: str, bounds: Bounds) -> Bounds:
         """The bounds for one store, with what the tenant has on the others."""
@@ -253,7 +292,7 @@ class ShardedLiveChannel:
         self._of(meeting).send(meeting, event)
 
     def _of(self, meeting: str) -> LiveChannel:
-        return self._channels[self._placement.of(meeting)]
+        return self._channels[self._placement.of_meeting(meeting)]
 
 
 async def _counts(tenant: str, registers: Sequence[Register]) -> TenantCounts:

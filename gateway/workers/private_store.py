@@ -16,6 +16,7 @@ import math
 import shutil
 import signal
 from pathlib import Path
+from urllib.parse import quote
 
 from gateway.domain.errors import StartupError
 
@@ -45,16 +46,27 @@ _libc = ctypes.CDLL(None)
 
 
 def data_folders(folder: Path, workers: int) -> list[Path]:
-    """Where stores of these workers keep their data: each that there is already, or one for every few workers.
+    """Where stores of these workers keep their data: as many as there are already, or one for every few workers.
 
-    Meetings are looked for in the same number of stores as before, however many workers there are now.
+    Meetings are looked for in the same number of stores as before, however many workers there are now. Raises
+    `StartupError` if they cannot be made.
     """
 
     def numbered(n: int) -> Path:
         return folder / ("store" if n == 1 else f"store-{n}")
 
     before = list(itertools.takewhile(Path.exists, map(numbered, itertools.count(1))))
-    return before or [numbered(n) for n in range(1, 1 + math.ceil(workers / _WORKERS_OF_ONE))]
+    wanted = [numbered(n) for n in range(1, 1 + math.ceil(workers / _WORKERS_OF_ONE))]
+    if before:
+        if len(before) != len(wanted):
+            _log.info("%s has the data of %d stores, so there are as many again", folder, len(before))
+        return before
+    try:
+        for each in reversed(wanted):  # the first one last: where it is, all of them are
+            each.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StartupError(f"The gateway's store cannot be started ({error}).") from None
+    return wanted
 
 
 class PrivateStore:
@@ -93,7 +105,7 @@ class PrivateStore:
     @property
     def url(self) -> str:
         """Its address."""
-        return f"unix://{self._socket}"
+        return f"unix://{quote(str(self._socket))}"
 
     async def start(self) -> None:
         """Returns once it takes commands. Raises `StartupError`."""
@@ -124,13 +136,13 @@ class PrivateStore:
         while True:
             assert self._process is not None  # noqa: S101 -- it was started
             status = await self._until_over(self._process)
-            _log.error("the store ended with status %s; it is started again", status)
+            _log.error("the store in %s ended with status %s; it is started again", self._data, status)
             await asyncio.sleep(pause_s)
             pause_s = min(_AGAIN_MAX_S, 2 * pause_s + 0.1)
             try:
                 await self._begin()
             except (StartupError, OSError) as error:
-                _log.error("the store could not be started again: %s", error)
+                _log.error("the store in %s could not be started again: %s", self._data, error)
             else:
                 pause_s = 0.0
 

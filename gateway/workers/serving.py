@@ -126,8 +126,9 @@ async def _running(stores: Sequence[PrivateStore], parent: Parent) -> AsyncItera
     """They end after everything that uses them. If the parent is stopped before they run, they never do."""
 
     async def start() -> None:
-        for store in stores:
-            await store.start()
+        results = await asyncio.gather(*(store.start() for store in stores), return_exceptions=True)
+        for failure in filter(None, results):
+            raise failure
 
     try:
         starting = asyncio.create_task(start())

@@ -214,6 +214,11 @@ def test_keys_of_an_identity_provider_come_over_https_or_from_this_machine() -> 
         assert load(overrides={"auth.jwks_url": url, "auth.jwks_issuer": "i"}).auth.jwks_url == url
 
 
+def test_a_store_without_an_address_is_not_taken_for_none() -> None:
+    with pytest.raises(StartupError, match=r"^store.url is empty, from GATEWAY__STORE__URL: leave it out"):
+        load(environment={"GATEWAY__STORE__URL": " "})
+
+
 @pytest.mark.parametrize("setting", ["tls_cert", "tls_key", "event_log.handover_file", "auth.audit_file"])
 def test_a_file_without_a_name_is_refused(setting: str) -> None:
     with pytest.raises(StartupError, match=rf"^{setting} is empty, from --[a-z-]+: name a file, or leave it out"):

@@ -184,14 +184,14 @@ async def _redis(**bounds: Any) -> AsyncIterator[Store]:
 
 
 class _OnTheSecond(Placement):
-    """Everything is on the second of two stores, whatever sessions and meetings a test has."""
+    """Whatever sessions and meetings a test has, they are on the second of two stores."""
 
     def _of(self, key: str | bytes) -> int:
-        return 1
+        return 1 if key else 0
 
 
 class _Sharded:
-    """Two stores of which nothing but used tokens and revocations is on the first."""
+    """Two stores; nothing but used tokens and revocations is on the first."""
 
     def __init__(self, first: _Redis, second: _Redis) -> None:
         self._both = (first, second)

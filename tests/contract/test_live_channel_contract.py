@@ -54,7 +54,7 @@ async def two(request: pytest.FixtureRequest) -> AsyncIterator[Two]:
             yield first
             return
         second, placement = await both(f"{secrets.token_hex(4)}:"), Placement()
-        placement.begin(("one", "two"))
+        placement.know(("one", "two"))
         yield (
             ShardedLiveChannel([first[0], second[0]], placement),
             ShardedLiveChannel([first[1], second[1]], placement),

@@ -14,6 +14,7 @@ from gateway.domain.errors import LogUnavailable
 from gateway.domain.ports import Register
 from gateway.domain.register import Held
 from gateway.domain.sessions import SessionRecord, UsedToken
+from gateway.sessions import writes
 from gateway.sessions.seat import Seat
 from gateway.sessions.writes import Writes
 from tests.translation.stage import idle
@@ -26,6 +27,8 @@ class Told:
         self.said: list[tuple[Any, ...]] = []
         self.reachable = asyncio.Event()
         self.reachable.set()
+        # Sessions of which it can be told nothing.
+        self.away: set[bytes] = set()
         self.answers = True
         self.held: Held | None = None
         # Its answer takes until then.
@@ -34,7 +37,7 @@ class Told:
 
     async def _take(self, *said: Any) -> None:
         await self.go_on.wait()
-        if not self.reachable.is_set():
+        if not self.reachable.is_set() or said[1] in self.away:
             raise LogUnavailable("The test says so.")
         self.said.append(said)
 
@@ -216,3 +219,19 @@ async def test_whether_a_token_is_about_to_be_given_back() -> None:
         await idle()
         assert not d.writes.gives_back(token)
         assert d.register.said == [("end", b"a", 1, token), ("end", b"b", 1)]
+
+
+async def test_what_fails_does_not_hold_up_what_comes_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writes, "_AT_ONCE", 2)
+    async with desk() as d:
+        d.register.away = {b"a", b"b", b"c"}  # on a store that is away
+        for session in (b"a", b"b", b"c"):
+            d.writes.end(session, 1)
+        await idle()
+        d.writes.end(b"d", 1)
+        await idle()
+        assert d.register.said == [("end", b"d", 1)]
+        d.register.away.clear()
+        d.writes.retry()
+        await idle()
+        assert sorted(d.register.said) == [("end", session, 1) for session in (b"a", b"b", b"c", b"d")]

@@ -28,6 +28,7 @@ from tests.logs import nothing, texts, until, utterance
 
 GRANT = Grant(tenant="acme", subject="ana", token_id="t1", roles=frozenset({"read"}), meeting="m", expires_s=2e9)
 TOKEN = UsedToken("acme", "t1", "ana", 2e9)
+ANOTHER = replace(TOKEN, user="bo")
 
 IDS = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=5, unique=True)
 KEYS = st.one_of(st.text(max_size=20), st.binary(max_size=40))
@@ -35,8 +36,12 @@ KEYS = st.one_of(st.text(max_size=20), st.binary(max_size=40))
 
 def placement(*ids: str) -> Placement:
     placed = Placement()
-    placed.begin(ids)
+    placed.know(ids)
     return placed
+
+
+def place(placed: Placement, key: str | bytes) -> int:
+    return placed.of_meeting(key) if isinstance(key, str) else placed.of_session(key)
 
 
 TWO = placement("one", "two")
@@ -44,7 +49,7 @@ TWO = placement("one", "two")
 
 def meeting_on(store: int) -> str:
     """A meeting of Acme's on this store."""
-    return next(name for n in itertools.count() if TWO.of(name := f"acme/{n}") == store)
+    return next(name for n in itertools.count() if TWO.of_meeting(name := f"acme/{n}") == store)
 
 
 # One on each store.
@@ -53,7 +58,7 @@ MEETINGS = (meeting_on(0), meeting_on(1))
 
 def sessions_on(store: int, count: int = 1) -> list[bytes]:
     digests = (hashlib.sha256(bytes([n])).digest() for n in range(256))
-    return list(itertools.islice((digest for digest in digests if TWO.of(digest) == store), count))
+    return list(itertools.islice((digest for digest in digests if TWO.of_session(digest) == store), count))
 
 
 def record(meeting: str, participant: str = "ana", **more: Any) -> SessionRecord:
@@ -70,20 +75,21 @@ def test_the_order_in_which_stores_are_named_does_not_matter(
 ) -> None:
     shuffled = list(ids)
     random.shuffle(shuffled)
-    assert ids[placement(*ids).of(key)] == shuffled[placement(*shuffled).of(key)]
+    one, other = placement(*ids), placement(*shuffled)
+    assert ids[place(one, key)] == shuffled[place(other, key)]
+    assert ids[one.common] == shuffled[other.common]
 
 
 @given(IDS, KEYS)
 def test_another_store_takes_only_what_is_on_it_then(ids: list[str], key: str | bytes) -> None:
     *before, _ = ids
     if before:
-        moved = placement(*ids).of(key)
-        assert moved in (placement(*before).of(key), len(before))
+        assert place(placement(*ids), key) in (place(placement(*before), key), len(before))
 
 
 def test_each_store_has_its_part() -> None:
     placed = placement("a", "b", "c")
-    counts = [[placed.of(f"meeting {n}") for n in range(3_000)].count(store) for store in range(3)]
+    counts = [[placed.of_meeting(f"meeting {n}") for n in range(3_000)].count(store) for store in range(3)]
     assert all(900 < count < 1_100 for count in counts)
 
 
@@ -155,6 +161,10 @@ async def test_a_store_that_does_not_answer_takes_only_its_meetings_with_it(
 # The register
 
 
+async def _unavailable(*_: Any) -> int:
+    raise LogUnavailable("down", retry_after_ms=1)
+
+
 class _Register(ShardedRegister):
     """With what it was told."""
 
@@ -208,27 +218,47 @@ async def test_a_token_opens_one_session_wherever_it_is(
 ) -> None:
     here, there = registers
     [session], meeting = sessions_on(store), MEETINGS[store]
-    another = replace(TOKEN, user="bo")
-    with pytest.raises(LimitExceeded):
-        await here.begin(session, record(meeting), Bounds(languages=(("x", 0),)), TOKEN)
     await here.begin(session, record(meeting), used=TOKEN)
     for elsewhere in (0, 1):
         with pytest.raises(Unauthenticated):
-            await there.begin(sessions_on(elsewhere, 2)[1], record(MEETINGS[elsewhere], "bo"), used=another)
+            await there.begin(sessions_on(elsewhere, 2)[1], record(MEETINGS[elsewhere], "bo"), used=ANOTHER)
     assert await there.take(session, 1, record(meeting), used=TOKEN) == 2
     await there.end(session, 2, TOKEN)
-    await there.use(another)
+    await there.use(ANOTHER)
 
 
 @pytest.mark.parametrize("store", [0, 1])
-async def test_a_token_whose_use_was_refused_can_open_another_session(
+@pytest.mark.parametrize("what", ["begin", "take", "take what has ended"])
+async def test_a_token_that_was_for_nothing_can_open_another_session(
+    registers: tuple[_Register, _Register], store: int, what: str
+) -> None:
+    here, there = registers
+    [session], meeting = sessions_on(store), MEETINGS[store]
+    nothing_more = Bounds(languages=(("x", 0),))
+    if what == "take":
+        fence = await here.begin(session, record(meeting, reads=()))
+        with pytest.raises(LimitExceeded):
+            await here.take(session, fence, record(meeting), nothing_more, TOKEN)
+    elif what == "begin":
+        with pytest.raises(LimitExceeded):
+            await here.begin(session, record(meeting), nothing_more, TOKEN)
+    else:
+        assert await here.take(session, 1, record(meeting), used=TOKEN) is None
+    await there.use(ANOTHER)
+
+
+@pytest.mark.parametrize("store", [0, 1])
+async def test_a_token_stays_used_by_a_session_that_goes_on_later(
     registers: tuple[_Register, _Register], store: int
 ) -> None:
     here, there = registers
     [session], meeting = sessions_on(store), MEETINGS[store]
+    fence = await here.begin(session, record(meeting, reads=()), used=TOKEN)
     with pytest.raises(LimitExceeded):
-        await here.begin(session, record(meeting), Bounds(languages=(("x", 0),)), TOKEN)
-    await there.use(replace(TOKEN, user="bo"))
+        await there.take(session, fence, record(meeting), Bounds(languages=(("x", 0),)), TOKEN)
+    with pytest.raises(Unauthenticated):
+        await there.use(ANOTHER)
+    assert await there.take(session, fence, record(meeting, reads=()), used=TOKEN) == fence + 1
 
 
 async def test_a_revocation_is_told_once_and_counts_on_every_store(registers: tuple[_Register, _Register]) -> None:
@@ -239,6 +269,17 @@ async def test_a_revocation_is_told_once_and_counts_on_every_store(registers: tu
     await there.revoke(revocation)
     assert here.revoked == [revocation]
     assert await there.meant_by(revocation, set()) == 2
+    there.parts[1].meant_by = _unavailable  # type: ignore[method-assign, assignment]
+    assert await there.meant_by(revocation, set()) == 1
+
+
+async def test_a_store_that_is_away_is_asked_only_where_it_matters(registers: tuple[_Register, _Register]) -> None:
+    here, _ = registers
+    here.parts[1].counts = _unavailable  # type: ignore[method-assign, assignment]
+    one, another = sessions_on(0, 2)
+    await here.begin(one, record(MEETINGS[0]))
+    with pytest.raises(LogUnavailable):
+        await here.begin(another, record(MEETINGS[0], "bo"), Bounds(sessions=2))
 
 
 async def test_everybody_in_a_meeting_is_told_of(registers: tuple[_Register, _Register]) -> None:

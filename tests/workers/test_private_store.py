@@ -72,7 +72,7 @@ async def test_one_that_dies_is_started_again_with_its_data(
         os.kill(first, signal.SIGKILL)
         await until_it_has(store, "1")
         assert store._process.pid != first
-        assert "the store ended with status -9; it is started again" in caplog.text
+        assert f"the store in {tmp_path}/store ended with status -9; it is started again" in caplog.text
 
 
 async def test_one_that_hangs_is_killed_and_started_again_with_its_data(
@@ -91,7 +91,7 @@ async def test_one_that_hangs_is_killed_and_started_again_with_its_data(
                 await asyncio.sleep(0.02)
         await until_it_has(store, "1")
         assert f"the store (process {first}) does not answer; it is killed" in caplog.text
-        assert "the store ended with status -9; it is started again" in caplog.text
+        assert f"the store in {tmp_path}/store ended with status -9; it is started again" in caplog.text
 
 
 async def test_one_that_is_slow_or_busy_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,10 +141,30 @@ async def test_valkey_is_as_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert store._command[0] == str(tmp_path / "valkey-server")
 
 
-def test_there_is_one_for_every_four_workers_and_as_many_as_before(tmp_path: Path) -> None:
-    assert data_folders(tmp_path, 1) == data_folders(tmp_path, 4) == [tmp_path / "store"]
+def test_there_is_one_for_every_four_workers_and_as_many_as_before(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert data_folders(tmp_path / "four", 4) == [tmp_path / "four" / "store"]
     several = [tmp_path / "store", tmp_path / "store-2", tmp_path / "store-3"]
     assert data_folders(tmp_path, 9) == several
-    for folder in several[:2]:
-        folder.mkdir()
-    assert data_folders(tmp_path, 1) == data_folders(tmp_path, 9) == several[:2]
+    with caplog.at_level("INFO"):
+        assert data_folders(tmp_path, 12) == several
+        assert not caplog.text
+        assert data_folders(tmp_path, 1) == several
+    assert f"{tmp_path} has the data of 3 stores" in caplog.text
+
+
+def test_folders_that_cannot_be_made_are_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StartupError, match="cannot be started"):
+        data_folders(tmp_path / "file" / "state", 2)
+
+
+async def test_its_socket_may_have_a_path_with_spaces(tmp_path: Path) -> None:
+    with TemporaryDirectory(prefix="a b") as folder:
+        store = PrivateStore(Path(folder), tmp_path / "store", os.open(folder, os.O_RDONLY))
+        await store.start()
+        await check(store.url)
+        assert " " not in store.url
+        await store.stop()
+        os.close(store._lock)

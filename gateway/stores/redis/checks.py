@@ -1,4 +1,4 @@
-"""What stores must be set to, and which of them share meetings, so that what they have answered is never lost.
+"""What stores must be set to so that what they have answered is not lost, and which of them share meetings.
 
 Knows: the settings, and the sentence for each that is wrong. Must not know: scripts, what is kept there.
 """
@@ -15,11 +15,11 @@ from gateway.domain.errors import LogUnavailable, StartupError
 from gateway.stores.redis.commands import Commands
 from gateway.stores.redis.connection import Command, Connection, Lost, Refused, address_of, is_local
 
-__all__ = ["check", "ids_of"]
+__all__ = ["check", "ids_of", "remember"]
 
 _OLDEST = (7, 0)
-# One of these keys exists while a store holds a meeting or a session, or a gateway is there.
-_IN_USE = ("due", "tenants", "heard_of_one")
+# One of these keys exists while a store holds a meeting, a session or a revocation, or a gateway is there.
+_IN_USE = ("due", "tenants", "revocations", "heard_of_one")
 # Setting → its value, and what would happen otherwise.
 _SETTINGS = {
     "appendonly": ("yes", "or what it holds is lost when it restarts"),
@@ -65,39 +65,69 @@ async def check(url: str, *, answer_s: float = 5.0) -> None:
 
 
 async def ids_of(stores: Sequence[_Started]) -> list[str]:
-    """What each store that shares the meetings calls itself, for good. They have started.
+    """What each of the stores that share meetings calls itself, for good. They have started.
 
     Raises `StartupError` where meetings are shared among other stores than these: they would be looked for in the
     wrong one.
     """
     try:
-        ids = [await _id_of(store) for store in stores]
-        if len(set(ids)) < len(ids):
-            raise StartupError("The same store is named twice: name each once, or give each a server of its own.")
-        together = ",".join(sorted(ids))
-        known = [await store.commands.run("GET", f"{store.prefix}stores") for store in stores]
-        before = [of.decode() if of is not None else id for of, id in zip(known, ids, strict=True)]
-        for store, shared in zip(stores, before, strict=True):
-            if shared != together and await store.commands.run(
-                "EXISTS", *(f"{store.prefix}{key}" for key in _IN_USE)
-            ):
-                raise StartupError(
-                    f"The store {store.address} holds meetings that it shares with other stores than these: name "
-                    f"the same as before ({shared.count(',') + 1} in all), or let all gateways end and wait until "
-                    "what it holds has expired (event_log.keep_s)."
-                )
-        for store in stores:
-            await store.commands.run("SET", f"{store.prefix}stores", together)
+        return await _ids_of(stores)
     except LogUnavailable as error:
         raise StartupError(error.message) from None
-    return ids
 
 
-async def _id_of(store: _Started) -> str:
-    key = f"{store.prefix}id"
-    await store.commands.run("SET", key, secrets.token_hex(8), "NX")
-    id: bytes = await store.commands.run("GET", key)
-    return id.decode()
+async def _ids_of(stores: Sequence[_Started]) -> list[str]:
+    shares = [await _share_of(store) for store in stores]
+    if shares == [None]:
+        return [""]  # it shares with none, so nothing needs to be written
+    ids = [None if share is None else share[0] for share in shares]
+    known = [id for id in ids if id is not None]
+    if len(set(known)) < len(known):
+        raise StartupError("The same store is named twice in store.url.")
+    sharing = {share[1] for share in shares if share is not None}
+    together = sharing.pop() if len(sharing) == 1 else ()
+    lost = [id for id in together if id not in known]
+    # One that has lost its data can only be the one that is missing; the others hold meetings all the same.
+    if len(together) == len(stores) and ids.count(None) == len(lost) <= 1:
+        agreed = [lost[0] if id is None else id for id in ids]
+    else:
+        for store in stores:
+            await _check_unused(store)
+        agreed = [secrets.token_hex(8) for _ in stores]
+    if agreed == ids:
+        return agreed  # without writing: a full store is no obstacle
+    await remember(stores, agreed)
+    if [share and share[0] for share in [await _share_of(store) for store in stores]] != agreed:
+        raise StartupError(
+            "The same store is named twice in store.url, or another gateway was faster: start again."
+        )
+    return agreed
+
+
+async def remember(stores: Sequence[_Started], ids: Sequence[str], patience_s: float | None = None) -> None:
+    """Write down, where it is not, which stores share meetings. Raises `LogUnavailable`."""
+    for store, id in zip(stores, ids, strict=True):
+        share = f"{id} {','.join(sorted(ids))}"
+        await store.commands.run("SET", f"{store.prefix}share", share, "NX", patience_s=patience_s)
+
+
+async def _share_of(store: _Started) -> tuple[str, tuple[str, ...]] | None:
+    """Its id, and those of all that share meetings with it. None if it does not know of any."""
+    share: bytes | None = await store.commands.run("GET", f"{store.prefix}share")
+    if share is None:
+        return None
+    id, _, ids = share.decode().partition(" ")
+    return id, tuple(ids.split(","))
+
+
+async def _check_unused(store: _Started) -> None:
+    """Make it forget with whom it shared. Raises `StartupError` while it holds something."""
+    if await store.commands.run("EXISTS", *(f"{store.prefix}{key}" for key in _IN_USE)):
+        raise StartupError(
+            f"The store {store.address} holds meetings that it does not share with these stores: name the same as "
+            "before, or let all gateways end and wait until what it holds has expired (docs/scaling.md)."
+        )
+    await store.commands.run("DEL", f"{store.prefix}share")
 
 
 def _check_kind(address: str, about: dict[str, str]) -> None:
@@ -108,7 +138,7 @@ def _check_kind(address: str, about: dict[str, str]) -> None:
         )
     if about.get("cluster_enabled") == "1":
         raise StartupError(
-            f"The store {address} is a Redis Cluster: set `cluster-enabled no`, as one server is needed."
+            f"The store {address} is a Redis Cluster, which is not supported: set `cluster-enabled no`."
         )
     if about.get("role", "master") != "master":
         raise StartupError(f"The store {address} is a replica: give the address of its primary.")

@@ -85,6 +85,7 @@ class Commands:
     answer_s: without any answer for so long, the connection counts as lost.
     most: commands in one pipeline.
     most_waiting: commands that wait; more are refused.
+    address: of the store, for the log.
     """
 
     def __init__(
@@ -96,7 +97,9 @@ class Commands:
         answer_s: float = 3.0,
         most: int = 256,
         most_waiting: int = 20_000,
+        address: str = "",
     ) -> None:
+        self._address = address
         self._connect = connect
         self._prepare = prepare
         self._patience_s = patience_s
@@ -164,9 +167,7 @@ class Commands:
             except (Lost, TimeoutError) as error:
                 await self._disconnect()
                 if not self._failures:
-                    _log.warning(
-                        "the store of the meetings' logs cannot be reached (%s)", str(error) or "no answer"
-                    )
+                    _log.warning("the store %s cannot be reached (%s)", self._address, str(error) or "no answer")
                 self._failures += 1
                 await asyncio.sleep(wait_s(self._failures))
             except Exception:
@@ -231,7 +232,7 @@ class Commands:
             await connection.close()
             raise
         if self._failures:
-            _log.info("the store of the meetings' logs is there again")
+            _log.info("the store %s is there again", self._address)
         return connection
 
     async def _send_first(self, connection: Wire) -> None:

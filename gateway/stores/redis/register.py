@@ -169,9 +169,11 @@ class RedisRegister:
 
     # ------------------------------------------------------------ tokens
 
-    async def use(self, used: UsedToken) -> None:
-        if not await self._run("use", *_token(used)):
+    async def use(self, used: UsedToken, session: bytes = b"") -> bool:
+        reply: int = await self._run("use", *_token(used), session)
+        if not reply:
             raise Unauthenticated
+        return reply > 1
 
     async def revoke(self, revocation: Revocation) -> None:
         meant = (revocation.tenant, revocation.token_id, revocation.subject, revocation.meeting)

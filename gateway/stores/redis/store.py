@@ -46,7 +46,9 @@ class RedisStore:
         self.prefix = prefix
         # What the store calls this gateway.
         self.id = secrets.token_hex(4)
-        self.commands = Commands(self.new_connection, lua.load_all(), patience_s=patience_s, answer_s=answer_s)
+        self.commands = Commands(
+            *(self.new_connection, lua.load_all()), patience_s=patience_s, answer_s=answer_s, address=self.address
+        )
         self.pushes = Pushes(self.new_connection, patience_s=patience_s)
 
     async def start(self) -> None:
