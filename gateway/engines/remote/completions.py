@@ -38,8 +38,8 @@ _MOST_LOST = 2
 # Routers take seconds to notice that one of their servers has died.
 _MOST_NOT_TAKEN, _PAUSE_S = 7, 0.05
 
-# Refusals that are not about the text: the key or the certificate is not accepted any more, or the route or the model
-# is gone.
+# Refusals that are not about the text: the key or the certificate is not accepted any more, the route or the
+# model is gone.
 _OF_THE_SERVER = {0, 301, 302, 307, 308, 401, 403, 404, 405}
 
 # Weight of the newest measurement in the mean time of a token.
@@ -129,8 +129,8 @@ class TranslationCompletions:
                 try:
                     async with aclosing(self._stream(ids + have, max_tokens - len(have))) as news:
                         async for new in news:
-                            have += new.ids
                             if new.finish is None:
+                                have += new.ids
                                 yield Completion(text.add(new.ids), len(new.ids))
                                 continue
                             finish = _FINISH.get(new.finish)
