@@ -37,6 +37,8 @@ class ScriptedServer:
         self.running = 0
 
     async def generate(self, request: web.Request) -> web.StreamResponse:
+        if (refusal := self._refusal(request)) is not None:
+            return refusal
         body = await request.json()
         self.asked.append(body)
         answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
@@ -46,19 +48,17 @@ class ScriptedServer:
         finally:
             self.running -= 1
 
-    @web.middleware
-    async def guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
-        guarded = request.path.startswith(("/v1", "/inference"))
-        if guarded and self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
-            return web.json_response({"error": "Unauthorized"}, status=401)
-        response: web.StreamResponse = await handler(request)
-        return response
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        """Of a request without the key."""
+        if self.key is None or request.headers.get("Authorization") == f"Bearer {self.key}":
+            return None
+        return web.json_response({"error": "Unauthorized"}, status=401)
 
     async def get_health(self, _: web.Request) -> web.Response:
         return web.Response(status=self.health)
 
-    async def get_models(self, _: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": self.models})
+    async def get_models(self, request: web.Request) -> web.Response:
+        return self._refusal(request) or web.json_response({"object": "list", "data": self.models})
 
     async def get_metrics(self, _: web.Request) -> web.Response:
         return web.Response(body=self.page)
@@ -73,7 +73,7 @@ class ScriptedServer:
 async def scripted(tls: ssl.SSLContext | None = None) -> AsyncIterator[ScriptedServer]:
     """A server that runs while the context lasts."""
     server = ScriptedServer()
-    app = web.Application(middlewares=[server.guard])
+    app = web.Application()
     app.router.add_post(GENERATE, server.generate)
     app.router.add_get("/health", server.get_health)
     app.router.add_get("/v1/models", server.get_models)

@@ -96,7 +96,7 @@ async def test_another_tokenizer() -> None:
 async def test_the_key(key: str | None) -> None:
     async with scripted() as there:
         there.key = "secret"
-        assert await examined(there, key="secret")
+        assert (await examined(there, key="secret")).model == "model"
         assert await refused(there, key=key) == (
             "The server at URL does not accept the API key: set engine.api_key_file or engine.api_key."
         )

@@ -59,7 +59,7 @@ async def test_an_answer_that_was_read_leaves_the_connection_for_the_next() -> N
     async with scripted() as there, client(there.url) as server:
         for _ in range(3):
             await whole(server)
-        assert len(server._session.connector._conns) == 1  # type: ignore[union-attr]
+        assert len(server._session.connector._conns) == 1
 
 
 async def test_closing_an_answer_ends_the_request() -> None:
