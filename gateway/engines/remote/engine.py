@@ -88,7 +88,7 @@ class RemoteEngine:
         if self._life.over:
             return
         await self._until_it_answers(self._server)
-        self._say(f"finding out what the server at {options.url} can do")
+        self._say("finding out what the vLLM server can do")
         found = await capabilities.examine(self._server, options.url, options.model, tokenizer)
         limits = [limit for limit in (options.max_model_len, found.max_model_len) if limit is not None]
         if not limits:
@@ -126,12 +126,13 @@ class RemoteEngine:
     async def _until_it_answers(self, server: Server) -> None:
         """Wait while the server loads its model, or is replaced. Raises `StartupError`."""
         said = None
+        # Whoever reaches the gateway sees what it says about itself, and need not know where its servers are.
+        self._say("waiting for the vLLM server")
         try:
             async with asyncio.timeout(_WAIT_S):
                 while (why := await _problem(server)) is not None:
                     if why != said:
                         said = why
-                        self._say(f"waiting for the server at {self._options.url}: {why}")
                         _log.warning("the server at %s takes no requests yet: %s", self._options.url, why)
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError:

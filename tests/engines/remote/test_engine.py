@@ -83,10 +83,11 @@ async def test_it_waits_for_a_server_that_is_loading() -> None:
         there.health = 503
         engine = new_engine(there)
         starting = asyncio.create_task(engine.start())
-        while "status 503" not in engine.health().reason:
+        while "waiting for the vLLM server" not in engine.health().reason:
             await asyncio.sleep(0.01)
+        assert there.url not in engine.health().reason
         assert engine.health().state is EngineState.STARTING
-        with pytest.raises(EngineUnavailable, match="waiting for the server"):
+        with pytest.raises(EngineUnavailable, match="waiting for the vLLM server"):
             engine.generate(REQUEST)
         there.health = 200
         await starting
@@ -108,7 +109,7 @@ async def test_stopping_ends_the_wait() -> None:
         there.health = 503
         engine = new_engine(there)
         starting = asyncio.create_task(engine.start())
-        while "status 503" not in engine.health().reason:
+        while "waiting for the vLLM server" not in engine.health().reason:
             await asyncio.sleep(0.01)
         await engine.stop()
         starting.cancel()
