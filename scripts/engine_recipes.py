@@ -1,12 +1,12 @@
-"""Several replicas of a model behind one address, a gateway in front of them, and a replica that is killed under load.
+"""Replicas of a model behind one address, a gateway in front of them, and a replica that is killed under load.
 
     .venv/bin/python scripts/engine_recipes.py router     # two `vllm serve` behind vllm-router
     .venv/bin/python scripts/engine_recipes.py ray        # two replicas of Ray Serve LLM
 
-Each is the recipe of docs/engines.md with the bundled model. It starts everything, translates, kills the process of one
-replica's engine while translations run, and goes on. It ends with 0 if every accepted utterance was translated.
-The packages of a recipe (`vllm-router`, `ray[serve]`) are not in our locks: install them beside the gateway, or into a
-folder that PYTHONPATH names.
+Each is the recipe of docs/engines.md with the bundled model. It starts everything, translates, kills one replica's
+engine while translations run, and goes on. It ends with 0 if every accepted utterance was translated. The packages
+of a recipe (`vllm-router`, `ray[serve]`) are not in our locks: install them beside the gateway, or into a folder
+that PYTHONPATH names.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ def say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
-# ---------------------------------------------------------------- the recipes: an address, and how to kill a replica
+# ---------------------------------------------------------------- the recipes
 
+# In a folder: the address of the replicas, and what kills one of them.
 Recipe = Callable[[Path], contextlib.AbstractAsyncContextManager[tuple[str, Callable[[], None]]]]
 
 
@@ -182,9 +183,13 @@ async def run(name: str) -> int:
         try:
             return await _run(recipe, Path(folder))
         except BaseException:
-            for log in Path(folder).glob("*.log"):
-                print(f"--- {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-40:]))
+            _show_logs(Path(folder))
             raise
+
+
+def _show_logs(folder: Path) -> None:
+    for log in folder.glob("*.log"):
+        print(f"--- {log.name}", *log.read_text(errors="replace").splitlines()[-40:], sep="\n")
 
 
 async def _run(recipe: Recipe, folder: Path) -> int:
@@ -200,9 +205,7 @@ async def _run(recipe: Recipe, folder: Path) -> int:
                 for speaker in range(SPEAKERS):
                     tasks.create_task(load.speak(gateway.url, speaker))
                 await asyncio.sleep(BEFORE_S)
-                say(
-                    f"{load.translated} translations in {BEFORE_S:g} s, {len(load.failed)} failed; now a replica is killed"
-                )
+                say(f"{load.translated} translations in {BEFORE_S:g} s; now a replica is killed")
                 kill()
                 before = load.translated
                 await asyncio.sleep(AFTER_S)
