@@ -6,6 +6,7 @@ Must not know: how a server is reached, when it is asked.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,7 +16,7 @@ from msgspec import Struct
 
 from gateway.domain.errors import StartupError
 from gateway.engines.remote.events import GENERATE, Served, generate_body, served, unstreamed
-from gateway.engines.remote.server import Answer, Refused, Server
+from gateway.engines.remote.server import Answer, Lost, NotTaken, Refused, Server
 
 __all__ = ["Capabilities", "examine", "problem"]
 
@@ -23,6 +24,18 @@ _log = logging.getLogger(__name__)
 
 # Contains what tokenizers differ in: a number, a capital, punctuation, letters outside ASCII.
 _SAMPLE = "Zwölf 12: これは"
+
+# The least that can be generated, and how long that may take, in seconds.
+_ONE_TOKEN = generate_body(
+    request_id="health",
+    model=None,
+    ids=[0],
+    sampling={"max_tokens": 1},
+    priority=0,
+    cache_salt=None,
+    stream=False,
+)
+_TOKEN_S = 5.0
 
 _NO_PROMPT = "it gives no log-probabilities of prompts, so drafts are ignored and committed text is kept unchecked"
 
@@ -39,10 +52,22 @@ class Capabilities(Struct, frozen=True):
 
 
 async def problem(server: Server) -> str | None:
-    """Why the server takes no requests yet; None if it does. Raises `ServerError`."""
-    status, _ = await server.get("/health")
-    # What has no such page is asked for the rest.
-    return None if status in (200, 404) else f"its health page has status {status}"
+    """Why the server takes no requests; None if it does."""
+    try:
+        status, _ = await server.get("/health")
+        if status == 200:
+            return None
+        # A router's page may speak of every server behind it, or there may be no page. What counts is that one of
+        # them generates a token.
+        async with asyncio.timeout(_TOKEN_S):
+            await server.post(GENERATE, _ONE_TOKEN)
+    except Refused:
+        return None  # it answers; what it refuses shows when it is examined, or asked
+    except NotTaken as error:
+        return str(error)
+    except (Lost, TimeoutError):
+        return f"its health page has status {status}"
+    return None
 
 
 async def examine(server: Server, url: str, model: str, tokenizer: Any) -> Capabilities:

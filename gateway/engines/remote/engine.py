@@ -35,7 +35,7 @@ from gateway.engines.prompting.families import PromptFamily
 from gateway.engines.remote import capabilities
 from gateway.engines.remote.completions import RemoteRequests, TranslationCompletions
 from gateway.engines.remote.options import RemoteOptions
-from gateway.engines.remote.server import NotTaken, Server, ServerError
+from gateway.engines.remote.server import Server, ServerError
 from gateway.engines.vllm import preflight
 
 __all__ = ["RemoteEngine"]
@@ -130,7 +130,7 @@ class RemoteEngine:
         self._say("waiting for the vLLM server")
         try:
             async with asyncio.timeout(_WAIT_S):
-                while (why := await _problem(server)) is not None:
+                while (why := await capabilities.problem(server)) is not None:
                     if why != said:
                         said = why
                         _log.warning("the server at %s takes no requests yet: %s", self._options.url, why)
@@ -167,13 +167,13 @@ class RemoteEngine:
         missed = 0
         while self._life.state is EngineState.READY:
             await asyncio.sleep(_WATCH_S)
-            why = await _problem(self._server)
+            why = await capabilities.problem(self._server)
             missed = missed + 1 if why is not None else 0
             if missed >= _MOST_MISSED:
                 self._died(str(why))
 
     async def _answers(self) -> bool:
-        return self._server is not None and await _problem(self._server) is None
+        return self._server is not None and await capabilities.problem(self._server) is None
 
     def _died(self, why: str) -> None:
         self._life.become(EngineState.FAILED, f"the server at {self._options.url} is gone: {why}")
@@ -232,14 +232,6 @@ def _of_vllm(page: bytes, names: Sequence[str]) -> bytes:
     wanted = "|".join(map(re.escape, names)) if names else "vllm:.*?"
     line = re.compile(rf"^(?:# (?:HELP|TYPE) )?(?:{wanted})[ {{]".encode())
     return b"".join(each for each in page.splitlines(keepends=True) if line.match(each))
-
-
-async def _problem(server: Server) -> str | None:
-    """Why the server takes no requests now; None if it does."""
-    try:
-        return await capabilities.problem(server)
-    except NotTaken as error:
-        return str(error)
 
 
 def _key(options: RemoteOptions) -> str | None:

@@ -36,6 +36,14 @@ class ScriptedServer:
         # How many of them are being answered.
         self.running = 0
 
+    def die(self) -> None:
+        """Neither health nor answers from now on."""
+        self.health, self.script = 503, [refuses(500, "EngineCore encountered an issue.")]
+
+    def live(self) -> None:
+        """Health, and answers that end at once."""
+        self.health, self.script = 200, [says([END])]
+
     async def generate(self, request: web.Request) -> web.StreamResponse:
         if (refusal := self._refusal(request)) is not None:
             return refusal

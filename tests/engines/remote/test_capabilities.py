@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from gateway.domain.errors import StartupError
+from gateway.engines.remote import capabilities
 from gateway.engines.remote.capabilities import Capabilities, examine, problem
 from gateway.engines.remote.events import GENERATE
-from gateway.engines.remote.server import NotTaken, Server
-from tests.engines.remote.scripted import ScriptedServer, refuses, says, scripted
+from gateway.engines.remote.server import Server
+from tests.engines.remote.scripted import ScriptedServer, refuses, says, scripted, streams
 
 TOKENS = [5, 6, 7]
 
@@ -138,19 +139,30 @@ async def test_what_is_no_vllm_server() -> None:
 # ---------------------------------------------------------------- whether it takes requests
 
 
-async def test_whether_a_server_takes_requests() -> None:
+async def test_whether_a_server_takes_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     async with scripted() as there:
         server = Server(there.url, None, None, 60.0)
         try:
             assert await problem(server) is None
-            there.health = 503
-            assert await problem(server) == "its health page has status 503"
-            # What stands before several servers may have no such page.
-            there.health = 404
+            assert there.asked == []
+            # Some of the servers behind a router are not well, or there is no such page: one generates.
+            for status in (503, 404):
+                there.health = status
+                assert await problem(server) is None
+            assert there.asked[-1]["sampling_params"]["max_tokens"] == 1
+            # A key that is wrong is found out when the server is examined.
+            there.key = "secret"
             assert await problem(server) is None
+            there.key = None
+            there.script = [refuses(500, "EngineCore died")]
+            assert await problem(server) == "its health page has status 404"
+            there.script = [refuses(503, "no server")]
+            assert await problem(server) == "no server (status 503)"
+            monkeypatch.setattr(capabilities, "_TOKEN_S", 0.05)
+            there.script = [streams(hangs=True)]
+            assert await problem(server) == "its health page has status 404"
         finally:
             await server.close()
     server = Server(there.url, None, None, 60.0)
-    with pytest.raises(NotTaken):
-        await problem(server)
+    assert "Connect" in str(await problem(server))
     await server.close()

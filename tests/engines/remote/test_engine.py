@@ -16,7 +16,7 @@ from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.engines.remote import engine as module
 from gateway.engines.remote.engine import RemoteEngine
 from gateway.engines.remote.options import RemoteOptions
-from tests.engines.remote.scripted import END, ScriptedServer, chunk, dies, refuses, says, scripted, streams
+from tests.engines.remote.scripted import END, ScriptedServer, chunk, refuses, says, scripted, streams
 
 REQUEST = TranslationRequest(id="r", text="Good morning.", source="en", target="de")
 
@@ -80,7 +80,7 @@ async def test_the_shorter_window_counts() -> None:
 
 async def test_it_waits_for_a_server_that_is_loading() -> None:
     async with scripted() as there:
-        there.health = 503
+        there.die()
         engine = new_engine(there)
         starting = asyncio.create_task(engine.start())
         while "waiting for the vLLM server" not in engine.health().reason:
@@ -89,7 +89,7 @@ async def test_it_waits_for_a_server_that_is_loading() -> None:
         assert engine.health().state is EngineState.STARTING
         with pytest.raises(EngineUnavailable, match="waiting for the vLLM server"):
             engine.generate(REQUEST)
-        there.health = 200
+        there.live()
         await starting
         assert engine.health().state is EngineState.READY
         await engine.stop()
@@ -98,7 +98,7 @@ async def test_it_waits_for_a_server_that_is_loading() -> None:
 async def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_WAIT_S", 0.05)
     async with scripted() as there:
-        there.health = 503
+        there.die()
         assert await refused(there) == (
             f"The server at {there.url} takes no requests: its health page has status 503."
         )
@@ -106,7 +106,7 @@ async def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> Non
 
 async def test_stopping_ends_the_wait() -> None:
     async with scripted() as there:
-        there.health = 503
+        there.die()
         engine = new_engine(there)
         starting = asyncio.create_task(engine.start())
         while "waiting for the vLLM server" not in engine.health().reason:
@@ -152,8 +152,7 @@ async def test_a_server_that_dies_ends_what_runs_and_the_engine() -> None:
         there.script = [streams(chunk([5]), hangs=True)]
         await anext(hanging)
         waiting = asyncio.create_task(anext(hanging))
-        there.script = [streams(chunk([5]), dies())]
-        there.health = 503
+        there.die()
         with pytest.raises(EngineUnavailable):
             async for _ in engine.generate(REQUEST):
                 pass
@@ -168,7 +167,7 @@ async def test_a_server_that_dies_ends_what_runs_and_the_engine() -> None:
 
 async def test_a_server_that_dies_while_nothing_runs_is_noticed() -> None:
     async with scripted() as there, started(there) as engine:
-        there.health = 503
+        there.die()
         await until(engine, EngineState.FAILED)
         assert engine.health().reason == f"the server at {there.url} is gone: its health page has status 503"
 
@@ -180,7 +179,7 @@ async def test_one_look_without_an_answer_is_no_death(monkeypatch: pytest.Monkey
         return next(looks)
 
     async with scripted() as there, started(there) as engine:
-        monkeypatch.setattr(module, "_problem", look)
+        monkeypatch.setattr(module.capabilities, "problem", look)
         await until(engine, EngineState.FAILED)
     assert list(looks) == []
 
