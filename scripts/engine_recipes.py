@@ -217,7 +217,9 @@ async def _run(recipe: Recipe, folder: Path) -> int:
             )
             for each in sorted(set(load.failed)):
                 say(each)
-        print(*[line for line in (folder / "gateway.log").read_text().splitlines()[-8:]], sep="\n")
+        for line in (folder / "gateway.log").read_text().splitlines():
+            if " WARNING " in line or " ERROR " in line:
+                print(line)
     return 0 if load.translated == 2 * load.accepted else 1
 
 
