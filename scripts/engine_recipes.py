@@ -82,18 +82,23 @@ async def router(folder: Path) -> AsyncIterator[tuple[str, Callable[[], None]]]:
 
 RAY = f"""
 import sys
+import ray
 from ray import serve
 from ray.serve.llm import LLMConfig, build_openai_app
 
 port, model, *_ = sys.argv[1:]
 config = LLMConfig(
     model_loading_config=dict(model_id="translator", model_source=model),
-    accelerator_type=None,
-    deployment_config=dict(num_replicas={REPLICAS}, ray_actor_options=dict(num_cpus=0.5)),
+    # On GPUs, leave this out, and the three arguments after max_num_seqs.
+    accelerator_config=dict(kind="cpu"),
+    deployment_config=dict(num_replicas={REPLICAS}),
     engine_kwargs=dict(
-        max_num_seqs={MAX_NUM_SEQS}, dtype="float32", enforce_eager=True, block_size=32, **{FLAGS!r}
+        max_num_seqs={MAX_NUM_SEQS}, dtype="float32", enforce_eager=True, block_size=32,
+        distributed_executor_backend="mp", **{FLAGS!r}
     ),
 )
+# Of CPUs it reserves more than there are here.
+ray.init(num_cpus=2 * {REPLICAS} + 1, include_dashboard=False)
 serve.start(http_options=dict(host="127.0.0.1", port=int(port)))
 serve.run(build_openai_app(dict(llm_configs=[config])), blocking=True)
 """
@@ -124,6 +129,10 @@ async def ray(folder: Path) -> AsyncIterator[tuple[str, Callable[[], None]]]:
 
     async with serving(started, "Ray Serve", lambda _: None):
         yield started.url, kill
+        # Its processes have sessions of their own, and engines outlive the replicas that started them.
+        below = processes.descendants(processes.of(started.pid))
+        await started.end()
+        await asyncio.to_thread(processes.kill, below, 10.0)
 
 
 def _is_engine(pid: int) -> bool:

@@ -24,7 +24,7 @@ from gateway.engines.prompting.families import Sampling
 from gateway.engines.prompting.verification import Probe
 from gateway.engines.remote.detokenizer import Detokenizer
 from gateway.engines.remote.events import GENERATE, Error, EventStream, Generated, generate_body, unstreamed
-from gateway.engines.remote.server import Lost, NotTaken, Refused, Server, ServerError, failure
+from gateway.engines.remote.server import Lost, Refused, Server, ServerError, failure
 from gateway.engines.vllm.completions import cache_salt
 from gateway.engines.vllm.load import tokens_a_piece
 
@@ -32,11 +32,11 @@ __all__ = ["RemoteRequests", "TranslationCompletions"]
 
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
-# How often a text may be lost. The third time it is taken for what kills engines, as in `translation.scheduler`.
+# How often a text may be lost in the middle. The third time, it is taken for what kills engines.
 _MOST_LOST = 2
-# How often a request that no server has taken is sent again, and the first pause before; it doubles each time.
+# How often a request is sent again of which nothing has come, and the first pause before; it doubles each time.
 # Routers take seconds to notice that one of their servers has died.
-_MOST_NOT_TAKEN, _PAUSE_S = 7, 0.05
+_MOST_UNANSWERED, _PAUSE_S = 7, 0.05
 
 # Refusals that are not about the text: the key or the certificate is not accepted any more, the route or the
 # model is gone.
@@ -114,7 +114,7 @@ class TranslationCompletions:
         self._generation = generation
         self._request = request
         self._numbers = itertools.count(1)
-        self._lost = self._not_taken = 0
+        self._lost = self._unanswered = 0
 
     @property
     def greedy(self) -> bool:
@@ -126,6 +126,7 @@ class TranslationCompletions:
         self._requests.running += 1
         try:
             while True:
+                had = len(have)
                 try:
                     async with aclosing(self._stream(ids + have, max_tokens - len(have))) as news:
                         async for new in news:
@@ -141,7 +142,7 @@ class TranslationCompletions:
                             yield Completion(text.add(said), len(new.ids), finish, new.cached_tokens or 0)
                             return
                 except ServerError as error:
-                    await self._recover(error)
+                    await self._recover(error, begun=len(have) > had)
         finally:
             self._requests.running -= 1
 
@@ -162,7 +163,7 @@ class TranslationCompletions:
                 if new.finish not in _FINISH:
                     raise Lost(f"it ended a probe early ({new.finish})")
             except ServerError as error:
-                await self._recover(error)
+                await self._recover(error, begun=False)
             else:
                 return Probe(logprobs=rows, stopped=new.finish == "stop", said=next(iter(new.ids), None))
 
@@ -214,23 +215,23 @@ class TranslationCompletions:
             stream=stream,
         )
 
-    async def _recover(self, error: ServerError) -> None:
-        """Return if the request is to be sent again. Raises `EngineFailed` or `EngineUnavailable` if not."""
-        requests = self._requests
+    async def _recover(self, error: ServerError, *, begun: bool) -> None:
+        """Return if the request is to be sent again. Raises `EngineFailed` or `EngineUnavailable` if not.
+
+        begun: whether tokens have come. If not, a server may have been dead before.
+        """
         if isinstance(error, Refused) and error.status not in _OF_THE_SERVER:
             raise EngineFailed(f"The server refused this text: {error}.") from error
         with self._generation:
-            alive = not isinstance(error, Refused) and await requests.alive()
-        if isinstance(error, NotTaken):
-            self._not_taken += 1
-            if alive and self._not_taken <= _MOST_NOT_TAKEN:
-                with self._generation:
-                    await asyncio.sleep(_PAUSE_S * 2.0 ** (self._not_taken - 1))
+            alive = not isinstance(error, Refused) and await self._requests.alive()
+            if alive and not begun and self._unanswered < _MOST_UNANSWERED:
+                await asyncio.sleep(_PAUSE_S * 2.0**self._unanswered)
+                self._unanswered += 1
                 return
-        elif alive:
+        if alive and begun:
             self._lost += 1
-            if self._lost > _MOST_LOST:
-                raise EngineFailed(f"The server lost this text {self._lost} times: {error}.") from error
-            return
-        requests.died(str(error))
+            if self._lost <= _MOST_LOST:
+                return
+            raise EngineFailed(f"The servers lost this text {self._lost} times: {error}.") from error
+        self._requests.died(str(error))
         raise EngineUnavailable(f"The server is gone: {error}.", retry_after_ms=2_000) from error

@@ -46,8 +46,8 @@ _log = logging.getLogger(__name__)
 _WAIT_S = 600.0
 # Time between two looks at a server that is not there yet, and at one that is.
 _LOOK_S, _WATCH_S = 0.5, 2.0
-# Looks in a row without an answer after which a server is gone. One may fall into a change of replicas.
-_MOST_MISSED = 2
+# Pauses before the looks after which a server is gone. The first looks may go to a replica that is dead.
+_PAUSES_S = (0.0, 0.1, 0.2, 0.4, 0.8)
 
 
 class RemoteEngine:
@@ -62,6 +62,7 @@ class RemoteEngine:
         self._encoder: PromptEncoder | None = None
         self._profile: EngineProfile | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[str | None] | None = None
 
     # ------------------------------------------------------------ life
 
@@ -149,10 +150,11 @@ class RemoteEngine:
     async def stop(self) -> None:
         self._life.become(EngineState.STOPPED, "the engine was stopped")
         self._generations.end("The engine was stopped.")
-        if (watching := self._watching) is not None:
-            self._watching = None
-            watching.cancel()
-            await asyncio.wait([watching])
+        tasks = [task for task in (self._watching, self._looking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         if self._server is not None:
             await self._server.close()
 
@@ -163,17 +165,28 @@ class RemoteEngine:
 
     async def _watch(self) -> None:
         """Find out that the server is gone also while nothing is generated."""
-        assert self._server is not None  # noqa: S101 -- it has started
-        missed = 0
         while self._life.state is EngineState.READY:
             await asyncio.sleep(_WATCH_S)
-            why = await capabilities.problem(self._server)
-            missed = missed + 1 if why is not None else 0
-            if missed >= _MOST_MISSED:
-                self._died(str(why))
+            if (why := await self._problem()) is not None:
+                self._died(why)
+
+    async def _problem(self) -> str | None:
+        """Why nothing answers any more; None if something does. All who ask at the same time share the answer."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look(), name="look at the server")
+        return await asyncio.shield(self._looking)
+
+    async def _look(self) -> str | None:
+        assert self._server is not None  # noqa: S101 -- it is known before anything is generated
+        why = None
+        for pause_s in _PAUSES_S:
+            await asyncio.sleep(pause_s)
+            if (why := await capabilities.problem(self._server)) is None:
+                return None
+        return why
 
     async def _answers(self) -> bool:
-        return self._server is not None and await capabilities.problem(self._server) is None
+        return await self._problem() is None
 
     def _died(self, why: str) -> None:
         self._life.become(EngineState.FAILED, f"the server at {self._options.url} is gone: {why}")

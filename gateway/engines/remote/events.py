@@ -141,6 +141,7 @@ class EventStream:
         self._last: list[int] = []
         self._finish: str | None = None
         self._cached_tokens: int | None = None
+        self._error: Error | None = None
 
     @property
     def finished(self) -> bool:
@@ -162,13 +163,15 @@ class EventStream:
                 break
             answer = _answers.decode(payload)
             if answer.error is not None:
-                return _error(answer.error)
+                self._error = _error(answer.error)
+                break
             for choice in answer.choices:
                 ids += choice.token_ids or ()
                 self._finish = choice.finish_reason or self._finish
             self._cached_tokens = _cached_tokens(answer) or self._cached_tokens
         if self._finish is None:
-            return Generated(ids) if ids else None
+            # What came before the error counts; the error is what the next bytes bring, or the end.
+            return Generated(ids) if ids else self._error
         self._last += ids
         return None if data else Generated(self._last, self._finish, self._cached_tokens)
 

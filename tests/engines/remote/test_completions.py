@@ -235,18 +235,21 @@ async def test_a_server_that_does_not_answer_any_more_is_dead(fails: Any) -> Non
         assert translation.requests.running == 0
 
 
-async def test_a_text_that_every_server_loses_fails_alone() -> None:
+async def test_a_text_that_every_server_loses_in_the_middle_fails_alone() -> None:
     async with asking(streams(chunk([3]), dies())) as translation:
         with pytest.raises(EngineFailed, match="lost this text 3 times"):
             await translation.complete()
         assert translation.deaths == []
 
 
-async def test_servers_without_room_are_dead_in_the_end() -> None:
-    async with asking(refuses(503, "no server")) as translation:
+@pytest.mark.parametrize("fails", [streams(dies()), refuses(500, "EngineCore died"), refuses(503, "no server")])
+async def test_a_server_that_was_dead_before_counts_against_no_text(fails: Any) -> None:
+    async with asking(*[fails] * 7, GOOD) as translation:
+        assert await translation.text() == "cdef"
+    async with asking(*[fails] * 8, GOOD) as translation:
         with pytest.raises(EngineUnavailable):
             await translation.complete()
-        assert translation.deaths == ["no server (status 503)"]
+        assert len(translation.deaths) == 1
 
 
 async def test_a_text_that_is_refused_fails_alone() -> None:

@@ -13,6 +13,7 @@ import pytest
 from gateway.config import BUNDLED_MODEL
 from gateway.domain.engine import EngineCapacity, EngineState, FinishReason, TranslationRequest
 from gateway.domain.errors import EngineUnavailable, StartupError
+from gateway.engines.remote import capabilities
 from gateway.engines.remote import engine as module
 from gateway.engines.remote.engine import RemoteEngine
 from gateway.engines.remote.options import RemoteOptions
@@ -25,6 +26,7 @@ REQUEST = TranslationRequest(id="r", text="Good morning.", source="en", target="
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOK_S", 0.01)
     monkeypatch.setattr(module, "_WATCH_S", 0.01)
+    monkeypatch.setattr(module, "_PAUSES_S", (0.0,) * 5)
 
 
 def new_engine(there: ScriptedServer, **options: Any) -> RemoteEngine:
@@ -172,16 +174,26 @@ async def test_a_server_that_dies_while_nothing_runs_is_noticed() -> None:
         assert engine.health().reason == f"the server at {there.url} is gone: its health page has status 503"
 
 
-async def test_one_look_without_an_answer_is_no_death(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = iter(["no answer", None, "no answer", None, "no answer", "no answer"])
+async def test_some_looks_without_an_answer_are_no_death(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind one address there may be a dead replica and one that lives."""
+    looks = iter([*["no answer"] * 4, None, None, *["no answer"] * 5])
 
     async def look(_: object) -> str | None:
         return next(looks)
 
     async with scripted() as there, started(there) as engine:
-        monkeypatch.setattr(module.capabilities, "problem", look)
+        monkeypatch.setattr(capabilities, "problem", look)
         await until(engine, EngineState.FAILED)
     assert list(looks) == []
+
+
+async def test_all_that_were_lost_look_together() -> None:
+    async with scripted() as there, started(there) as engine:
+        before = len(there.asked)
+        there.die()
+        assert await asyncio.gather(*(engine._answers() for _ in range(9))) == [False] * 9
+        # The watch looks as well, and may begin once more.
+        assert len(there.asked) - before <= 2 * len(module._PAUSES_S)
 
 
 # ---------------------------------------------------------------- metrics

@@ -100,6 +100,12 @@ def test_the_death_of_an_engine_comes_in_band() -> None:
     assert found[1].message.startswith("EngineCore encountered an issue")
 
 
+def test_tokens_that_come_together_with_an_error_count() -> None:
+    found = read([chunk([5]) + dies()])
+    assert found[0] == Generated([5])
+    assert isinstance(found[1], Error)
+
+
 def test_what_is_no_json_is_refused() -> None:
     with pytest.raises(ValueError, match="malformed"):
         EventStream().feed(b"data: <html>\n\n")
