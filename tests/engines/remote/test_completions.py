@@ -109,6 +109,12 @@ async def test_text_comes_as_the_tokens_do() -> None:
     assert news[-1].cached_tokens == 32
 
 
+async def test_the_token_that_ends_a_text_is_no_part_of_it() -> None:
+    """Of some models it is a token that would show."""
+    async with asking(streams(chunk([3]), chunk([4, 7], "stop"), DONE)) as translation:
+        assert await translation.text() == "cd"
+
+
 async def test_a_text_that_reaches_its_limit_keeps_its_last_token() -> None:
     async with asking(streams(chunk([3, 4], "length"), DONE)) as translation:
         assert await translation.complete() == [Completion("cd", 2, FinishReason.LENGTH, 0)]

@@ -39,8 +39,10 @@ def test_token_by_token_it_is_the_text(tokenizer: Any, text: str, slow: bool) ->
     assert together.add(ids) == text
 
 
-def test_special_tokens_are_not_text(tokenizer: Any) -> None:
-    assert Detokenizer(tokenizer, [5]).add([tokenizer.eos_token_id, tokenizer.bos_token_id]) == ""
+@pytest.mark.parametrize("slow", [False, True], ids=["fast", "slow"])
+def test_special_tokens_are_not_text(tokenizer: Any, slow: bool) -> None:
+    detokenizer = Detokenizer(Slow(tokenizer) if slow else tokenizer, [5])
+    assert detokenizer.add([tokenizer.eos_token_id, tokenizer.bos_token_id]) == ""
 
 
 def test_a_stream_that_is_confused_goes_on(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
