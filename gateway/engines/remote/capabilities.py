@@ -161,7 +161,7 @@ def _explain(refused: Refused, url: str) -> NoReturn:
                 f"The server at {url} has no route {GENERATE}: start vLLM with --enable-scale-out "
                 "(0.26 to 0.29 always have the route)."
             )
-        # vLLM 0.32 ignores priorities where the policy is another, which nothing shows from outside; others refuse.
+        # vLLM 0.32 ignores priorities under another policy, which nothing shows from outside; others may refuse.
         case 400 if "priority" in said:
             text = f"The server at {url} cannot put finals first: start vLLM with --scheduling-policy priority."
         case _:
