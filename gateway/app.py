@@ -27,6 +27,8 @@ from gateway.domain.sessions import Handover
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
+from gateway.engines.remote.engine import RemoteEngine
+from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.simulated import SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.engine import VllmEngine
@@ -363,6 +365,8 @@ def engine_builder(settings: Settings) -> Callable[[], Engine]:
     """Makes the engine in the process that hosts it; can be pickled."""
     if settings.engine.kind == "simulated":
         return partial(SimulatedEngine, settings.engine.script)
+    if settings.engine.kind == "remote":
+        return partial(RemoteEngine, config.part(RemoteOptions, settings.engine, settings))
     return partial(VllmEngine, engine_options(settings))
 
 

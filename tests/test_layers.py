@@ -73,7 +73,9 @@ IMPURE = {"asyncio", "datetime", "logging", "os", "pathlib", "random", "secrets"
 HEAVY = {
     "vllm": {"engines.vllm"},
     "torch": set(),
-    "transformers": set(),
+    "transformers": {"engines.remote"},
+    "tokenizers": {"engines.remote"},
+    "aiohttp": {"engines.remote"},
     "redis": {"stores.redis"},
     "hiredis": {"stores.redis"},
     "uvicorn": {
@@ -90,7 +92,7 @@ HEAVY = {
     "prometheus_client": {"metrics"},
 }
 # Imported where it is needed, so that everything else starts without it.
-NOT_AT_THE_TOP = {"vllm", "redis", "hiredis"}
+NOT_AT_THE_TOP = {"vllm", "transformers", "tokenizers", "aiohttp", "redis", "hiredis"}
 
 MOST_LINES = 400
 MOST_MODULES = 14

@@ -78,6 +78,7 @@ _SETTINGS = {
     "model": "engine.model",
     "family": "engine.family",
     "engine": "engine.kind",
+    "engine_url": "engine.url",
     "max_num_seqs": "engine.max_num_seqs",
     "max_model_len": "engine.max_model_len",
     "dtype": "engine.dtype",

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gateway.config.settings import AuthSettings, Settings
+from gateway.config.settings import AuthSettings, EngineSettings, Settings
 from gateway.config.sources import Source, environment_source, file_source, flag_source, merged, stated
 from gateway.config.validation import check_types, check_values
 from gateway.domain.errors import StartupError
@@ -68,6 +68,29 @@ def _check_auth(auth: AuthSettings, sources: Sequence[Source]) -> None:
         )
 
 
+def _check_remote(engine: EngineSettings, sources: Sequence[Source]) -> None:
+    if engine.kind != "remote":
+        if engine.url is not None:
+            raise StartupError(
+                f"{stated('engine.url', engine.url, sources)}: only an engine of kind `remote` has an address."
+            )
+        return
+    if engine.url is None:
+        raise StartupError(
+            f"{stated('engine.kind', 'remote', sources)}: engine.url is missing, the address of the vLLM server."
+        )
+    address = urlsplit(engine.url)
+    if address.scheme not in ("http", "https") or not address.hostname or address.query or address.fragment:
+        raise StartupError(
+            f"{stated('engine.url', engine.url, sources)}: it is not an address like https://gpu.example.com:8000."
+        )
+    if engine.api_key is not None and engine.api_key_file is not None:
+        raise StartupError(
+            f"{stated('engine.api_key_file', engine.api_key_file, sources)}: engine.api_key is given as well; "
+            "leave one of them out."
+        )
+
+
 def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
     """Check bounds that depend on other settings, and rules that are not ranges."""
     if settings.store.url is not None and not settings.store.urls:
@@ -101,6 +124,7 @@ def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
             f"quarter of engine.stall_s = {settings.engine.stall_s}."
         )
     _check_auth(settings.auth, sources)
+    _check_remote(settings.engine, sources)
     for proxy in settings.trusted_proxies:
         try:
             ip_network(proxy)

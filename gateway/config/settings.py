@@ -33,10 +33,22 @@ _Part = TypeVar("_Part", bound=Struct)
 class EngineSettings(VllmSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section `[engine]`: the settings of vLLM, and these."""
 
+    # `vllm` is started by the gateway, `remote` is a vLLM server that runs already: see `docs/engines.md`.
     # `simulated` is for measurements of the gateway itself.
-    kind: Literal["vllm", "simulated"] = "vllm"
+    kind: Literal["vllm", "remote", "simulated"] = "vllm"
     # A folder, or a name that vLLM can resolve.
     model: str = str(BUNDLED_MODEL)
+
+    # The remote engine's settings.
+    # Where the server is, `https://gpu.example.com:8000`.
+    url: str | None = None
+    # The server's API key. None: it asks for none, or the key is in `api_key_file`.
+    api_key: str | None = None
+    # File whose first word is the key.
+    api_key_file: str | None = None
+    # PEM file of the authorities that may sign the server's certificate. None: those of this machine.
+    ca_file: str | None = None
+
     # Section `[engine.script]`: the simulated engine's times and failures.
     script: Script = Script()
 

@@ -20,7 +20,12 @@ __all__ = ["Source", "environment_source", "file_source", "flag_source", "merged
 _PREFIX = "GATEWAY__"
 
 # Flags whose name is not the last part of their setting.
-_FLAGS = {"engine.kind": "--engine", "auth.keys_file": "--keys", "store.url": "--store"}
+_FLAGS = {
+    "engine.kind": "--engine",
+    "engine.url": "--engine-url",
+    "auth.keys_file": "--keys",
+    "store.url": "--store",
+}
 
 
 class Source(Struct, frozen=True):

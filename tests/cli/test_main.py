@@ -89,9 +89,9 @@ def test_serve_overrides_what_was_given_and_nothing_else(served: list[Served]) -
 
 
 def test_every_flag_of_serve_is_a_setting(served: list[Served]) -> None:
-    argv = "serve --host 0.0.0.0 --port 9000 --model m --family hunyuan-mt --engine vllm --max-num-seqs 32"
+    argv = "serve --host 0.0.0.0 --port 9000 --model m --family hunyuan-mt --engine remote --max-num-seqs 32"
     argv += " --max-model-len 2048 --dtype bfloat16 --gpu-memory-utilization 0.8 --config g.toml"
-    argv += " --tls-cert c.pem --tls-key k.pem"
+    argv += " --tls-cert c.pem --tls-key k.pem --engine-url http://gpu:8000"
     assert main([*argv.split(), "--log-level", "debug", "--traceback"]) == 0
     (call,) = served
     assert call == (
@@ -103,7 +103,8 @@ def test_every_flag_of_serve_is_a_setting(served: list[Served]) -> None:
             "tls_key": "k.pem",
             "engine.model": "m",
             "engine.family": "hunyuan-mt",
-            "engine.kind": "vllm",
+            "engine.kind": "remote",
+            "engine.url": "http://gpu:8000",
             "engine.max_num_seqs": 32,
             "engine.max_model_len": 2048,
             "engine.dtype": "bfloat16",

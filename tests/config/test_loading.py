@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def test_a_typing_error_is_answered_with_what_was_meant(tmp_path: Path) -> None:
         ("log_level = 'loud'", "log_level: 'loud' is not one of debug, error, info, warning."),
         ("allowed_origins = 'x'", "allowed_origins: 'x' is not a list."),
         ("allowed_origins = [1]", "allowed_origins[0]: 1 is not text."),
-        ("[engine]\nkind = 'magic'", "engine.kind: 'magic' is not one of simulated, vllm."),
+        ("[engine]\nkind = 'magic'", "engine.kind: 'magic' is not one of remote, simulated, vllm."),
         ("[engine]\nenforce_eager = 'perhaps'", "engine.enforce_eager: 'perhaps' is neither true nor false."),
         ("[engine]\nmax_model_len = 'many'", "engine.max_model_len: 'many' is not a whole number."),
         ("[engine]\nextra = 1", "engine.extra: 1 is not a section."),
@@ -76,7 +77,7 @@ def test_a_wrong_value_names_the_variable_or_the_flag(tmp_path: Path) -> None:
     )
     with pytest.raises(StartupError, match=r"^--max-model-len: 10 is below 64\.$"):
         load(overrides={"engine.max_model_len": 10})
-    with pytest.raises(StartupError, match=r"^--engine: 'magic' is not one of simulated, vllm\.$"):
+    with pytest.raises(StartupError, match=r"^--engine: 'magic' is not one of remote, simulated, vllm\.$"):
         load(overrides={"engine.kind": "magic"})
 
 
@@ -223,6 +224,30 @@ def test_a_store_without_an_address_is_not_taken_for_none() -> None:
 def test_a_file_without_a_name_is_refused(setting: str) -> None:
     with pytest.raises(StartupError, match=rf"^{setting} is empty, from --[a-z-]+: name a file, or leave it out"):
         load(overrides={"tls_cert": "c.pem", "tls_key": "k.pem", setting: ""})
+
+
+@pytest.mark.parametrize(
+    ("engine", "reason"),
+    [
+        ({"kind": "remote"}, "engine.url is missing"),
+        ({"url": "http://gpu:8000"}, "only an engine of kind `remote` has an address"),
+        ({"kind": "remote", "url": "gpu:8000"}, "it is not an address like https://gpu.example.com:8000"),
+        ({"kind": "remote", "url": "http://gpu:8000?a=b"}, "it is not an address"),
+        (
+            {"kind": "remote", "url": "http://gpu", "api_key": "a", "api_key_file": "b"},
+            "engine.api_key is given as well",
+        ),
+    ],
+)
+def test_a_remote_engine_has_one_address_and_one_key(engine: dict[str, object], reason: str) -> None:
+    with pytest.raises(StartupError, match=re.escape(reason)):
+        load(overrides={f"engine.{name}": value for name, value in engine.items()})
+
+
+def test_the_address_of_a_remote_engine_may_have_a_path() -> None:
+    overrides = {"engine.kind": "remote", "engine.url": "https://gpu.example.com/llm", "engine.api_key": "k"}
+    engine = load(overrides=overrides).engine
+    assert (engine.url, engine.is_shared) == ("https://gpu.example.com/llm", True)
 
 
 def test_a_store_leaves_nothing_to_hand_over() -> None:

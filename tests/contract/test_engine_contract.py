@@ -1,7 +1,7 @@
 """The duties of every adapter of the Engine port.
 
-The simulated engine, the same in a process of its own, both ways of reaching it there, and the real one in such a
-process run the same tests.
+The simulated engine, the same in a process of its own, both ways of reaching it there, and two real ones in such a
+process run the same tests: vLLM's engine, and a real `vllm serve` that is asked from there.
 """
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ from gateway.engines.host import processes, proxy
 from gateway.engines.host.processes import Process
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.host.shared import SharedEngine
+from gateway.engines.remote.engine import RemoteEngine
+from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
+from tests.vllm_server import VllmServer, vllm_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,6 +44,7 @@ KINDS = [
     pytest.param("hosted", marks=pytest.mark.slow),
     pytest.param("shared", marks=pytest.mark.slow),
     pytest.param("vllm", marks=pytest.mark.engine),
+    pytest.param("remote", marks=pytest.mark.engine),
 ]
 VLLM = partial(VllmEngine, VllmOptions(model=str(BUNDLED_MODEL), max_num_seqs=4))
 RULES = (Rule(match=ENDLESS, repeat=1_000),)
@@ -71,17 +75,37 @@ class OfOneWorker(SharedEngine):
         self._folder.cleanup()
 
 
-def new_engine(kind: str) -> Engine:
-    if kind == "simulated":
-        return SIMULATED()
-    if kind == "shared":
-        return OfOneWorker()
-    return HostedEngine(partial(start_host, VLLM if kind == "vllm" else SIMULATED))
+def new_engine(kind: str, server: VllmServer | None = None) -> Engine:
+    """One that is not started. server: of the remote kind."""
+    match kind:
+        case "simulated":
+            return SIMULATED()
+        case "shared":
+            return OfOneWorker()
+        case "remote":
+            assert server is not None
+            return HostedEngine(partial(start_host, partial(RemoteEngine, remote_options(server.url))))
+        case _:
+            return HostedEngine(partial(start_host, VLLM if kind == "vllm" else SIMULATED))
+
+
+def remote_options(url: str) -> RemoteOptions:
+    return RemoteOptions(url=url, model=str(BUNDLED_MODEL), max_num_seqs=4)
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(kind: str) -> AsyncIterator[VllmServer | None]:
+    """What a remote engine asks."""
+    if kind != "remote":
+        yield None
+        return
+    async with vllm_server(max_num_seqs=4) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +115,8 @@ def others(kind: str) -> frozenset[Process]:
 
 
 @pytest.fixture(scope="module")
-def unstarted(kind: str, others: frozenset[Process]) -> Engine:
-    return new_engine(kind)
+def unstarted(kind: str, server: VllmServer | None, others: frozenset[Process]) -> Engine:
+    return new_engine(kind, server)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -120,8 +144,14 @@ def joined(events: list[TokenEvent]) -> str:
 
 async def until_idle(engine: Engine) -> None:
     """The suite's timeout is the bound."""
-    while engine.capacity().running or engine.capacity().waiting:
+    while engine.capacity().running or engine.capacity().waiting or await still_generated(engine):
         await asyncio.sleep(0.01)
+
+
+async def still_generated(engine: Engine) -> bool:
+    """Whether vLLM itself says that something runs or waits."""
+    page = (await engine.metrics(["vllm:num_requests_running", "vllm:num_requests_waiting"])).decode()
+    return any(float(line.split()[-1]) > 0 for line in page.splitlines() if line.startswith("vllm:"))
 
 
 async def test_it_is_ready_and_says_what_it_can_do(engine: Engine) -> None:
@@ -202,11 +232,14 @@ async def test_more_than_fit_together_all_get_through(engine: Engine) -> None:
 
 
 async def test_before_start_nothing_is_taken() -> None:
-    for engine in (SimulatedEngine(), VllmEngine(VllmOptions(model="/nowhere")), new_engine("hosted")):
+    remote = RemoteEngine(remote_options("http://127.0.0.1:9"))
+    for engine in (SimulatedEngine(), VllmEngine(VllmOptions(model="/nowhere")), remote, new_engine("hosted")):
         with pytest.raises(EngineUnavailable):
             await generate(engine, request("early"))
     with pytest.raises(EngineUnavailable):
         VllmEngine(VllmOptions(model="/nowhere")).profile()
+    with pytest.raises(EngineUnavailable):
+        remote.profile()
     with pytest.raises(EngineUnavailable):
         new_engine("hosted").profile()
     assert await new_engine("hosted").metrics() == b""
@@ -390,22 +423,29 @@ async def until_failed(engine: Engine) -> None:
         await asyncio.sleep(0.01)
 
 
-def kill(engine: Engine, kind: str, started: frozenset[Process], number: int) -> None:
-    """The process that generates; for the real one, that is the one below its host."""
+def kill(engine: Engine, kind: str, started: frozenset[Process], number: int, server: VllmServer | None) -> None:
+    """The process that generates; for the real one, that is the one below its host, or below vLLM's server."""
     if isinstance(engine, SimulatedEngine):
         engine.fail("killed")
+    if server is not None:
+        server.signal_engine(number)
+        return
     for process in processes.descendants(started) - started if kind == "vllm" else started:
         os.kill(process.pid, number)
 
 
 async def test_engines_die_hang_and_stop_in_one_process(
-    engine: Engine, kind: str, others: frozenset[Process], monkeypatch: pytest.MonkeyPatch
+    engine: Engine,
+    kind: str,
+    server: VllmServer | None,
+    others: frozenset[Process],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One test for three engines: real ones take half a minute to start. The first is that of the tests above."""
     if kind in ("hosted", "shared"):
         # The others hang below their host, which does not wait for so long.
         monkeypatch.setattr(proxy, "_GRACE_S", 0.5)
-    if kind != "vllm":
+    if kind not in ("vllm", "remote"):
         # One of its own: where workers share these tests, others may come after this one.
         others = processes.children()
         engine = new_engine(kind)
@@ -415,7 +455,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
     assert len(started) == (kind != "simulated")
     tree = processes.descendants(started)
     running = await begin(engine, 40)
-    kill(engine, kind, started, signal.SIGKILL)
+    kill(engine, kind, started, signal.SIGKILL, server)
     await all_unavailable(running)
     await until_failed(engine)
     with pytest.raises(EngineUnavailable):
@@ -426,21 +466,24 @@ async def test_engines_die_hang_and_stop_in_one_process(
     assert not processes.descendants(tree)
 
     # The next one in this process works, and hangs.
-    hung = new_engine(kind)
+    hung = new_engine(kind, server)
+    if server is not None:
+        await server.end()
+        await server.start()
     await hung.start()
     assert joined(await generate(hung, request("good")))
     running = await begin(hung, 40)
     started = processes.children() - others
     tree = processes.descendants(started)
     if kind != "simulated":
-        kill(hung, kind, started, signal.SIGSTOP)
+        kill(hung, kind, started, signal.SIGSTOP, server)
     await hung.stop()
     await all_unavailable(running)
     assert processes.children() == others
     assert not processes.descendants(tree)
 
     # Stopping while it loads.
-    loading = SimulatedEngine(Script(load_s=3_600)) if kind == "simulated" else new_engine(kind)
+    loading = SimulatedEngine(Script(load_s=3_600)) if kind == "simulated" else new_engine(kind, server)
     starting = asyncio.create_task(loading.start())
     while kind != "simulated" and processes.children() == others:
         await asyncio.sleep(0.01)

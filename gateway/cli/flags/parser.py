@@ -98,7 +98,10 @@ def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
     engine.add_argument("--model", help="folder, or name on the Hugging Face hub (default: the bundled model)")
     engine.add_argument("--family", help="prompt family (default: recognised from the model)")
     engine.add_argument(
-        "--engine", choices=("vllm", "simulated"), help="what generates translations (default: vllm)"
+        "--engine", choices=("vllm", "remote", "simulated"), help="what generates translations (default: vllm)"
+    )
+    engine.add_argument(
+        "--engine-url", metavar="URL", help="the vLLM server of a remote engine, such as http://gpu:8000"
     )
     engine.add_argument(
         "--max-num-seqs", type=count, metavar="N", help="translations generated together (default: 16)"

@@ -22,7 +22,7 @@ from gateway.engines.prompting.verification import Probe
 from gateway.engines.vllm.api import VllmApi
 from gateway.engines.vllm.load import EngineLoad
 
-__all__ = ["TranslationCompletions", "VllmRequests"]
+__all__ = ["TranslationCompletions", "VllmRequests", "cache_salt"]
 
 _FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
@@ -84,7 +84,7 @@ class VllmRequests:
         self, generation: Generation, ids: list[int], sampling: Any, request_id: str, request: TranslationRequest
     ) -> AsyncGenerator[Any, None]:
         """vLLM's outputs of one request. Raises `EngineFailed` if it ends early for vLLM's own reason."""
-        prompt = self._api.tokens_input(ids, cache_salt=_cache_salt(request.cache_scope))
+        prompt = self._api.tokens_input(ids, cache_salt=cache_salt(request.cache_scope))
         outputs = self._llm.generate(prompt, sampling, request_id, priority=request.priority)
         async with aclosing(outputs):
             while True:
@@ -147,6 +147,9 @@ class TranslationCompletions:
         return self._requests.outputs(self._generation, ids, sampling, request_id, self._request)
 
 
-def _cache_salt(scope: str) -> str | None:
-    """Letters and digits only: others have ended engines. It does not tell what the scope is."""
+def cache_salt(scope: str) -> str | None:
+    """What keeps the prompts of a scope apart in the prefix cache; None for that of everybody.
+
+    Letters and digits only: others have ended engines. It does not tell what the scope is.
+    """
     return blake2b(scope.encode(), digest_size=16).hexdigest() if scope else None

@@ -11,7 +11,7 @@ from typing import Any
 
 from gateway import metrics
 
-__all__ = ["EngineLoad", "load_logger"]
+__all__ = ["EngineLoad", "load_logger", "tokens_a_piece"]
 
 # Time constant of the mean step time, in seconds. The mean is over time, not over a number of steps: when this
 # event loop was busy, several steps are seen as one long step and some of no length. Only their sum is right.
@@ -56,15 +56,21 @@ class EngineLoad:
         self.running, self.waiting = running, waiting
 
     def tokens_a_piece(self, interval_s: float) -> int:
-        """How many tokens of a sequence to hand on together, so that a piece comes about every `interval_s`.
+        """See the function `tokens_a_piece`."""
+        return tokens_a_piece(interval_s, self.step_s, self.running)
 
-        From 1 (also if `interval_s` is 0) to 12. With many sequences the pieces are larger, so that all sequences
-        together have at most 2,500 pieces a second.
-        """
-        if not interval_s or not self.step_s:
-            return 1
-        tokens = round(max(interval_s, self.running / _MOST_PIECES_PER_S) / self.step_s)
-        return min(max(1, tokens), _MOST_TOKENS)
+
+def tokens_a_piece(interval_s: float, step_s: float, running: int) -> int:
+    """How many tokens of a sequence to hand on together, so that a piece comes about every `interval_s`.
+
+    step_s: time of a token, in seconds; 0 if it is not known. running: sequences that run.
+    From 1 (also if `interval_s` is 0) to 12. With many sequences the pieces are larger, so that all sequences
+    together have at most 2,500 pieces a second.
+    """
+    if not interval_s or not step_s:
+        return 1
+    tokens = round(max(interval_s, running / _MOST_PIECES_PER_S) / step_s)
+    return min(max(1, tokens), _MOST_TOKENS)
 
 
 def load_logger(load: EngineLoad, prometheus_logger: type) -> type:

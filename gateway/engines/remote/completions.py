@@ -1,0 +1,237 @@
+"""Requests to a remote vLLM server: takes prompts of token ids, gives new text or probes of what the model says.
+
+Knows: which of a server's failures are repeated, and how often.
+Must not know: translations, how a server is watched.
+
+What was being generated goes on after a failure, from the tokens that have come, if the server still answers:
+behind one address there may be several, of which one has died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any
+
+from gateway.domain.engine import FinishReason, TranslationRequest
+from gateway.domain.errors import EngineFailed, EngineUnavailable
+from gateway.engines.in_flight import Generation
+from gateway.engines.prompting.completions import Completion
+from gateway.engines.prompting.families import Sampling
+from gateway.engines.prompting.verification import Probe
+from gateway.engines.remote.detokenizer import Detokenizer
+from gateway.engines.remote.events import GENERATE, Error, EventStream, Generated, generate_body, unstreamed
+from gateway.engines.remote.server import Lost, Refused, Server, ServerError, failure
+from gateway.engines.vllm.completions import cache_salt
+from gateway.engines.vllm.load import tokens_a_piece
+
+__all__ = ["RemoteRequests", "TranslationCompletions"]
+
+_FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
+
+# How often a text may be lost in the middle. The third time, it is taken for what kills engines.
+_MOST_LOST = 2
+# How often a request is sent again of which nothing has come, and the first pause before; it doubles each time.
+# Routers take seconds to notice that one of their servers has died.
+_MOST_UNANSWERED, _PAUSE_S = 7, 0.05
+
+# Refusals that are not about the text: the key or the certificate is not accepted any more, the route or the
+# model is gone.
+_OF_THE_SERVER = {0, 301, 302, 307, 308, 401, 403, 404, 405}
+
+# Weight of the newest measurement in the mean time of a token.
+_NEWEST = 0.1
+
+
+class RemoteRequests:
+    """Makes every request to one server.
+
+    tokenizer: of the served model. model: its name at the server. sampling: how the model chooses tokens.
+    logprobs: whether the server tells how likely a prompt's tokens are.
+    delta_interval_s: about how often new text is to be sent, in seconds; 0: every token.
+    alive: whether the server answers; died: told why, once it does not.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        tokenizer: Any,
+        *,
+        model: str | None,
+        sampling: Sampling,
+        stop_token_ids: list[int],
+        logprobs: bool,
+        delta_interval_s: float,
+        alive: Callable[[], Awaitable[bool]],
+        died: Callable[[str], None],
+    ) -> None:
+        self.server = server
+        self.tokenizer = tokenizer
+        self.model = model
+        self.logprobs = logprobs
+        self.alive = alive
+        self.died = died
+        self.greedy = sampling.temperature == 0 and sampling.repetition_penalty == 1
+        # Streams in flight.
+        self.running = 0
+        self._delta_interval_s = delta_interval_s
+        # Mean time of a sequence's token, in seconds; 0 while it is not known.
+        self._token_s = 0.0
+        self._sampling: dict[str, Any] = {
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "top_k": sampling.top_k,
+            "repetition_penalty": sampling.repetition_penalty,
+            "stop_token_ids": stop_token_ids,
+        }
+
+    def sampling(self, max_tokens: int, **more: Any) -> dict[str, Any]:
+        """vLLM's sampling parameters of a request."""
+        return {**self._sampling, "max_tokens": max_tokens, **more}
+
+    def tokens_a_piece(self) -> int:
+        """How many tokens of a sequence the server is to send together."""
+        return tokens_a_piece(self._delta_interval_s, self._token_s, self.running)
+
+    def took(self, tokens: int, seconds: float) -> None:
+        """So many tokens of one sequence came in this time."""
+        if tokens:
+            self._token_s += (_NEWEST if self._token_s else 1.0) * (seconds / tokens - self._token_s)
+
+
+class TranslationCompletions:
+    """The `Completions` of one translation.
+
+    request: the translation; further requests for it have its id with a suffix.
+    generation: ends every wait when the engine dies.
+    """
+
+    def __init__(self, requests: RemoteRequests, generation: Generation, request: TranslationRequest) -> None:
+        self._requests = requests
+        self._generation = generation
+        self._request = request
+        self._numbers = itertools.count(1)
+        self._lost = self._unanswered = 0
+
+    @property
+    def greedy(self) -> bool:
+        return self._requests.greedy
+
+    async def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
+        text = Detokenizer(self._requests.tokenizer, ids)
+        have: list[int] = []
+        self._requests.running += 1
+        try:
+            while True:
+                had = len(have)
+                try:
+                    async with aclosing(self._stream(ids + have, max_tokens - len(have))) as news:
+                        async for new in news:
+                            if new.finish is None:
+                                have += new.ids
+                                yield Completion(text.add(new.ids), len(new.ids))
+                                continue
+                            finish = _FINISH.get(new.finish)
+                            if finish is None:  # such as `abort`: the server leaves
+                                raise Lost(f"it ended this text early ({new.finish})")
+                            # The token that ends the text is not part of it.
+                            said = new.ids[:-1] if finish is FinishReason.STOP else new.ids
+                            yield Completion(text.add(said), len(new.ids), finish, new.cached_tokens or 0)
+                            return
+                except ServerError as error:
+                    await self._recover(error, begun=len(have) > had)
+        finally:
+            self._requests.running -= 1
+
+    async def probe(self, ids: list[int], read_cache: bool) -> Probe:
+        # The prefix cache is never read, whatever `read_cache` says: not every server tells how much came from it,
+        # and the rows of such tokens are unwritten memory. vLLM leaves it out by itself for these requests.
+        if not self._requests.logprobs:
+            return Probe()
+        sampling = self._requests.sampling(1, prompt_logprobs=2)
+        while True:
+            try:
+                with self._generation:
+                    body = await self._requests.server.post(GENERATE, self._body(ids, sampling, stream=False))
+                try:
+                    new, rows = unstreamed(body, ids)
+                except ValueError as error:
+                    raise Lost(f"it gave an answer that cannot be read: {error}") from None
+                if new.finish not in _FINISH:
+                    raise Lost(f"it ended a probe early ({new.finish})")
+            except ServerError as error:
+                await self._recover(error, begun=False)
+            else:
+                return Probe(logprobs=rows, stopped=new.finish == "stop", said=next(iter(new.ids), None))
+
+    async def _stream(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Generated, None]:
+        """New tokens after a prompt, the last of them with `finish` set. Raises `ServerError`."""
+        requests, generation = self._requests, self._generation
+        sampling = requests.sampling(max_tokens)
+        if (tokens := requests.tokens_a_piece()) > 1:
+            sampling["stream_interval"] = tokens
+        with generation:
+            answer = await requests.server.open(GENERATE, self._body(ids, sampling, stream=True))
+        events, last_s = EventStream(), 0.0
+        try:
+            while True:
+                try:
+                    with generation:
+                        data = await answer.read()
+                    event = events.feed(data)
+                except ValueError as error:
+                    raise Lost(f"it sent what cannot be read: {error}") from None
+                except Lost:
+                    if not events.finished:
+                        raise
+                    data, event = b"", events.feed(b"")
+                match event:
+                    case Generated():
+                        now_s = time.monotonic()
+                        if last_s:
+                            requests.took(len(event.ids), now_s - last_s)
+                        last_s = now_s
+                        yield event
+                        if event.finish is not None:
+                            return
+                    case Error():
+                        raise failure(event)
+                    case None if not data:
+                        raise Lost("its answer was cut off")
+        finally:
+            answer.close()
+
+    def _body(self, ids: list[int], sampling: dict[str, Any], *, stream: bool) -> bytes:
+        return generate_body(
+            request_id=f"{self._request.id}-{next(self._numbers)}",
+            model=self._requests.model,
+            ids=ids,
+            sampling=sampling,
+            priority=self._request.priority,
+            cache_salt=cache_salt(self._request.cache_scope),
+            stream=stream,
+        )
+
+    async def _recover(self, error: ServerError, *, begun: bool) -> None:
+        """Return if the request is to be sent again. Raises `EngineFailed` or `EngineUnavailable` if not.
+
+        begun: whether tokens have come. If not, a server may have been dead before.
+        """
+        if isinstance(error, Refused) and error.status not in _OF_THE_SERVER:
+            raise EngineFailed(f"The server refused this text: {error}.") from error
+        with self._generation:
+            alive = not isinstance(error, Refused) and await self._requests.alive()
+            if alive and not begun and self._unanswered < _MOST_UNANSWERED:
+                await asyncio.sleep(_PAUSE_S * 2.0**self._unanswered)
+                self._unanswered += 1
+                return
+        if alive and begun:
+            self._lost += 1
+            if self._lost <= _MOST_LOST:
+                return
+            raise EngineFailed(f"The servers lost this text {self._lost} times: {error}.") from error
+        self._requests.died(str(error))
+        raise EngineUnavailable(f"The server is gone: {error}.", retry_after_ms=2_000) from error

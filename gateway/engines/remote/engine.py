@@ -1,0 +1,276 @@
+"""The `remote` engine: a vLLM server that somebody else runs, asked over HTTP with token ids.
+
+Knows: the life of the adapter, which begins when the server answers and ends when it does not any more.
+Must not know: the wire, meetings, vLLM. Tokenizers are imported inside `start`, because that takes seconds.
+
+Prompts and text are made here, as for an engine of our own, so the server need not know about translations. It
+may be one `vllm serve`, or stand in front of several.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Any
+
+from gateway import metrics
+from gateway.domain.engine import (
+    EngineCapacity,
+    EngineHealth,
+    EngineProfile,
+    EngineState,
+    TokenEvent,
+    TranslationRequest,
+)
+from gateway.domain.errors import EngineFailed, EngineUnavailable, StartupError
+from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Lifecycle
+from gateway.engines.prompting.completions import translated
+from gateway.engines.prompting.encoding import PromptEncoder
+from gateway.engines.prompting.families import PromptFamily
+from gateway.engines.remote import capabilities
+from gateway.engines.remote.completions import RemoteRequests, TranslationCompletions
+from gateway.engines.remote.options import RemoteOptions
+from gateway.engines.remote.server import Server, ServerError
+from gateway.engines.vllm import preflight
+
+__all__ = ["RemoteEngine"]
+
+_log = logging.getLogger(__name__)
+
+# How long a start waits for a server that does not answer, in seconds: as long as a large model may take to load.
+_WAIT_S = 600.0
+# Time between two looks at a server that is not there yet, and at one that is.
+_LOOK_S, _WATCH_S = 0.5, 2.0
+# Pauses before the looks after which a server is gone. The first looks may go to a replica that is dead.
+_PAUSES_S = (0.0, 0.1, 0.2, 0.4, 0.8)
+
+
+class RemoteEngine:
+    """Engine port over a vLLM server."""
+
+    def __init__(self, options: RemoteOptions) -> None:
+        self._options = options
+        self._life = Lifecycle()
+        self._generations = Generations()
+        self._server: Server | None = None
+        self._requests: RemoteRequests | None = None
+        self._encoder: PromptEncoder | None = None
+        self._profile: EngineProfile | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[str | None] | None = None
+
+    # ------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        try:
+            await self._start()
+        except StartupError as error:
+            self._life.become(EngineState.FAILED, error.message)
+            raise
+        except (ServerError, EngineFailed, EngineUnavailable) as error:
+            refusal = StartupError(f"The server at {self._options.url} cannot translate: {error}.")
+            self._life.become(EngineState.FAILED, refusal.message)
+            raise refusal from error
+        if not self._life.become(EngineState.READY):
+            raise StartupError(f"The engine was not started: {self._life.health.reason}.")
+        self._watching = asyncio.create_task(self._watch(), name="watch over the server")
+
+    async def _start(self) -> None:
+        options = self._options
+        self._say("loading the tokenizer")
+        config, tokenizer = await asyncio.to_thread(_load, options.model)
+        family = preflight.find_family(config, options.model, options.family)
+        self._server = Server(options.url, _key(options), options.ca_file, options.stall_s)
+        if self._life.over:
+            return
+        await self._until_it_answers(self._server)
+        self._say("finding out what the vLLM server can do")
+        found = await capabilities.examine(self._server, options.url, options.model, tokenizer)
+        limits = [limit for limit in (options.max_model_len, found.max_model_len) if limit is not None]
+        if not limits:
+            raise StartupError(f"The server at {options.url} does not say its limit: set engine.max_model_len.")
+        self._encoder = await asyncio.to_thread(
+            PromptEncoder,
+            tokenizer,
+            family,
+            window=min(limits),
+            output_base=options.output_tokens_base,
+            output_per_source_token=options.output_tokens_per_source_token,
+        )
+        card_sampling = family.card_sampling if options.card_sampling else None
+        self._requests = RemoteRequests(
+            self._server,
+            tokenizer,
+            model=found.model,
+            sampling=card_sampling or family.sampling,
+            stop_token_ids=self._encoder.stop_token_ids,
+            logprobs=found.logprobs,
+            delta_interval_s=options.delta_interval_s,
+            alive=self._answers,
+            died=self._died,
+        )
+        self._profile = EngineProfile(
+            model=Path(options.model).name,
+            family=family.name,
+            languages=family.languages,
+            options=family.options,
+            max_text_tokens=self._encoder.max_text_tokens,
+        )
+        await self._warm_up(family)
+        _log.info("engine ready: %s at %s, prompt family %s", self._profile.model, options.url, family.name)
+
+    async def _until_it_answers(self, server: Server) -> None:
+        """Wait while the server loads its model, or is replaced. Raises `StartupError`."""
+        said = None
+        # Whoever reaches the gateway sees what it says about itself, and need not know where its servers are.
+        self._say("waiting for the vLLM server")
+        try:
+            async with asyncio.timeout(_WAIT_S):
+                while (why := await capabilities.problem(server)) is not None:
+                    if why != said:
+                        said = why
+                        _log.warning("the server at %s takes no requests yet: %s", self._options.url, why)
+                    await asyncio.sleep(_LOOK_S)
+        except TimeoutError:
+            raise StartupError(f"The server at {self._options.url} takes no requests: {said}.") from None
+
+    async def _warm_up(self, family: PromptFamily) -> None:
+        """Two short translations, the second with a draft: everything that a translation needs is there."""
+        source, target = (*family.languages[:2], "en", "de")[:2]
+        for draft in ("", "1 2 3"):
+            request = TranslationRequest(id="warm-up", text="1 2 3", source=source, target=target, draft=draft)
+            async for _ in self._generate(request):
+                pass
+
+    async def stop(self) -> None:
+        self._life.become(EngineState.STOPPED, "the engine was stopped")
+        self._generations.end("The engine was stopped.")
+        tasks = [task for task in (self._watching, self._looking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._server is not None:
+            await self._server.close()
+
+    def _say(self, reason: str) -> None:
+        self._life.become(EngineState.STARTING, reason)
+
+    # ------------------------------------------------------------ death
+
+    async def _watch(self) -> None:
+        """Find out that the server is gone also while nothing is generated."""
+        while self._life.state is EngineState.READY:
+            await asyncio.sleep(_WATCH_S)
+            if (why := await self._problem()) is not None:
+                self._died(why)
+
+    async def _problem(self) -> str | None:
+        """Why nothing answers any more; None if something does. All who ask at the same time share the answer."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look(), name="look at the server")
+        return await asyncio.shield(self._looking)
+
+    async def _look(self) -> str | None:
+        assert self._server is not None  # noqa: S101 -- it is known before anything is generated
+        why = None
+        for pause_s in _PAUSES_S:
+            await asyncio.sleep(pause_s)
+            if (why := await capabilities.problem(self._server)) is None:
+                return None
+        return why
+
+    async def _answers(self) -> bool:
+        return await self._problem() is None
+
+    def _died(self, why: str) -> None:
+        self._life.become(EngineState.FAILED, f"the server at {self._options.url} is gone: {why}")
+        self._generations.end("The server is gone.")
+
+    # ------------------------------------------------------------ generations
+
+    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        self._life.check()
+        return self._generate(request)
+
+    async def _generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        assert self._encoder is not None  # noqa: S101 -- ready engines have it
+        assert self._requests is not None  # noqa: S101 -- ready engines have it
+        generation = self._generations.open()
+        try:
+            completions = TranslationCompletions(self._requests, generation, request)
+            async with contextlib.aclosing(translated(request, self._encoder, completions)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            generation.close()
+
+    # ------------------------------------------------------------ state
+
+    def health(self) -> EngineHealth:
+        return self._life.health
+
+    def capacity(self) -> EngineCapacity:
+        """The server counts the requests of others too, so these are counted here."""
+        most, count = self._options.max_num_seqs, len(self._generations)
+        return EngineCapacity(most, min(count, most), max(0, count - most))
+
+    def profile(self) -> EngineProfile:
+        if self._profile is None:
+            raise self._life.unavailable()
+        return self._profile
+
+    async def metrics(self, names: Sequence[str] = ()) -> bytes:
+        own = await asyncio.to_thread(metrics.engine_exposition, names)
+        if self._server is None or self._life.state is not EngineState.READY:
+            return b""
+        with contextlib.suppress(ServerError):
+            status, page = await self._server.get("/metrics", _METRICS_S)
+            if status == 200:
+                own += _of_vllm(page, names)
+        return own
+
+
+# Longest wait for the server's metrics, in seconds; shorter than the gateway's for its engine.
+_METRICS_S = 1.5
+
+
+def _of_vllm(page: bytes, names: Sequence[str]) -> bytes:
+    """vLLM's part of a page of metrics, without those of the server's process: all, or only these samples."""
+    wanted = "|".join(map(re.escape, names)) if names else "vllm:.*?"
+    line = re.compile(rf"^(?:# (?:HELP|TYPE) )?(?:{wanted})[ {{]".encode())
+    return b"".join(each for each in page.splitlines(keepends=True) if line.match(each))
+
+
+def _key(options: RemoteOptions) -> str | None:
+    """The API key. Raises `StartupError` if its file cannot be used."""
+    if options.api_key_file is None:
+        return options.api_key
+    try:
+        lines = Path(options.api_key_file).expanduser().read_text().split()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise StartupError(f"engine.api_key_file {options.api_key_file} cannot be read: {why}.") from None
+    if not lines:
+        raise StartupError(f"engine.api_key_file {options.api_key_file} is empty.")
+    return lines[0]
+
+
+def _load(model: str) -> tuple[dict[str, Any], Any]:
+    """A model's configuration and its tokenizer; takes seconds. Raises `StartupError`."""
+    config = preflight.read_config(model)
+    from transformers import AutoConfig, AutoTokenizer
+
+    try:
+        if config is None:
+            config = AutoConfig.from_pretrained(model).to_dict()
+            return config, AutoTokenizer.from_pretrained(model)
+        return config, AutoTokenizer.from_pretrained(Path(model).expanduser(), local_files_only=True)
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise StartupError(f"The tokenizer of {model} cannot be loaded: {first}") from error
