@@ -51,8 +51,8 @@ from gateway.stores.audit_file import AuditFile
 from gateway.translation.event_loop_lag import EventLoopLag
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
-from gateway.translation.quotas import Quotas
-from gateway.translation.scheduler import Scheduler
+from gateway.translation.scheduling.quotas import Quotas
+from gateway.translation.scheduling.scheduler import Scheduler
 
 __all__ = ["Gateway", "Workers", "engine_builder", "engine_options"]
 

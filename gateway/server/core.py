@@ -19,7 +19,7 @@ from gateway.sessions.entrance import Entry
 from gateway.sessions.registry import Registry
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
-from gateway.translation.scheduler import Scheduler
+from gateway.translation.scheduling.scheduler import Scheduler
 
 __all__ = ["Core"]
 

@@ -33,8 +33,8 @@ from gateway.translation.outcomes import Outcomes, untranslated
 from gateway.translation.owned import Owned
 from gateway.translation.pacing import Throttle
 from gateway.translation.partials import Partials
-from gateway.translation.scheduler import Scheduler
-from gateway.translation.ticket import CATCHING_UP, FINAL, Generated, Ticket, request_id
+from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.translation.scheduling.ticket import CATCHING_UP, FINAL, Generated, Ticket, request_id
 
 __all__ = ["Finals"]
 

@@ -30,8 +30,8 @@ from gateway.meeting.live_text import LiveTranslation
 from gateway.meeting.room import Room
 from gateway.translation.commit_policy import TOLERANCE, CommitPolicy
 from gateway.translation.live_budget import LiveBudget
-from gateway.translation.scheduler import Scheduler
-from gateway.translation.ticket import PARTIAL, Generated, Ticket, request_id
+from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.translation.scheduling.ticket import PARTIAL, Generated, Ticket, request_id
 
 __all__ = ["Partials"]
 

@@ -30,7 +30,7 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
     UtteranceCancel,
 )
-from gateway.translation.ticket import CATCHING_UP
+from gateway.translation.scheduling.ticket import CATCHING_UP
 from tests.gateways import running
 from tests.meetings import finals, joined, logged, say
 from tests.translation.stage import Log, Stage, idle, nothing_is_live, said, stage, until

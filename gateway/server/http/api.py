@@ -54,8 +54,8 @@ from gateway.server.http.transcripts import Transcripts
 from gateway.server.http.translate_request import decode_body, plan
 from gateway.sessions.grants import check_reads, check_speaks
 from gateway.translation.pacing import Throttle
-from gateway.translation.scheduler import Scheduler
-from gateway.translation.ticket import Ticket
+from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.translation.scheduling.ticket import Ticket
 
 __all__ = ["routes"]
 

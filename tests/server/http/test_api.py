@@ -18,7 +18,7 @@ from gateway.domain.engine import EngineProfile, EngineState, TokenEvent, Transl
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.protocol.limits import Limits
 from gateway.server.http.request_bodies import BODY_BYTES
-from gateway.translation.ticket import Ticket
+from gateway.translation.scheduling.ticket import Ticket
 from tests.clocks import swiftly
 from tests.gateways import SCRIPT, Running, running
 from tests.over_http import NO_TLS, check_problem, serving

@@ -33,11 +33,11 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
-from gateway.translation import measures
-from gateway.translation.admission import Admission
-from gateway.translation.quotas import Quotas
-from gateway.translation.ticket import SUSPECT_CRASHES, Generated, Stage, Ticket
-from gateway.translation.turn_order import TurnQueue
+from gateway.translation.scheduling import measures
+from gateway.translation.scheduling.admission import Admission
+from gateway.translation.scheduling.quotas import Quotas
+from gateway.translation.scheduling.ticket import SUSPECT_CRASHES, Generated, Stage, Ticket
+from gateway.translation.scheduling.turn_order import TurnQueue
 
 __all__ = ["Scheduler"]
 

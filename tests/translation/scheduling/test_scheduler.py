@@ -39,9 +39,9 @@ from gateway.protocol.messages import (
     UtteranceCancel,
 )
 from gateway.translation.pacing import Throttle
-from gateway.translation.quotas import Quotas
-from gateway.translation.scheduler import Scheduler
-from gateway.translation.ticket import Generated, Ticket
+from gateway.translation.scheduling.quotas import Quotas
+from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.translation.scheduling.ticket import Generated, Ticket
 from tests.gateways import running
 from tests.meetings import joined, say
 from tests.translation.engines import AnsweredEngine, SteppedEngine

@@ -10,7 +10,7 @@ from bisect import insort
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 
-from gateway.translation.ticket import FINAL, Ticket
+from gateway.translation.scheduling.ticket import FINAL, Ticket
 
 __all__ = ["TurnQueue"]
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.engine import TranslationRequest
-from gateway.translation.ticket import CATCHING_UP, FINAL, PARTIAL, SUSPECT_CRASHES, Ticket
-from gateway.translation.turn_order import TurnQueue
+from gateway.translation.scheduling.ticket import CATCHING_UP, FINAL, PARTIAL, SUSPECT_CRASHES, Ticket
+from gateway.translation.scheduling.turn_order import TurnQueue
 
 MEETINGS = ("m", "n", "o")
 ACCOUNTS = ("a", "b")

@@ -9,8 +9,16 @@ import pytest
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import Cancelled
 from gateway.domain.log import Timings
-from gateway.translation import ticket as ticket_module
-from gateway.translation.ticket import CATCHING_UP, FINAL, PARTIAL, SUSPECT_CRASHES, Stage, Ticket, request_id
+from gateway.translation.scheduling import ticket as ticket_module
+from gateway.translation.scheduling.ticket import (
+    CATCHING_UP,
+    FINAL,
+    PARTIAL,
+    SUSPECT_CRASHES,
+    Stage,
+    Ticket,
+    request_id,
+)
 
 
 def request(text: str, priority: int = FINAL) -> TranslationRequest:
