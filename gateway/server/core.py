@@ -11,6 +11,7 @@ from gateway.domain.engine import EngineProfile
 from gateway.domain.errors import EngineUnavailable
 from gateway.domain.grants import meeting_name
 from gateway.domain.ports import Engine
+from gateway.protocol.checks import targets_by_source
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStarted
 from gateway.server.guard.audit import Audit
@@ -57,4 +58,5 @@ class Core(Struct, frozen=True):
             participants=seat.room.presence.participants(but=seat.member.participant),
             options=sorted(profile.options),
             limits=self.limits,
+            targets=targets_by_source(profile),
         )

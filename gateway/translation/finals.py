@@ -217,7 +217,8 @@ class Finals:
         record = room.history.get(utterance.key)
         translated = {lang for lang, done in record.outcomes.items() if done} if record is not None else set()
         there = {utterance.lang, *translated, *self._running_of(room, utterance.key)}
-        return [lang for lang in sorted(room.languages()) if lang not in there]
+        missing = [lang for lang in sorted(room.languages()) if lang not in there]
+        return [lang for lang in missing if self._scheduler.refusal(utterance.lang, lang) is None]
 
     async def _log_said(
         self, room: Room, utterance: Utterance, tickets: list[Ticket], fence: Fence | None
@@ -259,6 +260,7 @@ class Finals:
                     *self._running_of(room, utterance.key),
                 }
                 missing = [lang for lang in languages if lang not in there]
+                missing = [lang for lang in missing if self._scheduler.refusal(utterance.lang, lang) is None]
                 if missing:
                     tickets = self._admit(room, utterance, missing, CATCHING_UP)
                     admitted[record.said] = (utterance, dict(zip(missing, tickets, strict=True)))
@@ -285,6 +287,7 @@ class Finals:
             return not is_accepting and lang not in self._running_of(room, utterance.key)
 
         for utterance, said, languages in [] if self._leaving else self._owned.where(room, missing):
+            languages = self._possible(room, utterance, said, languages)
             try:
                 tickets = self._admit(room, utterance, languages, FINAL, promised=True)
             except Draining as error:
@@ -294,6 +297,16 @@ class Finals:
             except GatewayError:
                 return
             self._begin(room, utterance, said, languages, dict(zip(languages, tickets, strict=True)))
+
+    def _possible(self, room: Room, utterance: Utterance, said: int, languages: Sequence[str]) -> list[str]:
+        """Those of the languages into which it can be translated; of the others it is logged why it cannot."""
+        possible = []
+        for lang in languages:
+            if (refusal := self._scheduler.refusal(utterance.lang, lang)) is None:
+                possible.append(lang)
+            else:
+                self._tasks.create_task(self._outcomes.leave_out(room, utterance, said, [lang], refusal))
+        return possible
 
     def _begin(
         self,

@@ -166,6 +166,8 @@ class Partials:
                 if translation is not None:  # the recogniser took it for another language before
                     self._stop(translation)
                 continue
+            if self._scheduler.refusal(utterance.lang, lang) is not None:
+                continue  # its final says why
             if translation is None:
                 translation = spoken.translations[lang] = _Partial(
                     # Readers may have seen something of it that another gateway has made.

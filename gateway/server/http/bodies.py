@@ -9,7 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
 from gateway.domain.errors import (
     DailyQuotaExceeded,
@@ -32,6 +32,7 @@ from gateway.domain.errors import (
     UnsupportedLanguage,
 )
 from gateway.protocol.asyncapi import ErrorMeaning, title
+from gateway.protocol.fields import Targets
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Timings
 
@@ -289,6 +290,7 @@ class Languages(Struct, frozen=True):
     model: str
     family: str
     limits: Annotated[Limits, Meta(description="Those of `session.started`.")]
+    targets: Targets = UNSET
 
 
 class Health(Struct, frozen=True):

@@ -6,6 +6,7 @@ clocks.
 
 from __future__ import annotations
 
+import itertools
 from bisect import insort
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
@@ -21,9 +22,15 @@ _Accounts = OrderedDict[str, _Meetings]
 
 
 class TurnQueue:
-    """The queue in front of the engine. Suspects come before everything: see `ticket.SUSPECT_CRASHES`."""
+    """The queue in front of the engine. Suspects come before everything: see `ticket.SUSPECT_CRASHES`.
 
-    def __init__(self) -> None:
+    turns: numbers that grow, the same for queues that share an engine: by them accounts take turns over all.
+    """
+
+    def __init__(self, turns: Iterator[int] | None = None) -> None:
+        self._turns = turns or itertools.count(1)
+        # Priority and account → since which turn it waits. Negative: it comes before those that do.
+        self._since: dict[tuple[int, str], int] = {}
         # By priority.
         self._queues: dict[int, _Accounts] = {}
         self._suspects: list[Ticket] = []
@@ -84,13 +91,14 @@ class TurnQueue:
         accounts = self._queues[ticket.request.priority]
         accounts.move_to_end(ticket.account, last=False)
         accounts[ticket.account].move_to_end(ticket.meeting, last=False)
+        self._since[ticket.request.priority, ticket.account] = -next(self._turns)
         place = next((n for n, other in enumerate(queue) if other.serial > ticket.serial), len(queue))
         queue.insert(place, ticket)
 
     def remove(self, ticket: Ticket) -> None:
         """One that does not wait any more."""
         self._waiting -= 1
-        if ticket.suspect:
+        if ticket in self._suspects:
             self._suspects.remove(ticket)
             return
         self._queue_of(ticket).remove(ticket)
@@ -100,6 +108,14 @@ class TurnQueue:
         """Whether nothing waits that was promised."""
         return not self._suspects and min(self._queues, default=FINAL) > FINAL
 
+    @property
+    def next_turn(self) -> tuple[int, int]:
+        """What the next one is compared by with that of another queue: its priority, and since when it waits."""
+        if self._suspects or not self._queues:
+            return (-1, 0)
+        priority = min(self._queues)
+        return (priority, self._since[priority, next(iter(self._queues[priority]))])
+
     def pop(self) -> Ticket | None:
         """Take out the one whose turn it is."""
         if self._suspects:
@@ -107,13 +123,14 @@ class TurnQueue:
             return self._suspects.pop(0)
         if not self._queues:
             return None
-        accounts = self._queues[min(self._queues)]
+        accounts = self._queues[priority := min(self._queues)]
         account, meetings = next(iter(accounts.items()))
         meeting, queue = next(iter(meetings.items()))
         ticket = queue.popleft()
         self._waiting -= 1
         # To the back: the others come first.
         accounts.move_to_end(account)
+        self._since[priority, account] = next(self._turns)
         meetings.move_to_end(meeting)
         self._tidy(ticket)
         return ticket
@@ -124,6 +141,8 @@ class TurnQueue:
     def _queue_of(self, ticket: Ticket) -> deque[Ticket]:
         """Those of its priority, account and meeting."""
         accounts = self._queues.setdefault(ticket.request.priority, _Accounts())
+        if ticket.account not in accounts:
+            self._since[ticket.request.priority, ticket.account] = next(self._turns)
         return accounts.setdefault(ticket.account, _Meetings()).setdefault(ticket.meeting, deque())
 
     def _tidy(self, ticket: Ticket) -> None:
@@ -133,7 +152,7 @@ class TurnQueue:
         if not meetings[ticket.meeting]:
             del meetings[ticket.meeting]
         if not meetings:
-            del accounts[ticket.account]
+            del accounts[ticket.account], self._since[ticket.request.priority, ticket.account]
         if not accounts:
             del self._queues[ticket.request.priority]
 

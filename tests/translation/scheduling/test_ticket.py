@@ -101,3 +101,20 @@ def test_requests_of_two_processes_that_share_an_engine_have_different_ids() -> 
     ids = [runpy.run_path(str(ticket_module.__file__))["request_id"]("final") for _ in range(2)]
     assert ids[0] != ids[1]
     assert [each.rpartition("-")[2] for each in ids] == ["1", "1"]
+
+
+def test_what_gave_no_text_before_its_lane_died_waits_for_that_lane() -> None:
+    ticket = admitted()
+    ticket.lane = "a"
+    ticket.crashed()
+    assert (ticket.crashes, ticket.kept_to, ticket.suspect) == (1, "a", False)
+
+
+def test_what_had_begun_to_give_text_may_go_on_elsewhere_until_it_is_a_suspect() -> None:
+    ticket = admitted()
+    ticket.lane, ticket.tokens = "a", 3
+    ticket.crashed()
+    assert (ticket.crashes, ticket.kept_to, ticket.suspect) == (1, None, False)
+    ticket.lane = "b"
+    ticket.crashed()
+    assert (ticket.crashes, ticket.kept_to, ticket.suspect) == (SUSPECT_CRASHES, "b", True)
