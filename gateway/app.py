@@ -1,4 +1,4 @@
-"""The one place that names every adapter: builds the application from the settings and runs it.
+"""Builds the application from the settings and runs it.
 
 Knows: which parts there are and who needs whom. Must not know: what any of them does.
 """
@@ -16,24 +16,20 @@ from typing import Protocol
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 
-from gateway import config, metrics
-from gateway.config import Settings
+from gateway import metrics
+from gateway.config import LaneSettings, Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, LogUnavailable, StartupError, error_classes
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
 from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
-from gateway.engines.host.proxy import HostedEngine, start_host
+from gateway.engine import engine_pool, pool_lane, show_engines, supervised
 from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
-from gateway.engines.simulated import SimulatedEngine, simulated_engines
-from gateway.engines.supervisor import RestartPolicy, Supervisor
-from gateway.engines.vllm.engine import VllmEngine
-from gateway.engines.vllm.options import VllmOptions
+from gateway.engines.pool.pool import Pool
 from gateway.identity.authenticator import Keys
 from gateway.identity.jwks import PublicKeys, fetch
-from gateway.metrics import DEFAULT_ENGINE
 from gateway.protocol.from_domain import error_message
 from gateway.server import page
 from gateway.server.core import Core
@@ -54,7 +50,7 @@ from gateway.translation.partials import Partials
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.scheduling.scheduler import Scheduler
 
-__all__ = ["Gateway", "Workers", "engine_builder", "engine_options"]
+__all__ = ["Gateway", "Workers"]
 
 _log = logging.getLogger(__name__)
 
@@ -102,14 +98,17 @@ class Gateway:
         self.quotas = Quotas(self._keys.quota if self._keys is not None else lambda _: NO_QUOTA)
         self.engine: Engine
         shared = None if workers is None else workers.engine
-        if shared is None:
-            policy = config.part(RestartPolicy, settings.engine)
-            self.engine = Supervisor(build or _engine_factory(settings), policy, on_change=self._engine_changed)
-        else:
+        if shared is not None:
             self.engine = shared
             shared.on_change = self._engine_changed
-            shared.on_seats = lambda: self.scheduler.engine_changed()
+            shared.on_seats = lambda: self.scheduler.seats_changed()
             shared.waiting = lambda: Wanted(*self.scheduler.wanted)
+        elif settings.engines:
+            self.engine = pool = engine_pool(settings)
+            pool.on_change, pool.on_lane = self._engine_changed, self._lane_changed
+        else:
+            self.engine = supervised(settings.engine, settings, build)
+            self.engine.on_change = self._engine_changed
         self._earlier: Handover | None = None
         if (file := settings.event_log.handover_file) is not None:
             handover_file.check(Path(file))
@@ -122,6 +121,7 @@ class Gateway:
         self.log, self.register = self._store.log, self._store.register
         self.scheduler = Scheduler(
             self.engine,
+            lanes=self.engine.lanes if isinstance(self.engine, Pool) else None,
             max_waiting=settings.max_waiting,
             max_queue_s=settings.max_queue_s,
             best_effort_share=settings.partials_share,
@@ -177,9 +177,7 @@ class Gateway:
             metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
         metrics.TRANSLATIONS_WAITING.set_function(lambda: self.scheduler.waiting)
         metrics.TRANSLATIONS_RUNNING.set_function(lambda: self.scheduler.running)
-        metrics.ENGINE_RUNNING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().running)
-        metrics.ENGINE_WAITING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().waiting)
-        metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(False)
+        self._shown = show_engines(self.engine)
         # Its own address, where there is one, has the metrics; others could learn from them what is going on.
         own_address = settings.admin_port is not None or not is_loopback(settings.host) or self._keys is not None
         read = admin.own_metrics(self.engine) if workers is None else workers.metrics
@@ -230,8 +228,14 @@ class Gateway:
         await self._tell_usage()
         await self._store.close()
 
+    def _lane_changed(self) -> None:
+        """One of several engines has come, gone, died or is there again."""
+        self._shown = show_engines(self.engine, self._shown)
+        self.scheduler.engine_changed()
+        # What waited for a pair of languages that nobody had.
+        self.finals.resume()
+
     def _engine_changed(self, health: EngineHealth) -> None:
-        metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(health.state is EngineState.READY)
         self.scheduler.engine_changed()
         if health.state is EngineState.READY:
             self._taken_over()
@@ -240,6 +244,16 @@ class Gateway:
             self.registry.tell(error_message(EngineRestarting(health.reason)))
         elif health.state is EngineState.FAILED:
             self.registry.tell(error_message(EngineUnavailable(health.reason)))
+
+    async def add_engine(self, lane: LaneSettings) -> None:
+        """Start one more of several engines; it is used from when it is ready. Raises `StartupError`."""
+        assert isinstance(self.engine, Pool)  # noqa: S101 -- there are several
+        await self.engine.add(pool_lane(lane, supervised(lane, self.settings)))
+
+    async def drain_engine(self, name: str) -> None:
+        """Give one of several engines no more work, let it finish what it runs, and stop it."""
+        assert isinstance(self.engine, Pool)  # noqa: S101 -- there are several
+        await self.engine.drain(name)
 
     async def _stay_present(self) -> None:
         """Other gateways are to know that this one is there and what it uses, whatever else takes its time."""
@@ -350,22 +364,3 @@ def _keys(settings: Settings) -> Keys | None:
     if auth.jwks_url is not None and auth.jwks_issuer is not None:
         public = PublicKeys(auth.jwks_issuer, partial(fetch, auth.jwks_url))
     return Keys(None if auth.keys_file is None else Path(auth.keys_file), public, audience=auth.audience)
-
-
-def _engine_factory(settings: Settings) -> Callable[[], Engine]:
-    if settings.engine.kind == "simulated":
-        return simulated_engines(settings.engine.script)
-    build = engine_builder(settings)
-    return lambda: HostedEngine(partial(start_host, build))
-
-
-def engine_builder(settings: Settings) -> Callable[[], Engine]:
-    """Makes the engine in the process that hosts it; can be pickled."""
-    if settings.engine.kind == "simulated":
-        return partial(SimulatedEngine, settings.engine.script)
-    return partial(VllmEngine, engine_options(settings))
-
-
-def engine_options(settings: Settings) -> VllmOptions:
-    """What vLLM's engine is given."""
-    return config.part(VllmOptions, settings.engine, settings)

@@ -17,10 +17,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gateway.config.settings import AuthSettings, Settings
-from gateway.config.sources import Source, environment_source, file_source, flag_source, merged, stated
+from gateway.config.settings import AuthSettings, Settings, engines_of
+from gateway.config.sources import Source, environment_source, file_source, flag_source, merged, origin, stated
 from gateway.config.validation import check_types, check_values
-from gateway.domain.errors import StartupError
+from gateway.domain.errors import InvalidValue, StartupError
+from gateway.domain.pairs import PairPattern
 
 __all__ = ["load"]
 
@@ -30,6 +31,7 @@ _OUTBOX_BESIDES_BYTES = 65_536
 # Most bytes of a character in UTF-8.
 _CHAR_BYTES = 4
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_LANE_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _HOST_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
 
 
@@ -68,6 +70,48 @@ def _check_auth(auth: AuthSettings, sources: Sequence[Source]) -> None:
         )
 
 
+def _check_engines(settings: Settings, sources: Sequence[Source]) -> None:
+    names = [lane.name for lane in settings.engines]
+    if names and (both := origin("engine", sources)) is not None:
+        # A flag or a variable is named by the first that is set.
+        set_there = "engine." + next(iter(both.tree["engine"]), "kind")
+        raise StartupError(
+            f"{both.where(set_there)} has settings of the only engine, and there are several: put them into the "
+            "[[engines]] that they are for."
+        )
+    for number, lane in enumerate(settings.engines):
+        at = f"engines[{number}]"
+        if not _LANE_NAME.fullmatch(lane.name):
+            raise StartupError(
+                f"{stated(f'{at}.name', repr(lane.name), sources)}: a name has 1 to 32 letters, digits, _ and -."
+            )
+        if lane.name in names[:number]:
+            raise StartupError(f"{stated(f'{at}.name', lane.name, sources)}: another engine has this name.")
+        if not lane.pairs:
+            raise StartupError(f"{stated(f'{at}.pairs', 'empty', sources)}: without a pair it is of no use.")
+        for index, pair in enumerate(lane.pairs):
+            try:
+                PairPattern.parse(pair)
+            except InvalidValue as error:
+                raise StartupError(
+                    f"{stated(f'{at}.pairs[{index}]', repr(pair), sources)}: {error.message}"
+                ) from None
+    for at, engine in zip(
+        [f"engines[{n}]" for n in range(len(names))] or ["engine"], engines_of(settings), strict=True
+    ):
+        if engine.restart_backoff_max_s < engine.restart_backoff_s:
+            raise StartupError(
+                f"{stated(f'{at}.restart_backoff_max_s', engine.restart_backoff_max_s, sources)}: "
+                f"it must be at least {at}.restart_backoff_s = {engine.restart_backoff_s}."
+            )
+        # An engine that gathers text for longer would seem to hang.
+        if settings.delta_interval_s > engine.stall_s / 4:
+            raise StartupError(
+                f"{stated('delta_interval_s', settings.delta_interval_s, sources)}: it must be at most a "
+                f"quarter of {at}.stall_s = {engine.stall_s}."
+            )
+
+
 def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
     """Check bounds that depend on other settings, and rules that are not ranges."""
     if settings.store.url is not None and settings.event_log.handover_file is not None:
@@ -87,17 +131,7 @@ def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
     for path, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
         if files[path] is not None and files[other] is None:
             raise StartupError(f"{stated(path, files[path], sources)}: TLS needs {other} as well.")
-    if settings.engine.restart_backoff_max_s < settings.engine.restart_backoff_s:
-        raise StartupError(
-            f"{stated('engine.restart_backoff_max_s', settings.engine.restart_backoff_max_s, sources)}: "
-            f"it must be at least engine.restart_backoff_s = {settings.engine.restart_backoff_s}."
-        )
-    # An engine that gathers text for longer would seem to hang.
-    if settings.delta_interval_s > settings.engine.stall_s / 4:
-        raise StartupError(
-            f"{stated('delta_interval_s', settings.delta_interval_s, sources)}: it must be at most a "
-            f"quarter of engine.stall_s = {settings.engine.stall_s}."
-        )
+    _check_engines(settings, sources)
     _check_auth(settings.auth, sources)
     for proxy in settings.trusted_proxies:
         try:

@@ -20,6 +20,7 @@ __all__ = [
     "EngineState",
     "FinishReason",
     "Formality",
+    "LaneHealth",
     "TokenEvent",
     "TranslationOptions",
     "TranslationRequest",
@@ -109,12 +110,22 @@ class EngineState(Enum):
     STOPPED = "stopped"
 
 
+class LaneHealth(Struct, frozen=True):
+    """The state of one lane of a pool."""
+
+    name: str
+    state: EngineState
+    reason: str = ""
+
+
 class EngineHealth(Struct, frozen=True):
     """The state of an engine, with a sentence for people."""
 
     state: EngineState
     # What the engine is doing, or why it failed.
     reason: str = ""
+    # Of a pool, each lane's.
+    lanes: tuple[LaneHealth, ...] = ()
 
 
 class EngineCapacity(Struct, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -210,15 +210,18 @@ class Finals:
                 )
             )
         account = room.account_of(utterance.participant)
-        return self._scheduler.admit(room.id, requests, account=account, promised=promised)
+        lane = self._partials.died_on(room, utterance.key)
+        return self._scheduler.admit(room.id, requests, account=account, promised=promised, suspected_on=lane)
 
     def _expected(self, room: Room, utterance: Utterance) -> list[str]:
         """The languages in which it will probably be promised; what is on its way for a latecomer counts."""
         record = room.history.get(utterance.key)
         translated = {lang for lang, done in record.outcomes.items() if done} if record is not None else set()
         there = {utterance.lang, *translated, *self._running_of(room, utterance.key)}
-        missing = [lang for lang in sorted(room.languages()) if lang not in there]
-        return [lang for lang in missing if self._scheduler.refusal(utterance.lang, lang) is None]
+        return [lang for lang in sorted(room.languages()) if lang not in there and self._can(utterance, lang)]
+
+    def _can(self, utterance: Utterance, lang: str) -> bool:
+        return self._scheduler.refusal(utterance.lang, lang) is None
 
     async def _log_said(
         self, room: Room, utterance: Utterance, tickets: list[Ticket], fence: Fence | None
@@ -238,13 +241,10 @@ class Finals:
                     room.promise(record(), accepted)
             await room.reached(accepted.offset)
         except BaseException:
-            self._withdraw(tickets)
+            for ticket in tickets:
+                self._scheduler.withdraw(ticket)
             raise
         return accepted, owned
-
-    def _withdraw(self, tickets: Iterable[Ticket]) -> None:
-        for ticket in tickets:
-            self._scheduler.withdraw(ticket)
 
     async def _catch_up(self, room: Room, languages: Sequence[str]) -> None:
         self._asking[room] += 1
@@ -259,8 +259,7 @@ class Finals:
                     *record.languages,
                     *self._running_of(room, utterance.key),
                 }
-                missing = [lang for lang in languages if lang not in there]
-                missing = [lang for lang in missing if self._scheduler.refusal(utterance.lang, lang) is None]
+                missing = [lang for lang in languages if lang not in there and self._can(utterance, lang)]
                 if missing:
                     tickets = self._admit(room, utterance, missing, CATCHING_UP)
                     admitted[record.said] = (utterance, dict(zip(missing, tickets, strict=True)))

@@ -18,17 +18,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from gateway import config, metrics
-from gateway.app import engine_builder
 from gateway.config import Settings
 from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
+from gateway.engine import engine_builder
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.supervisor import RestartPolicy, Supervisor
+from gateway.exposition import merged
 from gateway.metrics import DEFAULT_ENGINE
 from gateway.server.http.admin import own_metrics
 from gateway.server.http.readiness import Whole
-from gateway.workers.exposition import merged
 from gateway.workers.messages import EngineIs, GetMetrics, Metrics
 from gateway.workers.process import WorkerProcess
 from gateway.workers.restarts import Restarts
@@ -175,7 +175,7 @@ class Parent:
     # ------------------------------------------------------------ engine
 
     def _build(self) -> Engine:
-        build = engine_builder(self._settings)
+        build = engine_builder(self._settings.engine, self._settings)
         if not self._settings.engine.is_shared:
             return build()  # for the whole to be ready; each worker has its own
         self._hosts += 1
@@ -383,7 +383,7 @@ class Parent:
         labels = ["", *(whose[worker] for worker in workers)]
         # Without an engine that is shared, each worker has its own.
         wanted = _belongs if self._settings.engine.is_shared else lambda whose, _name: bool(whose)
-        return merged(zip(labels, [own, *pages], strict=True), wanted=wanted)
+        return merged(zip(labels, [own, *pages], strict=True), label="worker", wanted=wanted)
 
     def _asked(self, worker: WorkerProcess, question: GetMetrics) -> None:
         async def answer() -> None:

@@ -1,7 +1,7 @@
 """The duties of every adapter of the Engine port.
 
-The simulated engine, the same in a process of its own, both ways of reaching it there, and the real one in such a
-process run the same tests.
+The simulated engine, a pool of two, the same in a process of its own, both ways of reaching it there, and the real
+one in such a process run the same tests.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ import pytest_asyncio
 from gateway.config import BUNDLED_MODEL
 from gateway.domain.engine import EngineHealth, EngineState, FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable
+from gateway.domain.pairs import PairPattern
 from gateway.domain.ports import Engine
 from gateway.engines.host import processes, proxy
 from gateway.engines.host.processes import Process
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.host.shared import SharedEngine
+from gateway.engines.pool.lane import Lane
+from gateway.engines.pool.pool import Pool
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
 
@@ -38,6 +42,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ENDLESS = "one two three four five six seven eight nine " * 10
 KINDS = [
     "simulated",
+    "pool",
     pytest.param("hosted", marks=pytest.mark.slow),
     pytest.param("shared", marks=pytest.mark.slow),
     pytest.param("vllm", marks=pytest.mark.engine),
@@ -45,6 +50,12 @@ KINDS = [
 VLLM = partial(VllmEngine, VllmOptions(model=str(BUNDLED_MODEL), max_num_seqs=4))
 RULES = (Rule(match=ENDLESS, repeat=1_000),)
 SIMULATED = partial(SimulatedEngine, Script(first_token_s=0.001, token_s=0.001, max_running=4, rules=RULES))
+
+
+# Those that run in this process.
+HERE = ("simulated", "pool")
+ONCE = RestartPolicy(max_restarts=0, restart_backoff_max_s=3_600)
+HALF = partial(SimulatedEngine, Script(first_token_s=0.001, token_s=0.001, max_running=2, rules=RULES))
 
 
 class OfOneWorker(SharedEngine):
@@ -76,6 +87,8 @@ def new_engine(kind: str) -> Engine:
         return SIMULATED()
     if kind == "shared":
         return OfOneWorker()
+    if kind == "pool":
+        return Pool([Lane(name, Supervisor(HALF, ONCE), [PairPattern.parse("*")]) for name in "ab"])
     return HostedEngine(partial(start_host, VLLM if kind == "vllm" else SIMULATED))
 
 
@@ -394,6 +407,12 @@ def kill(engine: Engine, kind: str, started: frozenset[Process], number: int) ->
     """The process that generates; for the real one, that is the one below its host."""
     if isinstance(engine, SimulatedEngine):
         engine.fail("killed")
+    if isinstance(engine, Pool):
+        for lane in engine.lanes().values():
+            assert isinstance(lane, Lane)
+            assert isinstance(lane.engine, Supervisor)
+            assert isinstance(lane.engine.engine, SimulatedEngine)
+            lane.engine.engine.fail("killed")
     for process in processes.descendants(started) - started if kind == "vllm" else started:
         os.kill(process.pid, number)
 
@@ -412,7 +431,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
         await engine.start()
     # It dies.
     started = processes.children() - others
-    assert len(started) == (kind != "simulated")
+    assert len(started) == (kind not in HERE)
     tree = processes.descendants(started)
     running = await begin(engine, 40)
     kill(engine, kind, started, signal.SIGKILL)
@@ -432,7 +451,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
     running = await begin(hung, 40)
     started = processes.children() - others
     tree = processes.descendants(started)
-    if kind != "simulated":
+    if kind not in HERE:
         kill(hung, kind, started, signal.SIGSTOP)
     await hung.stop()
     await all_unavailable(running)
@@ -440,9 +459,9 @@ async def test_engines_die_hang_and_stop_in_one_process(
     assert not processes.descendants(tree)
 
     # Stopping while it loads.
-    loading = SimulatedEngine(Script(load_s=3_600)) if kind == "simulated" else new_engine(kind)
+    loading = SimulatedEngine(Script(load_s=3_600)) if kind in HERE else new_engine(kind)
     starting = asyncio.create_task(loading.start())
-    while kind != "simulated" and processes.children() == others:
+    while kind not in HERE and processes.children() == others:
         await asyncio.sleep(0.01)
     await asyncio.sleep(0)
     starting.cancel()

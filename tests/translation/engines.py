@@ -160,9 +160,18 @@ class HandPool(HandEngine):
     def __init__(self, **lanes: HandEngine) -> None:
         super().__init__()
         self.by_name: dict[str, Any] = dict(lanes)
+        self._gone: set[str] = set()
 
     def lanes(self) -> Mapping[str, Engine]:
-        return self.by_name
+        return {name: lane for name, lane in self.by_name.items() if name not in self._gone}
+
+    def goes(self, name: str) -> None:
+        """A lane takes no more work, and ends what it runs."""
+        self._gone.add(name)
+
+    def comes(self, name: str) -> None:
+        """It takes work again."""
+        self._gone.discard(name)
 
     def health(self) -> EngineHealth:
         states = [lane.state for lane in self.by_name.values()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gateway.domain.errors import (
     DailyQuotaExceeded,
@@ -299,6 +299,14 @@ class Health(Struct, frozen=True):
     status: Literal["alive"]
 
 
+class EngineReadiness(Struct, frozen=True):
+    """How one of several engines is."""
+
+    name: str
+    status: Literal["ready", "restarting", "starting", "failed", "stopped"]
+    reason: str
+
+
 class Readiness(Struct, frozen=True):
     """Whether the gateway accepts translations now. `reason` is a sentence for people, empty if all is well."""
 
@@ -312,6 +320,9 @@ class Readiness(Struct, frozen=True):
             description="Who is let in: whoever has a `token`, or everybody (`insecure_open`: other machines too)."
         ),
     ]
+    engines: Annotated[
+        list[EngineReadiness] | UnsetType, Meta(description="Where there are several engines: each of them.")
+    ] = UNSET
 
 
 class Problem(Struct, frozen=True):

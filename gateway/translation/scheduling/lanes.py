@@ -152,6 +152,13 @@ class Lanes:
                 del self._lanes[lane.name]
         self._of_pair.clear()
 
+    def remove(self, ticket: Ticket) -> None:
+        """It does not run any more; a lane that leaves goes with its last one."""
+        lane = self._lanes[ticket.lane]
+        lane.remove(ticket)
+        if lane.leaves and not lane.running:
+            self.refresh()
+
     def some(self, names: Collection[str]) -> list[Lane]:
         """Those with these names that are there, in the order of the settings."""
         return [lane for lane in self if lane.name in names]
@@ -160,11 +167,11 @@ class Lanes:
         """The lanes that have this pair, or will have it again. Empty: none has it now, and `refusal` says why."""
         return Route(lane.name for lane in self._having(source, target) if lane.state not in _OVER)
 
-    def route_for(self, request: TranslationRequest) -> Route:
+    def route_for(self, newcomer: Ticket) -> Route:
         """The lanes for which a newcomer waits. Raises `EngineUnavailable` or `UnsupportedLanguage` for none."""
-        if route := self.route(request.source, request.target):
+        if route := self.route_of(newcomer):
             return route
-        refusal = self.refusal(request.source, request.target)
+        refusal = self.refusal(newcomer.request.source, newcomer.request.target)
         if refusal is None or isinstance(refusal, EngineFailed):
             raise EngineUnavailable("The engine of these languages has failed.", retry_after_ms=2_000)
         raise refusal

@@ -6,7 +6,7 @@ Knows: tickets that wait, for what. Must not know: engines, how many run, tasks,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from gateway.translation.scheduling.admission import Admission
 from gateway.translation.scheduling.lanes import Route
@@ -72,6 +72,11 @@ class Lines:
         """Whether one waits that has to run alone on this lane; each waits for one lane."""
         line = self._lines.get(Route({lane}))
         return line is not None and line.queue.suspects
+
+    def append(self, newcomers: Sequence[Ticket]) -> None:
+        """Newcomers of one meeting, account and priority, each for the lanes of its route."""
+        for route in dict.fromkeys(ticket.route for ticket in newcomers):
+            self.of(route).queue.append([ticket for ticket in newcomers if ticket.route == route])
 
     def route_again(self, route_of: Callable[[Ticket], Route]) -> list[Ticket]:
         """Lanes have come or gone: let those that wait wait for the right ones. Returns those that have none."""

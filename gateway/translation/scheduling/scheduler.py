@@ -111,11 +111,18 @@ class Scheduler:
         return self._draining
 
     def admit(
-        self, meeting: str, requests: Sequence[TranslationRequest], *, account: str = "", promised: bool = False
+        self,
+        meeting: str,
+        requests: Sequence[TranslationRequest],
+        *,
+        account: str = "",
+        promised: bool = False,
+        suspected_on: str | None = None,
     ) -> list[Ticket]:
         """Take on all of `requests` or none. Accounts take turns, and so do the meetings of each.
 
         account: who is charged for the places. promised: accepted before, so that quotas do not matter any more.
+        suspected_on: the lane that died on an earlier revision of this.
         All requests have one priority: `FINAL` is promised and comes first; the others are best effort, and
         partials give up their place to finals. While the engine is being built again, translations are admitted
         and wait. Raises `Draining`, `EngineUnavailable`, `Overloaded` or `QuotaExceeded`, which are all retryable,
@@ -128,31 +135,29 @@ class Scheduler:
             raise EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=2_000)
         if not requests:
             return []
-        priority = requests[0].priority
-        by_route: dict[Route, list[TranslationRequest]] = {}
-        for request in requests:
-            by_route.setdefault(self._lanes.route_for(request), []).append(request)
-        free = {route: sum(map(self._free, self._lanes.some(route))) for route in by_route}
+        priority, now_s = requests[0].priority, self._clock()
+        tickets = [Ticket(next(self._serials), meeting, request, now_s, account) for request in requests]
+        for ticket in tickets:
+            ticket.kept_to, ticket.crashes = suspected_on, int(suspected_on is not None)
+            ticket.route = self._lanes.route_for(ticket)
+        counts = Counter(ticket.route for ticket in tickets)
+        free = {route: sum(map(self._free, self._lanes.some(route))) for route in counts}
         if not promised:
             tenant = tenant_of_account(account)
             self._quotas.check_day(tenant, meeting)
             waiting = self._lines.ahead_of_account(priority, account)
             self._quotas.check_waiting(tenant, waiting, len(requests) - sum(free.values()))
-        now_s = self._clock()
-        for route, asked in by_route.items():
+        for route, count in counts.items():
             line = self._lines.of(route)
             # While nobody could be served sooner, nobody is sent away for having to wait.
             exempt = promised or all(lane.state is not EngineState.READY for lane in self._lanes.some(route))
             line.admission.check(
-                *(line.queue, account, meeting, priority, len(asked)), free=free[route], now_s=now_s, exempt=exempt
+                *(line.queue, account, meeting, priority, count), free=free[route], now_s=now_s, exempt=exempt
             )
         loop = asyncio.get_running_loop()
-        tickets = [Ticket(next(self._serials), meeting, request, now_s, account) for request in requests]
         for ticket in tickets:
             ticket.expiry = loop.call_later(self._deadline_s, self._expire, ticket)
-            ticket.route = self._lanes.route_for(ticket.request)
-        for route in by_route:
-            self._lines.of(route).queue.append([ticket for ticket in tickets if ticket.route == route])
+        self._lines.append(tickets)
         self._idle.clear()
         self._give_turns()
         return tickets
@@ -298,7 +303,7 @@ class Scheduler:
         if not route:
             raise failed()
         measures.retried()
-        self._stop_running(ticket)
+        self._lanes.remove(ticket)
         ticket.stage = Stage.WAITING
         ticket.turn.clear()
         ticket.route = route
@@ -365,7 +370,7 @@ class Scheduler:
         if ticket.stage is Stage.ENDED:
             return
         if ticket.stage is Stage.RUNNING:
-            self._stop_running(ticket)
+            self._lanes.remove(ticket)
             measures.stopped(ticket, self._clock())
         else:
             self._lines.of(ticket.route).queue.remove(ticket)
@@ -376,12 +381,6 @@ class Scheduler:
         self._give_turns()
         if not self.running and not self.waiting:
             self._idle.set()
-
-    def _stop_running(self, ticket: Ticket) -> None:
-        lane = self._lanes[ticket.lane]
-        lane.remove(ticket)
-        if lane.leaves and not lane.running:
-            self._lanes.refresh()
 
     def _give_up_all(self, reason: Callable[[], GatewayError]) -> None:
         # Those that wait come first, so that ending them gives none of them a turn.

@@ -77,7 +77,11 @@ class TurnQueue:
         return {account for accounts in self._up_to(priority) for account in accounts}
 
     def append(self, tickets: Sequence[Ticket]) -> None:
-        """Newcomers of one meeting, account and priority."""
+        """Newcomers of one meeting, account and priority; all of them are suspects, or none."""
+        if tickets[0].suspect:
+            for ticket in tickets:
+                self.put_back(ticket)
+            return
         self._queue_of(tickets[0]).extend(tickets)
         self._waiting += len(tickets)
 

@@ -91,7 +91,7 @@ def test_a_text_waits_for_the_lanes_that_have_its_pair() -> None:
     lanes.refresh()
     assert lanes.route("en", "ja") == Route("ab")
     assert lanes.route("en", "de") == Route("b")
-    assert lanes.route_for(ticket(target="de").request) == Route("b")
+    assert lanes.route_for(ticket(target="de")) == Route("b")
 
 
 def test_a_lane_that_is_built_again_is_waited_for_and_one_that_failed_is_not() -> None:
@@ -111,14 +111,14 @@ def test_a_pair_without_a_lane_is_refused_and_says_why() -> None:
     assert lanes.refusal("en", "de") is None
     assert isinstance(lanes.refusal("ja", "en"), UnsupportedLanguage)
     with pytest.raises(UnsupportedLanguage, match="Nothing here translates English into French"):
-        lanes.route_for(ticket(target="fr").request)
+        lanes.route_for(ticket(target="fr"))
     b.die()
     assert lanes.refusal("en", "de") is None, "it will be there again soon"
     b.die(EngineState.FAILED)
     assert isinstance(lanes.refusal("en", "de"), EngineFailed)
     assert lanes.refusal("en", "ja") is None
     with pytest.raises(EngineUnavailable, match="The engine of these languages has failed"):
-        lanes.route_for(ticket(target="de").request)
+        lanes.route_for(ticket(target="de"))
     a.die(EngineState.FAILED)
     assert lanes.refusal("en", "de") is None, "the whole engine has failed: that is said otherwise"
 
@@ -147,13 +147,13 @@ def test_nothing_waits_for_a_lane_that_is_gone() -> None:
     kept = ticket()
     kept.kept_to = "a"
     lanes["a"].add(running := ticket())
-    del pool.by_name["a"]
+    pool.goes("a")
     lanes.refresh()
     assert lanes["a"].leaves
     assert lanes.route("en", "ja") == Route("b")
     assert lanes.route_of(kept) == Route("b")
-    lanes["a"].remove(running)
-    lanes.refresh()
+    running.lane = "a"
+    lanes.remove(running)
     assert [lane.name for lane in lanes] == ["b"]
 
 

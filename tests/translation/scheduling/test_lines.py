@@ -15,7 +15,7 @@ def waits(lines: Lines, route: Route, name: str, account: str = "x", priority: i
     request = TranslationRequest(id=name, text="x", source="en", target="ja", priority=priority)
     ticket = Ticket(next(NUMBERS), "m", request, 0.0, account)
     ticket.route = route
-    lines.of(route).queue.append([ticket])
+    lines.append([ticket])
     return ticket
 
 
@@ -96,3 +96,13 @@ def test_an_account_is_counted_over_all_lines() -> None:
     waits(lines, B, "b1", "x")
     waits(lines, B, "b2", "y")
     assert lines.ahead_of_account(FINAL, "x") == 2
+
+
+def test_newcomers_of_one_call_wait_each_for_its_own_lanes() -> None:
+    lines = Lines(10, 1.0)
+    one, two = waits(lines, A, "one"), waits(lines, B, "two")
+    for ticket in (one, two):
+        lines.of(ticket.route).queue.remove(ticket)
+    lines.append([one, two])
+    assert [ticket.request.id for ticket in lines.of(A).queue] == ["one"]
+    assert [ticket.request.id for ticket in lines.of(B).queue] == ["two"]

@@ -232,3 +232,13 @@ def test_whatever_happens_the_next_is_the_models_and_the_counts_agree(steps: lis
                 for meeting in MEETINGS:
                     assert turns.ahead_of_meeting(priority, account, meeting) == theirs.count(meeting)
     assert taken(turns) == list(iter(model.pop, None))
+
+
+def test_a_newcomer_that_is_a_suspect_already_comes_first() -> None:
+    turns = TurnQueue()
+    other, suspect = admitted(), admitted()
+    suspect.crashes = SUSPECT_CRASHES
+    turns.append([other])
+    turns.append([suspect])
+    assert (turns.suspects, len(turns)) == (True, 2)
+    assert taken(turns) == [suspect, other]
