@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -66,8 +66,8 @@ _LIVE_SHARE = 4
 class Workers(Protocol):
     """The workers that this process is one of, as their parent knows them."""
 
-    engine: SharedEngine | None
-    """None: each worker has an engine of its own."""
+    engines: Mapping[str, SharedEngine]
+    """Name → an engine that all workers share; the only one has no name. Empty: each worker has one of its own."""
 
     async def metrics(self, names: Sequence[str], /) -> bytes:
         """Those of all workers and of their engine in Prometheus text format. Never raises."""
@@ -97,18 +97,16 @@ class Gateway:
         audit = Audit(AuditFile(Path(file)).write if (file := settings.auth.audit_file) is not None else None)
         self.quotas = Quotas(self._keys.quota if self._keys is not None else lambda _: NO_QUOTA)
         self.engine: Engine
-        shared = None if workers is None else workers.engine
-        if shared is not None:
-            self.engine = shared
-            shared.on_change = self._engine_changed
-            shared.on_seats = lambda: self.scheduler.seats_changed()
-            shared.waiting = lambda: Wanted(*self.scheduler.wanted)
-        elif settings.engines:
-            self.engine = pool = engine_pool(settings)
+        shared = {} if workers is None else workers.engines
+        if settings.engines:
+            self.engine = pool = engine_pool(settings, shared)
             pool.on_change, pool.on_lane = self._engine_changed, self._lane_changed
         else:
-            self.engine = supervised(settings.engine, settings, build)
-            self.engine.on_change = self._engine_changed
+            self.engine = only = shared[""] if shared else supervised(settings.engine, settings, build)
+            only.on_change = self._engine_changed
+        for name, each in shared.items():
+            each.on_seats = lambda: self.scheduler.seats_changed()
+            each.waiting = partial(self._wanted, name)
         self._earlier: Handover | None = None
         if (file := settings.event_log.handover_file) is not None:
             handover_file.check(Path(file))
@@ -204,6 +202,9 @@ class Gateway:
             middleware=only_for(settings.host, settings.allowed_hosts),
             lifespan=self._lifespan,
         )
+
+    def _wanted(self, lane: str) -> Wanted:
+        return Wanted(*self.scheduler.wanted(lane))
 
     async def open_store(self) -> None:
         """Reach the store, before anybody is served. Raises `StartupError`."""

@@ -5,12 +5,13 @@ Knows: which setting belongs to which adapter. Must not know: what an engine doe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from gateway import config, metrics
 from gateway.config import EngineSettings, LaneSettings, Settings
 from gateway.domain.engine import EngineState
+from gateway.domain.errors import StartupError
 from gateway.domain.pairs import PairPattern
 from gateway.domain.ports import Engine
 from gateway.engines.host.proxy import HostedEngine, start_host
@@ -21,11 +22,21 @@ from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
 
-__all__ = ["engine_builder", "engine_options", "engine_pool", "pool_lane", "show_engines", "supervised"]
+__all__ = [
+    "engine_builder",
+    "engine_options",
+    "engine_pool",
+    "lane_changes",
+    "pool_lane",
+    "show_engines",
+    "supervised",
+]
 
 
-def engine_pool(settings: Settings) -> Pool:
-    """The engines of `[[engines]]`, in this process or started by it."""
+def engine_pool(settings: Settings, shared: Mapping[str, Watched] | None = None) -> Pool:
+    """The engines of `[[engines]]`. shared: those that another process has started, by name."""
+    if shared:
+        return Pool([pool_lane(lane, shared[lane.name]) for lane in settings.engines], late=True)
     return Pool([pool_lane(lane, supervised(lane, settings)) for lane in settings.engines])
 
 
@@ -40,6 +51,24 @@ def supervised(
 def pool_lane(lane: LaneSettings, engine: Watched) -> Lane:
     """A lane of a pool over this engine."""
     return Lane(lane.name, engine, [PairPattern.parse(pair) for pair in lane.pairs], lane.device or "")
+
+
+def lane_changes(
+    now: Sequence[LaneSettings], wanted: Sequence[LaneSettings]
+) -> tuple[list[LaneSettings], list[str]]:
+    """The engines that are new in `wanted`, and the names of those that are gone. Raises `StartupError`.
+
+    An engine keeps its settings as long as it has its name: to change one, give the new one a name of its own.
+    """
+    there = {lane.name: lane for lane in now}
+    for lane in wanted:
+        if there.get(lane.name, lane) != lane:
+            raise StartupError(
+                f"engine {lane.name} cannot change while it runs; give the new one another name, and leave this "
+                "one out."
+            )
+    names = {lane.name for lane in wanted}
+    return [lane for lane in wanted if lane.name not in there], [name for name in there if name not in names]
 
 
 def show_engines(engine: Engine, before: Collection[str] = ()) -> Collection[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from prometheus_client import REGISTRY
 
 from gateway.config import EngineSettings, LaneSettings, Settings
-from gateway.engine import engine_options, engine_pool, show_engines, supervised
+from gateway.domain.errors import StartupError
+from gateway.engine import engine_options, engine_pool, lane_changes, show_engines, supervised
 from gateway.engines.simulated import Script
 
 
@@ -58,3 +60,11 @@ async def test_the_only_engine_has_a_name_too() -> None:
     await engine.start()
     assert ready("default") == 1
     await engine.stop()
+
+
+def test_which_engines_come_and_go() -> None:
+    a, b, c = simulated("a", "en-ja"), simulated("b", "en-ja"), simulated("c", "en-ja")
+    assert lane_changes((a, b), (b, c)) == ([c], ["a"])
+    assert lane_changes((a,), (a,)) == ([], [])
+    with pytest.raises(StartupError, match=r"^engine a cannot change while it runs"):
+        lane_changes((a,), (simulated("a", "en-de"),))

@@ -56,8 +56,6 @@ def serve(
                 "event_log.handover_file is for one process: leave it out, as the store of the workers keeps all "
                 "of it."
             )
-        if settings.engines:
-            raise StartupError("[[engines]] is for one process so far: leave --workers out.")
         log_to(terminal, settings.log_level.upper())
         raise_file_limit()
         with ExitStack() as opening:

@@ -37,15 +37,19 @@ _LOOK_S, _QUIET_LOOKS = 0.25, 4
 class Pool:
     """Engine port over lanes. It is ready while one of them is.
 
+    late: lanes may be ready later than the others, as somebody else has seen to it that each could be started.
     on_change: called with each new state of the whole. on_lane: called whenever a lane's state is another, or a
     lane has come or gone; before `on_change`.
     """
 
-    def __init__(self, lanes: Iterable[Lane]) -> None:
+    def __init__(self, lanes: Iterable[Lane], *, late: bool = False) -> None:
         self.on_change: Callable[[EngineHealth], None] = lambda _: None
         self.on_lane: Callable[[], None] = lambda: None
         self._lanes = {lane.name: lane for lane in lanes}
         self._leaving: set[str] = set()
+        self._late = late
+        # Lanes that are not ready yet, while others are. Awaited by `stop`.
+        self._starting: set[asyncio.Task[None]] = set()
         self._began = self._stopped = False
         self._told = EngineState.STARTING
         self._profile: EngineProfile | None = None
@@ -60,6 +64,19 @@ class Pool:
 
     async def start(self) -> None:
         """Start every lane. Raises the `StartupError` of the first that cannot be started."""
+        if self._late:
+            self._starting = {asyncio.create_task(lane.start()) for lane in self._lanes.values()}
+            done, self._starting = await asyncio.wait(self._starting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        else:
+            await self._start_all()
+        if self._stopped:
+            raise StartupError("The engine was stopped while it started.")
+        self._began = True
+        self._changed()
+
+    async def _start_all(self) -> None:
         devices: dict[str, list[Lane]] = {}
         for lane in self._lanes.values():
             devices.setdefault(lane.device, []).append(lane)
@@ -69,14 +86,11 @@ class Pool:
                     tasks.create_task(_start(lanes))
         except* StartupError as group:
             raise _first(group) from None
-        if self._stopped:
-            raise StartupError("The engine was stopped while it started.")
-        self._began = True
-        self._changed()
 
     async def stop(self) -> None:
         self._stopped = True
         await asyncio.gather(*(lane.stop() for lane in self._lanes.values()))
+        await asyncio.gather(*self._starting, return_exceptions=True)
         self._changed()
 
     async def add(self, lane: Lane) -> None:
@@ -172,8 +186,11 @@ class Pool:
         if self._profile is None:
             if not self._began:
                 raise EngineUnavailable(f"The engine is not ready: {self.health().reason}", retry_after_ms=2_000)
-            lanes = [lane for lane in self._lanes.values() if lane.name not in self._leaving]
-            self._profile = _merged([lane.profile() for lane in lanes or self._lanes.values()])
+            known = {
+                lane.name: profile for lane in self._lanes.values() if (profile := _profile(lane)) is not None
+            }
+            staying = [profile for name, profile in known.items() if name not in self._leaving]
+            self._profile = _merged(staying or list(known.values()))
         return self._profile
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
@@ -201,8 +218,17 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
+def _profile(lane: Lane) -> EngineProfile | None:
+    """None until it is known."""
+    try:
+        return lane.profile()
+    except EngineUnavailable:
+        return None
+
+
 def _has(lane: Lane, request: TranslationRequest) -> bool:
-    return lane.profile().translates(request.source, request.target)
+    profile = _profile(lane)
+    return profile is not None and profile.translates(request.source, request.target)
 
 
 def _fullness(lane: Lane) -> float:

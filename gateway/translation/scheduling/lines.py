@@ -46,10 +46,11 @@ class Lines:
         for line in self:
             yield from line.queue
 
-    @property
-    def finals(self) -> int:
-        """How many finals wait; suspects do not count."""
-        return sum(line.queue.finals for line in self)
+    def wanted(self, lane: str) -> tuple[int, int]:
+        """Of those that wait for a lane: finals, and others. Suspects count as others."""
+        queues = [line.queue for line in self if lane in line.route]
+        finals = sum(queue.finals for queue in queues)
+        return finals, sum(map(len, queues)) - finals
 
     def of(self, route: Route) -> Line:
         """Those that wait for just these lanes."""

@@ -34,12 +34,13 @@ class LaneLoad(Struct, frozen=True):
 def choose(loads: Iterable[LaneLoad], preferred: str | None = None, bound: float = AFFINITY_BOUND) -> str | None:
     """The preferred lane, unless it is fuller than the emptiest by more than `bound`; then the emptiest.
 
-    Of lanes that are as full, the first. None if there is no lane.
+    Of lanes that are as full, the one with the most free seats: where others use the same lanes, that is the one
+    which they use least. None if there is no lane.
     """
     lanes = list(loads)
     if not lanes:
         return None
-    emptiest = min(lanes, key=lambda lane: lane.fullness)
+    emptiest = min(lanes, key=lambda lane: (lane.fullness, lane.running - lane.seats))
     for lane in lanes:
         if lane.name == preferred and lane.fullness <= emptiest.fullness + bound:
             return lane.name

@@ -97,10 +97,9 @@ class Scheduler:
         """Handed to the engine, not ended."""
         return self._lanes.running
 
-    @property
-    def wanted(self) -> tuple[int, int]:
-        """Of those that wait: finals, and others."""
-        return self._lines.finals, len(self._lines) - self._lines.finals
+    def wanted(self, lane: str = "") -> tuple[int, int]:
+        """Of those that wait for a lane: finals, and others. Suspects count as others."""
+        return self._lines.wanted(lane)
 
     def waiting_by_tenant(self) -> Counter[str]:
         """As `waiting`, of each tenant."""

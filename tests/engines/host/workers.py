@@ -99,7 +99,7 @@ class Fleet:
         scheduler = Scheduler(engine, max_waiting=100)
         engine.on_change = lambda _: scheduler.engine_changed()
         engine.on_seats = scheduler.engine_changed
-        engine.waiting = lambda: Wanted(*scheduler.wanted)
+        engine.waiting = lambda: Wanted(*scheduler.wanted())
         engine.told(self.parent.health(), self._path)
         await engine.start()
         self.engines.append(engine)

@@ -18,8 +18,10 @@ def test_the_emptiest_by_the_share_of_its_seats() -> None:
     assert choose([LaneLoad("small", 4, 2), LaneLoad("large", 64, 20)]) == "large"
 
 
-def test_of_lanes_that_are_as_full_the_first() -> None:
-    assert choose([LaneLoad("a", 4, 1), LaneLoad("b", 8, 2)]) == "a"
+def test_of_lanes_that_are_as_full_the_one_with_the_most_free_seats_then_the_first() -> None:
+    assert choose([LaneLoad("a", 4, 1), LaneLoad("b", 8, 2)]) == "b"
+    assert choose([LaneLoad("a", 13, 0), LaneLoad("b", 16, 0)]) == "b"
+    assert choose([LaneLoad("a", 4, 1), LaneLoad("b", 4, 1)]) == "a"
 
 
 def test_the_preferred_one_while_it_is_not_much_fuller() -> None:

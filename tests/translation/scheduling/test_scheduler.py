@@ -648,7 +648,7 @@ async def test_what_waits_is_told_apart_by_whether_it_is_promised() -> None:
     scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
     scheduler.admit("m", requests("runs", "waits", "waits too"))
     scheduler.admit("m", requests("partial", priority=1))
-    assert scheduler.wanted == (2, 1)
+    assert scheduler.wanted() == (2, 1)
 
 
 async def test_suspects_wait_until_nothing_else_runs() -> None:
