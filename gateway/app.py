@@ -24,7 +24,7 @@ from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
 from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
-from gateway.engine import engine_pool, pool_lane, show_engines, supervised
+from gateway.engine import engine_pool, lane_changes, pool_lane, show_engines, supervised
 from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.pool.pool import Pool
@@ -107,6 +107,8 @@ class Gateway:
         for name, each in shared.items():
             each.on_seats = lambda: self.scheduler.seats_changed()
             each.waiting = partial(self._wanted, name)
+        self._lanes = settings.engines
+        self._changing_engines = asyncio.Lock()
         self._earlier: Handover | None = None
         if (file := settings.event_log.handover_file) is not None:
             handover_file.check(Path(file))
@@ -246,15 +248,23 @@ class Gateway:
         elif health.state is EngineState.FAILED:
             self.registry.tell(error_message(EngineUnavailable(health.reason)))
 
-    async def add_engine(self, lane: LaneSettings) -> None:
-        """Start one more of several engines; it is used from when it is ready. Raises `StartupError`."""
-        assert isinstance(self.engine, Pool)  # noqa: S101 -- there are several
-        await self.engine.add(pool_lane(lane, supervised(lane, self.settings)))
+    async def change_engines(self, wanted: Sequence[LaneSettings]) -> None:
+        """Start those of several engines that are new, then let those end their work and go that are left out.
 
-    async def drain_engine(self, name: str) -> None:
-        """Give one of several engines no more work, let it finish what it runs, and stop it."""
-        assert isinstance(self.engine, Pool)  # noqa: S101 -- there are several
-        await self.engine.drain(name)
+        Raises `StartupError` if one cannot be started; then none goes.
+        """
+        async with self._changing_engines:
+            if not isinstance(self.engine, Pool) or not wanted:
+                raise StartupError(
+                    "one engine is made several, or several one, when the gateway is started again."
+                )
+            new, gone = lane_changes(self._lanes, wanted)
+            for lane in new:
+                await self.engine.add(pool_lane(lane, supervised(lane, self.settings)))
+                self._lanes = (*self._lanes, lane)
+            for name in gone:
+                self._lanes = tuple(lane for lane in self._lanes if lane.name != name)
+                await self.engine.drain(name)
 
     async def _stay_present(self) -> None:
         """Other gateways are to know that this one is there and what it uses, whatever else takes its time."""
