@@ -620,7 +620,9 @@ async def test_a_reader_sees_from_which_languages_one_is_translated(
         pane = await show(page, "reading")
         for tag in ("en", "ja", "de"):
             await pane.get_by_test_id(f"read-{tag}").set_checked(tag == "ja")
-        await expect(pane.get_by_test_id("read-sources")).to_have_text("Japanese: translated from English, German.")
+        await expect(pane.get_by_test_id("read-sources")).to_have_text(
+            "Japanese: translated from English, German."
+        )
         await pane.get_by_test_id("read-de").check()
         await expect(pane.get_by_test_id("read-sources")).to_have_text(
             "Japanese: translated from English, German. German: nothing is translated."

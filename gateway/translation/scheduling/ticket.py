@@ -124,8 +124,13 @@ class Ticket:
             self.kept_to = self.lane
 
     def exchange(self, request: TranslationRequest) -> bool:
-        """Put another request of its priority in place of this one while it waits. False: its turn has come."""
+        """Put another request of its priority in place of this one while it waits.
+
+        False: its turn has come, or the other one is of another pair of languages and may need another lane.
+        """
         if self.stage is not Stage.WAITING or self.ending:
+            return False
+        if (request.source, request.target) != (self.request.source, self.request.target):
             return False
         self.request = request
         return True

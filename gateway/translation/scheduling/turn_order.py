@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import insort
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator, Sequence
 
 from gateway.translation.scheduling.ticket import FINAL, Ticket
@@ -34,10 +34,11 @@ class TurnQueue:
         # By priority.
         self._queues: dict[int, _Accounts] = {}
         self._suspects: list[Ticket] = []
-        self._waiting = 0
+        # Priority → how many wait; suspects do not count.
+        self._waiting: Counter[int] = Counter()
 
     def __len__(self) -> int:
-        return self._waiting
+        return len(self._suspects) + self._waiting.total()
 
     def __iter__(self) -> Iterator[Ticket]:
         yield from self._suspects
@@ -54,11 +55,11 @@ class TurnQueue:
     @property
     def finals(self) -> int:
         """How many finals wait; suspects do not count."""
-        return _count(self._queues.get(FINAL, _Accounts()))
+        return self._waiting[FINAL]
 
     def ahead(self, priority: int) -> int:
         """How many wait that come before a newcomer of this priority."""
-        return len(self._suspects) + sum(_count(accounts) for accounts in self._up_to(priority))
+        return len(self._suspects) + sum(self._waiting[number] for number in self._queues if number <= priority)
 
     def ahead_of_account(self, priority: int, account: str) -> int:
         """How many of them are of one account."""
@@ -83,14 +84,14 @@ class TurnQueue:
                 self.put_back(ticket)
             return
         self._queue_of(tickets[0]).extend(tickets)
-        self._waiting += len(tickets)
+        self._waiting[tickets[0].request.priority] += len(tickets)
 
     def put_back(self, ticket: Ticket) -> None:
         """One whose engine died: its meeting is next, with what ran before what never did, by admission."""
-        self._waiting += 1
         if ticket.suspect:
             insort(self._suspects, ticket, key=lambda suspect: (suspect.request.priority, suspect.serial))
             return
+        self._waiting[ticket.request.priority] += 1
         queue = self._queue_of(ticket)
         accounts = self._queues[ticket.request.priority]
         accounts.move_to_end(ticket.account, last=False)
@@ -101,10 +102,10 @@ class TurnQueue:
 
     def remove(self, ticket: Ticket) -> None:
         """One that does not wait any more."""
-        self._waiting -= 1
         if ticket in self._suspects:
             self._suspects.remove(ticket)
             return
+        self._waiting[ticket.request.priority] -= 1
         self._queue_of(ticket).remove(ticket)
         self._tidy(ticket)
 
@@ -123,7 +124,6 @@ class TurnQueue:
     def pop(self) -> Ticket | None:
         """Take out the one whose turn it is."""
         if self._suspects:
-            self._waiting -= 1
             return self._suspects.pop(0)
         if not self._queues:
             return None
@@ -131,7 +131,7 @@ class TurnQueue:
         account, meetings = next(iter(accounts.items()))
         meeting, queue = next(iter(meetings.items()))
         ticket = queue.popleft()
-        self._waiting -= 1
+        self._waiting[priority] -= 1
         # To the back: the others come first.
         accounts.move_to_end(account)
         self._since[priority, account] = next(self._turns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import Cancelled
@@ -33,6 +34,12 @@ def test_while_it_waits_a_newer_request_takes_its_place() -> None:
     ticket = admitted("one")
     assert ticket.exchange(request("two"))
     assert ticket.request.text == "two"
+
+
+def test_a_request_of_another_pair_does_not_take_its_place() -> None:
+    ticket = admitted("one")
+    assert not ticket.exchange(replace(request("two"), source="de"))
+    assert ticket.request.text == "one"
 
 
 @pytest.mark.parametrize("stage", [Stage.RUNNING, Stage.ENDED])
