@@ -17,7 +17,7 @@ from gateway.protocol.checks import check_pair
 from gateway.translation.scheduling.routing import LaneLoad, choose
 from gateway.translation.scheduling.ticket import SUSPECT_CRASHES, Ticket
 
-__all__ = ["Lane", "Lanes", "Route", "failed"]
+__all__ = ["Lane", "Lanes", "Route", "failed", "stopped"]
 
 # Names of lanes that can run the same texts.
 Route = frozenset[str]
@@ -181,7 +181,11 @@ class Lanes:
         route = self.route(ticket.request.source, ticket.request.target)
         if ticket.kept_to is None or not route:
             return route
-        if ticket.kept_to not in route:
+        others = route - {ticket.kept_to}
+        if ticket.kept_to not in route or (
+            ticket.kept_too_long and others and self._lanes[ticket.kept_to].state is not EngineState.READY
+        ):
+            route = others
             # It may be what ended that lane for good, so it runs on another one, alone.
             ticket.crashes = max(ticket.crashes, SUSPECT_CRASHES)
             ticket.kept_to = self.choose(self.some(route), ticket.request).name
@@ -221,6 +225,11 @@ class Lanes:
                 if not lane.leaves and (profile := lane.profile()) is not None and profile.translates(*pair)
             )
         return self._of_pair[pair]
+
+
+def stopped() -> EngineUnavailable:
+    """Of a text whose engine was stopped."""
+    return EngineUnavailable("The engine was stopped before this was translated.", retry_after_ms=2_000)
 
 
 def failed() -> EngineFailed:

@@ -34,7 +34,7 @@ from gateway.domain.errors import (
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
 from gateway.translation.scheduling import measures
-from gateway.translation.scheduling.lanes import Lane, Lanes, Route, failed
+from gateway.translation.scheduling.lanes import Lane, Lanes, Route, failed, stopped
 from gateway.translation.scheduling.lines import Line, Lines
 from gateway.translation.scheduling.preemption import to_preempt
 from gateway.translation.scheduling.quotas import Quotas
@@ -209,7 +209,7 @@ class Scheduler:
             case EngineState.FAILED:
                 self._give_up_all(failed)
             case EngineState.STOPPED:
-                self._give_up_all(_stopped)
+                self._give_up_all(stopped)
             case _:
                 for ticket in self._lines.route_again(self._lanes.route_of):
                     self.give_up(ticket, failed())
@@ -294,7 +294,7 @@ class Scheduler:
     def _put_back(self, ticket: Ticket) -> None:
         """Let a ticket wait again whose lane died, for another or for that one. Raises where that is its end."""
         if self._engine.health().state is EngineState.STOPPED:
-            raise _stopped()
+            raise stopped()
         if ticket.crashes > SUSPECT_CRASHES:
             _log.error("the engine died on translation %s, which ran alone; it is given up", ticket.request.id)
             raise EngineFailed("The engine died on this text several times; it was not translated.")
@@ -306,9 +306,17 @@ class Scheduler:
         ticket.stage = Stage.WAITING
         ticket.turn.clear()
         ticket.route = route
+        if ticket.kept_to is not None:
+            # The other half of its time is for other lanes.
+            asyncio.get_running_loop().call_later(self._deadline_s / 2, self._kept_too_long, ticket)
         self._lines.of(route).queue.put_back(ticket)
         # What only the dead lane can run waits until it is built again.
         self._give_turns()
+
+    def _kept_too_long(self, ticket: Ticket) -> None:
+        if ticket.stage is Stage.WAITING:
+            ticket.kept_too_long = True
+            self.engine_changed()
 
     def _expire(self, ticket: Ticket) -> None:
         late = DeadlineExceeded(f"The translation was not done within {self._deadline_s:g} s of its acceptance.")
@@ -385,10 +393,6 @@ class Scheduler:
         # Those that wait come first, so that ending them gives none of them a turn.
         for ticket in [*self._lines.tickets, *(ticket for lane in self._lanes for ticket in lane.running)]:
             self.give_up(ticket, reason())
-
-
-def _stopped() -> EngineUnavailable:
-    return EngineUnavailable("The engine was stopped before this was translated.", retry_after_ms=2_000)
 
 
 def _drained() -> Draining:

@@ -84,6 +84,8 @@ class Ticket:
         self.crashes = 0
         # The only lane that it may run on, as it may be what killed it there. None: any that has its languages.
         self.kept_to: str | None = None
+        # It has waited for that lane for as long as it may, and runs on another one, alone.
+        self.kept_too_long = False
         # It gave its place to a final.
         self.preempted = False
         # What follows belongs to the scheduler.

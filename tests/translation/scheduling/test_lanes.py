@@ -142,6 +142,21 @@ def test_what_may_have_ended_a_lane_for_good_runs_alone_on_another() -> None:
     assert lanes.route_of(kept) == Route("b")
 
 
+def test_what_has_waited_for_a_lane_too_long_runs_alone_on_another() -> None:
+    _, a, b, lanes = two()
+    kept = ticket()
+    kept.kept_to, kept.crashes, kept.kept_too_long = "a", 1, True
+    assert lanes.route_of(kept) == Route("a"), "it is back"
+    a.die()
+    assert lanes.route_of(kept) == Route("b")
+    assert (kept.kept_to, kept.suspect) == ("b", True)
+    # Where no other lane has its languages, there is nothing but to wait.
+    a.pairs, b.pairs = EN_JA, EN_DE
+    lanes.refresh()
+    kept.kept_to = "a"
+    assert lanes.route_of(kept) == Route("a")
+
+
 def test_nothing_waits_for_a_lane_that_is_gone() -> None:
     pool, _, _, lanes = two()
     kept = ticket()

@@ -45,6 +45,7 @@ from gateway.translation.pacing import Throttle
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import Generated, Ticket
+from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import joined, say
 from tests.translation.engines import AnsweredEngine, HandPool, SteppedEngine
@@ -971,6 +972,23 @@ async def test_what_may_have_killed_a_lane_before_it_was_final_does_not_go_to_an
     await spin(lambda: b.begun == ["1", "x"])
     b.let("x", "2")
     assert await asyncio.gather(*others) == ["ab"] * 3
+
+
+@swiftly
+async def test_what_waits_for_a_dead_lane_goes_to_another_after_half_of_its_time() -> None:
+    a, b = SteppedEngine(2), SteppedEngine(2)
+    a.held = True  # nothing it is asked gives a token
+    _, scheduler = pooled(a, b, deadline_s=60.0)
+    (ticket,) = scheduler.admit("m", requests("x"))
+    (task,) = collect(scheduler, ticket)
+    await spin(lambda: a.begun)
+    ticket.crashed()
+    a.die()
+    await spin(lambda: scheduler.running == 0)
+    assert (ticket.route, b.begun) == (frozenset({"a"}), [])
+    b.let("x")
+    assert await task == "ab"
+    assert (ticket.lane, b.begun) == ("b", ["x"])
 
 
 async def test_a_pair_whose_lanes_have_all_failed_fails_and_the_others_go_on() -> None:
