@@ -142,12 +142,13 @@ class Lanes:
         named = self._named()
         for name, engine in named.items():
             lane = self._lanes.get(name)
-            if lane is None or lane.engine is not engine:
+            # Another one of the same name has to wait until the first has ended what it runs.
+            if lane is None or (lane.engine is not engine and not lane.running):
                 self._lanes[name] = Lane(
                     name, engine, lookahead=self._lookahead, best_effort_share=self._best_effort_share
                 )
         for lane in list(self):
-            lane.leaves = lane.name not in named
+            lane.leaves = named.get(lane.name) is not lane.engine
             if lane.leaves and not lane.running:
                 del self._lanes[lane.name]
         self._of_pair.clear()

@@ -172,6 +172,20 @@ def test_nothing_waits_for_a_lane_that_is_gone() -> None:
     assert [lane.name for lane in lanes] == ["b"]
 
 
+def test_a_lane_of_the_same_name_comes_once_the_first_has_ended_what_it_runs() -> None:
+    pool, _, _, lanes = two()
+    running = ticket()
+    running.lane = "a"
+    lanes["a"].add(running)
+    pool.by_name["a"] = newer = SteppedEngine(8)
+    lanes.refresh()
+    assert lanes["a"].leaves
+    assert lanes.route("en", "ja") == Route("b")
+    lanes.remove(running)
+    assert lanes["a"].engine is newer
+    assert lanes.route("en", "ja") == Route("ab")
+
+
 def test_a_lane_that_comes_is_used() -> None:
     pool, _, _, lanes = two()
     pool.by_name["c"] = SteppedEngine(8)
