@@ -1,4 +1,4 @@
-"""The one place that names every adapter: builds the application from the settings and runs it.
+"""Builds the application from the settings and runs it.
 
 Knows: which parts there are and who needs whom. Must not know: what any of them does.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -16,26 +16,20 @@ from typing import Protocol
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 
-from gateway import config, metrics
-from gateway.config import Settings
+from gateway import metrics
+from gateway.config import LaneSettings, Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, LogUnavailable, StartupError, error_classes
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
 from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
-from gateway.engines.host.proxy import HostedEngine, start_host
+from gateway.engine import engine_pool, lane_changes, pool_lane, show_engines, supervised
 from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
-from gateway.engines.remote.engine import RemoteEngine
-from gateway.engines.remote.options import RemoteOptions
-from gateway.engines.simulated import SimulatedEngine, simulated_engines
-from gateway.engines.supervisor import RestartPolicy, Supervisor
-from gateway.engines.vllm.engine import VllmEngine
-from gateway.engines.vllm.options import VllmOptions
+from gateway.engines.pool.pool import Pool
 from gateway.identity.authenticator import Keys
 from gateway.identity.jwks import PublicKeys, fetch
-from gateway.metrics import DEFAULT_ENGINE
 from gateway.protocol.from_domain import error_message
 from gateway.runtime import EventLoopLag
 from gateway.server import page
@@ -53,10 +47,10 @@ from gateway.stores import handover_file
 from gateway.stores.audit_file import AuditFile
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
-from gateway.translation.quotas import Quotas
-from gateway.translation.scheduler import Scheduler
+from gateway.translation.scheduling.quotas import Quotas
+from gateway.translation.scheduling.scheduler import Scheduler
 
-__all__ = ["Gateway", "Workers", "engine_builder", "engine_options"]
+__all__ = ["Gateway", "Workers"]
 
 _log = logging.getLogger(__name__)
 
@@ -72,8 +66,8 @@ _LIVE_SHARE = 4
 class Workers(Protocol):
     """The workers that this process is one of, as their parent knows them."""
 
-    engine: SharedEngine | None
-    """None: each worker has an engine of its own."""
+    engines: Mapping[str, SharedEngine]
+    """Name → an engine that all workers share; the only one has no name. Empty: each worker has one of its own."""
 
     async def metrics(self, names: Sequence[str], /) -> bytes:
         """Those of all workers and of their engine in Prometheus text format. Never raises."""
@@ -103,15 +97,18 @@ class Gateway:
         audit = Audit(AuditFile(Path(file)).write if (file := settings.auth.audit_file) is not None else None)
         self.quotas = Quotas(self._keys.quota if self._keys is not None else lambda _: NO_QUOTA)
         self.engine: Engine
-        shared = None if workers is None else workers.engine
-        if shared is None:
-            policy = config.part(RestartPolicy, settings.engine)
-            self.engine = Supervisor(build or _engine_factory(settings), policy, on_change=self._engine_changed)
+        shared = {} if workers is None else workers.engines
+        if settings.engines:
+            self.engine = pool = engine_pool(settings, shared)
+            pool.on_change, pool.on_lane = self._engine_changed, self._lane_changed
         else:
-            self.engine = shared
-            shared.on_change = self._engine_changed
-            shared.on_seats = lambda: self.scheduler.engine_changed()
-            shared.waiting = lambda: Wanted(*self.scheduler.wanted)
+            self.engine = only = shared[""] if shared else supervised(settings.engine, settings, build)
+            only.on_change = self._engine_changed
+        for name, each in shared.items():
+            each.on_seats = lambda: self.scheduler.seats_changed()
+            each.waiting = partial(self._wanted, name)
+        self._lanes = settings.engines
+        self._changing_engines = asyncio.Lock()
         self._earlier: Handover | None = None
         if (file := settings.event_log.handover_file) is not None:
             handover_file.check(Path(file))
@@ -124,6 +121,7 @@ class Gateway:
         self.log, self.register = self._store.log, self._store.register
         self.scheduler = Scheduler(
             self.engine,
+            lanes=self.engine.lanes if isinstance(self.engine, Pool) else None,
             max_waiting=settings.max_waiting,
             max_queue_s=settings.max_queue_s,
             best_effort_share=settings.partials_share,
@@ -179,9 +177,7 @@ class Gateway:
             metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
         metrics.TRANSLATIONS_WAITING.set_function(lambda: self.scheduler.waiting)
         metrics.TRANSLATIONS_RUNNING.set_function(lambda: self.scheduler.running)
-        metrics.ENGINE_RUNNING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().running)
-        metrics.ENGINE_WAITING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().waiting)
-        metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(False)
+        self._shown = show_engines(self.engine)
         # Its own address, where there is one, has the metrics; others could learn from them what is going on.
         own_address = settings.admin_port is not None or not is_loopback(settings.host) or self._keys is not None
         read = admin.own_metrics(self.engine) if workers is None else workers.metrics
@@ -209,6 +205,9 @@ class Gateway:
             lifespan=self._lifespan,
         )
 
+    def _wanted(self, lane: str) -> Wanted:
+        return Wanted(*self.scheduler.wanted(lane))
+
     async def open_store(self) -> None:
         """Reach the store, before anybody is served. Raises `StartupError`."""
         await self._store.open()
@@ -232,8 +231,14 @@ class Gateway:
         await self._tell_usage()
         await self._store.close()
 
+    def _lane_changed(self) -> None:
+        """One of several engines has come, gone, died or is there again."""
+        self._shown = show_engines(self.engine, self._shown)
+        self.scheduler.engine_changed()
+        # What waited for a pair of languages that nobody had.
+        self.finals.resume()
+
     def _engine_changed(self, health: EngineHealth) -> None:
-        metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set(health.state is EngineState.READY)
         self.scheduler.engine_changed()
         if health.state is EngineState.READY:
             self._taken_over()
@@ -242,6 +247,24 @@ class Gateway:
             self.registry.tell(error_message(EngineRestarting(health.reason)))
         elif health.state is EngineState.FAILED:
             self.registry.tell(error_message(EngineUnavailable(health.reason)))
+
+    async def change_engines(self, wanted: Sequence[LaneSettings]) -> None:
+        """Start those of several engines that are new, then let those end their work and go that are left out.
+
+        Raises `StartupError` if one cannot be started; then none goes.
+        """
+        async with self._changing_engines:
+            if not isinstance(self.engine, Pool) or not wanted:
+                raise StartupError(
+                    "one engine is made several, or several one, when the gateway is started again."
+                )
+            new, gone = lane_changes(self._lanes, wanted)
+            for lane in new:
+                await self.engine.add(pool_lane(lane, supervised(lane, self.settings)))
+                self._lanes = (*self._lanes, lane)
+            for name in gone:
+                self._lanes = tuple(lane for lane in self._lanes if lane.name != name)
+                await self.engine.drain(name)
 
     async def _stay_present(self) -> None:
         """Other gateways are to know that this one is there and what it uses, whatever else takes its time."""
@@ -352,24 +375,3 @@ def _keys(settings: Settings) -> Keys | None:
     if auth.jwks_url is not None and auth.jwks_issuer is not None:
         public = PublicKeys(auth.jwks_issuer, partial(fetch, auth.jwks_url))
     return Keys(None if auth.keys_file is None else Path(auth.keys_file), public, audience=auth.audience)
-
-
-def _engine_factory(settings: Settings) -> Callable[[], Engine]:
-    if settings.engine.kind == "simulated":
-        return simulated_engines(settings.engine.script)
-    build = engine_builder(settings)
-    return lambda: HostedEngine(partial(start_host, build))
-
-
-def engine_builder(settings: Settings) -> Callable[[], Engine]:
-    """Makes the engine in the process that hosts it; can be pickled."""
-    if settings.engine.kind == "simulated":
-        return partial(SimulatedEngine, settings.engine.script)
-    if settings.engine.kind == "remote":
-        return partial(RemoteEngine, config.part(RemoteOptions, settings.engine, settings))
-    return partial(VllmEngine, engine_options(settings))
-
-
-def engine_options(settings: Settings) -> VllmOptions:
-    """What vLLM's engine is given."""
-    return config.part(VllmOptions, settings.engine, settings)

@@ -57,6 +57,7 @@ __all__ = [
     "TRANSLATIONS_WAITING",
     "TRANSLATION_S",
     "UTTERANCES",
+    "Gauge",
     "engine_exposition",
     "exposition",
 ]

@@ -79,7 +79,8 @@ def serve(
         return refuse(terminal, error, traceback=traceback)
     settle_interpreter()
     with sockets, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(gateway, served, sock, admin, terminal))
+        load = partial(config.load, config_file, os.environ, overrides)
+        runner.run(_serve(gateway, load, served, sock, admin, terminal))
     if gateway.failure is not None:
         return refuse(terminal, gateway.failure, traceback=traceback)
     return 0
@@ -175,6 +176,7 @@ def admin_config(app: Callable[..., Any]) -> uvicorn.Config:
 
 async def _serve(
     gateway: Gateway,
+    load: Callable[[], Settings],
     served: uvicorn.Config,
     sock: socket.socket,
     admin_sock: socket.socket | None,
@@ -185,7 +187,14 @@ async def _serve(
     except StartupError as error:
         gateway.failure = error
         return
-    server = DrainingServer(served, gateway.drain)
+    changes: set[asyncio.Task[None]] = set()
+
+    def change_engines() -> None:
+        changes.add(change := tasks.create_task(_change_engines(gateway, load)))
+        change.add_done_callback(changes.discard)
+
+    on_hangup = change_engines if gateway.settings.engines else None
+    server = DrainingServer(served, gateway.drain, on_hangup=on_hangup)
     admin = SideServer(admin_config(gateway.admin_app))
     said = Terminal(terminal, gateway.settings, sock)
     async with asyncio.TaskGroup() as tasks:
@@ -194,9 +203,20 @@ async def _serve(
             said.metrics(admin_sock)
         watching = tasks.create_task(_watch_engine(gateway, server, said))
         await server.serve(sockets=[sock])
-        watching.cancel()
+        for task in (watching, *changes):
+            task.cancel()
         admin.stop()
     _log.info("stopped")
+
+
+async def _change_engines(gateway: Gateway, load: Callable[[], Settings]) -> None:
+    """Several engines are to be those that the settings name now."""
+    try:
+        await gateway.change_engines(load().engines)
+    except StartupError as error:
+        _log.error("the engines stay as they were: %s", error.message)
+    else:
+        _log.info("the engines are those of the settings now")
 
 
 async def _watch_engine(gateway: Gateway, server: DrainingServer, said: Terminal) -> None:

@@ -98,7 +98,7 @@ async def running(
         engines.append(engine if engine is not None and not engines else SimulatedEngine(script))
         return engines[-1]
 
-    gateway = Gateway(settings, build)
+    gateway = Gateway(settings, None if settings.engines else build)
     await gateway.open_store()
     sock: socket.socket = listen("127.0.0.1", port)
     server = _Quiet(server_config(gateway))

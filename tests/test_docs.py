@@ -10,7 +10,14 @@ import pytest
 from prometheus_client import REGISTRY
 
 from gateway import config, metrics
-from gateway.config import AuthSettings, EngineSettings, EventLogSettings, Settings, StoreSettings
+from gateway.config import (
+    AuthSettings,
+    EngineSettings,
+    EventLogSettings,
+    LaneSettings,
+    Settings,
+    StoreSettings,
+)
 from gateway.config.validation import range_of
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
@@ -42,9 +49,13 @@ def defaults(kind: type[msgspec.Struct], leave_out: set[str]) -> dict[str, str]:
 
 def test_every_setting_is_documented_with_its_default() -> None:
     documented = {name: row[0] for name, row in table("configuration.md", "Gateway").items()}
-    assert documented == defaults(Settings, {"auth", "engine", "event_log", "limits", "store"})
+    assert documented == defaults(Settings, {"auth", "engine", "engines", "event_log", "limits", "store"})
     documented = {name: row[0] for name, row in table("configuration.md", "Engine").items()}
     assert documented == defaults(EngineSettings, {"extra", "script"}) | {"extra": "empty"}
+    documented = {name: row[0] for name, row in table("configuration.md", "Several engines").items()}
+    own = set(LaneSettings.__struct_fields__) - set(EngineSettings.__struct_fields__)
+    assert documented == {"name": "", "pairs": "*"}
+    assert documented.keys() == own
     documented = {name: row[0] for name, row in table("configuration.md", "Event log").items()}
     assert documented == defaults(EventLogSettings, set())
     documented = {name: row[0] for name, row in table("configuration.md", "Store").items()}

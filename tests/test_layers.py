@@ -26,8 +26,10 @@ RULE: dict[str, set[str]] = {
     "cli": {"domain", "protocol", "client", "identity", "serving", "workers", "config"},
     # Assembly: the one place that names every adapter.
     "store": {"domain", "stores", "config"},
+    "engine": {"domain", "engines", "config"},
     "app": {
         "store",
+        "engine",
         "domain",
         "protocol",
         "stores",
@@ -41,14 +43,15 @@ RULE: dict[str, set[str]] = {
     },
     "serving": {"domain", "server", "app", "config"},
     # Several processes of what `serving` runs in one.
-    "workers": {"domain", "engines", "server", "app", "serving", "config"},
+    "workers": {"domain", "engines", "engine", "server", "app", "serving", "config"},
     "config": {"domain", "protocol", "engines"},
     "__main__": {"cli"},
     # Anybody but the pure rooms may count and log.
     "metrics": set(),
+    "exposition": set(),
     "runtime": set(),
 }
-FOR_EVERYBODY = {"metrics", "runtime"}
+FOR_EVERYBODY = {"metrics", "exposition", "runtime"}
 # Rooms that know neither tasks nor clocks nor I/O.
 PURE = {"domain", "protocol"}
 # Modules of other rooms that promise the same.

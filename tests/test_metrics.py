@@ -36,7 +36,10 @@ def test_what_is_measured_of_an_engine_names_it() -> None:
         if family.name.startswith("gateway_engine_")
         for sample in family.samples
     ]
-    assert {sample.labels.get("engine") for sample in samples} == {"default"}
+    # Other tests in this process may have had several.
+    named = {sample.labels.get("engine", "") for sample in samples}
+    assert "default" in named
+    assert "" not in named
     assert {sample.name for sample in samples if not sample.name.endswith(("_bucket", "_sum"))} == {
         "gateway_engine_ready",
         "gateway_engine_running",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import signal
 import socket
 import urllib.request
 from pathlib import Path
@@ -116,3 +118,28 @@ def test_a_gateway_whose_certificate_cannot_be_used_does_not_start(tmp_path: Pat
     assert gateway.said == (
         f"gateway: The private key in {other.key} is not that of the certificate in {pair.cert}.\n"
     )
+
+
+SIMULATED = """
+[[engines]]
+name = "{name}"
+kind = "simulated"
+pairs = ["{pair}"]
+"""
+
+
+def test_a_hangup_lets_several_engines_come_and_go(tmp_path: Path) -> None:
+    config = tmp_path / "gateway.toml"
+    config.write_text(SIMULATED.format(name="old", pair="en-ja"))
+    with gateway_process("--config", str(config)) as gateway:
+        gateway.ready()
+        config.write_text(SIMULATED.format(name="old", pair="en-de"))
+        gateway.process.send_signal(signal.SIGHUP)
+        gateway.wait_for("the engines stay as they were: engine old cannot change while it runs")
+        config.write_text(SIMULATED.format(name="new", pair="en-de"))
+        gateway.process.send_signal(signal.SIGHUP)
+        gateway.wait_for("the engines are those of the settings now")
+        assert json.loads(gateway.get("/v1/languages"))["targets"] == {"en": ["de"]}
+        assert gateway.metric('gateway_engine_ready{engine="new"}') == 1
+        assert gateway.end() == 0
+    assert "engine old is gone" in gateway.said

@@ -10,8 +10,10 @@ from gateway.config.settings import (
     AuthSettings,
     EngineSettings,
     EventLogSettings,
+    LaneSettings,
     Settings,
     StoreSettings,
+    engines_of,
     part,
 )
 
@@ -20,8 +22,10 @@ __all__ = [
     "AuthSettings",
     "EngineSettings",
     "EventLogSettings",
+    "LaneSettings",
     "Settings",
     "StoreSettings",
+    "engines_of",
     "load",
     "part",
 ]

@@ -17,10 +17,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gateway.config.settings import AuthSettings, EngineSettings, Settings
-from gateway.config.sources import Source, environment_source, file_source, flag_source, merged, stated
+from gateway.config.settings import AuthSettings, EngineSettings, Settings, engines_of
+from gateway.config.sources import Source, environment_source, file_source, flag_source, merged, origin, stated
 from gateway.config.validation import check_types, check_values
-from gateway.domain.errors import StartupError
+from gateway.domain.errors import InvalidValue, StartupError
+from gateway.domain.pairs import PairPattern
 
 __all__ = ["load"]
 
@@ -30,6 +31,7 @@ _OUTBOX_BESIDES_BYTES = 65_536
 # Most bytes of a character in UTF-8.
 _CHAR_BYTES = 4
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_LANE_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _HOST_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
 
 
@@ -68,27 +70,70 @@ def _check_auth(auth: AuthSettings, sources: Sequence[Source]) -> None:
         )
 
 
-def _check_remote(engine: EngineSettings, sources: Sequence[Source]) -> None:
+def _check_remote(engine: EngineSettings, at: str, sources: Sequence[Source]) -> None:
     if engine.kind != "remote":
         if engine.url is not None:
             raise StartupError(
-                f"{stated('engine.url', engine.url, sources)}: only an engine of kind `remote` has an address."
+                f"{stated(f'{at}.url', engine.url, sources)}: only an engine of kind `remote` has an address."
             )
         return
     if engine.url is None:
         raise StartupError(
-            f"{stated('engine.kind', 'remote', sources)}: engine.url is missing, the address of the vLLM server."
+            f"{stated(f'{at}.kind', 'remote', sources)}: {at}.url is missing, the address of the vLLM server."
         )
     address = urlsplit(engine.url)
     if address.scheme not in ("http", "https") or not address.hostname or address.query or address.fragment:
         raise StartupError(
-            f"{stated('engine.url', engine.url, sources)}: it is not an address like https://gpu.example.com:8000."
+            f"{stated(f'{at}.url', engine.url, sources)}: it is not an address like https://gpu.example.com:8000."
         )
     if engine.api_key is not None and engine.api_key_file is not None:
         raise StartupError(
-            f"{stated('engine.api_key_file', engine.api_key_file, sources)}: engine.api_key is given as well; "
+            f"{stated(f'{at}.api_key_file', engine.api_key_file, sources)}: {at}.api_key is given as well; "
             "leave one of them out."
         )
+
+
+def _check_engines(settings: Settings, sources: Sequence[Source]) -> None:
+    names = [lane.name for lane in settings.engines]
+    if names and (both := origin("engine", sources)) is not None:
+        # A flag or a variable is named by the first that is set.
+        set_there = "engine." + next(iter(both.tree["engine"]), "kind")
+        raise StartupError(
+            f"{both.where(set_there)} has settings of the only engine, and there are several: put them into the "
+            "[[engines]] that they are for."
+        )
+    for number, lane in enumerate(settings.engines):
+        at = f"engines[{number}]"
+        if not _LANE_NAME.fullmatch(lane.name):
+            raise StartupError(
+                f"{stated(f'{at}.name', repr(lane.name), sources)}: a name has 1 to 32 letters, digits, _ and -."
+            )
+        if lane.name in names[:number]:
+            raise StartupError(f"{stated(f'{at}.name', lane.name, sources)}: another engine has this name.")
+        if not lane.pairs:
+            raise StartupError(f"{stated(f'{at}.pairs', 'empty', sources)}: without a pair it is of no use.")
+        for index, pair in enumerate(lane.pairs):
+            try:
+                PairPattern.parse(pair)
+            except InvalidValue as error:
+                raise StartupError(
+                    f"{stated(f'{at}.pairs[{index}]', repr(pair), sources)}: {error.message}"
+                ) from None
+    for at, engine in zip(
+        [f"engines[{n}]" for n in range(len(names))] or ["engine"], engines_of(settings), strict=True
+    ):
+        if engine.restart_backoff_max_s < engine.restart_backoff_s:
+            raise StartupError(
+                f"{stated(f'{at}.restart_backoff_max_s', engine.restart_backoff_max_s, sources)}: "
+                f"it must be at least {at}.restart_backoff_s = {engine.restart_backoff_s}."
+            )
+        _check_remote(engine, at, sources)
+        # An engine that gathers text for longer would seem to hang.
+        if settings.delta_interval_s > engine.stall_s / 4:
+            raise StartupError(
+                f"{stated('delta_interval_s', settings.delta_interval_s, sources)}: it must be at most a "
+                f"quarter of {at}.stall_s = {engine.stall_s}."
+            )
 
 
 def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
@@ -112,19 +157,8 @@ def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
     for path, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
         if files[path] is not None and files[other] is None:
             raise StartupError(f"{stated(path, files[path], sources)}: TLS needs {other} as well.")
-    if settings.engine.restart_backoff_max_s < settings.engine.restart_backoff_s:
-        raise StartupError(
-            f"{stated('engine.restart_backoff_max_s', settings.engine.restart_backoff_max_s, sources)}: "
-            f"it must be at least engine.restart_backoff_s = {settings.engine.restart_backoff_s}."
-        )
-    # An engine that gathers text for longer would seem to hang.
-    if settings.delta_interval_s > settings.engine.stall_s / 4:
-        raise StartupError(
-            f"{stated('delta_interval_s', settings.delta_interval_s, sources)}: it must be at most a "
-            f"quarter of engine.stall_s = {settings.engine.stall_s}."
-        )
+    _check_engines(settings, sources)
     _check_auth(settings.auth, sources)
-    _check_remote(settings.engine, sources)
     for proxy in settings.trusted_proxies:
         try:
             ip_network(proxy)

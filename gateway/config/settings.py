@@ -20,8 +20,10 @@ __all__ = [
     "AuthSettings",
     "EngineSettings",
     "EventLogSettings",
+    "LaneSettings",
     "Settings",
     "StoreSettings",
+    "engines_of",
     "part",
 ]
 
@@ -66,6 +68,15 @@ class EngineSettings(VllmSettings, frozen=True, kw_only=True, forbid_unknown_fie
     def is_shared(self) -> bool:
         """Whether several workers have one engine together."""
         return self.kind != "simulated" or self.script.shared
+
+
+class LaneSettings(EngineSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section `[[engines]]`: one of several engines. It has every setting of `[engine]`, and these."""
+
+    # What it is called in metrics, in `/readyz` and in the log.
+    name: str
+    # The pairs of languages that it translates, of those that its model can: `en-ja`, `*-de`, `en-*`, or `*`.
+    pairs: tuple[str, ...] = ("*",)
 
 
 class EventLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -176,12 +187,19 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     auth: AuthSettings = AuthSettings()
     # Section `[engine]`.
     engine: EngineSettings = EngineSettings()
+    # Sections `[[engines]]`: several engines, instead of the one of `[engine]`.
+    engines: tuple[LaneSettings, ...] = ()
     # Section `[store]`.
     store: StoreSettings = StoreSettings()
     # Section `[event_log]`.
     event_log: EventLogSettings = EventLogSettings()
     # Section `[limits]`: what one session may do, see `docs/protocol.md`.
     limits: Limits = Limits()
+
+
+def engines_of(settings: Settings) -> tuple[EngineSettings, ...]:
+    """Every engine that there is."""
+    return settings.engines or (settings.engine,)
 
 
 def part(kind: type[_Part], *settings: Struct) -> _Part:

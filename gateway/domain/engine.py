@@ -11,6 +11,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from gateway.domain.pairs import Pair
+
 __all__ = [
     "EngineCapacity",
     "EngineHealth",
@@ -18,6 +20,7 @@ __all__ = [
     "EngineState",
     "FinishReason",
     "Formality",
+    "LaneHealth",
     "TokenEvent",
     "TranslationOptions",
     "TranslationRequest",
@@ -61,6 +64,8 @@ class TranslationRequest(Struct, frozen=True):
     # Whose prompts it may share the engine's prefix cache with, such as a meeting: how fast a prompt is done tells
     # whether its beginning was in the cache. Empty: everybody's.
     cache_scope: str = ""
+    # The lane of a pool on which it has a seat. Empty: whichever has room.
+    lane: str = ""
     # Nothing else may run in the engine meanwhile: it may be what killed the last ones. The scheduler of a gateway
     # sees to it; an engine has to only where it serves several gateways.
     alone: bool = False
@@ -105,12 +110,22 @@ class EngineState(Enum):
     STOPPED = "stopped"
 
 
+class LaneHealth(Struct, frozen=True):
+    """The state of one lane of a pool."""
+
+    name: str
+    state: EngineState
+    reason: str = ""
+
+
 class EngineHealth(Struct, frozen=True):
     """The state of an engine, with a sentence for people."""
 
     state: EngineState
     # What the engine is doing, or why it failed.
     reason: str = ""
+    # Of a pool, each lane's.
+    lanes: tuple[LaneHealth, ...] = ()
 
 
 class EngineCapacity(Struct, frozen=True):
@@ -129,9 +144,21 @@ class EngineProfile(Struct, frozen=True):
 
     model: str
     family: str
-    # Normalised tags of the languages that it translates between, in display order.
+    # Normalised tags of the languages that it translates from or into, in display order.
     languages: tuple[str, ...]
     # Which of `glossary`, `context` and `formality` its prompt can take.
     options: frozenset[str] = frozenset()
     # Longest input, in source tokens.
     max_text_tokens: int = 512
+    # Which of the languages are translated into which. None: each into every other.
+    pairs: frozenset[Pair] | None = None
+
+    def translates(self, source: str, target: str) -> bool:
+        """Whether it translates from one language into another."""
+        if self.pairs is None:
+            return source != target and source in self.languages and target in self.languages
+        return (source, target) in self.pairs
+
+    def targets(self, source: str) -> tuple[str, ...]:
+        """The languages into which it translates from `source`, in display order."""
+        return tuple(lang for lang in self.languages if self.translates(source, lang))

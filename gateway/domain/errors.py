@@ -159,7 +159,7 @@ class InvalidValue(ProtocolError):
 
 
 class UnsupportedLanguage(ProtocolError):
-    """The model does not translate from or into this language."""
+    """No model here translates from or into this language, or between these two."""
 
     code = "unsupported_language"
     http_status = 422

@@ -56,7 +56,8 @@ class Engine(Protocol):
     - closing or cancelling the iterator ends the generation inside the engine;
     - a request that the model cannot take raises `EngineFailed` and harms no other generation;
     - an engine that is not ready raises `EngineUnavailable`, and so do generations that run when it dies;
-    - `EngineRestarting` is raised only by a generation that had not begun, while `health` is not `READY` any more;
+    - `EngineRestarting` is raised only by a generation that had not begun, while `health` is not `READY` any more
+      (of a pool: while that of its lane is not, or the lane is gone);
     - `stop` returns even if the engine's process hangs, and leaves no process behind.
     """
 

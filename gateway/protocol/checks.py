@@ -9,9 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+from msgspec import UNSET, UnsetType
+
 from gateway.domain.engine import EngineProfile
-from gateway.domain.errors import InvalidValue, LimitExceeded, UnsupportedLanguage, UnsupportedOption
-from gateway.domain.languages import normalise
+from gateway.domain.errors import (
+    InvalidValue,
+    LimitExceeded,
+    UnsupportedLanguage,
+    UnsupportedOption,
+)
+from gateway.domain.languages import language_name, normalise
 from gateway.protocol.limits import Limits
 
 __all__ = [
@@ -20,10 +27,12 @@ __all__ = [
     "check_language_tag",
     "check_length",
     "check_meeting_id",
+    "check_pair",
     "check_terms",
     "check_text",
     "is_meeting_id",
     "supported_language",
+    "targets_by_source",
     "unsupported_options",
 ]
 
@@ -74,6 +83,24 @@ def supported_language(tag: str, languages: Collection[str], field: str) -> str:
             f"The model does not know the language {tag[:20]!r}; it knows {', '.join(languages)}.", field=field
         )
     return lang
+
+
+def check_pair(source: str, target: str, profile: EngineProfile, field: str | None = None) -> None:
+    """Raises `UnsupportedLanguage` if nothing translates from one of the languages into the other."""
+    if not profile.translates(source, target):
+        possible = ", ".join(profile.targets(source)) or "none"
+        raise UnsupportedLanguage(
+            f"Nothing here translates {language_name(source)} into {language_name(target)}; languages into which "
+            f"{language_name(source)} is translated: {possible}.",
+            field=field,
+        )
+
+
+def targets_by_source(profile: EngineProfile) -> dict[str, list[str]] | UnsetType:
+    """Language → those into which it is translated; unset if each is translated into every other."""
+    if all(len(profile.targets(source)) == len(profile.languages) - 1 for source in profile.languages):
+        return UNSET
+    return {source: list(targets) for source in profile.languages if (targets := profile.targets(source))}
 
 
 def check_text(text: str, limits: Limits, field: str) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, UnsetType
 
 from gateway.domain.sessions import Stability
 
-__all__ = ["Glossary", "Lang", "Millis", "Offset", "Rev", "Stable", "Token"]
+__all__ = ["Glossary", "Lang", "Millis", "Offset", "Rev", "Stable", "Targets", "Token"]
 
 Lang = Annotated[str, Meta(description="BCP 47 language tag; a region is ignored (`en-US` is `en`).")]
 # The largest integer that JavaScript, JSON and msgpack all carry exactly.
@@ -31,6 +31,13 @@ Token = Annotated[
     str,
     Meta(
         description="What the gateway's operator or your backend issued. Programs may send it as a header instead."
+    ),
+]
+Targets = Annotated[
+    dict[str, list[str]] | UnsetType,
+    Meta(
+        description="Language that is spoken → the languages it is translated into. Absent: each of `languages` "
+        "is translated into every other."
     ),
 ]
 Glossary = Annotated[

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
 from gateway.domain.engine import Formality
 from gateway.domain.log import Timings
-from gateway.protocol.fields import Glossary, Lang, Millis, Offset, Rev, Stable, Token
+from gateway.protocol.fields import Glossary, Lang, Millis, Offset, Rev, Stable, Targets, Token
 from gateway.protocol.limits import Limits
 
 __all__ = [
@@ -204,6 +204,7 @@ class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
     participants: Annotated[list[Participant], Meta(description="Who else is here, as far as announced.")]
     options: Annotated[list[str], Meta(description="Which of glossary, context, formality the model takes.")]
     limits: Limits
+    targets: Targets = UNSET
 
     def __repr__(self) -> str:
         shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "session")

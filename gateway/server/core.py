@@ -11,6 +11,7 @@ from gateway.domain.engine import EngineProfile
 from gateway.domain.errors import EngineUnavailable
 from gateway.domain.grants import meeting_name
 from gateway.domain.ports import Engine
+from gateway.protocol.checks import targets_by_source
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStarted
 from gateway.server.guard.audit import Audit
@@ -19,7 +20,7 @@ from gateway.sessions.entrance import Entry
 from gateway.sessions.registry import Registry
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
-from gateway.translation.scheduler import Scheduler
+from gateway.translation.scheduling.scheduler import Scheduler
 
 __all__ = ["Core"]
 
@@ -57,4 +58,5 @@ class Core(Struct, frozen=True):
             participants=seat.room.presence.participants(but=seat.member.participant),
             options=sorted(profile.options),
             limits=self.limits,
+            targets=targets_by_source(profile),
         )

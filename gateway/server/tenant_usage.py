@@ -15,8 +15,8 @@ from gateway.domain.log import LogUsage
 from gateway.domain.ports import EventLog
 from gateway.domain.quotas import Usage
 from gateway.sessions.registry import Registry
-from gateway.translation.quotas import Quotas
-from gateway.translation.scheduler import Scheduler
+from gateway.translation.scheduling.quotas import Quotas
+from gateway.translation.scheduling.scheduler import Scheduler
 
 __all__ = ["TenantUsage"]
 

@@ -89,7 +89,7 @@ class DrainingServer(uvicorn.Server):
     """SIGTERM, SIGINT or SIGHUP (a closed terminal): run `drain`, then stop. A second signal cancels the drain.
 
     shared: others listen at the same address, and get the new connections as soon as the drain begins.
-    on_started: called once it serves.
+    on_started: called once it serves. on_hangup: what SIGHUP does instead, also where it is ignored at the start.
     """
 
     def __init__(
@@ -99,11 +99,13 @@ class DrainingServer(uvicorn.Server):
         *,
         shared: bool = False,
         on_started: Callable[[], None] = lambda: None,
+        on_hangup: Callable[[], object] | None = None,
     ) -> None:
         super().__init__(config)
         self._drain = drain
         self._shared = shared
         self._on_started = on_started
+        self._on_hangup = on_hangup
         self._sockets: list[socket.socket] = []
         self._draining: asyncio.Task[None] | None = None
 
@@ -116,10 +118,12 @@ class DrainingServer(uvicorn.Server):
         signals = [number for number in candidates if signal.getsignal(number) is not signal.SIG_IGN]
         for number in signals:
             loop.add_signal_handler(number, self._on_signal, number)
+        if self._on_hangup is not None:
+            loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
         try:
             yield
         finally:
-            for number in signals:
+            for number in {*signals, *([signal.SIGHUP] if self._on_hangup is not None else [])}:
                 loop.remove_signal_handler(number)
 
     def drain_and_stop(self) -> None:

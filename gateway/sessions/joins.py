@@ -19,7 +19,7 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.sessions.effects import Join
 from gateway.sessions.seat import Seat
-from gateway.translation.quotas import Quotas
+from gateway.translation.scheduling.quotas import Quotas
 
 __all__ = ["JoinRate", "Joins", "to_give_way"]
 

@@ -43,7 +43,7 @@ from gateway.sessions.seat import Finish, Seat, restored
 from gateway.sessions.seats import Seats
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
-from gateway.translation.quotas import Quotas
+from gateway.translation.scheduling.quotas import Quotas
 
 __all__ = ["Registry"]
 

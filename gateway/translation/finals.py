@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -33,8 +33,8 @@ from gateway.translation.outcomes import Outcomes, untranslated
 from gateway.translation.owned import Owned
 from gateway.translation.pacing import Throttle
 from gateway.translation.partials import Partials
-from gateway.translation.scheduler import Scheduler
-from gateway.translation.ticket import CATCHING_UP, FINAL, Generated, Ticket, request_id
+from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.translation.scheduling.ticket import CATCHING_UP, FINAL, Generated, Ticket, request_id
 
 __all__ = ["Finals"]
 
@@ -210,14 +210,18 @@ class Finals:
                 )
             )
         account = room.account_of(utterance.participant)
-        return self._scheduler.admit(room.id, requests, account=account, promised=promised)
+        lane = self._partials.died_on(room, utterance.key)
+        return self._scheduler.admit(room.id, requests, account=account, promised=promised, suspected_on=lane)
 
     def _expected(self, room: Room, utterance: Utterance) -> list[str]:
         """The languages in which it will probably be promised; what is on its way for a latecomer counts."""
         record = room.history.get(utterance.key)
         translated = {lang for lang, done in record.outcomes.items() if done} if record is not None else set()
         there = {utterance.lang, *translated, *self._running_of(room, utterance.key)}
-        return [lang for lang in sorted(room.languages()) if lang not in there]
+        return [lang for lang in sorted(room.languages()) if lang not in there and self._can(utterance, lang)]
+
+    def _can(self, utterance: Utterance, lang: str) -> bool:
+        return self._scheduler.refusal(utterance.lang, lang) is None
 
     async def _log_said(
         self, room: Room, utterance: Utterance, tickets: list[Ticket], fence: Fence | None
@@ -237,13 +241,10 @@ class Finals:
                     room.promise(record(), accepted)
             await room.reached(accepted.offset)
         except BaseException:
-            self._withdraw(tickets)
+            for ticket in tickets:
+                self._scheduler.withdraw(ticket)
             raise
         return accepted, owned
-
-    def _withdraw(self, tickets: Iterable[Ticket]) -> None:
-        for ticket in tickets:
-            self._scheduler.withdraw(ticket)
 
     async def _catch_up(self, room: Room, languages: Sequence[str]) -> None:
         self._asking[room] += 1
@@ -258,7 +259,7 @@ class Finals:
                     *record.languages,
                     *self._running_of(room, utterance.key),
                 }
-                missing = [lang for lang in languages if lang not in there]
+                missing = [lang for lang in languages if lang not in there and self._can(utterance, lang)]
                 if missing:
                     tickets = self._admit(room, utterance, missing, CATCHING_UP)
                     admitted[record.said] = (utterance, dict(zip(missing, tickets, strict=True)))
@@ -285,6 +286,7 @@ class Finals:
             return not is_accepting and lang not in self._running_of(room, utterance.key)
 
         for utterance, said, languages in [] if self._leaving else self._owned.where(room, missing):
+            languages = self._possible(room, utterance, said, languages)
             try:
                 tickets = self._admit(room, utterance, languages, FINAL, promised=True)
             except Draining as error:
@@ -294,6 +296,16 @@ class Finals:
             except GatewayError:
                 return
             self._begin(room, utterance, said, languages, dict(zip(languages, tickets, strict=True)))
+
+    def _possible(self, room: Room, utterance: Utterance, said: int, languages: Sequence[str]) -> list[str]:
+        """Those of the languages into which it can be translated; of the others it is logged why it cannot."""
+        possible = []
+        for lang in languages:
+            if (refusal := self._scheduler.refusal(utterance.lang, lang)) is None:
+                possible.append(lang)
+            else:
+                self._tasks.create_task(self._outcomes.leave_out(room, utterance, said, [lang], refusal))
+        return possible
 
     def _begin(
         self,

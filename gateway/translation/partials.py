@@ -18,7 +18,6 @@ import random
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
@@ -26,12 +25,12 @@ from gateway import metrics
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import EngineUnavailable, GatewayError
 from gateway.domain.log import Utterance, UtteranceKey
-from gateway.meeting.live_text import LiveTranslation
 from gateway.meeting.room import Room
 from gateway.translation.commit_policy import TOLERANCE, CommitPolicy
 from gateway.translation.live_budget import LiveBudget
-from gateway.translation.scheduler import Scheduler
-from gateway.translation.ticket import PARTIAL, Generated, Ticket, request_id
+from gateway.translation.open_utterances import OpenTranslation, OpenUtterance
+from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.translation.scheduling.ticket import PARTIAL, Generated, Ticket, request_id
 
 __all__ = ["Partials"]
 
@@ -70,48 +69,6 @@ _YIELDING, _USUAL_LAG_S, _MOST_YIELDING_S = 100.0, 0.004, 5.0
 _LOOK_S = 0.5
 
 
-@dataclass(eq=False)
-class _Partial:
-    """The translation of one open utterance into one language."""
-
-    policy: CommitPolicy
-    # What readers have of it.
-    shown: LiveTranslation
-    # The newest revision.
-    revision: Utterance
-    # When the last generation was begun, by the monotonic clock.
-    begun_s: float
-    # The text whose translation readers see.
-    translated: str | None = None
-    # Of the generation in flight, and the revision that is of.
-    ticket: Ticket | None = None
-    running: Utterance | None = None
-    # The newest revision is still to be translated.
-    pending: bool = False
-    # Nothing happens to it until another revision comes.
-    stopped: bool = False
-    # The last generation was ended by a newer revision.
-    superseded: bool = False
-    # The engine died of it or with it: it is left to the final.
-    broken: bool = False
-
-    @property
-    def lang(self) -> str:
-        return self.shown.lang
-
-
-@dataclass(eq=False)
-class _Open:
-    """An utterance that is not final."""
-
-    # By language.
-    translations: dict[str, _Partial] = field(default_factory=dict)
-    # Its live translation has ended, though it may still be revised.
-    closed: bool = False
-    # Latecomers are shown its caption.
-    captioned: bool = False
-
-
 class Partials:
     """Owns the tasks that translate partials; leaving the context ends them."""
 
@@ -135,9 +92,9 @@ class Partials:
         self._lag_s = lag_s
         self._budget = LiveBudget[tuple[Room, UtteranceKey]](max_bytes)
         self._tasks = asyncio.TaskGroup()
-        self._following: set[_Partial] = set()
+        self._following: set[OpenTranslation] = set()
         # Participant → utterance, the least recently revised first.
-        self._open: dict[Room, dict[str, OrderedDict[str, _Open]]] = {}
+        self._open: dict[Room, dict[str, OrderedDict[str, OpenUtterance]]] = {}
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -166,8 +123,10 @@ class Partials:
                 if translation is not None:  # the recogniser took it for another language before
                     self._stop(translation)
                 continue
+            if self._scheduler.refusal(utterance.lang, lang) is not None:
+                continue  # its final says why
             if translation is None:
-                translation = spoken.translations[lang] = _Partial(
+                translation = spoken.translations[lang] = OpenTranslation(
                     # Readers may have seen something of it that another gateway has made.
                     policy=CommitPolicy(utterance.lang, lang, room.live.committed(utterance.key, lang)),
                     shown=room.live.partial(utterance, lang),
@@ -204,6 +163,11 @@ class Partials:
             return room.live.committed(key, lang), ""  # of another gateway
         return translation.shown.committed, translation.policy.draft
 
+    def died_on(self, room: Room, key: UtteranceKey) -> str | None:
+        """The lane that a translation of it may have killed."""
+        spoken = self._of(room, key[0]).get(key[1], OpenUtterance())
+        return next((each.died_on for each in spoken.translations.values() if each.died_on is not None), None)
+
     def stop(self, room: Room, key: UtteranceKey) -> None:
         """Nothing more of it is translated or shown until another revision comes."""
         if (spoken := self._of(room, key[0]).get(key[1])) is not None:
@@ -225,13 +189,13 @@ class Partials:
 
     # ------------------------------------------------------------ open utterances
 
-    def _of(self, room: Room, participant: str) -> dict[str, _Open]:
+    def _of(self, room: Room, participant: str) -> dict[str, OpenUtterance]:
         return self._open.get(room, {}).get(participant, {})
 
-    def _revised(self, room: Room, utterance: Utterance) -> _Open:
+    def _revised(self, room: Room, utterance: Utterance) -> OpenUtterance:
         """The utterance, now the most recently revised; another one may be closed for it."""
         utterances = self._open.setdefault(room, {}).setdefault(utterance.participant, OrderedDict())
-        spoken = utterances.setdefault(utterance.id, _Open())
+        spoken = utterances.setdefault(utterance.id, OpenUtterance())
         spoken.captioned = True
         utterances.move_to_end(utterance.id)
         captioned = [(name, other) for name, other in utterances.items() if other.captioned]
@@ -240,7 +204,7 @@ class Partials:
             self._close(room, (utterance.participant, name), oldest)
         return spoken
 
-    def _close(self, room: Room, key: UtteranceKey, spoken: _Open) -> None:
+    def _close(self, room: Room, key: UtteranceKey, spoken: OpenUtterance) -> None:
         spoken.closed, spoken.captioned = True, False
         self.stop(room, key)
         room.end_caption(key)
@@ -264,7 +228,7 @@ class Partials:
 
     # ------------------------------------------------------------ one translation
 
-    def _revise(self, room: Room, translation: _Partial, utterance: Utterance) -> None:
+    def _revise(self, room: Room, translation: OpenTranslation, utterance: Utterance) -> None:
         """Have the newest revision translated, and no older one any more."""
         lang, ticket = translation.lang, translation.ticket
         under_way = translation.pending or (ticket is not None and not ticket.ending)
@@ -290,7 +254,7 @@ class Partials:
             self._following.add(translation)
             self._tasks.create_task(self._follow(room, translation))
 
-    def _stop(self, translation: _Partial) -> None:
+    def _stop(self, translation: OpenTranslation) -> None:
         if translation.pending:
             metrics.PARTIALS.labels("superseded", translation.lang).inc()
         translation.pending, translation.stopped = False, True
@@ -298,11 +262,11 @@ class Partials:
             translation.policy.interrupted(translation.ticket.text)
             self._scheduler.withdraw(translation.ticket)
 
-    def _supersede_in(self, wait_s: float, translation: _Partial, ticket: Ticket) -> None:
+    def _supersede_in(self, wait_s: float, translation: OpenTranslation, ticket: Ticket) -> None:
         loop = asyncio.get_running_loop()
         loop.call_later(min(max(0.0, wait_s), _LOOK_S), self._supersede, translation, ticket)
 
-    def _supersede(self, translation: _Partial, ticket: Ticket) -> None:
+    def _supersede(self, translation: OpenTranslation, ticket: Ticket) -> None:
         """End a generation of a revision that is out of date; not two in a row, or nobody would see anything."""
         if translation.ticket is not ticket or not translation.pending or translation.superseded:
             return
@@ -313,7 +277,7 @@ class Partials:
         translation.superseded = True
         self._scheduler.withdraw(ticket)
 
-    async def _follow(self, room: Room, translation: _Partial) -> None:
+    async def _follow(self, room: Room, translation: OpenTranslation) -> None:
         """Translate the newest revision, until there is none that was not."""
         try:
             # One at a time: the next is not admitted before the last has given its place back.
@@ -341,14 +305,14 @@ class Partials:
         finally:
             self._following.discard(translation)
 
-    def _wait_s(self, translation: _Partial) -> float:
+    def _wait_s(self, translation: OpenTranslation) -> float:
         """Until its next generation may begin."""
         nothing_to_read = not translation.shown.committed and not translation.shown.tentative
         pace_s = self._pace_s / 2 if nothing_to_read else self._pace_s
         pace_s += min(_YIELDING * max(0.0, self._lag_s() - _USUAL_LAG_S), _MOST_YIELDING_S)
         return translation.begun_s + pace_s - time.monotonic()
 
-    async def _translate(self, room: Room, translation: _Partial, ticket: Ticket) -> None:
+    async def _translate(self, room: Room, translation: OpenTranslation, ticket: Ticket) -> None:
         policy = translation.policy
         try:
             generated = await self._scheduler.collect(ticket)
@@ -358,7 +322,7 @@ class Partials:
                 outcome = "preempted"
                 translation.pending = not translation.stopped
             elif ticket.crashes or isinstance(error, EngineUnavailable):
-                outcome, translation.broken = "failed", True
+                outcome, translation.broken, translation.died_on = "failed", True, ticket.kept_to
             else:
                 outcome = "superseded" if translation.pending or translation.stopped else "failed"
         else:
@@ -370,7 +334,7 @@ class Partials:
                 room.show_partial(translation.shown, translation.revision.rev, policy.committed, policy.tentative)
         metrics.PARTIALS.labels(outcome, translation.lang).inc()
 
-    def _take(self, translation: _Partial, generated: Generated) -> str:
+    def _take(self, translation: OpenTranslation, generated: Generated) -> str:
         said = translation.running
         assert said is not None  # noqa: S101 -- set by the caller
         translation.translated = said.text
@@ -380,7 +344,7 @@ class Partials:
         translation.policy.take(said.text, generated.text)
         return "translated"
 
-    def _request(self, room: Room, translation: _Partial) -> TranslationRequest:
+    def _request(self, room: Room, translation: OpenTranslation) -> TranslationRequest:
         said, policy = translation.revision, translation.policy
         return TranslationRequest(
             id=request_id("partial"),

@@ -10,7 +10,17 @@ from msgspec import Struct
 from gateway.domain.engine import EngineHealth
 from gateway.server.http.readiness import Whole
 
-__all__ = ["Drain", "EngineIs", "GetMetrics", "Metrics", "Refused", "Report", "Serves", "ToParent", "ToWorker"]
+__all__ = [
+    "Drain",
+    "EngineIs",
+    "GetMetrics",
+    "Metrics",
+    "Refused",
+    "Report",
+    "Serves",
+    "ToParent",
+    "ToWorker",
+]
 
 
 class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):
@@ -19,6 +29,8 @@ class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):
     health: EngineHealth
     # Path of its host's Unix socket. None while there is none.
     path: str | None = None
+    # Of several, its name.
+    name: str = ""
 
 
 class Drain(Struct, frozen=True, tag="drain", array_like=True):

@@ -11,24 +11,17 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from gateway import config, metrics
-from gateway.app import engine_builder
 from gateway.config import Settings
-from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
-from gateway.domain.ports import Engine
-from gateway.engines.host.proxy import HostedEngine, start_host
-from gateway.engines.supervisor import RestartPolicy, Supervisor
-from gateway.metrics import DEFAULT_ENGINE
+from gateway.exposition import merged
 from gateway.server.http.admin import own_metrics
 from gateway.server.http.readiness import Whole
-from gateway.workers.exposition import merged
+from gateway.workers.engines import Engines
 from gateway.workers.messages import EngineIs, GetMetrics, Metrics
 from gateway.workers.process import WorkerProcess
 from gateway.workers.restarts import Restarts
@@ -56,16 +49,9 @@ class Parent:
     def __init__(self, settings: Settings, count: int, folder: Path, port: int) -> None:
         self._settings = replace(settings, port=port)
         self._asked_port = settings.port
-        self._folder = folder
-        self._path: Path | None = None
-        self._hosts = 0
-        self._hosted: HostedEngine | None = None
-        policy = config.part(RestartPolicy, settings.engine)
-        self.engine = Supervisor(
-            self._build, policy, on_change=lambda _: self._tell_engine(), activity=self._activity
-        )
+        self.engines = Engines(self._settings, folder, self._say)
+        self.engine = self.engines.engine
         self._own_metrics = own_metrics(self.engine)
-        self._told: EngineIs | None = None
         # The one that serves, or is to serve, with each number.
         self._workers: dict[int, WorkerProcess] = {}
         self._count = count
@@ -80,11 +66,6 @@ class Parent:
         self._rolling: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self.failure: StartupError | None = None
-        metrics.ENGINE_RUNNING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().running)
-        metrics.ENGINE_WAITING.labels(DEFAULT_ENGINE).set_function(lambda: self.engine.capacity().waiting)
-        metrics.ENGINE_READY.labels(DEFAULT_ENGINE).set_function(
-            lambda: self.engine.health().state is EngineState.READY
-        )
 
     # ------------------------------------------------------------ life
 
@@ -174,20 +155,6 @@ class Parent:
 
     # ------------------------------------------------------------ engine
 
-    def _build(self) -> Engine:
-        build = engine_builder(self._settings)
-        if not self._settings.engine.is_shared:
-            return build()  # for the whole to be ready; each worker has its own
-        self._hosts += 1
-        # A path of its own: nobody takes an old host for the new one.
-        path = self._folder / f"engine-{self._hosts}.sock"
-        self._hosted = HostedEngine(partial(start_host, build, path))
-        self._path = path
-        return self._hosted
-
-    def _activity(self) -> tuple[bool, int]:
-        return (False, 0) if self._hosted is None else self._hosted.activity()
-
     async def _load(self) -> None:
         try:
             await self.engine.start()
@@ -197,20 +164,13 @@ class Parent:
             _log.exception("the engine could not be started")
             self.fail(StartupError(f"The engine could not be started ({type(error).__name__}: {error})."))
 
-    def _engine_is(self) -> EngineIs:
-        return EngineIs(self.engine.health(), None if self._path is None else str(self._path))
-
-    def _tell_engine(self) -> None:
-        """Let all workers know how the engine is, if that has changed."""
-        said = self._engine_is()
-        if said != self._told:
-            self._told = said
-            for worker in self._running:
-                worker.say(said)
+    def _say(self, message: EngineIs) -> None:
+        for worker in self._running:
+            worker.say(message)
 
     async def _tell(self) -> None:
         while True:
-            self._tell_engine()
+            self.engines.tell()
             await asyncio.sleep(_LOOK_S)
 
     # ------------------------------------------------------------ workers
@@ -222,7 +182,8 @@ class Parent:
             self._workers[number] = worker
         self._spawn(self._watch(worker))
         await worker.open()
-        worker.say(self._engine_is())
+        for said in self.engines.all_told():
+            worker.say(said)
         worker.say(self.whole())
         if self._stopping.is_set():
             worker.drain()
@@ -289,6 +250,11 @@ class Parent:
             await self._replace_all(settings)
 
     async def _replace_all(self, settings: Settings) -> None:
+        try:
+            await self.engines.add(settings)
+        except StartupError as error:
+            _log.error("the settings stay as they were: %s", error.message)
+            return
         _log.info("replacing %d workers, one after another", self._count)
         for number in range(1, self._count + 1):
             try:
@@ -310,6 +276,7 @@ class Parent:
                 await old.ended.wait()
         self._settings = settings
         _log.info("all workers were replaced")
+        await self.engines.remove(settings)
 
     def _stays(self, number: int, why: str) -> None:
         """The worker of this number, and those after it, were not replaced."""
@@ -322,6 +289,8 @@ class Parent:
     def _with_what_may_change(self, settings: Settings) -> Settings:
         """The new settings, but for those of what goes on running."""
         now = self._settings
+        if bool(now.engines) is not bool(settings.engines):
+            raise StartupError("one engine is made several, or several one, when the gateway is started again.")
         fixed = {name: getattr(now, name) for name in _FIXED}
         asked = replace(settings, port=now.port) if settings.port == self._asked_port else settings
         if changed := [name for name in _FIXED if getattr(asked, name) != fixed[name]]:
@@ -382,8 +351,9 @@ class Parent:
         )
         labels = ["", *(whose[worker] for worker in workers)]
         # Without an engine that is shared, each worker has its own.
-        wanted = _belongs if self._settings.engine.is_shared else lambda whose, _name: bool(whose)
-        return merged(zip(labels, [own, *pages], strict=True), wanted=wanted)
+        is_shared = bool(self._settings.engines) or self._settings.engine.is_shared
+        wanted = _belongs if is_shared else lambda whose, _name: bool(whose)
+        return merged(zip(labels, [own, *pages], strict=True), label="worker", wanted=wanted)
 
     def _asked(self, worker: WorkerProcess, question: GetMetrics) -> None:
         async def answer() -> None:

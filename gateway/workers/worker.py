@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import uvloop
@@ -74,7 +74,10 @@ class _Worker:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.engine = SharedEngine() if settings.engine.is_shared else None
+        names = [lane.name for lane in settings.engines] or ([""] if settings.engine.is_shared else [])
+        self.engines: Mapping[str, SharedEngine] = {name: SharedEngine() for name in names}
+        # Engines of which nothing was told yet.
+        self._waits_for = set(self.engines)
         self._told = asyncio.Event()
         self._whole = Whole(0, 0)
         self._gateway: Gateway | None = None
@@ -112,8 +115,8 @@ class _Worker:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_ENGINE_S):
                     await self._told.wait()
-                    if self.engine is not None:
-                        await self.engine.until_reached()
+                    for engine in self.engines.values():
+                        await engine.until_reached()
             listening = listen(settings.host, settings.port, shared=True)
         except StartupError as error:
             self._channel.say(Refused(error.message))
@@ -145,9 +148,12 @@ class _Worker:
     def _heard(self, message: ToWorker) -> None:
         match message:
             case EngineIs():
-                self._told.set()
-                if self.engine is not None:
-                    self.engine.told(message.health, None if message.path is None else Path(message.path))
+                # Of others it is told when new settings have them, which are another worker's.
+                if (engine := self.engines.get(message.name)) is not None:
+                    engine.told(message.health, None if message.path is None else Path(message.path))
+                self._waits_for.discard(message.name)
+                if not self._waits_for:
+                    self._told.set()
             case Whole():
                 self._whole = message
                 if (gateway := self._gateway) is not None:
@@ -164,7 +170,8 @@ class _Worker:
                 self._questions.answered(message)
 
     async def _answer(self, message: GetMetrics) -> None:
-        page = await own_metrics(self.engine)(message.names)
+        # The parent has those of the engines, once for all workers.
+        page = await own_metrics(None)(message.names)
         self._channel.say(Metrics(message.number, page))
 
     # ------------------------------------------------------------ Workers

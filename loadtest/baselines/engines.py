@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from gateway.app import engine_options
 from gateway.config import EngineSettings, Settings
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import EngineFailed
+from gateway.engine import engine_options
 from gateway.engines.prompting.encoding import EncodedPrompt
 from gateway.engines.simulated import Rule, Script
 from gateway.engines.vllm.arguments import engine_arguments, engine_environment

@@ -18,11 +18,11 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from gateway.app import engine_options
 from gateway.config import Settings
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import GatewayError
 from gateway.domain.ports import Engine
+from gateway.engine import engine_options
 from gateway.engines.host import main
 from gateway.engines.simulated import SimulatedEngine
 from gateway.engines.vllm.engine import VllmEngine

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.app import engine_options
 from gateway.domain.errors import GatewayError
+from gateway.engine import engine_options
 from gateway.engines.vllm import preflight
 from loadtest.options import check, merged, shown, with_share
 from loadtest.report.commands import Say

@@ -10,10 +10,10 @@ from typing import Any
 from msgspec import Struct
 
 from gateway import config
-from gateway.app import engine_options
 from gateway.config import Settings
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import GatewayError
+from gateway.engine import engine_options
 from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.vllm import preflight

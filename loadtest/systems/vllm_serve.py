@@ -151,7 +151,7 @@ def as_flags(arguments: Mapping[str, Any]) -> list[str]:
 
 
 def _main() -> None:
-    from gateway.app import engine_options
+    from gateway.engine import engine_options
 
     serve = msgspec.json.decode(sys.argv[1], type=Serve)
     options = engine_options(gateway_settings(serve.settings))

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from gateway.app import engine_options
 from gateway.config import BUNDLED_MODEL, Settings
 from gateway.domain.engine import TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed
+from gateway.engine import engine_options
 from gateway.engines.prompting.encoding import EncodedPrompt
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.simulated import SimulatedEngine

@@ -598,3 +598,42 @@ async def test_a_real_engine_translates_while_a_sentence_is_being_said(
         await settled(said)
         for lang, text in watch.finals().items():
             await expect(cell(said, lang)).to_have_text(text)
+
+
+# -------------------------------------------------------------------- languages that are not translated into all
+
+FEW_PAIRS = """
+[[engines]]
+name = "one"
+kind = "simulated"
+pairs = ["en-ja", "de-ja", "ja-en"]
+"""
+
+
+async def test_a_reader_sees_from_which_languages_one_is_translated(
+    start_gateway: StartGateway, open_page: OpenPage
+) -> None:
+    gateway = start_gateway(FEW_PAIRS).ready()
+    async with open_page(gateway.url, **DESKTOP) as watch:
+        page = watch.page
+        await connected(page)
+        pane = await show(page, "reading")
+        for tag in ("en", "ja", "de"):
+            await pane.get_by_test_id(f"read-{tag}").set_checked(tag == "ja")
+        await expect(pane.get_by_test_id("read-sources")).to_have_text(
+            "Japanese: translated from English, German."
+        )
+        await pane.get_by_test_id("read-de").check()
+        await expect(pane.get_by_test_id("read-sources")).to_have_text(
+            "Japanese: translated from English, German. German: nothing is translated."
+        )
+
+
+async def test_nothing_is_said_of_it_where_all_are_translated_into_all(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url, **DESKTOP) as watch:
+        await connected(watch.page)
+        pane = await show(watch.page, "reading")
+        await expect(pane.get_by_test_id("read-ja")).to_be_visible()
+        await expect(pane.get_by_test_id("read-sources")).to_have_text("")

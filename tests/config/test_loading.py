@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import BUNDLED_MODEL, Settings, load
+from gateway.config import BUNDLED_MODEL, Settings, engines_of, load
 from gateway.domain.errors import StartupError
 from gateway.engines.prompting.families import FAMILIES
 from tests.config.refusals import refusal
@@ -253,3 +253,87 @@ def test_the_address_of_a_remote_engine_may_have_a_path() -> None:
 def test_a_store_leaves_nothing_to_hand_over() -> None:
     with pytest.raises(StartupError, match="from --handover-file: leave it out"):
         load(overrides={"store.url": "unix:///store", "event_log.handover_file": "handover"})
+
+
+# ---------------------------------------------------------------- several engines
+
+TWO = """
+[[engines]]
+name = "large"
+model = "/models/large"
+pairs = ["en-ja", "ja-en"]
+device = "0"
+max_num_seqs = 32
+
+[[engines]]
+name = "small"
+kind = "simulated"
+[engines.script]
+max_running = 3
+"""
+
+
+def test_several_engines_have_the_settings_of_one_and_a_name_and_pairs(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text(TWO)
+    settings = load(file)
+    large, small = settings.engines
+    assert engines_of(settings) == (large, small)
+    assert (large.name, large.model, large.device, large.max_num_seqs) == ("large", "/models/large", "0", 32)
+    assert (large.pairs, small.pairs) == (("en-ja", "ja-en"), ("*",))
+    assert (small.kind, small.script.max_running, small.max_restarts) == ("simulated", 3, 5)
+    assert engines_of(load()) == (load().engine,)
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        (
+            f"[engine]\nmodel = 'x'\n{TWO}",
+            "{file} has settings of the only engine, and there are several: put them into the [[engines]] that "
+            "they are for.",
+        ),
+        ("[[engines]]\nmodel = 'x'", "{file}: engines[0]: 'name' is missing."),
+        ("[[engines]]\nname = 'a'\nmodle = 'x'", "'engines[0].modle'; did you mean 'model'?"),
+        (
+            "[[engines]]\nname = 'a b'",
+            "engines[0].name is 'a b', from {file}: a name has 1 to 32 letters, digits, _ and -.",
+        ),
+        (
+            "[[engines]]\nname = 'a'\n[[engines]]\nname = 'a'",
+            "engines[1].name is a, from {file}: another engine has this name.",
+        ),
+        (
+            "[[engines]]\nname = 'a'\npairs = []",
+            "engines[0].pairs is empty, from {file}: without a pair it is of no use.",
+        ),
+        (
+            "[[engines]]\nname = 'a'\npairs = ['*', 'english']",
+            "engines[0].pairs[1] is 'english', from {file}: 'english' is not a pair of languages like en-ja, "
+            "*-de, en-* or *.",
+        ),
+        ("[[engines]]\nname = 'a'\nmax_num_seqs = 0", "engines[0].max_num_seqs: 0 is not between 1 and 4096."),
+        (
+            "[[engines]]\nname = 'a'\n[[engines]]\nname = 'b'\nrestart_backoff_max_s = 0.5",
+            "engines[1].restart_backoff_max_s is 0.5, from {file}: it must be at least "
+            "engines[1].restart_backoff_s = 1.0.",
+        ),
+        (
+            "delta_interval_s = 2\n[[engines]]\nname = 'a'\nstall_s = 4",
+            "delta_interval_s is 2.0, from {file}: it must be at most a quarter of engines[0].stall_s = 4.0.",
+        ),
+    ],
+)
+def test_what_cannot_be_used_of_several_engines_is_said_in_a_sentence(
+    tmp_path: Path, toml: str, says: str
+) -> None:
+    assert refusal(tmp_path, toml).endswith(says.format(file=tmp_path / "gateway.toml"))
+
+
+def test_a_flag_for_the_only_engine_is_refused_where_there_are_several(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text(TWO)
+    with pytest.raises(StartupError, match=r"^--model has settings of the only engine, and there are several"):
+        load(file, overrides={"engine.model": "x"})
+    with pytest.raises(StartupError, match=r"^GATEWAY__ENGINE__MODEL has settings of the only engine"):
+        load(file, {"GATEWAY__ENGINE__MODEL": "x"})

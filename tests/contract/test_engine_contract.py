@@ -1,7 +1,7 @@
 """The duties of every adapter of the Engine port.
 
-The simulated engine, the same in a process of its own, both ways of reaching it there, and two real ones in such a
-process run the same tests: vLLM's engine, and a real `vllm serve` that is asked from there.
+The simulated engine, a pool of two, the same in a process of its own, both ways of reaching it there, and two real
+ones in such a process run the same tests: vLLM's engine, and a real `vllm serve` that is asked from there.
 """
 
 from __future__ import annotations
@@ -22,14 +22,18 @@ import pytest_asyncio
 from gateway.config import BUNDLED_MODEL
 from gateway.domain.engine import EngineHealth, EngineState, FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable
+from gateway.domain.pairs import PairPattern
 from gateway.domain.ports import Engine
 from gateway.engines.host import processes, proxy
 from gateway.engines.host.processes import Process
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.host.shared import SharedEngine
+from gateway.engines.pool.lane import Lane
+from gateway.engines.pool.pool import Pool
 from gateway.engines.remote.engine import RemoteEngine
 from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
 from tests.vllm_server import VllmServer, vllm_server
@@ -41,6 +45,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ENDLESS = "one two three four five six seven eight nine " * 10
 KINDS = [
     "simulated",
+    "pool",
     pytest.param("hosted", marks=pytest.mark.slow),
     pytest.param("shared", marks=pytest.mark.slow),
     pytest.param("vllm", marks=pytest.mark.engine),
@@ -49,6 +54,12 @@ KINDS = [
 VLLM = partial(VllmEngine, VllmOptions(model=str(BUNDLED_MODEL), max_num_seqs=4))
 RULES = (Rule(match=ENDLESS, repeat=1_000),)
 SIMULATED = partial(SimulatedEngine, Script(first_token_s=0.001, token_s=0.001, max_running=4, rules=RULES))
+
+
+# Those that run in this process.
+HERE = ("simulated", "pool")
+ONCE = RestartPolicy(max_restarts=0, restart_backoff_max_s=3_600)
+HALF = partial(SimulatedEngine, Script(first_token_s=0.001, token_s=0.001, max_running=2, rules=RULES))
 
 
 class OfOneWorker(SharedEngine):
@@ -82,6 +93,8 @@ def new_engine(kind: str, server: VllmServer | None = None) -> Engine:
             return SIMULATED()
         case "shared":
             return OfOneWorker()
+        case "pool":
+            return Pool([Lane(name, Supervisor(HALF, ONCE), [PairPattern.parse("*")]) for name in "ab"])
         case "remote":
             assert server is not None
             return HostedEngine(partial(start_host, partial(RemoteEngine, remote_options(server.url))))
@@ -427,6 +440,12 @@ def kill(engine: Engine, kind: str, started: frozenset[Process], number: int, se
     """The process that generates; for the real one, that is the one below its host, or below vLLM's server."""
     if isinstance(engine, SimulatedEngine):
         engine.fail("killed")
+    if isinstance(engine, Pool):
+        for lane in engine.lanes().values():
+            assert isinstance(lane, Lane)
+            assert isinstance(lane.engine, Supervisor)
+            assert isinstance(lane.engine.engine, SimulatedEngine)
+            lane.engine.engine.fail("killed")
     if server is not None:
         server.signal_engine(number)
         return
@@ -452,7 +471,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
         await engine.start()
     # It dies.
     started = processes.children() - others
-    assert len(started) == (kind != "simulated")
+    assert len(started) == (kind not in HERE)
     tree = processes.descendants(started)
     running = await begin(engine, 40)
     kill(engine, kind, started, signal.SIGKILL, server)
@@ -475,7 +494,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
     running = await begin(hung, 40)
     started = processes.children() - others
     tree = processes.descendants(started)
-    if kind != "simulated":
+    if kind not in HERE:
         kill(hung, kind, started, signal.SIGSTOP, server)
     await hung.stop()
     await all_unavailable(running)
@@ -483,9 +502,9 @@ async def test_engines_die_hang_and_stop_in_one_process(
     assert not processes.descendants(tree)
 
     # Stopping while it loads.
-    loading = SimulatedEngine(Script(load_s=3_600)) if kind == "simulated" else new_engine(kind, server)
+    loading = SimulatedEngine(Script(load_s=3_600)) if kind in HERE else new_engine(kind, server)
     starting = asyncio.create_task(loading.start())
-    while kind != "simulated" and processes.children() == others:
+    while kind not in HERE and processes.children() == others:
         await asyncio.sleep(0.01)
     await asyncio.sleep(0)
     starting.cancel()

@@ -16,7 +16,7 @@ from gateway.engines import supervisor
 from gateway.engines.simulated import Rule, Script, SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.translation.pacing import Throttle
-from gateway.translation.scheduler import Scheduler
+from gateway.translation.scheduling.scheduler import Scheduler
 from tests.clocks import swiftly
 
 READY, RESTARTING, FAILED, STOPPED = (

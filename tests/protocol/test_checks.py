@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from gateway.domain.engine import EngineProfile
 from gateway.domain.errors import GatewayError, InvalidValue, LimitExceeded, UnsupportedLanguage, UnsupportedOption
@@ -55,6 +57,7 @@ def test_what_a_language_tag_may_be(tag: str) -> None:
 
 
 PROFILE = EngineProfile("m", "f", languages=("en", "de"), options=frozenset({"context"}))
+PARTLY = EngineProfile("m", "f", ("en", "de", "fr"), pairs=frozenset({("en", "de"), ("en", "fr"), ("de", "en")}))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +85,16 @@ PROFILE = EngineProfile("m", "f", languages=("en", "de"), options=frozenset({"co
             UnsupportedLanguage,
             "The model does not know the language 'tlh'; it knows en, de.",
         ),
+        (
+            lambda: checks.check_pair("de", "fr", PARTLY, "name"),
+            UnsupportedLanguage,
+            "Nothing here translates German into French; languages into which German is translated: en.",
+        ),
+        (
+            lambda: checks.check_pair("fr", "en", PARTLY, "name"),
+            UnsupportedLanguage,
+            "Nothing here translates French into English; languages into which French is translated: none.",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_of_its_field(
@@ -90,6 +103,14 @@ def test_what_is_wrong_is_said_of_its_field(
     with pytest.raises(error) as caught:
         check()
     assert (caught.value.field, caught.value.message) == ("name", sentence)
+
+
+def test_pairs_are_told_by_what_is_spoken_unless_all_are_possible() -> None:
+    assert checks.targets_by_source(PARTLY) == {"en": ["de", "fr"], "de": ["en"]}
+    every = frozenset({("en", "de"), ("de", "en")})
+    assert checks.targets_by_source(PROFILE) is UNSET
+    assert checks.targets_by_source(replace(PROFILE, pairs=every)) is UNSET
+    checks.check_pair("de", "en", PARTLY)
 
 
 def test_options_that_the_model_cannot_take() -> None:

@@ -17,8 +17,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from gateway import metrics
 from gateway.config import AuthSettings, EngineSettings, Settings
+from gateway.domain.engine import EngineProfile
 from gateway.domain.grants import Revocation
-from gateway.engines.simulated import Rule, Script
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.protocol.codec import JSON, MSGPACK, Codec
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
@@ -45,7 +46,7 @@ from gateway.protocol.messages import (
 )
 from gateway.sessions.seat import key_of
 from tests.clocks import swiftly
-from tests.gateways import Peer, Running, running
+from tests.gateways import SCRIPT, Peer, Running, running
 from tests.keys import Keyring
 from tests.meetings import START, away, close_of, joined, say
 
@@ -70,6 +71,26 @@ async def test_deltas_add_up_to_the_final_in_both_encodings(codec: Codec) -> Non
     assert received[-1].text == "[ja] good morning"
     assert received[-1].text.startswith("".join(deltas))
     assert len(deltas) > 1, "tokens arrive as they are generated"
+
+
+class EnglishIntoGerman(SimulatedEngine):
+    """Translates nothing else."""
+
+    def profile(self) -> EngineProfile:
+        return replace(super().profile(), pairs=frozenset({("en", "de")}))
+
+
+async def test_a_session_is_told_which_languages_are_possible_and_why_one_is_not() -> None:
+    async with (
+        running(engine=EnglishIntoGerman(SCRIPT)) as gateway,
+        joined(gateway, reads=["de", "ja"], speaks="en") as ana,
+    ):
+        assert ana.started.languages == ["en", "ja", "es", "de", "fr", "zh"]
+        assert ana.started.targets == {"en": ["de"]}
+        await ana.peer.send(say("u1"))
+        [failed] = await ana.until(TranslationFailed)
+        [final] = await ana.until(TranslationFinal)
+    assert (failed.lang, failed.code, final.lang) == ("ja", "unsupported_language", "de")
 
 
 async def test_sessions_get_their_own_translations_only() -> None:

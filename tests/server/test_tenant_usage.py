@@ -8,7 +8,7 @@ from gateway.domain.engine import TranslationRequest
 from gateway.domain.log import LogUsage
 from gateway.domain.quotas import Usage
 from gateway.server.tenant_usage import TenantUsage
-from gateway.translation.quotas import Quotas
+from gateway.translation.scheduling.quotas import Quotas
 from tests.sessions.desk import Desk, api_key_of, desk
 from tests.sessions.two_gateways import two
 from tests.translation.stage import Log

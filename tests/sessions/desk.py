@@ -22,7 +22,7 @@ from gateway.sessions.entrance import Entry
 from gateway.sessions.machine import Session
 from gateway.sessions.registry import Registry
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
-from gateway.translation.quotas import Quotas
+from gateway.translation.scheduling.quotas import Quotas
 from tests.translation.stage import Log, Stage, stage
 
 PROFILE = EngineProfile("m", "f", ("en", "de", "fr", "ja"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -21,6 +22,8 @@ from gateway.domain.errors import (
     EngineRestarting,
     EngineUnavailable,
 )
+from gateway.domain.pairs import Pair
+from gateway.domain.ports import Engine
 from gateway.engines.in_flight import Generations
 
 
@@ -30,6 +33,8 @@ class HandEngine:
     def __init__(self) -> None:
         self.state = EngineState.READY
         self.most_running = 0
+        # What it translates; None: any of its languages into any other.
+        self.pairs: frozenset[Pair] | None = None
 
     async def start(self) -> None: ...
 
@@ -39,7 +44,7 @@ class HandEngine:
         return EngineHealth(self.state, "because")
 
     def profile(self) -> EngineProfile:
-        return EngineProfile("hand", "hand", ("en", "de", "fr", "ja"))
+        return EngineProfile("hand", "hand", ("en", "de", "fr", "ja"), pairs=self.pairs)
 
     async def metrics(self, _names: Sequence[str] = ()) -> bytes:
         return b""
@@ -147,3 +152,41 @@ class SteppedEngine(HandEngine):
 
     def capacity(self) -> EngineCapacity:
         return EngineCapacity(self._max_running, self.running, 0)
+
+
+class HandPool(HandEngine):
+    """Engines in the hand of a test as the lanes of one."""
+
+    def __init__(self, **lanes: HandEngine) -> None:
+        super().__init__()
+        self.by_name: dict[str, Any] = dict(lanes)
+        self._gone: set[str] = set()
+
+    def lanes(self) -> Mapping[str, Engine]:
+        return {name: lane for name, lane in self.by_name.items() if name not in self._gone}
+
+    def goes(self, name: str) -> None:
+        """A lane takes no more work, and ends what it runs."""
+        self._gone.add(name)
+
+    def comes(self, name: str) -> None:
+        """It takes work again."""
+        self._gone.discard(name)
+
+    def health(self) -> EngineHealth:
+        states = [lane.state for lane in self.by_name.values()]
+        for state in (EngineState.READY, EngineState.RESTARTING):
+            if state in states:
+                return EngineHealth(state, "because")
+        return EngineHealth(self.state if self.state is EngineState.STOPPED else EngineState.FAILED, "because")
+
+    def profile(self) -> EngineProfile:
+        pairs = [pair for lane in self.by_name.values() for pair in lane.pairs or ()]
+        return replace(super().profile(), pairs=frozenset(pairs) or None)
+
+    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        events: AsyncGenerator[TokenEvent, None] = self.by_name[request.lane].generate(request)
+        return events
+
+    def capacity(self) -> EngineCapacity:
+        return EngineCapacity(0, 0, 0)

@@ -38,8 +38,8 @@ from gateway.protocol.messages import (
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
-from gateway.translation.quotas import Quotas
-from gateway.translation.scheduler import Scheduler
+from gateway.translation.scheduling.quotas import Quotas
+from gateway.translation.scheduling.scheduler import Scheduler
 from tests.translation.engines import AnsweredEngine
 
 T = TypeVar("T")

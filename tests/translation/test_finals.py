@@ -30,7 +30,7 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
     UtteranceCancel,
 )
-from gateway.translation.ticket import CATCHING_UP
+from gateway.translation.scheduling.ticket import CATCHING_UP
 from tests.gateways import running
 from tests.meetings import finals, joined, logged, say
 from tests.translation.stage import Log, Stage, idle, nothing_is_live, said, stage, until
@@ -795,3 +795,46 @@ async def test_what_is_being_left_untranslated_is_not_resumed_meanwhile() -> Non
         await accepting
         assert r.engine.requests == []
         assert [type(event) for event in await events(r)] == [Said, Untranslated]
+
+
+# ---------------------------------------------------------------- pairs of languages
+
+
+async def test_a_language_into_which_nothing_translates_fails_and_the_others_go_on() -> None:
+    async with stage() as r:
+        r.engine.pairs = frozenset({("en", "de")})
+        await r.reader(lang="de")
+        await r.reader(lang="ja")
+        await r.final("Good morning.")
+        await until(r.engine.pending)
+        assert [request.target for request in r.engine.pending()] == ["de"]
+        r.engine.says("Guten Morgen.")
+        await idle()
+        assert sorted(await outcomes(r)) == [("u", "de", "Guten Morgen."), ("u", "ja", "unsupported_language")]
+        [failed] = [e for e in await events(r) if isinstance(e, Untranslated)]
+        assert failed.message == (
+            "Nothing here translates English into Japanese; languages into which English is translated: de."
+        )
+        assert not r.finals.busy(r.room)
+
+
+async def test_what_another_gateway_left_fails_where_nothing_translates_it_here() -> None:
+    async with stage() as r:
+        r.engine.pairs = frozenset({("en", "de")})
+        work = await r.left("Good morning.", "de", "ja")
+        await r.finals.take_over(r.room, work)
+        await until(r.engine.pending)
+        r.engine.says("Guten Morgen.")
+        await idle()
+        assert sorted(await outcomes(r)) == [("u", "de", "Guten Morgen."), ("u", "ja", "unsupported_language")]
+
+
+async def test_latecomers_are_promised_nothing_into_which_nothing_translates() -> None:
+    async with stage() as r:
+        r.engine.pairs = frozenset({("en", "de")})
+        await r.final("Good morning.")
+        await r.reader(lang="ja")
+        r.finals.catch_up(r.room, ["ja"])
+        await idle()
+        assert await outcomes(r) == []
+        assert r.engine.requests == []

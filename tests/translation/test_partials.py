@@ -534,7 +534,8 @@ async def test_an_engine_slower_than_the_recogniser_still_shows_something() -> N
 
 async def test_finals_that_wait_inside_the_engine_take_the_places_of_partials_too() -> None:
     async with stage(max_running=2) as r:
-        r.scheduler._lookahead = 2
+        [lane] = r.scheduler._lanes
+        lane._lookahead = 2
         await r.reader("live")
         r.hear("we", utterance="partial")
         await until(lambda: r.engine.running)
@@ -707,3 +708,14 @@ async def test_what_is_too_long_for_all_of_the_memory_is_shown_and_not_kept() ->
         await until(lambda: r.engine.running)
         r.engine.says("Wir treffen uns.")
         await until(lambda: [m for m in screen.look() if isinstance(m, TranslationFinal)])
+
+
+async def test_what_is_being_said_is_translated_only_where_something_translates_it() -> None:
+    async with stage() as r:
+        r.engine.pairs = frozenset({("en", "de")})
+        await r.reader("live", "de")
+        await r.reader("live", "ja")
+        r.hear("Good")
+        await until(r.engine.pending)
+        await idle()
+        assert [request.target for request in r.engine.requests] == ["de"]

@@ -58,9 +58,12 @@ class Running:
 
     @property
     def host_pid(self) -> int:
-        """The engine's process."""
-        hosted = self.parent._hosted
-        assert hosted is not None
+        """The only engine's process."""
+        return self.host_of("")
+
+    def host_of(self, name: str) -> int:
+        """The process of one of several engines."""
+        hosted = self.parent.engines.hosted[name]
         assert hosted._host is not None
         assert hosted._host._process is not None
         assert hosted._host._process.pid is not None
@@ -123,11 +126,15 @@ class Session:
     async def say(self, id: str, text: str = "good morning") -> None:
         await self.send(type="utterance.final", id=id, rev=1, text=text)
 
+    async def next(self) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(await self.connection.recv())
+        self.received.append(message)
+        return message
+
     async def until(self, kind: str, **fields: Any) -> dict[str, Any]:
         """The next message of a kind with these fields."""
         while True:
-            message: dict[str, Any] = json.loads(await self.connection.recv())
-            self.received.append(message)
+            message = await self.next()
             if message["type"] == kind and message.items() >= fields.items():
                 return message
 

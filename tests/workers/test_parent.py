@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 from msgspec.structs import replace
 from websockets.exceptions import ConnectionClosed
 
-from gateway.config import AuthSettings, Settings
+from gateway.config import AuthSettings, EngineSettings, LaneSettings, Settings
 from gateway.domain.errors import StartupError
 from gateway.engines.simulated import Rule, Script
+from gateway.engines.supervisor import Supervisor
 from gateway.protocol.limits import Limits
 from gateway.workers import parent as parents
 from gateway.workers import restarts
@@ -26,6 +28,12 @@ from tests.processes import alive
 from tests.workers.gateways import LONG, Running, Session, settings, until, workers
 
 pytestmark = pytest.mark.slow
+
+
+def supervisor(gateway: Running) -> Supervisor:
+    """That of the only engine."""
+    assert isinstance(gateway.parent.engine, Supervisor)
+    return gateway.parent.engine
 
 
 def raising(sentence: str) -> Callable[[], Settings]:
@@ -181,7 +189,7 @@ async def test_nothing_is_left_of_a_parent_that_fails(monkeypatch: pytest.Monkey
 
 async def test_the_engine_is_started_again_once_for_all_workers() -> None:
     async with workers(settings()) as gateway:
-        restarts = gateway.parent.engine._restarts["crash"]._value.get()
+        restarts = supervisor(gateway)._restarts["crash"]._value.get()
         sessions = [await gateway.session(number) for number in (1, 2)]
         before = gateway.pids
         for session in sessions:
@@ -193,19 +201,19 @@ async def test_the_engine_is_started_again_once_for_all_workers() -> None:
             # Each once, and whole.
             final = await session.until("translation.final", utterance="u1")
             assert final["text"] == f"[ja] {LONG}"
-        assert gateway.parent.engine._restarts["crash"]._value.get() == restarts + 1
+        assert supervisor(gateway)._restarts["crash"]._value.get() == restarts + 1
         assert gateway.pids == before
 
 
 async def test_an_engine_that_gives_nobody_a_token_is_started_again() -> None:
     script = Script(token_s=0.005, rules=(Rule(match="hush", stall_after=1),))
     async with workers(settings(script, stall_s=1.0), count=1) as gateway:
-        stalls = gateway.parent.engine._restarts["stall"]._value.get()
+        stalls = supervisor(gateway)._restarts["stall"]._value.get()
         session = await gateway.session(1)
         await session.say("u1", "hush now")
         # It hangs as often as it is tried: a text that is found to be the cause is given up.
         await session.until("translation.failed", utterance="u1")
-        assert gateway.parent.engine._restarts["stall"]._value.get() == stalls + 3
+        assert supervisor(gateway)._restarts["stall"]._value.get() == stalls + 3
         await session.say("u2")
         await session.until("translation.final", utterance="u2")
 
@@ -382,7 +390,7 @@ async def test_metrics_and_readiness_are_those_of_the_whole() -> None:
 async def test_workers_may_each_play_a_script_of_their_own() -> None:
     # Two in all would wait for one another if they shared one.
     async with workers(settings(Script(token_s=0.005, max_running=1, shared=False))) as gateway:
-        assert gateway.parent._hosted is None
+        assert gateway.parent.engines.hosted == {}
         sessions = [await gateway.session(number) for number in (1, 2)]
         for session in sessions:
             await session.say("u1", LONG)
@@ -400,3 +408,77 @@ async def test_one_that_cannot_start_says_why_and_leaves_nothing_behind(tmp_path
     assert parent.failure is not None
     assert "/nowhere/keys.json" in parent.failure.message
     assert parent._running == set()
+
+
+# ---------------------------------------------------------------- several engines
+
+
+ENDED = ("translation.final", "translation.failed")
+
+
+def lane(name: str, *pairs: str, **fields: Any) -> LaneSettings:
+    script = Script(token_s=0.005)
+    return LaneSettings(name=name, kind="simulated", pairs=pairs, script=script, restart_backoff_s=0, **fields)
+
+
+def of_several(*lanes: LaneSettings) -> Settings:
+    return replace(settings(), engine=EngineSettings(), engines=lanes)
+
+
+def engines(gateway: Running) -> dict[str, str]:
+    """Name → state, as the parent says."""
+    return {each.name: each.state.value for each in gateway.parent.engine.health().lanes}
+
+
+async def test_several_engines_are_shared_by_all_workers_and_one_that_dies_is_not_missed() -> None:
+    async with workers(of_several(lane("a", "en-ja"), lane("b", "en-ja", "ja-en"))) as gateway:
+        first, second = await gateway.session(1), await gateway.session(2)
+        status, page = await gateway.get("/readyz")
+        assert (status, [each["name"] for each in json.loads(page)["engines"]]) == (200, ["a", "b"])
+        for session in (first, second):
+            for n in range(3):
+                await session.say(f"u{n}", LONG)
+            await session.until("translation.delta")
+        running = {name: await gateway.metric(f'gateway_engine_running{{engine="{name}"}}') for name in "ab"}
+        # Each meeting has its lane.
+        assert min(running.values()) > 0
+        crashed = await gateway.metric('gateway_engine_restarts_total{engine="a",reason="crash"}')
+        os.kill(gateway.host_of("a"), signal.SIGKILL)
+        for session in (first, second):
+            while len(ended := [m for m in session.received if m["type"] in ENDED]) < 3:
+                await session.next()
+            assert {(m["type"], m["utterance"]) for m in ended} == {
+                ("translation.final", f"u{n}") for n in range(3)
+            }
+        await until(lambda: engines(gateway) == {"a": "ready", "b": "ready"})
+        assert await gateway.metric('gateway_engine_restarts_total{engine="a",reason="crash"}') == crashed + 1
+
+
+async def test_new_settings_bring_engines_and_take_others_away_while_people_speak() -> None:
+    before, after = of_several(lane("old", "en-ja")), of_several(lane("new", "en-ja", "en-de"))
+    async with workers(before) as gateway:
+        session = await gateway.session(1)
+        await session.say("u1", LONG)
+        gateway.parent.reload(partial(replace, after, store=before.store))
+        # It is finished where it was begun, before that worker and its engine end.
+        await finished(session)
+        await rolled(gateway)
+        assert engines(gateway) == {"new": "ready"}
+        _, page = await gateway.get("/v1/languages")
+        assert json.loads(page)["targets"] == {"en": ["ja", "de"]}
+        await (await gateway.session(1)).say("u1")
+        assert list(gateway.parent.engines.hosted) == ["new"]
+
+
+async def test_an_engine_that_cannot_be_started_changes_nothing() -> None:
+    before = of_several(lane("a", "en-ja"))
+    async with workers(before) as gateway:
+        pids = gateway.pids
+        for wanted in (
+            of_several(lane("a", "en-ja"), lane("b", "ko-ja")),
+            of_several(lane("a", "en-de")),
+            settings(),
+        ):
+            gateway.parent.reload(partial(replace, wanted, store=before.store))
+            await rolled(gateway)
+            assert (gateway.pids, engines(gateway)) == (pids, {"a": "ready"})

@@ -13,7 +13,7 @@ from typing import Any
 from gateway.engines.vllm import hardware
 from gateway.engines.vllm.options import VllmOptions
 
-__all__ = ["engine_arguments", "engine_environment", "shares_memory"]
+__all__ = ["device_environment", "engine_arguments", "engine_environment", "shares_memory"]
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +53,13 @@ def engine_environment(options: VllmOptions) -> dict[str, str]:
     if Path(options.model).is_dir():
         environment |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
     return environment
+
+
+def device_environment(options: VllmOptions) -> dict[str, str]:
+    """Environment variables that name the device, whatever they are set to already."""
+    if options.device is None:
+        return {}
+    return {"CUDA_VISIBLE_DEVICES" if hardware.gpu_present() else "VLLM_CPU_OMP_THREADS_BIND": options.device}
 
 
 def shares_memory(options: VllmOptions) -> bool:

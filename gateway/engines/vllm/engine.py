@@ -39,7 +39,12 @@ from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.families import PromptFamily
 from gateway.engines.vllm import hardware, preflight
 from gateway.engines.vllm.api import VllmApi
-from gateway.engines.vllm.arguments import engine_arguments, engine_environment, shares_memory
+from gateway.engines.vllm.arguments import (
+    device_environment,
+    engine_arguments,
+    engine_environment,
+    shares_memory,
+)
 from gateway.engines.vllm.completions import TranslationCompletions, VllmRequests
 from gateway.engines.vllm.load import EngineLoad, load_logger
 from gateway.engines.vllm.options import VllmOptions
@@ -218,6 +223,7 @@ class VllmEngine:
     def _import_and_spawn(self, log: int) -> None:
         for name, value in engine_environment(self._options).items():
             os.environ.setdefault(name, value)
+        os.environ.update(device_environment(self._options))
         with _output_to(log):
             self._api = api = VllmApi()
             if self._life.state is EngineState.STOPPED:

@@ -21,6 +21,8 @@ class VllmSettings(Struct, frozen=True, kw_only=True):
 
     # A folder, or a name that vLLM can resolve.
     model: str
+    # The GPUs that it may use, by number (`0`, `0,1`), or the cores of a CPU (`0-7`). None: all that there are.
+    device: str | None = None
     # Prompt family. None: detected from the model.
     family: Annotated[str, Meta(extra={"one_of": tuple(FAMILIES)})] | None = None
     # Sequences in a batch. Match it to the measured load, not to what the GPU could hold: a larger batch makes

@@ -28,6 +28,7 @@ from gateway.domain.grants import Grant, account_of_tenant
 from gateway.domain.languages import language_name
 from gateway.domain.ports import Engine, EventLog
 from gateway.protocol import asyncapi
+from gateway.protocol.checks import targets_by_source
 from gateway.protocol.limits import Limits
 from gateway.server.guard.accounts import client_account
 from gateway.server.guard.audit import Attempt, Audit
@@ -54,8 +55,8 @@ from gateway.server.http.transcripts import Transcripts
 from gateway.server.http.translate_request import decode_body, plan
 from gateway.sessions.grants import check_reads, check_speaks
 from gateway.translation.pacing import Throttle
-from gateway.translation.scheduler import Scheduler
-from gateway.translation.ticket import Ticket
+from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.translation.scheduling.ticket import Ticket
 
 __all__ = ["routes"]
 
@@ -154,7 +155,8 @@ class _Api:
         profile = self._engine.profile()
         known = [Language(tag, language_name(tag)) for tag in profile.languages]
         options = sorted(profile.options)
-        return json_response(Languages(known, options, profile.model, profile.family, self._limits))
+        targets = targets_by_source(profile)
+        return json_response(Languages(known, options, profile.model, profile.family, self._limits, targets))
 
     async def stream(self, _request: Request) -> ASGIApp:
         detail = "This address is a WebSocket; see /asyncapi.json."

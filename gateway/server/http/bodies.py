@@ -9,7 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gateway.domain.errors import (
     DailyQuotaExceeded,
@@ -32,6 +32,7 @@ from gateway.domain.errors import (
     UnsupportedLanguage,
 )
 from gateway.protocol.asyncapi import ErrorMeaning, title
+from gateway.protocol.fields import Targets
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Timings
 
@@ -289,12 +290,21 @@ class Languages(Struct, frozen=True):
     model: str
     family: str
     limits: Annotated[Limits, Meta(description="Those of `session.started`.")]
+    targets: Targets = UNSET
 
 
 class Health(Struct, frozen=True):
     """The process answers."""
 
     status: Literal["alive"]
+
+
+class EngineReadiness(Struct, frozen=True):
+    """How one of several engines is."""
+
+    name: str
+    status: Literal["ready", "restarting", "starting", "failed", "stopped"]
+    reason: str
 
 
 class Readiness(Struct, frozen=True):
@@ -310,6 +320,9 @@ class Readiness(Struct, frozen=True):
             description="Who is let in: whoever has a `token`, or everybody (`insecure_open`: other machines too)."
         ),
     ]
+    engines: Annotated[
+        list[EngineReadiness] | UnsetType, Meta(description="Where there are several engines: each of them.")
+    ] = UNSET
 
 
 class Problem(Struct, frozen=True):

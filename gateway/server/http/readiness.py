@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from starlette.responses import Response
 
 from gateway.domain.engine import EngineHealth, EngineState
-from gateway.server.http.bodies import Readiness
+from gateway.server.http.bodies import EngineReadiness, Readiness
 from gateway.server.http.responses import json_response
 
 __all__ = ["Auth", "Whole", "readiness", "readyz"]
@@ -36,7 +36,8 @@ class Whole(Struct, frozen=True, tag="whole", array_like=True):
 
 def readiness(health: EngineHealth, whole: Whole, auth: Auth) -> Readiness:
     """Whether translations are accepted now."""
-    load = (whole.running, whole.waiting, auth)
+    engines = [EngineReadiness(lane.name, lane.state.value, lane.reason) for lane in health.lanes]
+    load = (whole.running, whole.waiting, auth, engines or UNSET)
     match health.state:
         case EngineState.FAILED:
             return Readiness("failed", health.reason, *load)
@@ -50,7 +51,7 @@ def readiness(health: EngineHealth, whole: Whole, auth: Auth) -> Readiness:
         case _ if not whole.serves:
             return Readiness("starting", whole.absent, *load)
         case _:
-            return Readiness("ready", whole.absent, *load)
+            return Readiness("ready", " ".join(filter(None, (whole.absent, health.reason))), *load)
 
 
 def readyz(answer: Readiness) -> Response:

@@ -67,6 +67,7 @@ def plan(
     target = checks.supported_language(body.target_lang, profile.languages, "target_lang")
     if source == target:
         raise InvalidValue(f"Source and target are both {source!r}.", field="target_lang")
+    checks.check_pair(source, target, profile, "target_lang")
     context, glossary, formality = body.context or "", body.glossary or {}, body.formality
     checks.check_length(context, limits.context_chars, "context")
     checks.check_count(len(glossary), limits.glossary_terms, "terms", "glossary")

@@ -18,7 +18,7 @@ from gateway.engines.host.messages import Demand, Generate, ToGateway, ToHost
 from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
-from gateway.translation.scheduler import Scheduler
+from gateway.translation.scheduling.scheduler import Scheduler
 from tests.engines.host.pairs import request
 from tests.engines.host.workers import Shared, fleet, shared_engine, worker
 

@@ -16,7 +16,7 @@ from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import Script, SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
-from gateway.translation.scheduler import Scheduler
+from gateway.translation.scheduling.scheduler import Scheduler
 
 READY = EngineHealth(EngineState.READY)
 RESTARTING = EngineHealth(EngineState.RESTARTING, "It is being started again.")
@@ -99,7 +99,7 @@ class Fleet:
         scheduler = Scheduler(engine, max_waiting=100)
         engine.on_change = lambda _: scheduler.engine_changed()
         engine.on_seats = scheduler.engine_changed
-        engine.waiting = lambda: Wanted(*scheduler.wanted)
+        engine.waiting = lambda: Wanted(*scheduler.wanted())
         engine.told(self.parent.health(), self._path)
         await engine.start()
         self.engines.append(engine)

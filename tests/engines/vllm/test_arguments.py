@@ -8,7 +8,7 @@ import pytest
 
 from gateway.engines.vllm import arguments as vllm_arguments
 from gateway.engines.vllm import hardware
-from gateway.engines.vllm.arguments import engine_arguments, engine_environment, shares_memory
+from gateway.engines.vllm.arguments import device_environment, engine_arguments, engine_environment, shares_memory
 from gateway.engines.vllm.options import VllmOptions
 
 
@@ -60,6 +60,16 @@ def test_on_a_gpu_the_worker_is_a_process_apart_unless_the_operator_has_another_
     assert shares_memory(options(extra=extra)) is shares
     arguments = engine_arguments(options(extra=extra))
     assert arguments.get("distributed_executor_backend") == extra.get("distributed_executor_backend", "mp")
+
+
+def test_a_device_is_cores_of_a_cpu_whatever_is_set_already() -> None:
+    assert device_environment(options()) == {}
+    assert device_environment(options(device="0-3")) == {"VLLM_CPU_OMP_THREADS_BIND": "0-3"}
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_a_device_is_a_gpu_where_there_are_any() -> None:
+    assert device_environment(options(device="1")) == {"CUDA_VISIBLE_DEVICES": "1"}
 
 
 @pytest.mark.usefixtures("on_gpu")

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from msgspec.structs import replace
 from prometheus_client import REGISTRY
 
 from gateway.config import EngineSettings, Settings
@@ -18,7 +19,7 @@ from gateway.domain.engine import EngineProfile, EngineState, TokenEvent, Transl
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.protocol.limits import Limits
 from gateway.server.http.request_bodies import BODY_BYTES
-from gateway.translation.ticket import Ticket
+from gateway.translation.scheduling.ticket import Ticket
 from tests.clocks import swiftly
 from tests.gateways import SCRIPT, Running, running
 from tests.over_http import NO_TLS, check_problem, serving
@@ -520,6 +521,26 @@ async def test_a_draining_gateway_finishes_what_it_took_and_takes_no_more() -> N
         assert response.headers["retry-after"] == "1"
         assert (await taken).json()["translation"] == "[ja] SLOW text"
         await draining
+
+
+class EnglishIntoFew(SimulatedEngine):
+    """Translates only from English into German and Japanese, and from German into English."""
+
+    def profile(self) -> EngineProfile:
+        return replace(super().profile(), pairs=frozenset({("en", "ja"), ("en", "de"), ("de", "en")}))
+
+
+async def test_which_languages_are_possible_from_those_spoken() -> None:
+    async with serving(engine=EnglishIntoFew(SCRIPT)) as (_, client):
+        assert (await client.get("/v1/languages")).json()["targets"] == {"en": ["ja", "de"], "de": ["en"]}
+        body = {"text": "hi", "source_lang": "de"}
+        assert (await translate(client, {**body, "target_lang": "en"})).status_code == 200
+        refused = await translate(client, {**body, "target_lang": "ja"})
+    problem = refused.json()
+    assert (refused.status_code, problem["code"], problem["field"]) == (422, "unsupported_language", "target_lang")
+    assert problem["detail"] == (
+        "Nothing here translates German into Japanese; languages into which German is translated: en."
+    )
 
 
 async def test_languages() -> None:

@@ -36,7 +36,7 @@ from gateway.server.http.openapi import openapi
 from gateway.server.http.request_bodies import BODY_BYTES
 from gateway.server.http.translate_request import decode_body, plan
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
-from gateway.translation.scheduler import Scheduler
+from gateway.translation.scheduling.scheduler import Scheduler
 from tests.documents import ASYNCAPI, nodes, resolve, validator
 from tests.gateways import running
 

@@ -21,7 +21,7 @@ from gateway.server.http import api
 from gateway.server.http.bodies import QR_LINK_CHARS
 from gateway.server.http.qr import drawing
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
-from gateway.translation.scheduler import Scheduler
+from gateway.translation.scheduling.scheduler import Scheduler
 
 LINK = "https://translate.example.org/?meeting=stand-up_2026~1"
 # No repetition: OpenCV does not find the code of a long one.

@@ -22,7 +22,7 @@ from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.http import api
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
-from gateway.translation.scheduler import Scheduler
+from gateway.translation.scheduling.scheduler import Scheduler
 from tests.gateways import running
 from tests.logs import append
 

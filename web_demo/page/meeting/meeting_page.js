@@ -45,7 +45,8 @@ const UNTIL_RECONNECTED = "until reconnected";
 /** How many languages a newcomer reads at first, to see something translated. */
 const FIRST_LANGUAGES = 3;
 
-/** @typedef {{languages: Language[], family: string, limits: Limits}} GatewayInfo The answer of `/v1/languages`. */
+/** @typedef {import("../settings/reading_settings.js").Targets} Targets */
+/** @typedef {{languages: Language[], family: string, limits: Limits, targets?: Targets}} GatewayInfo `/v1/languages`. */
 
 export class MeetingPage {
   #gateway;
@@ -94,7 +95,7 @@ export class MeetingPage {
     if (query.has("meeting") && this.#invitedTo === null) {
       showAlert("The link's meeting cannot be: its id has other characters than letters, digits and . _ ~ -");
     }
-    const { languages, limits } = gateway;
+    const { languages, limits, targets } = gateway;
     this.#languageNames = new Map(languages.map(({ tag, name }) => [tag, name]));
     const nameOf = this.#nameOf;
     const meeting = () => this.#client.meeting;
@@ -103,7 +104,7 @@ export class MeetingPage {
     const offered = () => readable;
 
     const onChange = (/** @type {Reading} */ reading) => this.#onChoice(reading);
-    this.#readingSettings = new ReadingSettings({ languages: readable, nameOf, hasOriginals: originals, onChange });
+    this.#readingSettings = new ReadingSettings({ languages: readable, targets, nameOf, hasOriginals: originals, onChange });
     this.#readingSettings.limit = limits.languages;
     const { reads, stability } = this.#reading;
     this.#client = new GatewayClient(streamUrl, {

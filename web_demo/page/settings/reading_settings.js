@@ -10,6 +10,11 @@ import { loadPreference, savePreference } from "../ui/preferences.js";
 /** @typedef {import("../ui/languages.js").Language} Language */
 
 /**
+ * Language that is spoken → those into which it is translated. Absent: each is translated into every other.
+ * @typedef {Record<string, string[]>} Targets
+ */
+
+/**
  * @typedef {object} Reading
  * @property {string[]} reads Tags, in the order in which they were chosen.
  * @property {Stability} stability
@@ -37,6 +42,9 @@ export class ReadingSettings {
   #languages = new Map();
   #stabilities;
   #note = element("p", "hint");
+  /** From which languages those that are read are translated, where that is not from all. */
+  #sources = element("p", "hint");
+  #targets;
   #explanation = element("p", "hint");
   #originals;
   #announce = dropdown("announce");
@@ -45,11 +53,14 @@ export class ReadingSettings {
    * @param {object} options
    * @param {readonly Language[]} options.languages
    * @param {(tag: string) => string} options.nameOf
+   * @param {Targets | undefined} [options.targets]
    * @param {boolean} [options.hasOriginals] Whether the original text can be shown.
    * @param {(value: Reading) => void} options.onChange
    */
-  constructor({ languages, nameOf, hasOriginals = true, onChange }) {
+  constructor({ languages, targets, nameOf, hasOriginals = true, onChange }) {
     this.#nameOf = nameOf;
+    this.#targets = targets;
+    this.#sources.dataset.testid = "read-sources";
     this.#onChange = onChange;
     this.#value = savedReading(languages);
     this.#value.originals &&= hasOriginals;
@@ -76,7 +87,7 @@ export class ReadingSettings {
     originals.label.hidden = !hasOriginals;
     this.#announce.addEventListener("change", () => this.#change({ announce: this.#announce.value }));
     this.element.append(
-      fieldset("Languages you read", chips, this.#note),
+      fieldset("Languages you read", chips, this.#note, this.#sources),
       stabilities,
       originals.label,
       labelled("Screen reader announces", this.#announce),
@@ -126,6 +137,14 @@ export class ReadingSettings {
     return reads.includes(tag) ? reads.filter((read) => read !== tag) : [...reads, tag];
   }
 
+  /** A sentence if not everything is translated into this language. @param {string} tag */
+  #limitedTo(tag) {
+    if (!this.#targets) return [];
+    const sources = Object.entries(this.#targets).filter(([, targets]) => targets.includes(tag));
+    const names = sources.map(([source]) => this.#nameOf(source));
+    return [`${this.#nameOf(tag)}: ${names.length ? `translated from ${names.join(", ")}.` : "nothing is translated."}`];
+  }
+
   #show() {
     const { reads, stability, originals } = this.#value;
     const isFull = reads.length >= this.#limit && this.#languages.size > reads.length;
@@ -138,6 +157,7 @@ export class ReadingSettings {
     this.#explanation.textContent = STABILITIES.find(([value]) => value === stability)?.[2] ?? "";
     const limitNote = `${this.#limit} at a time is the most: leave one out to choose another.`;
     this.#note.textContent = isFull ? limitNote : reads.length ? "" : "Nothing is translated for you.";
+    this.#sources.textContent = reads.flatMap((tag) => this.#limitedTo(tag)).join(" ");
     const choice = this.#announceChoice;
     const isValid = choice === "" || (choice !== null && reads.includes(choice));
     this.#value.announce = isValid ? choice : (reads[0] ?? "");

@@ -7,8 +7,8 @@ from prometheus_client import Histogram
 
 from gateway import metrics
 from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
-from gateway.translation import measures
-from gateway.translation.ticket import Ticket
+from gateway.translation.scheduling import measures
+from gateway.translation.scheduling.ticket import Ticket
 
 LAST = TokenEvent("!", 1, finish=FinishReason.STOP)
 

@@ -80,12 +80,19 @@ class Ticket:
         self.charged = not request.final
         # What the last attempt has generated so far.
         self.text = ""
-        # How often the engine died while this ran.
+        # How often an engine died while this ran.
         self.crashes = 0
+        # The only lane that it may run on, as it may be what killed it there. None: any that has its languages.
+        self.kept_to: str | None = None
+        # It has waited for that lane for as long as it may, and runs on another one, alone.
+        self.kept_too_long = False
         # It gave its place to a final.
         self.preempted = False
         # What follows belongs to the scheduler.
         self.stage = Stage.WAITING
+        # The lanes for which it waits, and the one on which it runs.
+        self.route: frozenset[str] = frozenset()
+        self.lane = ""
         # Not a future: cancelling a task cancels the future it awaits, and a turn may be given just then.
         self.turn = asyncio.Event()
         self.expiry: asyncio.TimerHandle | None = None
@@ -107,9 +114,25 @@ class Ticket:
         """Whether it has ended, or was given up and is about to."""
         return self.given_up is not None or self.stage is Stage.ENDED
 
+    def crashed(self) -> None:
+        """The lane died while this ran there.
+
+        Whatever had begun to give text before has got over what is done only once for each text, so most probably
+        it was something else that killed the lane, and other lanes can have it at once. The rest waits for that
+        lane: given to others, it could kill one after another.
+        """
+        self.crashes += 1
+        if not self.tokens or self.suspect:
+            self.kept_to = self.lane
+
     def exchange(self, request: TranslationRequest) -> bool:
-        """Put another request of its priority in place of this one while it waits. False: its turn has come."""
+        """Put another request of its priority in place of this one while it waits.
+
+        False: its turn has come, or the other one is of another pair of languages and may need another lane.
+        """
         if self.stage is not Stage.WAITING or self.ending:
+            return False
+        if (request.source, request.target) != (self.request.source, self.request.target):
             return False
         self.request = request
         return True

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -28,6 +30,7 @@ from gateway.domain.errors import (
     GatewayError,
     Overloaded,
     QuotaExceeded,
+    UnsupportedLanguage,
 )
 from gateway.domain.quotas import NO_QUOTA, Quota
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
@@ -39,12 +42,14 @@ from gateway.protocol.messages import (
     UtteranceCancel,
 )
 from gateway.translation.pacing import Throttle
-from gateway.translation.quotas import Quotas
-from gateway.translation.scheduler import Scheduler
-from gateway.translation.ticket import Generated, Ticket
+from gateway.translation.scheduling.quotas import Quotas
+from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.translation.scheduling.ticket import Generated, Ticket
+from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import joined, say
-from tests.translation.engines import AnsweredEngine, SteppedEngine
+from tests.translation.engines import AnsweredEngine, HandPool, SteppedEngine
+from tests.translation.stage import idle
 
 
 def request(request_id: str, text: str = "x", priority: int = 0) -> TranslationRequest:
@@ -644,7 +649,7 @@ async def test_what_waits_is_told_apart_by_whether_it_is_promised() -> None:
     scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
     scheduler.admit("m", requests("runs", "waits", "waits too"))
     scheduler.admit("m", requests("partial", priority=1))
-    assert scheduler.wanted == (2, 1)
+    assert scheduler.wanted() == (2, 1)
 
 
 async def test_suspects_wait_until_nothing_else_runs() -> None:
@@ -754,6 +759,301 @@ async def test_drain_ends_at_its_deadline_while_the_engine_is_built_again() -> N
     assert (scheduler.running, scheduler.waiting) == (0, 0)
 
 
+# ---------------------------------------------------------------- lanes
+
+EN_JA, EN_DE = frozenset({("en", "ja")}), frozenset({("en", "de")})
+
+
+def pooled(a: SteppedEngine, b: SteppedEngine, **options: Any) -> tuple[HandPool, Scheduler]:
+    pool = HandPool(a=a, b=b)
+    return pool, Scheduler(pool, lanes=pool.lanes, max_waiting=100, lookahead=0, **options)
+
+
+def into(target: str, *request_ids: str, priority: int = 0) -> list[TranslationRequest]:
+    final = priority == 0
+    return [replace(request(name, priority=priority), target=target, final=final) for name in request_ids]
+
+
+async def test_a_pair_whose_lane_is_full_holds_up_no_other() -> None:
+    a, b = SteppedEngine(1), SteppedEngine(1)
+    a.pairs, b.pairs = EN_JA, EN_DE
+    _, scheduler = pooled(a, b)
+    scheduler.admit("m", into("ja", *(f"ja{n}" for n in range(50))))
+    tasks = collect(scheduler, *scheduler.admit("n", into("de", "de0", "de1")))
+    await spin(lambda: b.begun == ["de0"])
+    b.let("de0", "de1")
+    assert await asyncio.gather(*tasks) == ["ab", "ab"]
+    assert (scheduler.running, scheduler.waiting) == (1, 49)
+
+
+async def test_what_waits_for_one_lane_does_not_fill_the_queue_of_another() -> None:
+    a, b = SteppedEngine(1), SteppedEngine(1)
+    a.pairs, b.pairs = EN_JA, EN_DE
+    pool = HandPool(a=a, b=b)
+    scheduler = Scheduler(pool, lanes=pool.lanes, max_waiting=4, lookahead=0)
+    for meeting in "mnop":
+        scheduler.admit(meeting, into("ja", "1"), account=meeting)
+    scheduler.admit("q", into("ja", "2"), account="q")
+    with pytest.raises(Overloaded, match="4 translations are waiting already"):
+        scheduler.admit("r", into("ja", "3"), account="r")
+    scheduler.admit("m", into("de", "1", "2", "3"))
+
+
+async def test_a_final_takes_a_place_of_a_partial_on_its_own_lane_only() -> None:
+    a, b = SteppedEngine(1), SteppedEngine(1)
+    a.pairs, b.pairs = EN_JA, EN_DE
+    _, scheduler = pooled(a, b)
+    ja, de = (scheduler.admit("m", into(lang, f"partial {lang}", priority=1)) for lang in ("ja", "de"))
+    tasks = collect(scheduler, *ja, *de)
+    await spin(lambda: a.running == b.running == 1)
+    tasks += collect(scheduler, *scheduler.admit("m", into("de", "final")))
+    await spin(lambda: b.begun == ["partial de", "final"])
+    assert [ticket.preempted for ticket in (*ja, *de)] == [False, True]
+    assert (a.running, b.running) == (1, 1)
+    for task in tasks:
+        task.cancel()
+
+
+async def test_each_lane_keeps_places_for_finals() -> None:
+    a, b = SteppedEngine(2), SteppedEngine(2)
+    _, scheduler = pooled(a, b)
+    tasks = collect(scheduler, *scheduler.admit("m", into("ja", *"1234", priority=1)))
+    await spin(lambda: a.running == b.running == 1)
+    assert (scheduler.running, scheduler.waiting) == (2, 2)
+    for task in tasks:
+        task.cancel()
+
+
+async def test_what_a_dead_lane_ran_goes_on_at_once_on_another_with_what_was_shown() -> None:
+    a, b = SteppedEngine(4), SteppedEngine(4)
+    a.says = b.says = ("Guten ", "Morgen ", "allerseits")
+    _, scheduler = pooled(a, b)
+    b.die()
+    (ticket,) = scheduler.admit("m", requests("x"))
+    shown: list[str] = []
+    throttle = Throttle(shown.append, interval_s=0.0)
+    task = asyncio.create_task(scheduler.collect(ticket, throttle.grow))
+    await spin(lambda: shown == ["Guten "])
+    b.revive()
+    scheduler.engine_changed()
+    b.let("x")
+    a.die()
+    # The dead lane is not waited for.
+    assert (await task).text == "Guten Morgen allerseits"
+    throttle.end()
+    assert "".join(shown) == "Guten Morgen allerseits"
+    assert (ticket.crashes, ticket.lane) == (1, "b")
+
+
+async def test_what_had_not_begun_goes_to_another_lane_uncharged() -> None:
+    a, b = SteppedEngine(4), SteppedEngine(4)
+    _, scheduler = pooled(a, b)
+    b.die()
+    a.held = True
+    (ticket,) = scheduler.admit("m", requests("x"))
+    (task,) = collect(scheduler, ticket)
+    await spin(lambda: a.begun)
+    b.revive()
+    b.let("x")
+    a.die()
+    assert await task == "ab"
+    assert (ticket.crashes, ticket.lane) == (0, "b")
+
+
+class Fragile(SteppedEngine):
+    """Dies of a text that contains `killer`, before its first token or with it."""
+
+    def __init__(self, max_running: int = 4, *, after_token: bool = False) -> None:
+        super().__init__(max_running)
+        self.deaths = 0
+        self._after_token = after_token
+
+    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        async with aclosing(super().generate(request)) as events:
+            async for event in events:
+                if "killer" in request.id:
+                    if self._after_token and event.finish is None:
+                        yield event
+                    self.deaths += 1
+                    self.die()
+                    raise EngineUnavailable("The engine died.")
+                yield event
+
+
+async def test_a_text_that_kills_its_lane_never_kills_the_other_and_fails_alone() -> None:
+    a, b = Fragile(), Fragile()
+    _, scheduler = pooled(a, b)
+    (killer,) = scheduler.admit("m", requests("killer"))
+    (doomed,) = collect(scheduler, killer)
+    others: list[asyncio.Task[str]] = []
+    for n in range(50):
+        # There is always something to do, for both lanes; it ends whatever happens.
+        others += collect(scheduler, *scheduler.admit(f"{n}", requests(f"good{n}")))
+        for lane in (a, b):
+            lane.let(*lane.begun)
+        await asyncio.sleep(0)
+        if a.state is not EngineState.READY:
+            a.revive()
+            scheduler.engine_changed()
+    while not all(task.done() for task in others):
+        for lane in (a, b):
+            lane.let(*lane.begun)
+        if a.state is not EngineState.READY:
+            a.revive()
+            scheduler.engine_changed()
+        await asyncio.sleep(0)
+    with pytest.raises(EngineFailed, match="died on this text"):
+        await doomed
+    assert await asyncio.gather(*others) == ["ab"] * 50
+    assert (a.deaths, b.deaths) == (3, 0)
+
+
+async def test_a_text_that_kills_after_some_text_costs_three_crashes_too() -> None:
+    a, b = Fragile(after_token=True), Fragile(after_token=True)
+    _, scheduler = pooled(a, b)
+    (doomed,) = collect(scheduler, *scheduler.admit("m", requests("killer")))
+    while not doomed.done():
+        for lane in (a, b):
+            lane.let(*lane.begun)
+            if lane.state is not EngineState.READY:
+                lane.revive()
+                scheduler.engine_changed()
+        await asyncio.sleep(0)
+    with pytest.raises(EngineFailed, match="died on this text"):
+        await doomed
+    assert a.deaths + b.deaths == 3
+    assert (scheduler.running, scheduler.waiting) == (0, 0)
+
+
+async def test_a_suspect_has_its_lane_for_itself_while_the_others_go_on() -> None:
+    a, b = SteppedEngine(2), SteppedEngine(2)
+    _, scheduler = pooled(a, b)
+    a.held = True  # nothing it is asked gives a token
+    (suspect,) = scheduler.admit("m", requests("suspect"))
+    (task,) = collect(scheduler, suspect)
+    await spin(lambda: a.begun)
+    suspect.lane, suspect.crashes = "a", 1
+    suspect.crashed()
+    a.die()
+    await spin(lambda: scheduler.running == 0)
+    assert (suspect.route, suspect.suspect) == (frozenset({"a"}), True)
+    tasks = collect(scheduler, *scheduler.admit("n", requests(*"123")))
+    await spin(lambda: b.running == 2)
+    a.held = False
+    a.revive()
+    a.begun.clear()
+    scheduler.engine_changed()
+    await spin(lambda: a.begun == ["suspect"])
+    assert (a.running, b.running, scheduler.waiting) == (1, 2, 1)
+    a.let("suspect", "3")
+    b.let(*"12", "3")
+    assert await asyncio.gather(task, *tasks) == ["ab"] * 4
+    assert a.most_running == 1
+
+
+async def test_what_may_have_killed_a_lane_before_it_was_final_does_not_go_to_another() -> None:
+    a, b = SteppedEngine(2), SteppedEngine(2)
+    _, scheduler = pooled(a, b)
+    a.die()
+    (ticket,) = scheduler.admit("m", requests("x"), suspected_on="a")
+    await idle()
+    assert (ticket.route, ticket.crashes, b.begun) == (frozenset({"a"}), 1, [])
+    scheduler.withdraw(ticket)
+    # Once that lane is given up, another one runs it, and nothing else meanwhile.
+    a.die(EngineState.FAILED)
+    scheduler.engine_changed()
+    others = collect(scheduler, *scheduler.admit("m", requests("1")))
+    await spin(lambda: b.begun == ["1"])
+    (ticket,) = scheduler.admit("m", requests("x"), suspected_on="a")
+    others += collect(scheduler, ticket, *scheduler.admit("m", requests("2")))
+    await idle()
+    assert (ticket.suspect, b.begun) == (True, ["1"])
+    b.let("1")
+    await spin(lambda: b.begun == ["1", "x"])
+    b.let("x", "2")
+    assert await asyncio.gather(*others) == ["ab"] * 3
+
+
+@swiftly
+async def test_what_waits_for_a_dead_lane_goes_to_another_after_half_of_its_time() -> None:
+    a, b = SteppedEngine(2), SteppedEngine(2)
+    a.held = True  # nothing it is asked gives a token
+    _, scheduler = pooled(a, b, deadline_s=60.0)
+    (ticket,) = scheduler.admit("m", requests("x"))
+    (task,) = collect(scheduler, ticket)
+    await spin(lambda: a.begun)
+    ticket.crashed()
+    a.die()
+    await spin(lambda: scheduler.running == 0)
+    assert (ticket.route, b.begun) == (frozenset({"a"}), [])
+    b.let("x")
+    assert await task == "ab"
+    assert (ticket.lane, b.begun) == ("b", ["x"])
+
+
+async def test_a_pair_whose_lanes_have_all_failed_fails_and_the_others_go_on() -> None:
+    a, b = SteppedEngine(1), SteppedEngine(1)
+    a.pairs, b.pairs = EN_JA, EN_DE
+    _, scheduler = pooled(a, b)
+    ja = collect(scheduler, *scheduler.admit("m", into("ja", "ja0", "ja1")))
+    de = collect(scheduler, *scheduler.admit("m", into("de", "de0", "de1")))
+    await spin(lambda: a.running == b.running == 1)
+    a.die()
+    scheduler.engine_changed()
+    await idle()
+    # It waits as long as it may come back.
+    assert not any(task.done() for task in ja)
+    scheduler.admit("m", into("ja", "later"))
+    a.die(EngineState.FAILED)
+    scheduler.engine_changed()
+    for outcome in await asyncio.gather(*ja, return_exceptions=True):
+        assert isinstance(outcome, EngineFailed)
+    with pytest.raises(EngineUnavailable, match="The engine of these languages has failed"):
+        scheduler.admit("m", into("ja", "more"))
+    assert isinstance(scheduler.refusal("en", "ja"), EngineFailed)
+    assert scheduler.refusal("en", "de") is None
+    b.let("de0", "de1")
+    assert await asyncio.gather(*de) == ["ab", "ab"]
+    assert scheduler.waiting == 0
+
+
+async def test_one_call_may_ask_for_languages_of_several_lanes_and_is_admitted_whole_or_not() -> None:
+    a, b = SteppedEngine(1), SteppedEngine(1)
+    a.pairs, b.pairs = EN_JA, EN_DE
+    pool = HandPool(a=a, b=b)
+    scheduler = Scheduler(pool, lanes=pool.lanes, max_waiting=2, lookahead=0)
+    tickets = scheduler.admit("m", [*into("ja", "ja"), *into("de", "de")])
+    assert [ticket.request.id for ticket in tickets] == ["ja", "de"]
+    assert (scheduler.running, scheduler.waiting) == (2, 0)
+    scheduler.admit("m", into("de", "de2"))
+    with pytest.raises(Overloaded):
+        scheduler.admit("m", [*into("ja", "ja2"), *into("de", "de3")])
+    with pytest.raises(UnsupportedLanguage, match="Nothing here translates English into French"):
+        scheduler.admit("m", [*into("ja", "ja2"), *into("fr", "fr")])
+    assert (scheduler.running, scheduler.waiting) == (2, 1)
+
+
+async def test_work_moves_to_a_lane_that_comes_and_away_from_one_that_goes() -> None:
+    a, b = SteppedEngine(1), SteppedEngine(1)
+    pool, scheduler = pooled(a, b)
+    pool.goes("b")
+    scheduler.engine_changed()
+    tasks = collect(scheduler, *scheduler.admit("m", requests("one", "two", "three")))
+    await spin(lambda: a.begun == ["one"])
+    pool.comes("b")
+    scheduler.engine_changed()
+    await spin(lambda: b.begun == ["two"])
+    pool.goes("a")
+    scheduler.engine_changed()
+    a.let("one")
+    assert await tasks[0] == "ab"
+    await idle()
+    assert (a.begun, b.begun) == (["one"], ["two"])
+    b.let("two", "three")
+    assert await asyncio.gather(*tasks) == ["ab"] * 3
+    assert a.begun == ["one"]
+
+
 # ---------------------------------------------------------------- what is shown across a crash
 
 
@@ -826,17 +1126,27 @@ class ChanceEngine(SteppedEngine):
             generation.close()
 
 
-@given(seed=st.integers(0, 2**32), max_running=st.integers(1, 4), fatal=st.booleans())
-@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32), max_running=st.integers(1, 4), fatal=st.booleans(), lanes=st.integers(1, 3))
+@settings(max_examples=250, deadline=None)
 def test_whatever_happens_every_ticket_ends_once_and_every_place_is_given_back(
-    seed: int, max_running: int, fatal: bool
+    seed: int, max_running: int, fatal: bool, lanes: int
 ) -> None:
-    asyncio.run(_anything(random.Random(seed), max_running, fatal))
+    asyncio.run(_anything(random.Random(seed), max_running, fatal, lanes))
 
 
-async def _anything(chance: random.Random, max_running: int, fatal: bool) -> None:
-    engine = ChanceEngine(chance, max_running)
-    scheduler = Scheduler(engine, max_waiting=20, lookahead=1, deadline_s=chance.choice([0.0, 60.0, 60.0]))
+async def _anything(chance: random.Random, max_running: int, fatal: bool, lanes: int) -> None:
+    engines = {name: ChanceEngine(chance, max_running) for name in "abc"[:lanes]}
+    pool = HandPool(**engines)
+    if lanes > 1:
+        for engine in engines.values():
+            engine.pairs = chance.choice([EN_JA, EN_DE, EN_JA | EN_DE])
+    scheduler = Scheduler(
+        pool,
+        lanes=pool.lanes,
+        max_waiting=20,
+        lookahead=1,
+        deadline_s=chance.choice([0.0, 60.0, 60.0]),
+    )
     tickets: list[Ticket] = []
     tasks: list[asyncio.Task[str]] = []
     uncollected: list[Ticket] = []
@@ -854,11 +1164,15 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool) -> Non
         scheduler.withdraw(ticket)
 
     for n in range(60):
-        match chance.randrange(9):
+        engine = chance.choice([*engines.values()])
+        match chance.randrange(10):
             case 0 | 1 | 2:
                 text = chance.choice(["good", "good", "good", "bad", "killer"])
                 priority = chance.randrange(2)
-                wanted = [request(f"{n}-{k}", text, priority) for k in range(chance.randrange(1, 4))]
+                wanted = [
+                    replace(request(f"{n}-{k}", text, priority), target=chance.choice(["ja", "de"]))
+                    for k in range(chance.randrange(1, 4))
+                ]
                 try:
                     admitted = scheduler.admit(chance.choice("mno"), wanted)
                 except GatewayError:
@@ -883,21 +1197,29 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool) -> Non
             case 7:
                 engine.revive()
                 scheduler.engine_changed()
+            case 8:
+                # One goes or comes back; what it runs, it still ends.
+                name = chance.choice([*engines])
+                if lanes > 1:
+                    pool.goes(name) if name in pool.lanes() else pool.comes(name)
+                scheduler.engine_changed()
             case _:
                 for _ in range(chance.randrange(5)):
                     await asyncio.sleep(0)
     for ticket in uncollected:
         scheduler.withdraw(ticket)
     while not all(task.done() for task in tasks):
-        if engine.state is not EngineState.READY:
-            engine.revive()
-            scheduler.engine_changed()
+        for engine in engines.values():
+            if engine.state is not EngineState.READY:
+                engine.revive()
+                scheduler.engine_changed()
         await asyncio.sleep(0)
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         assert isinstance(outcome, str | GatewayError | asyncio.CancelledError)
     assert len(ended) == len(set(ended))
     assert all(ticket.expiry is None for ticket in tickets)
-    assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
+    assert (scheduler.running, scheduler.waiting) == (0, 0)
+    assert all(engine.running == 0 for engine in engines.values())
     assert await scheduler.drain(60) is True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.workers.exposition import merged
+from gateway.exposition import merged
 
 ONE = b"""# HELP a_total Things.
 # TYPE a_total counter
@@ -18,7 +18,7 @@ TWO = ONE.replace(b"1.0", b"7.0") + b'# HELP c Only here.\n# TYPE c gauge\nc{x="
 
 
 def test_every_sample_says_whose_it_is_and_every_metric_is_described_once() -> None:
-    page = merged([("1", ONE), ("2", TWO)]).decode()
+    page = merged([("1", ONE), ("2", TWO)], label="worker").decode()
     assert page.splitlines() == [
         "# HELP a_total Things.",
         "# TYPE a_total counter",
@@ -38,8 +38,23 @@ def test_every_sample_says_whose_it_is_and_every_metric_is_described_once() -> N
 
 
 def test_pages_of_nobody_stay_as_they_are_and_only_what_is_wanted_is_taken() -> None:
-    page = merged([("", ONE), ("2", TWO)], wanted=lambda whose, name: (whose == "") is name.startswith("a"))
+    page = merged(
+        [("", ONE), ("2", TWO)], label="worker", wanted=lambda whose, name: (whose == "") is name.startswith("a")
+    )
     assert b"\na_total 1.0\n" in page
     assert b'b_seconds_count{worker="2"' in page
     assert page.count(b"a_total 7.0") == page.count(b'"1"') == 0
-    assert merged([("1", b"")]) == b""
+    assert merged([("1", b"")], label="worker") == b""
+
+
+def test_a_label_of_the_page_itself_gives_way() -> None:
+    page = b'a{engine="0"} 1\nb{lang="x",engine="default"} 2\nc{engine="0",my_engine="y"} 3\n'
+    page = b"# TYPE a gauge\n" + page.replace(b"\nb", b"\n# TYPE b gauge\nb").replace(
+        b"\nc", b"\n# TYPE c gauge\nc"
+    )
+    lines = merged([("two", page)], label="engine").decode().splitlines()
+    assert [line for line in lines if line[0] != "#"] == [
+        'a{engine="two"} 1',
+        'b{engine="two",lang="x"} 2',
+        'c{engine="two",my_engine="y"} 3',
+    ]

@@ -5,12 +5,21 @@ from __future__ import annotations
 import runpy
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import Cancelled
 from gateway.domain.log import Timings
-from gateway.translation import ticket as ticket_module
-from gateway.translation.ticket import CATCHING_UP, FINAL, PARTIAL, SUSPECT_CRASHES, Stage, Ticket, request_id
+from gateway.translation.scheduling import ticket as ticket_module
+from gateway.translation.scheduling.ticket import (
+    CATCHING_UP,
+    FINAL,
+    PARTIAL,
+    SUSPECT_CRASHES,
+    Stage,
+    Ticket,
+    request_id,
+)
 
 
 def request(text: str, priority: int = FINAL) -> TranslationRequest:
@@ -25,6 +34,12 @@ def test_while_it_waits_a_newer_request_takes_its_place() -> None:
     ticket = admitted("one")
     assert ticket.exchange(request("two"))
     assert ticket.request.text == "two"
+
+
+def test_a_request_of_another_pair_does_not_take_its_place() -> None:
+    ticket = admitted("one")
+    assert not ticket.exchange(replace(request("two"), source="de"))
+    assert ticket.request.text == "one"
 
 
 @pytest.mark.parametrize("stage", [Stage.RUNNING, Stage.ENDED])
@@ -93,3 +108,20 @@ def test_requests_of_two_processes_that_share_an_engine_have_different_ids() -> 
     ids = [runpy.run_path(str(ticket_module.__file__))["request_id"]("final") for _ in range(2)]
     assert ids[0] != ids[1]
     assert [each.rpartition("-")[2] for each in ids] == ["1", "1"]
+
+
+def test_what_gave_no_text_before_its_lane_died_waits_for_that_lane() -> None:
+    ticket = admitted()
+    ticket.lane = "a"
+    ticket.crashed()
+    assert (ticket.crashes, ticket.kept_to, ticket.suspect) == (1, "a", False)
+
+
+def test_what_had_begun_to_give_text_may_go_on_elsewhere_until_it_is_a_suspect() -> None:
+    ticket = admitted()
+    ticket.lane, ticket.tokens = "a", 3
+    ticket.crashed()
+    assert (ticket.crashes, ticket.kept_to, ticket.suspect) == (1, None, False)
+    ticket.lane = "b"
+    ticket.crashed()
+    assert (ticket.crashes, ticket.kept_to, ticket.suspect) == (SUSPECT_CRASHES, "b", True)

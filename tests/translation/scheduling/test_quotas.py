@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gateway.domain.errors import DailyQuotaExceeded, LogUnavailable, QuotaExceeded
 from gateway.domain.quotas import NO_QUOTA, DayOfTenant, Metered, Quota, Totals
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
-from gateway.translation.quotas import Quotas
+from gateway.translation.scheduling.quotas import Quotas
 
 DAY_S = 86_400.0
 

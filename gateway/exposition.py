@@ -16,9 +16,12 @@ _SAMPLE = re.compile(r"([^\s{]+)(?:\{(.*)\})?( .*)")
 
 
 def merged(
-    pages: Iterable[tuple[str, bytes]], *, wanted: Callable[[str, str], bool] = lambda _whose, _name: True
+    pages: Iterable[tuple[str, bytes]],
+    *,
+    label: str,
+    wanted: Callable[[str, str], bool] = lambda _whose, _name: True,
 ) -> bytes:
-    """One page, in which each metric is described once and every sample has the label `worker`.
+    """One page, in which each metric is described once and every sample says in `label` whose it is.
 
     pages: whose it is, and the page; pages of "" keep their samples as they are.
     wanted: whether a metric, given whose page it is on and its name, is taken.
@@ -36,15 +39,17 @@ def merged(
                     if line.split(" ", 2)[1] not in {known.split(" ", 2)[1] for known in lines}:
                         lines.append(line)
             elif line and not line.startswith("#") and wanted(whose, name):
-                samples.setdefault(name, []).append(_labelled(line, whose))
+                samples.setdefault(name, []).append(_labelled(line, label, whose))
     lines = [line for name in about for line in (*about[name], *samples.get(name, ()))]
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _labelled(line: str, whose: str) -> str:
+def _labelled(line: str, label: str, whose: str) -> str:
     sample = _SAMPLE.fullmatch(line)
     if not whose or sample is None:
         return line
     name, labels, rest = sample.groups()
-    own = f'worker="{whose}"'
+    own = f'{label}="{whose}"'
+    # What the process itself says of whose it is gives way: it does not know the others.
+    labels = re.sub(rf'(?:^|(?<=,)){label}="[^"]*",?', "", labels or "").rstrip(",")
     return f"{name}{{{f'{own},{labels}' if labels else own}}}{rest}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gateway import metrics
 from gateway.domain.engine import TokenEvent, TranslationRequest
-from gateway.translation.ticket import Ticket
+from gateway.translation.scheduling.ticket import Ticket
 
 __all__ = ["finished", "retried", "started", "stopped", "tokens"]
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.engine import TranslationRequest
-from gateway.translation.ticket import CATCHING_UP, FINAL, PARTIAL, SUSPECT_CRASHES, Ticket
-from gateway.translation.turn_order import TurnQueue
+from gateway.translation.scheduling.ticket import CATCHING_UP, FINAL, PARTIAL, SUSPECT_CRASHES, Ticket
+from gateway.translation.scheduling.turn_order import TurnQueue
 
 MEETINGS = ("m", "n", "o")
 ACCOUNTS = ("a", "b")
@@ -232,3 +232,13 @@ def test_whatever_happens_the_next_is_the_models_and_the_counts_agree(steps: lis
                 for meeting in MEETINGS:
                     assert turns.ahead_of_meeting(priority, account, meeting) == theirs.count(meeting)
     assert taken(turns) == list(iter(model.pop, None))
+
+
+def test_a_newcomer_that_is_a_suspect_already_comes_first() -> None:
+    turns = TurnQueue()
+    other, suspect = admitted(), admitted()
+    suspect.crashes = SUSPECT_CRASHES
+    turns.append([other])
+    turns.append([suspect])
+    assert (turns.suspects, len(turns)) == (True, 2)
+    assert taken(turns) == [suspect, other]

@@ -6,11 +6,12 @@ clocks.
 
 from __future__ import annotations
 
+import itertools
 from bisect import insort
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator, Sequence
 
-from gateway.translation.ticket import FINAL, Ticket
+from gateway.translation.scheduling.ticket import FINAL, Ticket
 
 __all__ = ["TurnQueue"]
 
@@ -21,16 +22,23 @@ _Accounts = OrderedDict[str, _Meetings]
 
 
 class TurnQueue:
-    """The queue in front of the engine. Suspects come before everything: see `ticket.SUSPECT_CRASHES`."""
+    """The queue in front of the engine. Suspects come before everything: see `ticket.SUSPECT_CRASHES`.
 
-    def __init__(self) -> None:
+    turns: numbers that grow, the same for queues that share an engine: by them accounts take turns over all.
+    """
+
+    def __init__(self, turns: Iterator[int] | None = None) -> None:
+        self._turns = turns or itertools.count(1)
+        # Priority and account → since which turn it waits. Negative: it comes before those that do.
+        self._since: dict[tuple[int, str], int] = {}
         # By priority.
         self._queues: dict[int, _Accounts] = {}
         self._suspects: list[Ticket] = []
-        self._waiting = 0
+        # Priority → how many wait; suspects do not count.
+        self._waiting: Counter[int] = Counter()
 
     def __len__(self) -> int:
-        return self._waiting
+        return len(self._suspects) + self._waiting.total()
 
     def __iter__(self) -> Iterator[Ticket]:
         yield from self._suspects
@@ -47,11 +55,11 @@ class TurnQueue:
     @property
     def finals(self) -> int:
         """How many finals wait; suspects do not count."""
-        return _count(self._queues.get(FINAL, _Accounts()))
+        return self._waiting[FINAL]
 
     def ahead(self, priority: int) -> int:
         """How many wait that come before a newcomer of this priority."""
-        return len(self._suspects) + sum(_count(accounts) for accounts in self._up_to(priority))
+        return len(self._suspects) + sum(self._waiting[number] for number in self._queues if number <= priority)
 
     def ahead_of_account(self, priority: int, account: str) -> int:
         """How many of them are of one account."""
@@ -70,29 +78,34 @@ class TurnQueue:
         return {account for accounts in self._up_to(priority) for account in accounts}
 
     def append(self, tickets: Sequence[Ticket]) -> None:
-        """Newcomers of one meeting, account and priority."""
+        """Newcomers of one meeting, account and priority; all of them are suspects, or none."""
+        if tickets[0].suspect:
+            for ticket in tickets:
+                self.put_back(ticket)
+            return
         self._queue_of(tickets[0]).extend(tickets)
-        self._waiting += len(tickets)
+        self._waiting[tickets[0].request.priority] += len(tickets)
 
     def put_back(self, ticket: Ticket) -> None:
         """One whose engine died: its meeting is next, with what ran before what never did, by admission."""
-        self._waiting += 1
         if ticket.suspect:
             insort(self._suspects, ticket, key=lambda suspect: (suspect.request.priority, suspect.serial))
             return
+        self._waiting[ticket.request.priority] += 1
         queue = self._queue_of(ticket)
         accounts = self._queues[ticket.request.priority]
         accounts.move_to_end(ticket.account, last=False)
         accounts[ticket.account].move_to_end(ticket.meeting, last=False)
+        self._since[ticket.request.priority, ticket.account] = -next(self._turns)
         place = next((n for n, other in enumerate(queue) if other.serial > ticket.serial), len(queue))
         queue.insert(place, ticket)
 
     def remove(self, ticket: Ticket) -> None:
         """One that does not wait any more."""
-        self._waiting -= 1
-        if ticket.suspect:
+        if ticket in self._suspects:
             self._suspects.remove(ticket)
             return
+        self._waiting[ticket.request.priority] -= 1
         self._queue_of(ticket).remove(ticket)
         self._tidy(ticket)
 
@@ -100,20 +113,28 @@ class TurnQueue:
         """Whether nothing waits that was promised."""
         return not self._suspects and min(self._queues, default=FINAL) > FINAL
 
+    @property
+    def next_turn(self) -> tuple[int, int]:
+        """What the next one is compared by with that of another queue: its priority, and since when it waits."""
+        if self._suspects or not self._queues:
+            return (-1, 0)
+        priority = min(self._queues)
+        return (priority, self._since[priority, next(iter(self._queues[priority]))])
+
     def pop(self) -> Ticket | None:
         """Take out the one whose turn it is."""
         if self._suspects:
-            self._waiting -= 1
             return self._suspects.pop(0)
         if not self._queues:
             return None
-        accounts = self._queues[min(self._queues)]
+        accounts = self._queues[priority := min(self._queues)]
         account, meetings = next(iter(accounts.items()))
         meeting, queue = next(iter(meetings.items()))
         ticket = queue.popleft()
-        self._waiting -= 1
+        self._waiting[priority] -= 1
         # To the back: the others come first.
         accounts.move_to_end(account)
+        self._since[priority, account] = next(self._turns)
         meetings.move_to_end(meeting)
         self._tidy(ticket)
         return ticket
@@ -124,6 +145,8 @@ class TurnQueue:
     def _queue_of(self, ticket: Ticket) -> deque[Ticket]:
         """Those of its priority, account and meeting."""
         accounts = self._queues.setdefault(ticket.request.priority, _Accounts())
+        if ticket.account not in accounts:
+            self._since[ticket.request.priority, ticket.account] = next(self._turns)
         return accounts.setdefault(ticket.account, _Meetings()).setdefault(ticket.meeting, deque())
 
     def _tidy(self, ticket: Ticket) -> None:
@@ -133,7 +156,7 @@ class TurnQueue:
         if not meetings[ticket.meeting]:
             del meetings[ticket.meeting]
         if not meetings:
-            del accounts[ticket.account]
+            del accounts[ticket.account], self._since[ticket.request.priority, ticket.account]
         if not accounts:
             del self._queues[ticket.request.priority]
 

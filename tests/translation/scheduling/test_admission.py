@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import Overloaded
-from gateway.translation.admission import Admission, TurnPace
-from gateway.translation.ticket import CATCHING_UP, FINAL, PARTIAL, Ticket
-from gateway.translation.turn_order import TurnQueue
+from gateway.translation.scheduling.admission import Admission, TurnPace
+from gateway.translation.scheduling.ticket import CATCHING_UP, FINAL, PARTIAL, Ticket
+from gateway.translation.scheduling.turn_order import TurnQueue
 
 _serials = itertools.count(1)
 

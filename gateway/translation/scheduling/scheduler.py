@@ -1,11 +1,11 @@
-"""Hands waiting translations to the engine as it has room, and once more after the engine died.
+"""Hands waiting translations to the engine's lanes as they have room, and once more after one of them died.
 
-Knows: which translations wait and which run, per meeting; the engine's capacity and health.
+Knows: which translations wait and which run; each lane's seats and health.
 Must not know: the wire, meetings' members, what is done with the text, how an engine is built again.
 
 The engine batches by itself, so nothing is batched or timed here. This queue exists for four reasons only:
 to say `overloaded` at once instead of late, to let addresses and meetings take turns, to let a waiting request be
-withdrawn for nothing, and to hold work while the engine is built again. It hands the engine a little more than it
+withdrawn for nothing, and to hold work while an engine is built again. It hands a lane a little more than that
 runs together, so that a sequence that ends is replaced at the very next step.
 """
 
@@ -16,7 +16,7 @@ import itertools
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 
 from msgspec.structs import replace
@@ -33,11 +33,12 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
-from gateway.translation import measures
-from gateway.translation.admission import Admission
-from gateway.translation.quotas import Quotas
-from gateway.translation.ticket import SUSPECT_CRASHES, Generated, Stage, Ticket
-from gateway.translation.turn_order import TurnQueue
+from gateway.translation.scheduling import measures
+from gateway.translation.scheduling.lanes import Lane, Lanes, Route, failed, stopped
+from gateway.translation.scheduling.lines import Line, Lines
+from gateway.translation.scheduling.preemption import to_preempt
+from gateway.translation.scheduling.quotas import Quotas
+from gateway.translation.scheduling.ticket import SUSPECT_CRASHES, Generated, Stage, Ticket
 
 __all__ = ["Scheduler"]
 
@@ -48,19 +49,23 @@ OnText = Callable[[str], None]
 
 
 class Scheduler:
-    """Admits translations into the engine."""
+    """Admits translations into the engine.
+
+    lanes: the engines behind it, each with seats of its own; by default it is one.
+    """
 
     def __init__(
         self,
         engine: Engine,
         *,
-        # Translations that may wait for their turn; one more is refused with `overloaded`.
+        lanes: Callable[[], Mapping[str, Engine]] | None = None,
+        # Translations that may wait for the same lanes; one more is refused with `overloaded`.
         max_waiting: int,
         # How long a translation may have to wait for its turn, seconds; if it seems longer, it is refused.
         max_queue_s: float = 3_600.0,
-        # Sequences handed to the engine beyond what it runs together.
+        # Sequences handed to a lane beyond what it runs together.
         lookahead: int = 2,
-        # Share of the sequences run together that best effort may take, but at least one: a final finds room at
+        # Share of a lane's seats that best effort may take, but at least one: a final finds room at
         # once, and the batch stays small enough for it to be fast.
         best_effort_share: float = 0.5,
         # How long after its admission a translation is given up, crashes of the engine included.
@@ -71,15 +76,13 @@ class Scheduler:
     ) -> None:
         self._engine = engine
         self._quotas = quotas or Quotas()
-        self._admission = Admission(max_waiting, max_queue_s)
-        self._lookahead = lookahead
-        self._best_effort_share = best_effort_share
+        self._lines = Lines(max_waiting, max_queue_s)
+        self._lanes = Lanes(
+            engine, lanes or (lambda: {"": engine}), lookahead=lookahead, best_effort_share=best_effort_share
+        )
         self._deadline_s = deadline_s
         self._clock = clock or time.monotonic
         self._serials = itertools.count(1)
-        self._queue = TurnQueue()
-        self._running: set[Ticket] = set()
-        self._best_effort_running = 0
         self._draining = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -87,36 +90,42 @@ class Scheduler:
     @property
     def waiting(self) -> int:
         """Admitted, turn not come."""
-        return len(self._queue)
+        return len(self._lines)
 
     @property
     def running(self) -> int:
         """Handed to the engine, not ended."""
-        return len(self._running)
+        return self._lanes.running
 
-    @property
-    def wanted(self) -> tuple[int, int]:
-        """Of those that wait: finals, and others."""
-        return self._queue.finals, len(self._queue) - self._queue.finals
+    def wanted(self, lane: str = "") -> tuple[int, int]:
+        """Of those that wait for a lane: finals, and others. Suspects count as others."""
+        return self._lines.wanted(lane)
 
     def waiting_by_tenant(self) -> Counter[str]:
         """As `waiting`, of each tenant."""
-        return Counter(tenant_of_account(ticket.account) for ticket in self._queue)
+        return Counter(tenant_of_account(ticket.account) for ticket in self._lines.tickets)
 
     @property
     def draining(self) -> bool:
         return self._draining
 
     def admit(
-        self, meeting: str, requests: Sequence[TranslationRequest], *, account: str = "", promised: bool = False
+        self,
+        meeting: str,
+        requests: Sequence[TranslationRequest],
+        *,
+        account: str = "",
+        promised: bool = False,
+        suspected_on: str | None = None,
     ) -> list[Ticket]:
         """Take on all of `requests` or none. Accounts take turns, and so do the meetings of each.
 
         account: who is charged for the places. promised: accepted before, so that quotas do not matter any more.
+        suspected_on: the lane that died on an earlier revision of this.
         All requests have one priority: `FINAL` is promised and comes first; the others are best effort, and
         partials give up their place to finals. While the engine is being built again, translations are admitted
-        and wait. Raises `Draining`, `EngineUnavailable`, `Overloaded` or `QuotaExceeded`: all retryable, none
-        admitted.
+        and wait. Raises `Draining`, `EngineUnavailable`, `Overloaded` or `QuotaExceeded`, which are all retryable,
+        or `UnsupportedLanguage`; then none is admitted.
         """
         if self._draining:
             raise Draining("The gateway is shutting down; reconnect and send this again.", retry_after_ms=1_000)
@@ -125,25 +134,36 @@ class Scheduler:
             raise EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=2_000)
         if not requests:
             return []
-        free, priority = max(0, self._free()), requests[0].priority
+        priority, now_s = requests[0].priority, self._clock()
+        tickets = [Ticket(next(self._serials), meeting, request, now_s, account) for request in requests]
+        for ticket in tickets:
+            ticket.kept_to, ticket.crashes = suspected_on, int(suspected_on is not None)
+            ticket.route = self._lanes.route_for(ticket)
+        counts = Counter(ticket.route for ticket in tickets)
+        free = {route: sum(map(self._free, self._lanes.some(route))) for route in counts}
         if not promised:
             tenant = tenant_of_account(account)
             self._quotas.check_day(tenant, meeting)
-            waiting = self._queue.ahead_of_account(priority, account)
-            self._quotas.check_waiting(tenant, waiting, len(requests) - free)
-        now_s = self._clock()
-        exempt = promised or health.state is EngineState.RESTARTING
-        self._admission.check(
-            *(self._queue, account, meeting, priority, len(requests)), free=free, now_s=now_s, exempt=exempt
-        )
+            waiting = self._lines.ahead_of_account(priority, account)
+            self._quotas.check_waiting(tenant, waiting, len(requests) - sum(free.values()))
+        for route, count in counts.items():
+            line = self._lines.of(route)
+            # While nobody could be served sooner, nobody is sent away for having to wait.
+            exempt = promised or all(lane.state is not EngineState.READY for lane in self._lanes.some(route))
+            line.admission.check(
+                *(line.queue, account, meeting, priority, count), free=free[route], now_s=now_s, exempt=exempt
+            )
         loop = asyncio.get_running_loop()
-        tickets = [Ticket(next(self._serials), meeting, request, now_s, account) for request in requests]
         for ticket in tickets:
             ticket.expiry = loop.call_later(self._deadline_s, self._expire, ticket)
-        self._queue.append(tickets)
+        self._lines.append(tickets)
         self._idle.clear()
         self._give_turns()
         return tickets
+
+    def refusal(self, source: str, target: str) -> GatewayError | None:
+        """Why this pair of languages cannot be translated, while others can; None if it can, or will be soon."""
+        return self._lanes.refusal(source, target)
 
     async def collect(self, ticket: Ticket, on_text: OnText | None = None) -> Generated:
         """Wait for the turn and generate to the end, again after each crash of the engine.
@@ -183,14 +203,22 @@ class Scheduler:
         self.give_up(ticket, Cancelled("The translation was withdrawn."))
 
     def engine_changed(self) -> None:
-        """Whoever watches the engine says that its health is another now."""
+        """Whoever watches the engine says that its health, that of a lane, or which there are has changed."""
+        self._lanes.refresh()
         match self._engine.health().state:
-            case EngineState.READY:
-                self._give_turns()
             case EngineState.FAILED:
-                self._give_up_all(_failed)
+                self._give_up_all(failed)
             case EngineState.STOPPED:
-                self._give_up_all(_stopped)
+                self._give_up_all(stopped)
+            case _:
+                for ticket in self._lines.route_again(self._lanes.route_of):
+                    self.give_up(ticket, failed())
+                self._lines.forget(Route(lane.name for lane in self._lanes))
+                self._give_turns()
+
+    def seats_changed(self) -> None:
+        """A lane may run more or fewer sequences together."""
+        self._give_turns()
 
     async def drain(self, deadline_s: float) -> bool:
         """Admit nothing more; wait until all is done, at most `deadline_s`. True when all was done.
@@ -213,13 +241,13 @@ class Scheduler:
         while True:
             await ticket.turn.wait()
             # The turn may be older than the crash.
-            if self._engine.health().state is EngineState.READY:
+            if self._lanes[ticket.lane].state is EngineState.READY:
                 try:
                     return await self._generate(ticket, on_text)
                 except EngineRestarting:
                     pass  # it had not begun, so it is no part in the crash
                 except EngineUnavailable:
-                    ticket.crashes += 1
+                    ticket.crashed()
                     if on_text is not None:
                         on_text("")
                     if not ticket.request.final:
@@ -230,7 +258,7 @@ class Scheduler:
         text = ticket.text = ""
         finish: FinishReason | None = None
         ticket.tokens = generated = 0
-        request = replace(ticket.request, alone=True) if ticket.suspect else ticket.request
+        request = replace(ticket.request, lane=ticket.lane, alone=ticket.suspect)
         try:
             async with aclosing(self._engine.generate(request)) as events:
                 async for event in events:
@@ -264,22 +292,31 @@ class Scheduler:
         measures.finished(ticket, event)
 
     def _put_back(self, ticket: Ticket) -> None:
-        """Let a ticket wait again whose engine died. Raises where that is its end."""
-        state = self._engine.health().state
-        if state is EngineState.STOPPED:
-            raise _stopped()
+        """Let a ticket wait again whose lane died, for another or for that one. Raises where that is its end."""
+        if self._engine.health().state is EngineState.STOPPED:
+            raise stopped()
         if ticket.crashes > SUSPECT_CRASHES:
             _log.error("the engine died on translation %s, which ran alone; it is given up", ticket.request.id)
             raise EngineFailed("The engine died on this text several times; it was not translated.")
-        if state is EngineState.FAILED:
-            raise _failed()
+        route = self._lanes.route_of(ticket)
+        if not route:
+            raise failed()
         measures.retried()
-        self._stop_running(ticket)
+        self._lanes.remove(ticket)
         ticket.stage = Stage.WAITING
         ticket.turn.clear()
-        self._queue.put_back(ticket)
-        # Usually nothing: the engine is being built again.
+        ticket.route = route
+        if ticket.kept_to is not None:
+            # The other half of its time is for other lanes.
+            asyncio.get_running_loop().call_later(self._deadline_s / 2, self._kept_too_long, ticket)
+        self._lines.of(route).queue.put_back(ticket)
+        # What only the dead lane can run waits until it is built again.
         self._give_turns()
+
+    def _kept_too_long(self, ticket: Ticket) -> None:
+        if ticket.stage is Stage.WAITING:
+            ticket.kept_too_long = True
+            self.engine_changed()
 
     def _expire(self, ticket: Ticket) -> None:
         late = DeadlineExceeded(f"The translation was not done within {self._deadline_s:g} s of its acceptance.")
@@ -287,111 +324,75 @@ class Scheduler:
 
     # ------------------------------------------------------------ turns
 
-    def _free(self) -> int:
-        """How many turns may be given now."""
-        if self._engine.health().state is not EngineState.READY:
-            return 0
-        # Suspects come first: the sooner the text that kills the engine is found, the better for everybody. Each
-        # runs alone, and again only if it is not known to have begun, at the pace of a lone sequence: all of them
-        # are through within seconds.
-        if self._queue.suspects:
-            return 0 if self._running else 1
-        if self._suspect_runs():
-            return 0
-        return self._engine.capacity().max_running + self._lookahead - len(self._running)
+    def _free(self, lane: Lane) -> int:
+        return lane.free(quarantined=self._lines.suspects_of(lane.name))
 
     def _give_turns(self) -> None:
-        if self._queue:
-            for _ in range(self._free()):
-                if self._queue.next_is_best_effort() and not self._room_for_best_effort():
-                    break
-                ticket = self._queue.pop()
-                if ticket is None:
-                    break
-                self._give_turn(ticket)
-        self._admission.pace.waits(self._clock(), waits=self._engine_is_full())
-        self._preempt()
+        while (found := self._next()) is not None:
+            line, lanes = found
+            if (ticket := line.queue.pop()) is not None:
+                self._give_turn(line, ticket, self._lanes.choose(lanes, ticket.request))
+        for line in self._lines:
+            line.admission.pace.waits(self._clock(), waits=self._is_full(line))
+        for ticket in to_preempt(self._lanes, self._lines):
+            ticket.preempted = True
+            self.give_up(ticket, Cancelled("The place was needed for a final utterance."))
 
-    def _give_turn(self, ticket: Ticket) -> None:
+    def _next(self) -> tuple[Line, list[Lane]] | None:
+        """The line whose turn it is, and the lanes that have room for its next."""
+        for line in self._lines.in_turn():
+            best_effort = line.queue.next_is_best_effort()
+            lanes = [
+                lane
+                for lane in self._lanes.some(line.route)
+                if self._free(lane) and not (best_effort and not lane.has_room_for_best_effort())
+            ]
+            if lanes:
+                return line, lanes
+        return None
+
+    def _give_turn(self, line: Line, ticket: Ticket, lane: Lane) -> None:
         ticket.stage = Stage.RUNNING
-        self._running.add(ticket)
-        self._best_effort_running += ticket.best_effort
+        ticket.lane = lane.name
+        lane.add(ticket)
         now_s = self._clock()
         if not ticket.best_effort:
-            self._admission.pace.turn(now_s)
+            line.admission.pace.turn(now_s)
         if ticket.started_s is None:
             ticket.started_s = now_s
             measures.started(ticket)
         ticket.turn.set()
 
-    def _engine_is_full(self) -> bool:
-        """Whether finals wait for nothing but other finals to end, as many as the engine runs together."""
-        if not self._queue.finals or self._queue.suspects or self._suspect_runs() or self._best_effort_running:
+    def _is_full(self, line: Line) -> bool:
+        """Whether finals of a line wait for nothing but other finals to end, as many as its lanes run together."""
+        if not line.queue.finals or line.queue.suspects:
             return False
-        return self._engine.health().state is EngineState.READY
-
-    def _suspect_runs(self) -> bool:
-        """Whether a suspect runs, alone, as each does."""
-        return len(self._running) == 1 and next(iter(self._running)).suspect
-
-    def _room_for_best_effort(self) -> bool:
-        """Whether one more would run at once and leave finals their share."""
-        most = self._engine.capacity().max_running
-        share = max(1, int(most * self._best_effort_share))
-        return len(self._running) < most and self._best_effort_running < share
-
-    def _preempt(self) -> None:
-        """Take the places of partials for the finals that wait; nobody waits behind what may still change."""
-        if not self._running:
-            return
-        # What was handed to the engine beyond what it runs together waits there.
-        needed = self._queue.finals + max(0, len(self._running) - self._engine.capacity().max_running)
-        if not needed:
-            return
-        partials = [ticket for ticket in self._running if not ticket.request.final]
-        needed -= sum(ticket.ending for ticket in partials)
-        # The youngest have the least to lose.
-        for ticket in sorted(partials, key=lambda ticket: ticket.serial, reverse=True):
-            if needed <= 0:
-                return
-            if not ticket.ending:
-                needed -= 1
-                ticket.preempted = True
-                self.give_up(ticket, Cancelled("The place was needed for a final utterance."))
+        lanes = [lane for lane in self._lanes.some(line.route) if lane.state is EngineState.READY]
+        return bool(lanes) and not any(
+            lane.suspect_runs or lane.best_effort_running or self._lines.suspects_of(lane.name) for lane in lanes
+        )
 
     def _release(self, ticket: Ticket) -> None:
         """The ticket has ended, however it did."""
         if ticket.stage is Stage.ENDED:
             return
         if ticket.stage is Stage.RUNNING:
-            self._stop_running(ticket)
+            self._lanes.remove(ticket)
             measures.stopped(ticket, self._clock())
         else:
-            self._queue.remove(ticket)
+            self._lines.of(ticket.route).queue.remove(ticket)
         ticket.stage = Stage.ENDED
         if ticket.expiry is not None:
             ticket.expiry.cancel()
             ticket.expiry = None
         self._give_turns()
-        if not self._running and not self._queue:
+        if not self.running and not self.waiting:
             self._idle.set()
-
-    def _stop_running(self, ticket: Ticket) -> None:
-        self._running.remove(ticket)
-        self._best_effort_running -= ticket.best_effort
 
     def _give_up_all(self, reason: Callable[[], GatewayError]) -> None:
         # Those that wait come first, so that ending them gives none of them a turn.
-        for ticket in [*self._queue, *self._running]:
+        for ticket in [*self._lines.tickets, *(ticket for lane in self._lanes for ticket in lane.running)]:
             self.give_up(ticket, reason())
-
-
-def _failed() -> EngineFailed:
-    return EngineFailed("The engine failed repeatedly; this was not translated.")
-
-
-def _stopped() -> EngineUnavailable:
-    return EngineUnavailable("The engine was stopped before this was translated.", retry_after_ms=2_000)
 
 
 def _drained() -> Draining:

@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable
 
 from gateway.domain.errors import Overloaded
-from gateway.translation.ticket import FINAL
-from gateway.translation.turn_order import TurnQueue
+from gateway.translation.scheduling.ticket import FINAL
+from gateway.translation.scheduling.turn_order import TurnQueue
 
 __all__ = ["Admission", "TurnPace"]
 

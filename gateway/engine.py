@@ -1,0 +1,115 @@
+"""Builds the engines that the settings name: one, or the lanes of a pool. Names every adapter of the engine.
+
+Knows: which setting belongs to which adapter. Must not know: what an engine does, who asks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+
+from gateway import config, metrics
+from gateway.config import EngineSettings, LaneSettings, Settings
+from gateway.domain.engine import EngineState
+from gateway.domain.errors import StartupError
+from gateway.domain.pairs import PairPattern
+from gateway.domain.ports import Engine
+from gateway.engines.host.proxy import HostedEngine, start_host
+from gateway.engines.pool.lane import Lane, Watched
+from gateway.engines.pool.pool import Pool
+from gateway.engines.remote.engine import RemoteEngine
+from gateway.engines.remote.options import RemoteOptions
+from gateway.engines.simulated import SimulatedEngine, simulated_engines
+from gateway.engines.supervisor import RestartPolicy, Supervisor
+from gateway.engines.vllm.engine import VllmEngine
+from gateway.engines.vllm.options import VllmOptions
+
+__all__ = [
+    "engine_builder",
+    "engine_options",
+    "engine_pool",
+    "lane_changes",
+    "pool_lane",
+    "show_engines",
+    "supervised",
+]
+
+
+def engine_pool(settings: Settings, shared: Mapping[str, Watched] | None = None) -> Pool:
+    """The engines of `[[engines]]`. shared: those that another process has started, by name."""
+    if shared:
+        return Pool([pool_lane(lane, shared[lane.name]) for lane in settings.engines], late=True)
+    return Pool([pool_lane(lane, supervised(lane, settings)) for lane in settings.engines])
+
+
+def supervised(
+    engine: EngineSettings, settings: Settings, build: Callable[[], Engine] | None = None
+) -> Supervisor:
+    """An engine of this process, which is started again when it dies. build: makes it, by default as it is set."""
+    name = engine.name if isinstance(engine, LaneSettings) else metrics.DEFAULT_ENGINE
+    return Supervisor(build or _engine_factory(engine, settings), config.part(RestartPolicy, engine), name=name)
+
+
+def pool_lane(lane: LaneSettings, engine: Watched) -> Lane:
+    """A lane of a pool over this engine."""
+    return Lane(lane.name, engine, [PairPattern.parse(pair) for pair in lane.pairs], lane.device or "")
+
+
+def lane_changes(
+    now: Sequence[LaneSettings], wanted: Sequence[LaneSettings]
+) -> tuple[list[LaneSettings], list[str]]:
+    """The engines that are new in `wanted`, and the names of those that are gone. Raises `StartupError`.
+
+    An engine keeps its settings as long as it has its name: to change one, give the new one a name of its own.
+    """
+    there = {lane.name: lane for lane in now}
+    for lane in wanted:
+        if there.get(lane.name, lane) != lane:
+            raise StartupError(
+                f"engine {lane.name} cannot change while it runs; give the new one another name, and leave this "
+                "one out."
+            )
+    names = {lane.name for lane in wanted}
+    return [lane for lane in wanted if lane.name not in there], [name for name in there if name not in names]
+
+
+def show_engines(engine: Engine, before: Collection[str] = ()) -> Collection[str]:
+    """Let the metrics tell of the engine, or of each engine of a pool. Returns their names.
+
+    before: what this has returned last; those that are gone are not shown any more.
+    """
+    lanes = engine.lanes() if isinstance(engine, Pool) else {metrics.DEFAULT_ENGINE: engine}
+    for gauge, value in _GAUGES:
+        for name in set(before) - lanes.keys():
+            gauge.remove(name)
+        for name, lane in lanes.items():
+            gauge.labels(name).set_function(partial(value, lane))
+    return set(lanes)
+
+
+_GAUGES: tuple[tuple[metrics.Gauge, Callable[[Engine], float]], ...] = (
+    (metrics.ENGINE_RUNNING, lambda engine: engine.capacity().running),
+    (metrics.ENGINE_WAITING, lambda engine: engine.capacity().waiting),
+    (metrics.ENGINE_READY, lambda engine: engine.health().state is EngineState.READY),
+)
+
+
+def _engine_factory(engine: EngineSettings, settings: Settings) -> Callable[[], Engine]:
+    if engine.kind == "simulated":
+        return simulated_engines(engine.script)
+    build = engine_builder(engine, settings)
+    return lambda: HostedEngine(partial(start_host, build))
+
+
+def engine_builder(engine: EngineSettings, settings: Settings) -> Callable[[], Engine]:
+    """Makes the engine in the process that hosts it; can be pickled."""
+    if engine.kind == "simulated":
+        return partial(SimulatedEngine, engine.script)
+    if engine.kind == "remote":
+        return partial(RemoteEngine, config.part(RemoteOptions, engine, settings))
+    return partial(VllmEngine, engine_options(settings, engine))
+
+
+def engine_options(settings: Settings, engine: EngineSettings | None = None) -> VllmOptions:
+    """What vLLM's engine is given; by default the only one."""
+    return config.part(VllmOptions, engine or settings.engine, settings)

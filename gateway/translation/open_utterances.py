@@ -1,0 +1,59 @@
+"""What is held of an utterance while it is being said, as values.
+
+Knows: which fields there are. Must not know: who changes them and when (`partials`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.domain.log import Utterance
+from gateway.meeting.live_text import LiveTranslation
+from gateway.translation.commit_policy import CommitPolicy
+from gateway.translation.scheduling.ticket import Ticket
+
+__all__ = ["OpenTranslation", "OpenUtterance"]
+
+
+@dataclass(eq=False)
+class OpenTranslation:
+    """The translation of one open utterance into one language."""
+
+    policy: CommitPolicy
+    # What readers have of it.
+    shown: LiveTranslation
+    # The newest revision.
+    revision: Utterance
+    # When the last generation was begun, by the monotonic clock.
+    begun_s: float
+    # The text whose translation readers see.
+    translated: str | None = None
+    # Of the generation in flight, and the revision that is of.
+    ticket: Ticket | None = None
+    running: Utterance | None = None
+    # The newest revision is still to be translated.
+    pending: bool = False
+    # Nothing happens to it until another revision comes.
+    stopped: bool = False
+    # The last generation was ended by a newer revision.
+    superseded: bool = False
+    # The engine died of it or with it: it is left to the final.
+    broken: bool = False
+    # The lane that it may have killed.
+    died_on: str | None = None
+
+    @property
+    def lang(self) -> str:
+        return self.shown.lang
+
+
+@dataclass(eq=False)
+class OpenUtterance:
+    """An utterance that is not final."""
+
+    # By language.
+    translations: dict[str, OpenTranslation] = field(default_factory=dict)
+    # Its live translation has ended, though it may still be revised.
+    closed: bool = False
+    # Latecomers are shown its caption.
+    captioned: bool = False

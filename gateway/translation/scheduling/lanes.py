@@ -1,0 +1,238 @@
+"""The lanes of the engine: what this gateway runs on each, and which of them can run a text.
+
+A lane is an engine with its own health, seats and languages; a single engine is one lane.
+Knows: what runs where. Must not know: who waits and who is next (`lines`), tasks, clocks.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from gateway.domain.engine import EngineProfile, EngineState, TranslationRequest
+from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError
+from gateway.domain.pairs import Pair
+from gateway.domain.ports import Engine
+from gateway.protocol.checks import check_pair
+from gateway.translation.scheduling.routing import LaneLoad, choose
+from gateway.translation.scheduling.ticket import SUSPECT_CRASHES, Ticket
+
+__all__ = ["Lane", "Lanes", "Route", "failed", "stopped"]
+
+# Names of lanes that can run the same texts.
+Route = frozenset[str]
+
+# Meetings of which it is remembered which lane has their prompts cached.
+_MOST_REMEMBERED = 10_000
+
+_OVER = (EngineState.FAILED, EngineState.STOPPED)
+
+
+class Lane:
+    """What this gateway runs on one lane."""
+
+    def __init__(self, name: str, engine: Engine, *, lookahead: int, best_effort_share: float) -> None:
+        self.name = name
+        self.engine = engine
+        self.running: set[Ticket] = set()
+        self.best_effort_running = 0
+        # Nothing more is begun on it; it goes once nothing runs.
+        self.leaves = False
+        self._lookahead = lookahead
+        self._best_effort_share = best_effort_share
+
+    @property
+    def state(self) -> EngineState:
+        return self.engine.health().state
+
+    @property
+    def seats(self) -> int:
+        """Sequences that it runs together."""
+        return self.engine.capacity().max_running
+
+    @property
+    def load(self) -> LaneLoad:
+        return LaneLoad(self.name, self.seats, len(self.running))
+
+    @property
+    def suspect_runs(self) -> bool:
+        """Whether a suspect runs, alone, as each does."""
+        return len(self.running) == 1 and next(iter(self.running)).suspect
+
+    @property
+    def overflow(self) -> int:
+        """How many wait inside the engine: they were handed to it beyond what it runs together."""
+        return max(0, len(self.running) - self.seats)
+
+    def free(self, *, quarantined: bool) -> int:
+        """How many turns may be given now. quarantined: a suspect waits for it, which is to run alone.
+
+        Suspects come first: the sooner the text that kills the engine is found, the better for everybody. Each
+        runs alone, and again only if it is not known to have begun, at the pace of a lone sequence: all of them
+        are through within seconds.
+        """
+        if self.leaves or self.state is not EngineState.READY:
+            return 0
+        if quarantined:
+            return 0 if self.running else 1
+        return 0 if self.suspect_runs else max(0, self.seats + self._lookahead - len(self.running))
+
+    def has_room_for_best_effort(self) -> bool:
+        """Whether one more would run at once and leave finals their share."""
+        most = self.seats
+        share = max(1, int(most * self._best_effort_share))
+        return len(self.running) < most and self.best_effort_running < share
+
+    def add(self, ticket: Ticket) -> None:
+        self.running.add(ticket)
+        self.best_effort_running += ticket.best_effort
+
+    def remove(self, ticket: Ticket) -> None:
+        self.running.remove(ticket)
+        self.best_effort_running -= ticket.best_effort
+
+    def partials(self) -> list[Ticket]:
+        """Those that give up their place to finals."""
+        return [ticket for ticket in self.running if not ticket.request.final]
+
+    def profile(self) -> EngineProfile | None:
+        """What it can do; None until that is known."""
+        try:
+            return self.engine.profile()
+        except EngineUnavailable:
+            return None
+
+
+class Lanes:
+    """All lanes. `refresh` looks at which there are and what each can do."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        lanes: Callable[[], Mapping[str, Engine]],
+        *,
+        # As in `Scheduler`.
+        lookahead: int,
+        best_effort_share: float,
+    ) -> None:
+        self._engine = engine
+        self._named = lanes
+        self._lookahead = lookahead
+        self._best_effort_share = best_effort_share
+        self._lanes: dict[str, Lane] = {}
+        # Pair → the lanes that have it; forgotten when something changes.
+        self._of_pair: dict[Pair, tuple[Lane, ...]] = {}
+        # Meeting → the lane that has its prompts cached, the least recently used first. All its languages go
+        # there: a text that kills a lane would do so in each of them.
+        self._cached: OrderedDict[str, str] = OrderedDict()
+        self.refresh()
+
+    def __iter__(self) -> Iterator[Lane]:
+        return iter(self._lanes.values())
+
+    def __getitem__(self, name: str) -> Lane:
+        return self._lanes[name]
+
+    @property
+    def running(self) -> int:
+        return sum(len(lane.running) for lane in self)
+
+    def refresh(self) -> None:
+        """Lanes may have come or gone, or their health has changed."""
+        named = self._named()
+        for name, engine in named.items():
+            lane = self._lanes.get(name)
+            # Another one of the same name has to wait until the first has ended what it runs.
+            if lane is None or (lane.engine is not engine and not lane.running):
+                self._lanes[name] = Lane(
+                    name, engine, lookahead=self._lookahead, best_effort_share=self._best_effort_share
+                )
+        for lane in list(self):
+            lane.leaves = named.get(lane.name) is not lane.engine
+            if lane.leaves and not lane.running:
+                del self._lanes[lane.name]
+        self._of_pair.clear()
+
+    def remove(self, ticket: Ticket) -> None:
+        """It does not run any more; a lane that leaves goes with its last one."""
+        lane = self._lanes[ticket.lane]
+        lane.remove(ticket)
+        if lane.leaves and not lane.running:
+            self.refresh()
+
+    def some(self, names: Collection[str]) -> list[Lane]:
+        """Those with these names that are there, in the order of the settings."""
+        return [lane for lane in self if lane.name in names]
+
+    def route(self, source: str, target: str) -> Route:
+        """The lanes that have this pair, or will have it again. Empty: none has it now, and `refusal` says why."""
+        return Route(lane.name for lane in self._having(source, target) if lane.state not in _OVER)
+
+    def route_for(self, newcomer: Ticket) -> Route:
+        """The lanes for which a newcomer waits. Raises `EngineUnavailable` or `UnsupportedLanguage` for none."""
+        if route := self.route_of(newcomer):
+            return route
+        refusal = self.refusal(newcomer.request.source, newcomer.request.target)
+        if refusal is None or isinstance(refusal, EngineFailed):
+            raise EngineUnavailable("The engine of these languages has failed.", retry_after_ms=2_000)
+        raise refusal
+
+    def route_of(self, ticket: Ticket) -> Route:
+        """The lanes for which a ticket is to wait; none if no lane will run it."""
+        route = self.route(ticket.request.source, ticket.request.target)
+        if ticket.kept_to is None or not route:
+            return route
+        others = route - {ticket.kept_to}
+        if ticket.kept_to not in route or (
+            ticket.kept_too_long and others and self._lanes[ticket.kept_to].state is not EngineState.READY
+        ):
+            route = others
+            # It may be what ended that lane for good, so it runs on another one, alone.
+            ticket.crashes = max(ticket.crashes, SUSPECT_CRASHES)
+            ticket.kept_to = self.choose(self.some(route), ticket.request).name
+        return Route({ticket.kept_to})
+
+    def refusal(self, source: str, target: str) -> GatewayError | None:
+        """Why no lane can translate this pair, while others may be translated; None if one can, or will soon."""
+        if self._engine.health().state not in (EngineState.READY, EngineState.RESTARTING):
+            return None
+        if self.route(source, target):
+            return None
+        if self._having(source, target):
+            return failed()
+        try:
+            check_pair(source, target, self._engine.profile())
+        except GatewayError as error:
+            return error
+        return failed()  # its lane leaves
+
+    def choose(self, lanes: Iterable[Lane], request: TranslationRequest) -> Lane:
+        """The best of these lanes for a text, remembered for what comes next of its meeting. lanes: not empty."""
+        scope = request.cache_scope
+        chosen = choose((lane.load for lane in lanes), self._cached.get(scope))
+        assert chosen is not None  # noqa: S101 -- there is one
+        self._cached[scope] = chosen
+        self._cached.move_to_end(scope)
+        if len(self._cached) > _MOST_REMEMBERED:
+            self._cached.popitem(last=False)
+        return self._lanes[chosen]
+
+    def _having(self, source: str, target: str) -> tuple[Lane, ...]:
+        pair = (source, target)
+        if pair not in self._of_pair:
+            self._of_pair[pair] = tuple(
+                lane
+                for lane in self
+                if not lane.leaves and (profile := lane.profile()) is not None and profile.translates(*pair)
+            )
+        return self._of_pair[pair]
+
+
+def stopped() -> EngineUnavailable:
+    """Of a text whose engine was stopped."""
+    return EngineUnavailable("The engine was stopped before this was translated.", retry_after_ms=2_000)
+
+
+def failed() -> EngineFailed:
+    """Of a text that no engine will translate."""
+    return EngineFailed("The engine failed repeatedly; this was not translated.")

@@ -1,0 +1,128 @@
+"""The engines that all workers of a gateway share: each in a process that the parent starts, again when it dies.
+
+Knows: where each engine is reached, what workers are to be told of it, which come and go with new settings.
+Must not know: workers, what they do with it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from gateway import config, metrics
+from gateway.config import EngineSettings, LaneSettings, Settings
+from gateway.domain.engine import EngineHealth, EngineState
+from gateway.domain.ports import Engine
+from gateway.engine import engine_builder, lane_changes, pool_lane, show_engines
+from gateway.engines.host.proxy import HostedEngine, start_host
+from gateway.engines.pool.lane import Lane
+from gateway.engines.pool.pool import Pool
+from gateway.engines.supervisor import RestartPolicy, Supervisor
+from gateway.workers.messages import EngineIs
+
+__all__ = ["Engines", "HostedAnew"]
+
+# No two hosts have one path: nobody takes an old host for the new one.
+_numbers = itertools.count(1)
+
+
+class HostedAnew:
+    """One engine after another, each in a host of its own. on_change: as of a supervisor."""
+
+    def __init__(self, engine: EngineSettings, settings: Settings, folder: Path) -> None:
+        self.settings = engine
+        # One of several; None: the only one.
+        self.lane = engine if isinstance(engine, LaneSettings) else None
+        self.name = "" if self.lane is None else self.lane.name
+        self.hosted: HostedEngine | None = None
+        self.path: Path | None = None
+        self._all_settings = settings
+        self._folder = folder
+        self.supervisor = Supervisor(
+            self._build,
+            config.part(RestartPolicy, engine),
+            name=self.name or metrics.DEFAULT_ENGINE,
+            activity=lambda: (False, 0) if self.hosted is None else self.hosted.activity(),
+        )
+
+    def _build(self) -> Engine:
+        build = engine_builder(self.settings, self._all_settings)
+        if not self.name and not self.settings.is_shared:
+            return build()  # for the whole to be ready; each worker has its own
+        self.path = self._folder / f"engine-{next(_numbers)}.sock"
+        self.hosted = HostedEngine(partial(start_host, build, self.path))
+        return self.hosted
+
+    def told(self, health: EngineHealth) -> EngineIs:
+        """What workers are told if it is like this."""
+        return EngineIs(health, None if self.path is None else str(self.path), self.name)
+
+
+class Engines:
+    """folder: private, for sockets. say: tells all workers something."""
+
+    def __init__(self, settings: Settings, folder: Path, say: Callable[[EngineIs], None]) -> None:
+        self._folder = folder
+        self._say = say
+        self._told: dict[str, EngineIs] = {}
+        each = [HostedAnew(engine, settings, folder) for engine in config.engines_of(settings)]
+        self._engines = {engine.name: engine for engine in each}
+        self.engine: Supervisor | Pool
+        if settings.engines:
+            self.engine = pool = Pool([self._lane(engine) for engine in each])
+            pool.on_lane = self.tell
+        else:
+            self.engine = each[0].supervisor
+        self.engine.on_change = lambda _: self.tell()
+        self._shown = show_engines(self.engine)
+
+    @property
+    def hosted(self) -> dict[str, HostedEngine]:
+        """Name → what it runs in now."""
+        return {name: each.hosted for name, each in self._engines.items() if each.hosted is not None}
+
+    def _lane(self, engine: HostedAnew) -> Lane:
+        assert engine.lane is not None  # noqa: S101 -- one of several
+        return pool_lane(engine.lane, engine.supervisor)
+
+    def all_told(self) -> Iterator[EngineIs]:
+        """What a worker is to know from its start."""
+        whole = self.engine.health()
+        for engine in self._engines.values():
+            health = engine.supervisor.health()
+            # Workers begin with all of them, or they would refuse the languages of those that still load.
+            if isinstance(self.engine, Pool) and whole.state is EngineState.STARTING:
+                health = EngineHealth(EngineState.STARTING, whole.reason)
+            yield engine.told(health)
+
+    def tell(self) -> None:
+        """Let all workers know how the engines are, if that has changed."""
+        self._shown = show_engines(self.engine, self._shown)
+        for said in self.all_told():
+            if said != self._told.get(said.name):
+                self._told[said.name] = said
+                self._say(said)
+
+    # ------------------------------------------------------------ new settings
+
+    async def add(self, wanted: Settings) -> None:
+        """Start the engines that are new in these settings. Raises `StartupError`; then all stays as it was."""
+        for lane in self._changes(wanted)[0]:
+            assert isinstance(self.engine, Pool)  # noqa: S101 -- there are several
+            added = HostedAnew(lane, wanted, self._folder)
+            await self.engine.add(self._lane(added))
+            self._engines[lane.name] = added
+            self.tell()
+
+    async def remove(self, wanted: Settings) -> None:
+        """Let those end what they run and go that are not in these settings, once no worker asks them for more."""
+        for name in self._changes(wanted)[1]:
+            assert isinstance(self.engine, Pool)  # noqa: S101 -- there are several
+            await self.engine.drain(name)
+            del self._engines[name], self._told[name]
+
+    def _changes(self, wanted: Settings) -> tuple[list[LaneSettings], list[str]]:
+        there = [each.lane for each in self._engines.values() if each.lane is not None]
+        return lane_changes(there, wanted.engines)

@@ -1,0 +1,341 @@
+"""Several engines as one: what all can do together, how they are, and lanes that come, go and die."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.domain.engine import EngineHealth, EngineState, LaneHealth, TranslationRequest
+from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable, StartupError
+from gateway.domain.pairs import PairPattern
+from gateway.engines.pool import pool as pool_module
+from gateway.engines.pool.lane import Lane
+from gateway.engines.pool.pool import Pool
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from gateway.engines.supervisor import RestartPolicy, Supervisor
+
+READY, RESTARTING, FAILED, STARTING, STOPPED = (
+    EngineState.READY,
+    EngineState.RESTARTING,
+    EngineState.FAILED,
+    EngineState.STARTING,
+    EngineState.STOPPED,
+)
+FAST = Script(first_token_s=0.0, token_s=0.0, max_running=2, rules=(Rule(match="LONG", stall_after=1),))
+
+
+class Bench:
+    """Lanes over simulated engines; `engines` are those of each lane, the newest last."""
+
+    def __init__(self) -> None:
+        self.engines: dict[str, list[SimulatedEngine]] = {}
+        self.states: list[EngineState] = []
+        self.lane_changes = 0
+
+    def lane(
+        self,
+        name: str,
+        *pairs: str,
+        script: Script = FAST,
+        device: str = "",
+        restarts: int = 5,
+        again_s: float = 0.0,
+        kind: type[SimulatedEngine] = SimulatedEngine,
+    ) -> Lane:
+        def build() -> SimulatedEngine:
+            self.engines.setdefault(name, []).append(engine := kind(script))
+            return engine
+
+        policy = RestartPolicy(max_restarts=restarts, restart_backoff_s=again_s, restart_backoff_max_s=again_s)
+        supervised = Supervisor(build, policy, name=name)
+        return Lane(name, supervised, [PairPattern.parse(pair) for pair in pairs or ("*",)], device)
+
+    def pool(self, *lanes: Lane) -> Pool:
+        pool = Pool(lanes)
+        pool.on_change = self.changed
+        pool.on_lane = self.lane_changed
+        return pool
+
+    @asynccontextmanager
+    async def started(self, *lanes: Lane) -> AsyncIterator[Pool]:
+        pool = self.pool(*lanes)
+        await pool.start()
+        yield pool
+        await pool.stop()
+
+    def changed(self, health: EngineHealth) -> None:
+        self.states.append(health.state)
+
+    def lane_changed(self) -> None:
+        self.lane_changes += 1
+
+    def kill(self, name: str) -> None:
+        self.engines[name][-1].fail("the test says so")
+
+
+def request(text: str = "hi", source: str = "en", target: str = "ja", lane: str = "") -> TranslationRequest:
+    return TranslationRequest(id="r", text=text, source=source, target=target, lane=lane)
+
+
+async def translate(pool: Pool, asked: TranslationRequest) -> str:
+    return "".join([event.text async for event in pool.generate(asked)])
+
+
+async def until(pool: Pool, *states: EngineState) -> None:
+    """Wait until the lanes are like this; the suite's timeout is the bound."""
+    while [lane.state for lane in pool.health().lanes] != list(states):
+        await asyncio.sleep(0.001)
+
+
+# ---------------------------------------------------------------- what it can do
+
+
+async def test_it_can_do_what_its_lanes_can_do_together() -> None:
+    bench = Bench()
+    one = replace(FAST, languages=("en", "ja", "xx"), options=frozenset({"context"}), max_text_tokens=10)
+    two = replace(FAST, languages=("de", "en"), options=frozenset({"glossary"}), max_running=3)
+    async with bench.started(bench.lane("a", "en-ja", script=one), bench.lane("b", "*-de", script=two)) as pool:
+        profile = pool.profile()
+        assert profile.pairs == frozenset({("en", "ja"), ("en", "de")})
+        assert profile.languages == ("en", "ja", "de")
+        assert (profile.model, sorted(profile.options)) == ("simulated", ["context", "glossary"])
+        assert profile.max_text_tokens == 512
+        assert pool.capacity().max_running == 5
+        assert list(pool.lanes()) == ["a", "b"]
+        assert pool.profile() is profile, "asked for each message, it is made once"
+
+
+async def test_a_text_runs_on_the_lane_of_its_seat() -> None:
+    bench = Bench()
+    async with bench.started(bench.lane("a"), bench.lane("b")) as pool:
+        for name in ("b", "a", "b"):
+            generation = pool.generate(request("LONG", lane=name))
+            await anext(generation)
+            assert {lane: engines[-1].capacity().running for lane, engines in bench.engines.items()} == {
+                "a": int(name == "a"),
+                "b": int(name == "b"),
+            }
+            await generation.aclose()
+        with pytest.raises(EngineRestarting, match="The engine c is gone"):
+            await translate(pool, request(lane="c"))
+
+
+async def test_without_a_seat_a_text_runs_where_its_pair_is_and_most_is_free() -> None:
+    bench = Bench()
+    async with bench.started(bench.lane("a", "en-ja"), bench.lane("b", "en-ja", "en-de")) as pool:
+        first = pool.generate(request("LONG"))
+        second = pool.generate(request("LONG", target="de"))
+        await anext(first)
+        await anext(second)
+        assert [engines[-1].capacity().running for engines in bench.engines.values()] == [1, 1]
+        third = pool.generate(request("LONG"))
+        await anext(third)
+        assert bench.engines["a"][-1].capacity().running == 2
+        for generation in (first, second, third):
+            await generation.aclose()
+        with pytest.raises(EngineFailed, match="No engine translates ja into en"):
+            await translate(pool, request(source="ja", target="en"))
+
+
+# ---------------------------------------------------------------- life
+
+
+async def test_it_is_ready_once_all_are_and_says_which_is_loading() -> None:
+    bench = Bench()
+
+    class Slow(SimulatedEngine):
+        go = asyncio.Event()
+
+        async def start(self) -> None:
+            await self.go.wait()
+            await super().start()
+
+    pool = bench.pool(bench.lane("a"), bench.lane("b", kind=Slow))
+    with pytest.raises(EngineUnavailable):
+        pool.profile()
+    with pytest.raises(EngineUnavailable):
+        await translate(pool, request())
+    starting = asyncio.create_task(pool.start())
+    await until(pool, READY, STARTING)
+    assert pool.health() == EngineHealth(
+        STARTING, "Engine b: starting", (LaneHealth("a", READY), LaneHealth("b", STARTING, "starting"))
+    )
+    assert bench.states == []
+    Slow.go.set()
+    await starting
+    assert pool.health() == EngineHealth(READY, "", (LaneHealth("a", READY), LaneHealth("b", READY)))
+    assert await translate(pool, request()) == "[ja] hi"
+    await pool.stop()
+    assert bench.states == [READY, STOPPED]
+    assert pool.health().state is STOPPED
+    with pytest.raises(EngineUnavailable):
+        await translate(pool, request())
+
+
+async def test_lanes_of_one_device_start_one_after_another() -> None:
+    began: list[str] = []
+    bench = Bench()
+
+    class Noted(SimulatedEngine):
+        async def start(self) -> None:
+            began.append("begins")
+            await asyncio.sleep(0)
+            await super().start()
+            began.append("ready")
+
+    async with bench.started(bench.lane("a", device="0", kind=Noted), bench.lane("b", device="0", kind=Noted)):
+        assert began == ["begins", "ready", "begins", "ready"]
+    began.clear()
+    async with bench.started(bench.lane("a", device="0", kind=Noted), bench.lane("b", device="1", kind=Noted)):
+        assert began == ["begins", "begins", "ready", "ready"]
+
+
+async def test_a_lane_that_cannot_start_is_named() -> None:
+    bench = Bench()
+
+    class Unstartable(SimulatedEngine):
+        async def start(self) -> None:
+            raise StartupError("There is no model.")
+
+    pool = bench.pool(bench.lane("a"), bench.lane("b", kind=Unstartable))
+    with pytest.raises(StartupError, match=r"^Engine b: There is no model\.$"):
+        await pool.start()
+    assert pool.health().state is FAILED
+    await pool.stop()
+
+
+async def test_a_lane_of_no_use_is_refused() -> None:
+    bench = Bench()
+    pool = bench.pool(bench.lane("a", "ko-ja"))
+    with pytest.raises(StartupError, match=r"^Engine a: its model translates none of its pairs\.$"):
+        await pool.start()
+    await pool.stop()
+
+
+async def test_a_lane_that_dies_ends_what_it_ran_and_the_others_go_on() -> None:
+    bench = Bench()
+    async with bench.started(bench.lane("a", again_s=60.0), bench.lane("b")) as pool:
+        dying = pool.generate(request("LONG", lane="a"))
+        staying = pool.generate(request("LONG", lane="b"))
+        await anext(dying)
+        await anext(staying)
+        before = bench.lane_changes
+        bench.kill("a")
+        with pytest.raises(EngineUnavailable):
+            await anext(dying)
+        await until(pool, RESTARTING, READY)
+        assert pool.health().state is READY
+        assert pool.health().reason == "Engine a: The engine died and is being started again."
+        assert bench.lane_changes > before
+        assert bench.states == [READY]
+        assert await translate(pool, request()) == "[ja] hi"
+        assert bench.engines["b"][-1].capacity().running == 1
+        await staying.aclose()
+
+
+async def test_it_is_restarting_while_all_are_and_ready_with_the_first_that_is_again() -> None:
+    bench = Bench()
+    async with bench.started(bench.lane("a"), bench.lane("b", "en-de", again_s=60.0)) as pool:
+        bench.kill("b")
+        await until(pool, READY, RESTARTING)
+        bench.kill("a")
+        await until(pool, READY, RESTARTING)
+        with pytest.raises(EngineFailed):
+            await translate(pool, request(source="xx"))
+    assert bench.states == [READY, RESTARTING, READY, STOPPED]
+
+
+async def test_it_has_failed_once_all_have() -> None:
+    bench = Bench()
+    async with bench.started(
+        bench.lane("a", restarts=0, again_s=60.0), bench.lane("b", restarts=0, again_s=60.0)
+    ) as pool:
+        bench.kill("a")
+        await until(pool, FAILED, READY)
+        assert pool.health().state is READY
+        bench.kill("b")
+        await until(pool, FAILED, FAILED)
+        assert pool.health().state is FAILED
+        assert pool.profile().pairs
+    assert bench.states == [READY, FAILED, STOPPED]
+
+
+# ---------------------------------------------------------------- lanes that come and go
+
+
+@pytest.fixture
+def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "_LOOK_S", 0.001)
+
+
+async def test_a_lane_that_comes_is_used_from_when_it_is_ready() -> None:
+    bench = Bench()
+    async with bench.started(bench.lane("a", "en-ja")) as pool:
+        await pool.add(bench.lane("b", "en-de"))
+        assert list(pool.lanes()) == ["a", "b"]
+        assert pool.profile().pairs == frozenset({("en", "ja"), ("en", "de")})
+        assert await translate(pool, request(target="de")) == "[de] hi"
+        with pytest.raises(StartupError, match=r"^There is an engine b already\.$"):
+            await pool.add(bench.lane("b"))
+        bench.kill("b")
+        await until(pool, READY, RESTARTING)
+
+
+async def test_a_lane_that_cannot_be_added_leaves_nothing_behind() -> None:
+    bench = Bench()
+    async with bench.started(bench.lane("a")) as pool:
+        with pytest.raises(StartupError, match="Engine b: its model translates none of its pairs"):
+            await pool.add(bench.lane("b", "ko-ja"))
+        assert list(pool.lanes()) == ["a"]
+        assert bench.engines["b"][-1].health().state is STOPPED
+
+
+@pytest.mark.usefixtures("_quickly")
+async def test_a_lane_that_goes_ends_what_it_runs_and_gets_nothing_more() -> None:
+    bench = Bench()
+    # Far slower than the looks whether it has ended.
+    slow = replace(FAST, token_s=0.02)
+    async with bench.started(bench.lane("a", "en-ja"), bench.lane("b", script=slow)) as pool:
+        generation = pool.generate(request("one two three", lane="b"))
+        await anext(generation)
+        draining = asyncio.create_task(pool.drain("b"))
+        await asyncio.sleep(0)
+        assert list(pool.lanes()) == ["a"]
+        assert pool.profile().pairs == frozenset({("en", "ja")})
+        assert "".join([event.text async for event in generation]) == " one two three"
+        await draining
+        assert bench.engines["b"][-1].health().state is STOPPED
+        assert [lane.name for lane in pool.health().lanes] == ["a"]
+        with pytest.raises(EngineRestarting, match="The engine b is gone"):
+            await translate(pool, request(lane="b"))
+
+
+@pytest.mark.usefixtures("_quickly")
+async def test_a_lane_that_is_dead_goes_at_once() -> None:
+    bench = Bench()
+    async with bench.started(bench.lane("a"), bench.lane("b", again_s=60.0)) as pool:
+        bench.kill("b")
+        await until(pool, READY, RESTARTING)
+        await pool.drain("b")
+        assert list(pool.lanes()) == ["a"]
+
+
+# ---------------------------------------------------------------- metrics
+
+
+async def test_the_metrics_of_a_lane_have_its_name() -> None:
+    class Measured(SimulatedEngine):
+        async def metrics(self, names: Sequence[str] = ()) -> bytes:
+            return b'# TYPE vllm:steps counter\nvllm:steps{engine="0"} 7\n'
+
+    bench = Bench()
+    async with bench.started(bench.lane("a", kind=Measured), bench.lane("b", kind=Measured)) as pool:
+        assert (await pool.metrics()).decode().splitlines() == [
+            "# TYPE vllm:steps counter",
+            'vllm:steps{engine="a"} 7',
+            'vllm:steps{engine="b"} 7',
+        ]

@@ -1,0 +1,70 @@
+"""Which engines the settings make, what they are given, and what the metrics tell of them."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client import REGISTRY
+
+from gateway.config import EngineSettings, LaneSettings, Settings
+from gateway.domain.errors import StartupError
+from gateway.engine import engine_options, engine_pool, lane_changes, show_engines, supervised
+from gateway.engines.simulated import Script
+
+
+def simulated(name: str, *pairs: str) -> LaneSettings:
+    return LaneSettings(name=name, kind="simulated", pairs=pairs, script=Script(max_running=3))
+
+
+def ready(name: str) -> float | None:
+    return REGISTRY.get_sample_value("gateway_engine_ready", {"engine": name})
+
+
+def test_the_engine_gets_its_section_and_what_it_needs_of_the_top_level() -> None:
+    settings = Settings(delta_interval_s=0.5, engine=EngineSettings(model="m", max_num_seqs=7))
+    options = engine_options(settings)
+    assert (options.model, options.max_num_seqs, options.delta_interval_s) == ("m", 7, 0.5)
+    options = engine_options(settings, LaneSettings(name="n", model="of n", device="1"))
+    assert (options.model, options.device, options.max_num_seqs, options.delta_interval_s) == (
+        "of n",
+        "1",
+        16,
+        0.5,
+    )
+
+
+async def test_a_pool_has_a_lane_for_each_engine() -> None:
+    pool = engine_pool(Settings(engines=(simulated("a", "en-ja"), simulated("b", "*-de"))))
+    await pool.start()
+    assert list(pool.lanes()) == ["a", "b"]
+    assert pool.capacity().max_running == 6
+    assert ("en", "ja") in (pool.profile().pairs or ())
+    await pool.stop()
+
+
+async def test_the_metrics_tell_of_each_engine_while_it_is_there() -> None:
+    pool = engine_pool(Settings(engines=(simulated("metrics-a", "en-ja"), simulated("metrics-b", "*-de"))))
+    shown = show_engines(pool)
+    assert (ready("metrics-a"), ready("metrics-b")) == (0, 0)
+    await pool.start()
+    assert (ready("metrics-a"), ready("metrics-b")) == (1, 1)
+    pool._leaving.add("metrics-b")
+    assert show_engines(pool, shown) == {"metrics-a"}
+    assert (ready("metrics-a"), ready("metrics-b")) == (1, None)
+    await pool.stop()
+
+
+async def test_the_only_engine_has_a_name_too() -> None:
+    settings = Settings(engine=EngineSettings(kind="simulated"))
+    engine = supervised(settings.engine, settings)
+    assert show_engines(engine) == {"default"}
+    await engine.start()
+    assert ready("default") == 1
+    await engine.stop()
+
+
+def test_which_engines_come_and_go() -> None:
+    a, b, c = simulated("a", "en-ja"), simulated("b", "en-ja"), simulated("c", "en-ja")
+    assert lane_changes((a, b), (b, c)) == ([c], ["a"])
+    assert lane_changes((a,), (a,)) == ([], [])
+    with pytest.raises(StartupError, match=r"^engine a cannot change while it runs"):
+        lane_changes((a,), (simulated("a", "en-de"),))

@@ -1,0 +1,218 @@
+"""Lanes: what each runs, how much more it may, and which of them can run a text."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.domain.engine import EngineState, TranslationRequest
+from gateway.domain.errors import EngineFailed, EngineUnavailable, UnsupportedLanguage
+from gateway.translation.scheduling.lanes import Lane, Lanes, Route
+from gateway.translation.scheduling.ticket import FINAL, PARTIAL, SUSPECT_CRASHES, Ticket
+from tests.translation.engines import HandPool, SteppedEngine
+
+EN_JA, EN_DE = frozenset({("en", "ja")}), frozenset({("en", "de")})
+
+
+def ticket(name: str = "t", target: str = "ja", priority: int = FINAL, scope: str = "m") -> Ticket:
+    final = priority == FINAL
+    request = TranslationRequest(
+        id=name, text="x", source="en", target=target, priority=priority, final=final, cache_scope=scope
+    )
+    return Ticket(1, "m", request, 0.0)
+
+
+def lanes_of(pool: HandPool) -> Lanes:
+    return Lanes(pool, pool.lanes, lookahead=0, best_effort_share=0.5)
+
+
+def two() -> tuple[HandPool, SteppedEngine, SteppedEngine, Lanes]:
+    a, b = SteppedEngine(4), SteppedEngine(4)
+    pool = HandPool(a=a, b=b)
+    return pool, a, b, lanes_of(pool)
+
+
+# ---------------------------------------------------------------- one lane
+
+
+def test_a_lane_gives_as_many_turns_as_it_has_seats_and_a_little_more() -> None:
+    lane = Lane("a", SteppedEngine(2), lookahead=1, best_effort_share=0.5)
+    assert lane.free(quarantined=False) == 3
+    lane.add(first := ticket())
+    assert (lane.free(quarantined=False), lane.overflow) == (2, 0)
+    lane.add(ticket())
+    lane.add(ticket())
+    assert (lane.free(quarantined=False), lane.overflow) == (0, 1)
+    lane.remove(first)
+    assert lane.free(quarantined=False) == 1
+
+
+def test_a_lane_gives_no_turns_while_it_is_built_again_or_leaves() -> None:
+    engine = SteppedEngine(2)
+    lane = Lane("a", engine, lookahead=0, best_effort_share=0.5)
+    engine.die()
+    assert lane.free(quarantined=False) == 0
+    engine.revive()
+    lane.leaves = True
+    assert lane.free(quarantined=False) == 0
+
+
+def test_a_quarantined_lane_runs_one_once_nothing_else_runs() -> None:
+    lane = Lane("a", SteppedEngine(4), lookahead=0, best_effort_share=0.5)
+    lane.add(innocent := ticket())
+    assert lane.free(quarantined=True) == 0
+    lane.remove(innocent)
+    assert lane.free(quarantined=True) == 1
+    suspect = ticket()
+    suspect.crashes = SUSPECT_CRASHES
+    lane.add(suspect)
+    assert lane.suspect_runs
+    assert (lane.free(quarantined=True), lane.free(quarantined=False)) == (0, 0)
+
+
+def test_best_effort_has_its_share_of_each_lane() -> None:
+    lane = Lane("a", SteppedEngine(2), lookahead=2, best_effort_share=0.5)
+    assert lane.has_room_for_best_effort()
+    lane.add(partial := ticket(priority=PARTIAL))
+    assert not lane.has_room_for_best_effort()
+    assert lane.partials() == [partial]
+    lane.remove(partial)
+    lane.add(ticket())
+    assert lane.has_room_for_best_effort()
+    lane.add(ticket())
+    assert not lane.has_room_for_best_effort()
+
+
+# ---------------------------------------------------------------- which lanes
+
+
+def test_a_text_waits_for_the_lanes_that_have_its_pair() -> None:
+    _, a, b, lanes = two()
+    a.pairs, b.pairs = EN_JA, EN_JA | EN_DE
+    lanes.refresh()
+    assert lanes.route("en", "ja") == Route("ab")
+    assert lanes.route("en", "de") == Route("b")
+    assert lanes.route_for(ticket(target="de")) == Route("b")
+
+
+def test_a_lane_that_is_built_again_is_waited_for_and_one_that_failed_is_not() -> None:
+    _, a, b, lanes = two()
+    a.die()
+    assert lanes.route("en", "ja") == Route("ab")
+    a.die(EngineState.FAILED)
+    assert lanes.route("en", "ja") == Route("b")
+    b.die(EngineState.FAILED)
+    assert lanes.route("en", "ja") == Route()
+
+
+def test_a_pair_without_a_lane_is_refused_and_says_why() -> None:
+    _, a, b, lanes = two()
+    a.pairs, b.pairs = EN_JA, EN_DE
+    lanes.refresh()
+    assert lanes.refusal("en", "de") is None
+    assert isinstance(lanes.refusal("ja", "en"), UnsupportedLanguage)
+    with pytest.raises(UnsupportedLanguage, match="Nothing here translates English into French"):
+        lanes.route_for(ticket(target="fr"))
+    b.die()
+    assert lanes.refusal("en", "de") is None, "it will be there again soon"
+    b.die(EngineState.FAILED)
+    assert isinstance(lanes.refusal("en", "de"), EngineFailed)
+    assert lanes.refusal("en", "ja") is None
+    with pytest.raises(EngineUnavailable, match="The engine of these languages has failed"):
+        lanes.route_for(ticket(target="de"))
+    a.die(EngineState.FAILED)
+    assert lanes.refusal("en", "de") is None, "the whole engine has failed: that is said otherwise"
+
+
+def test_what_may_have_killed_a_lane_waits_for_it_alone() -> None:
+    _, a, _, lanes = two()
+    kept = ticket()
+    kept.kept_to, kept.crashes = "a", 1
+    a.die()
+    assert lanes.route_of(kept) == Route("a")
+    assert not kept.suspect
+
+
+def test_what_may_have_ended_a_lane_for_good_runs_alone_on_another() -> None:
+    _, a, _, lanes = two()
+    kept = ticket()
+    kept.kept_to, kept.crashes = "a", 1
+    a.die(EngineState.FAILED)
+    assert lanes.route_of(kept) == Route("b")
+    assert (kept.kept_to, kept.suspect) == ("b", True)
+    assert lanes.route_of(kept) == Route("b")
+
+
+def test_what_has_waited_for_a_lane_too_long_runs_alone_on_another() -> None:
+    _, a, b, lanes = two()
+    kept = ticket()
+    kept.kept_to, kept.crashes, kept.kept_too_long = "a", 1, True
+    assert lanes.route_of(kept) == Route("a"), "it is back"
+    a.die()
+    assert lanes.route_of(kept) == Route("b")
+    assert (kept.kept_to, kept.suspect) == ("b", True)
+    # Where no other lane has its languages, there is nothing but to wait.
+    a.pairs, b.pairs = EN_JA, EN_DE
+    lanes.refresh()
+    kept.kept_to = "a"
+    assert lanes.route_of(kept) == Route("a")
+
+
+def test_nothing_waits_for_a_lane_that_is_gone() -> None:
+    pool, _, _, lanes = two()
+    kept = ticket()
+    kept.kept_to = "a"
+    lanes["a"].add(running := ticket())
+    pool.goes("a")
+    lanes.refresh()
+    assert lanes["a"].leaves
+    assert lanes.route("en", "ja") == Route("b")
+    assert lanes.route_of(kept) == Route("b")
+    running.lane = "a"
+    lanes.remove(running)
+    assert [lane.name for lane in lanes] == ["b"]
+
+
+def test_a_lane_of_the_same_name_comes_once_the_first_has_ended_what_it_runs() -> None:
+    pool, _, _, lanes = two()
+    running = ticket()
+    running.lane = "a"
+    lanes["a"].add(running)
+    pool.by_name["a"] = newer = SteppedEngine(8)
+    lanes.refresh()
+    assert lanes["a"].leaves
+    assert lanes.route("en", "ja") == Route("b")
+    lanes.remove(running)
+    assert lanes["a"].engine is newer
+    assert lanes.route("en", "ja") == Route("ab")
+
+
+def test_a_lane_that_comes_is_used() -> None:
+    pool, _, _, lanes = two()
+    pool.by_name["c"] = SteppedEngine(8)
+    lanes.refresh()
+    assert lanes.route("en", "ja") == Route("abc")
+    assert lanes.choose(lanes, ticket().request).name == "c"
+
+
+# ---------------------------------------------------------------- the best of them
+
+
+def test_a_meeting_stays_on_its_lane_in_all_languages_while_that_is_hardly_fuller() -> None:
+    _, _, _, lanes = two()
+    lanes["a"].add(ticket())
+    assert lanes.choose(lanes, ticket(scope="m").request).name == "b"
+    lanes["b"].add(ticket())
+    assert lanes.choose(lanes, ticket(scope="m", target="de").request).name == "b"
+    lanes["b"].add(ticket())
+    lanes["b"].add(ticket())
+    assert lanes.choose(lanes, ticket(scope="m").request).name == "a"
+    assert lanes.choose(lanes, ticket(scope="n").request).name == "a"
+
+
+def test_meetings_that_were_not_heard_of_for_long_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.translation.scheduling.lanes._MOST_REMEMBERED", 2)
+    _, _, _, lanes = two()
+    lanes["a"].add(ticket())
+    for scope in "mno":
+        lanes.choose(lanes, ticket(scope=scope).request)
+    assert list(lanes._cached) == ["n", "o"]
