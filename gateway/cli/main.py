@@ -114,6 +114,12 @@ def _reload(args: argparse.Namespace) -> int:
     return _starting(args, lambda: serving.reload(args.state_dir))
 
 
+def _engines(args: argparse.Namespace) -> int:
+    from gateway.cli.engines import print_engines
+
+    return _explaining(args, None, lambda: print_engines(_DEFAULT_URL if args.url is None else args.url))
+
+
 def _starting(args: argparse.Namespace, work: Callable[[], int]) -> int:
     """Run `work`. Returns its exit status, and prints one sentence for a `StartupError`."""
     try:
@@ -283,7 +289,7 @@ def _misused(args: argparse.Namespace, sentence: str) -> NoReturn:
 
 
 def _explaining(
-    args: argparse.Namespace, options: SessionOptions | MeetingOptions, work: Callable[[], int]
+    args: argparse.Namespace, options: SessionOptions | MeetingOptions | None, work: Callable[[], int]
 ) -> int:
     """Run `work` against a gateway. Returns its exit status, and prints one sentence for an error."""
     from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, TOKEN_NEEDED, TOKEN_REFUSED, note
@@ -303,7 +309,7 @@ def _explaining(
         elif isinstance(error, EngineNotReady) and args.wait == 0:
             sentence = f"{sentence.removesuffix('.')} (try --wait SECONDS)."
         elif isinstance(error, SessionRefused) and error.error.code == Unauthenticated.code:
-            sentence = TOKEN_NEEDED if options.token is None else TOKEN_REFUSED
+            sentence = TOKEN_NEEDED if options is None or options.token is None else TOKEN_REFUSED
         note(sentence)
         return EXIT_FAILED if isinstance(error, SessionRefused) else EXIT_UNREACHABLE
 
@@ -311,6 +317,7 @@ def _explaining(
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "serve": _serve,
     "reload": _reload,
+    "engines": _engines,
     "translate": _translate,
     "chat": _chat,
     "speak": _speak,

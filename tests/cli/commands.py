@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 
 COMMAND = (*DEFAULT_SIGNALS, sys.executable, "-m", "gateway")
 
-COMMANDS = ("serve", "translate", "chat", "version")
+COMMANDS = ("serve", "engines", "translate", "chat", "version")
 
 
 class Ran(NamedTuple):

@@ -46,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     commands = gateway.add_subparsers(title="commands", metavar="COMMAND")
     _add_serve(commands)
     add_reload(commands)
+    _add_engines(commands)
     _add_translate(commands)
     _add_chat(commands)
     _add_speak(commands)
@@ -54,6 +55,17 @@ def parser() -> argparse.ArgumentParser:
     add_token(commands)
     add_command(commands, "version", help="print the version", description="Prints the version.")
     return gateway
+
+
+def _add_engines(commands: Commands[argparse.ArgumentParser]) -> None:
+    engines = add_command(
+        commands,
+        "engines",
+        help="show how the engines of a running gateway are",
+        description="Prints a line for each engine: its name, its status and, if it is not ready, why.",
+    )
+    engines.add_argument("--url", help=f"the gateway (default: {DEFAULT_URL})")
+    engines.set_defaults(traceback=False)
 
 
 def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:

@@ -1,0 +1,69 @@
+"""`gateway engines`: how each engine of a running gateway is.
+
+Knows: what `/readyz` answers. Must not know: how flags are spelled (`cli.flags`), sessions.
+"""
+
+from __future__ import annotations
+
+from http.client import HTTPException
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import ProxyHandler, build_opener
+
+import msgspec
+from msgspec import Struct
+
+from gateway.cli.common import EXIT_FAILED
+from gateway.cli.terminal import printable
+from gateway.client import GatewayUnreachable, stream_url
+from gateway.client.connection import STREAM_PATH
+
+__all__ = ["print_engines"]
+
+_ANSWER_S = 10.0
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+
+
+class _Engine(Struct):
+    name: str
+    status: str
+    reason: str
+
+
+class _Readiness(Struct):
+    """The fields that are used of the answer."""
+
+    status: str
+    reason: str
+    engines: list[_Engine] = []
+
+
+def print_engines(url: str) -> int:
+    """Print a line for each engine: its name, its status and, if it is not ready, why, with tabs between.
+
+    Returns the exit status, which says whether all are ready. Raises `ClientError`.
+    """
+    answer = _ask(stream_url(url).removesuffix(STREAM_PATH).replace("ws", "http", 1))
+    for engine in answer.engines or [_Engine("default", answer.status, answer.reason)]:
+        print("\t".join(printable(part) for part in (engine.name, engine.status, engine.reason) if part))
+    all_ready = all(engine.status == "ready" for engine in answer.engines)
+    return 0 if answer.status == "ready" and all_ready else EXIT_FAILED
+
+
+def _ask(address: str) -> _Readiness:
+    # A proxy cannot reach the loopback address of this machine.
+    opener = build_opener(ProxyHandler({} if urlsplit(address).hostname in _LOOPBACK else None))
+    try:
+        try:
+            with opener.open(f"{address}/readyz", timeout=_ANSWER_S) as ready:
+                body: bytes = ready.read()
+        except HTTPError as not_ready:
+            with not_ready:
+                body = not_ready.read()
+        return msgspec.json.decode(body, type=_Readiness)
+    except URLError as error:
+        if isinstance(error.reason, ConnectionRefusedError):
+            raise GatewayUnreachable(f"No gateway answers at {address}: start one with `gateway serve`.") from None
+        raise GatewayUnreachable(f"Nothing usable answers at {address}: {error.reason}.") from None
+    except (HTTPException, OSError, msgspec.DecodeError, UnicodeError) as error:
+        raise GatewayUnreachable(f"Nothing usable answers at {address}: {error}.") from None
