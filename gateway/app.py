@@ -259,9 +259,8 @@ class Gateway:
                     "one engine is made several, or several one, when the gateway is started again."
                 )
             new, gone = lane_changes(self._lanes, wanted)
-            for lane in new:
-                await self.engine.add(pool_lane(lane, supervised(lane, self.settings)))
-                self._lanes = (*self._lanes, lane)
+            await self.engine.add([pool_lane(lane, supervised(lane, self.settings)) for lane in new])
+            self._lanes = (*self._lanes, *new)
             for name in gone:
                 self._lanes = tuple(lane for lane in self._lanes if lane.name != name)
                 await self.engine.drain(name)

@@ -50,6 +50,8 @@ def _labelled(line: str, label: str, whose: str) -> str:
         return line
     name, labels, rest = sample.groups()
     own = f'{label}="{whose}"'
-    # What the process itself says of whose it is gives way: it does not know the others.
-    labels = re.sub(rf'(?:^|(?<=,)){label}="[^"]*",?', "", labels or "").rstrip(",")
+    # What the process itself says of whose it is gives way: it does not know the others. A number but 0 tells
+    # several of its own apart.
+    labels = re.sub(rf'(?:^|(?<=,)){label}="(?=[1-9])', f'exported_{label}="', labels or "")
+    labels = re.sub(rf'(?:^|(?<=,)){label}="[^"]*",?', "", labels).rstrip(",")
     return f"{name}{{{f'{own},{labels}' if labels else own}}}{rest}"

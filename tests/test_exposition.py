@@ -48,13 +48,14 @@ def test_pages_of_nobody_stay_as_they_are_and_only_what_is_wanted_is_taken() -> 
 
 
 def test_a_label_of_the_page_itself_gives_way() -> None:
-    page = b'a{engine="0"} 1\nb{lang="x",engine="default"} 2\nc{engine="0",my_engine="y"} 3\n'
+    page = b'a{engine="0"} 1\na{engine="1"} 4\nb{lang="x",engine="default"} 2\nc{engine="0",my_engine="y"} 3\n'
     page = b"# TYPE a gauge\n" + page.replace(b"\nb", b"\n# TYPE b gauge\nb").replace(
         b"\nc", b"\n# TYPE c gauge\nc"
     )
     lines = merged([("two", page)], label="engine").decode().splitlines()
     assert [line for line in lines if line[0] != "#"] == [
         'a{engine="two"} 1',
+        'a{engine="two",exported_engine="1"} 4',
         'b{engine="two",lang="x"} 2',
         'c{engine="two",my_engine="y"} 3',
     ]

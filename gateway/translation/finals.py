@@ -294,7 +294,7 @@ class Finals:
                     self._tasks.create_task(self._outcomes.leave_out(room, utterance, said, languages, error))
                 continue
             except GatewayError:
-                return
+                continue  # later; others may be of languages that can be translated now
             self._begin(room, utterance, said, languages, dict(zip(languages, tickets, strict=True)))
 
     def _possible(self, room: Room, utterance: Utterance, said: int, languages: Sequence[str]) -> list[str]:

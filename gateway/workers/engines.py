@@ -6,6 +6,7 @@ Must not know: workers, what they do with it.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,7 +14,8 @@ from pathlib import Path
 
 from gateway import config, metrics
 from gateway.config import EngineSettings, LaneSettings, Settings
-from gateway.domain.engine import EngineHealth, EngineState
+from gateway.domain.engine import EngineHealth, EngineProfile, EngineState
+from gateway.domain.errors import EngineUnavailable
 from gateway.domain.ports import Engine
 from gateway.engine import engine_builder, lane_changes, pool_lane, show_engines
 from gateway.engines.host.proxy import HostedEngine, start_host
@@ -40,6 +42,8 @@ class HostedAnew:
         self.path: Path | None = None
         self._all_settings = settings
         self._folder = folder
+        # What it could do when it was last ready: for workers that start while it is not.
+        self._profile: EngineProfile | None = None
         self.supervisor = Supervisor(
             self._build,
             config.part(RestartPolicy, engine),
@@ -57,7 +61,10 @@ class HostedAnew:
 
     def told(self, health: EngineHealth) -> EngineIs:
         """What workers are told if it is like this."""
-        return EngineIs(health, None if self.path is None else str(self.path), self.name)
+        if self.lane is not None:
+            with contextlib.suppress(EngineUnavailable):
+                self._profile = self.supervisor.profile()
+        return EngineIs(health, None if self.path is None else str(self.path), self.name, self._profile)
 
 
 class Engines:
@@ -109,11 +116,11 @@ class Engines:
 
     async def add(self, wanted: Settings) -> None:
         """Start the engines that are new in these settings. Raises `StartupError`; then all stays as it was."""
-        for lane in self._changes(wanted)[0]:
+        added = [HostedAnew(lane, wanted, self._folder) for lane in self._changes(wanted)[0]]
+        if added:
             assert isinstance(self.engine, Pool)  # noqa: S101 -- there are several
-            added = HostedAnew(lane, wanted, self._folder)
-            await self.engine.add(self._lane(added))
-            self._engines[lane.name] = added
+            await self.engine.add([self._lane(each) for each in added])
+            self._engines |= {each.name: each for each in added}
             self.tell()
 
     async def remove(self, wanted: Settings) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gateway.domain.engine import EngineHealth
+from gateway.domain.engine import EngineHealth, EngineProfile
 from gateway.server.http.readiness import Whole
 
 __all__ = [
@@ -29,8 +29,9 @@ class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):
     health: EngineHealth
     # Path of its host's Unix socket. None while there is none.
     path: str | None = None
-    # Of several, its name.
+    # Of several, its name, and what it can do, also while it is being started again; None until that is known.
     name: str = ""
+    profile: EngineProfile | None = None
 
 
 class Drain(Struct, frozen=True, tag="drain", array_like=True):

@@ -150,7 +150,8 @@ class _Worker:
             case EngineIs():
                 # Of others it is told when new settings have them, which are another worker's.
                 if (engine := self.engines.get(message.name)) is not None:
-                    engine.told(message.health, None if message.path is None else Path(message.path))
+                    path = None if message.path is None else Path(message.path)
+                    engine.told(message.health, path, message.profile)
                 self._waits_for.discard(message.name)
                 if not self._waits_for:
                     self._told.set()

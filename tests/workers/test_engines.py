@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from gateway.config import EngineSettings, LaneSettings, Settings
-from gateway.domain.engine import EngineState
+from gateway.domain.engine import EngineHealth, EngineProfile, EngineState
+from gateway.domain.errors import EngineUnavailable
+from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import Script
 from gateway.workers.engines import Engines
 from gateway.workers.messages import EngineIs
@@ -65,3 +67,26 @@ async def test_new_settings_first_add_and_then_remove(tmp_path: Path) -> None:
     assert list(engines.hosted) == ["b"]
     assert [lane.name for lane in engines.engine.health().lanes] == ["b"]
     await engines.engine.stop()
+
+
+async def test_a_worker_that_starts_while_an_engine_is_started_again_is_told_what_it_can_do(
+    tmp_path: Path,
+) -> None:
+    engines = Engines(
+        Settings(engines=(simulated("a", "en-ja"), simulated("b", "en-de"))), tmp_path, lambda _: None
+    )
+    await engines.engine.start()
+    list(engines.all_told())
+    engines._engines["b"].supervisor.health = lambda: EngineHealth(EngineState.RESTARTING, "it died")  # type: ignore[method-assign]
+    engines._engines["b"].supervisor.profile = _unknown  # type: ignore[method-assign]
+    told = {each.name: each for each in engines.all_told()}["b"]
+    assert told.profile is not None
+    worker = SharedEngine()
+    worker.told(told.health, None, told.profile)
+    assert worker.health().state is not EngineState.READY
+    assert worker.profile() == told.profile
+    await engines.engine.stop()
+
+
+def _unknown() -> EngineProfile:
+    raise EngineUnavailable("It is being started again.")

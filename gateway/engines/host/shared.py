@@ -96,8 +96,12 @@ class SharedEngine:
             connecting.cancel()
             await asyncio.wait([connecting])
 
-    def told(self, health: EngineHealth, path: Path | None) -> None:
-        """The parent says how the engine is, and where it is reached while it is ready."""
+    def told(self, health: EngineHealth, path: Path | None, profile: EngineProfile | None = None) -> None:
+        """The parent says how the engine is, and where it is reached while it is ready.
+
+        profile: what it could do when it was last ready, if the parent knows.
+        """
+        self._profile = profile or self._profile
         self._path = path if health.state is EngineState.READY else None
         if health.state is EngineState.READY:
             self._missing.set()

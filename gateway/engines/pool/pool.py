@@ -93,10 +93,23 @@ class Pool:
         await asyncio.gather(*self._starting, return_exceptions=True)
         self._changed()
 
-    async def add(self, lane: Lane) -> None:
-        """Start one more lane; it is used from when it is ready. Raises `StartupError`."""
-        if lane.name in self._lanes:
-            raise StartupError(f"There is an engine {lane.name} already.")
+    async def add(self, lanes: Sequence[Lane]) -> None:
+        """Start more lanes; each is used from when it is ready. Raises `StartupError`; then none of them stays."""
+        added: list[str] = []
+        try:
+            for lane in lanes:
+                if lane.name in self._lanes:
+                    raise StartupError(f"There is an engine {lane.name} already.")
+                await self._add(lane)
+                added.append(lane.name)
+        except BaseException:
+            for name in added:
+                await self.drain(name)
+            raise
+
+    async def _add(self, lane: Lane) -> None:
+        if not self._began:
+            raise StartupError("The engines are still being loaded: try again when all are ready.")
         try:
             await _start([lane])
         except BaseException:
@@ -108,7 +121,12 @@ class Pool:
         self._changed()
 
     async def drain(self, name: str) -> None:
-        """Give a lane no more work, let it finish what it runs, and stop it."""
+        """Give a lane no more work, let it finish what it runs, and stop it.
+
+        Raises `StartupError` while the first ones load.
+        """
+        if not self._began:
+            raise StartupError("The engines are still being loaded: try again when all are ready.")
         lane = self._lanes[name]
         self._leaving.add(name)
         _log.info("engine %s takes no more work", name)

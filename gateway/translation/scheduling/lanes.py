@@ -10,14 +10,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from gateway.domain.engine import EngineProfile, EngineState, TranslationRequest
-from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError
+from gateway.domain.errors import Draining, EngineFailed, EngineUnavailable, GatewayError
 from gateway.domain.pairs import Pair
 from gateway.domain.ports import Engine
 from gateway.protocol.checks import check_pair
 from gateway.translation.scheduling.routing import LaneLoad, choose
 from gateway.translation.scheduling.ticket import SUSPECT_CRASHES, Ticket
 
-__all__ = ["Lane", "Lanes", "Route", "failed", "stopped"]
+__all__ = ["Lane", "Lanes", "Route", "drained", "failed", "stopped"]
 
 # Names of lanes that can run the same texts.
 Route = frozenset[str]
@@ -168,11 +168,18 @@ class Lanes:
         """The lanes that have this pair, or will have it again. Empty: none has it now, and `refusal` says why."""
         return Route(lane.name for lane in self._having(source, target) if lane.state not in _OVER)
 
-    def route_for(self, newcomer: Ticket) -> Route:
-        """The lanes for which a newcomer waits. Raises `EngineUnavailable` or `UnsupportedLanguage` for none."""
+    def route_for(self, newcomer: Ticket, suspected_on: str | None = None) -> Route:
+        """The lanes for which a newcomer waits. Raises `EngineUnavailable` or `UnsupportedLanguage` for none.
+
+        suspected_on: the lane that died on an earlier revision of this. If it has these languages, the newcomer is
+        kept to it.
+        """
+        request = newcomer.request
+        if suspected_on in {lane.name for lane in self._having(request.source, request.target)}:
+            newcomer.kept_to, newcomer.crashes = suspected_on, 1
         if route := self.route_of(newcomer):
             return route
-        refusal = self.refusal(newcomer.request.source, newcomer.request.target)
+        refusal = self.refusal(request.source, request.target)
         if refusal is None or isinstance(refusal, EngineFailed):
             raise EngineUnavailable("The engine of these languages has failed.", retry_after_ms=2_000)
         raise refusal
@@ -236,3 +243,8 @@ def stopped() -> EngineUnavailable:
 def failed() -> EngineFailed:
     """Of a text that no engine will translate."""
     return EngineFailed("The engine failed repeatedly; this was not translated.")
+
+
+def drained() -> Draining:
+    """Of a text that is not done when the gateway has to end."""
+    return Draining("The gateway stopped before this was translated; send it again.", retry_after_ms=1_000)

@@ -82,7 +82,7 @@ class Lines:
     def route_again(self, route_of: Callable[[Ticket], Route]) -> list[Ticket]:
         """Lanes have come or gone: let those that wait wait for the right ones. Returns those that have none."""
         nowhere = []
-        for ticket in list(self.tickets):
+        for ticket in reversed(list(self.tickets)):  # as each is put in front of the others
             before, route = ticket.route, route_of(ticket)
             if not route:
                 nowhere.append(ticket)

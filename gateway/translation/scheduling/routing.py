@@ -32,7 +32,7 @@ class LaneLoad(Struct, frozen=True):
 
 
 def choose(loads: Iterable[LaneLoad], preferred: str | None = None, bound: float = AFFINITY_BOUND) -> str | None:
-    """The preferred lane, unless it is fuller than the emptiest by more than `bound`; then the emptiest.
+    """The preferred lane, unless it is full or fuller than the emptiest by more than `bound`; then the emptiest.
 
     Of lanes that are as full, the one with the most free seats: where others use the same lanes, that is the one
     which they use least. None if there is no lane.
@@ -42,6 +42,7 @@ def choose(loads: Iterable[LaneLoad], preferred: str | None = None, bound: float
         return None
     emptiest = min(lanes, key=lambda lane: (lane.fullness, lane.running - lane.seats))
     for lane in lanes:
-        if lane.name == preferred and lane.fullness <= emptiest.fullness + bound:
+        has_room = lane.running < lane.seats or emptiest.fullness >= 1
+        if lane.name == preferred and has_room and lane.fullness <= emptiest.fullness + bound:
             return lane.name
     return emptiest.name

@@ -34,7 +34,7 @@ from gateway.domain.errors import (
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
 from gateway.translation.scheduling import measures
-from gateway.translation.scheduling.lanes import Lane, Lanes, Route, failed, stopped
+from gateway.translation.scheduling.lanes import Lane, Lanes, Route, drained, failed, stopped
 from gateway.translation.scheduling.lines import Line, Lines
 from gateway.translation.scheduling.preemption import to_preempt
 from gateway.translation.scheduling.quotas import Quotas
@@ -137,8 +137,7 @@ class Scheduler:
         priority, now_s = requests[0].priority, self._clock()
         tickets = [Ticket(next(self._serials), meeting, request, now_s, account) for request in requests]
         for ticket in tickets:
-            ticket.kept_to, ticket.crashes = suspected_on, int(suspected_on is not None)
-            ticket.route = self._lanes.route_for(ticket)
+            ticket.route = self._lanes.route_for(ticket, suspected_on)
         counts = Counter(ticket.route for ticket in tickets)
         free = {route: sum(map(self._free, self._lanes.some(route))) for route in counts}
         if not promised:
@@ -155,7 +154,8 @@ class Scheduler:
             )
         loop = asyncio.get_running_loop()
         for ticket in tickets:
-            ticket.expiry = loop.call_later(self._deadline_s, self._expire, ticket)
+            ticket.timers = [loop.call_later(self._deadline_s, self._expire, ticket)]
+            self._limit_keeping(ticket)
         self._lines.append(tickets)
         self._idle.clear()
         self._give_turns()
@@ -232,7 +232,7 @@ class Scheduler:
         except TimeoutError:
             return False
         finally:
-            self._give_up_all(_drained)
+            self._give_up_all(drained)
         return True
 
     # ------------------------------------------------------------ one translation
@@ -306,16 +306,21 @@ class Scheduler:
         ticket.stage = Stage.WAITING
         ticket.turn.clear()
         ticket.route = route
-        if ticket.kept_to is not None:
-            # The other half of its time is for other lanes.
-            asyncio.get_running_loop().call_later(self._deadline_s / 2, self._kept_too_long, ticket)
+        self._limit_keeping(ticket)
         self._lines.of(route).queue.put_back(ticket)
         # What only the dead lane can run waits until it is built again.
         self._give_turns()
 
+    def _limit_keeping(self, ticket: Ticket) -> None:
+        if ticket.kept_to is not None:
+            # The other half of its time is for other lanes.
+            left_s = ticket.admitted_s + self._deadline_s / 2 - self._clock()
+            timer = asyncio.get_running_loop().call_later(max(0.0, left_s), self._kept_too_long, ticket)
+            ticket.timers.append(timer)
+
     def _kept_too_long(self, ticket: Ticket) -> None:
+        ticket.kept_too_long = True
         if ticket.stage is Stage.WAITING:
-            ticket.kept_too_long = True
             self.engine_changed()
 
     def _expire(self, ticket: Ticket) -> None:
@@ -382,9 +387,8 @@ class Scheduler:
         else:
             self._lines.of(ticket.route).queue.remove(ticket)
         ticket.stage = Stage.ENDED
-        if ticket.expiry is not None:
-            ticket.expiry.cancel()
-            ticket.expiry = None
+        while ticket.timers:
+            ticket.timers.pop().cancel()
         self._give_turns()
         if not self.running and not self.waiting:
             self._idle.set()
@@ -393,7 +397,3 @@ class Scheduler:
         # Those that wait come first, so that ending them gives none of them a turn.
         for ticket in [*self._lines.tickets, *(ticket for lane in self._lanes for ticket in lane.running)]:
             self.give_up(ticket, reason())
-
-
-def _drained() -> Draining:
-    return Draining("The gateway stopped before this was translated; send it again.", retry_after_ms=1_000)

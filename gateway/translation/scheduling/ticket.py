@@ -95,7 +95,8 @@ class Ticket:
         self.lane = ""
         # Not a future: cancelling a task cancels the future it awaits, and a turn may be given just then.
         self.turn = asyncio.Event()
-        self.expiry: asyncio.TimerHandle | None = None
+        # End with it.
+        self.timers: list[asyncio.TimerHandle] = []
         self.given_up: GatewayError | None = None
         # Interrupts the task that collects it.
         self.interrupt: asyncio.Timeout | None = None

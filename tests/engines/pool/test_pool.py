@@ -275,23 +275,34 @@ def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_lane_that_comes_is_used_from_when_it_is_ready() -> None:
     bench = Bench()
     async with bench.started(bench.lane("a", "en-ja")) as pool:
-        await pool.add(bench.lane("b", "en-de"))
+        await pool.add([bench.lane("b", "en-de")])
         assert list(pool.lanes()) == ["a", "b"]
         assert pool.profile().pairs == frozenset({("en", "ja"), ("en", "de")})
         assert await translate(pool, request(target="de")) == "[de] hi"
         with pytest.raises(StartupError, match=r"^There is an engine b already\.$"):
-            await pool.add(bench.lane("b"))
+            await pool.add([bench.lane("b")])
         bench.kill("b")
         await until(pool, READY, RESTARTING)
 
 
+@pytest.mark.usefixtures("_quickly")
 async def test_a_lane_that_cannot_be_added_leaves_nothing_behind() -> None:
     bench = Bench()
     async with bench.started(bench.lane("a")) as pool:
         with pytest.raises(StartupError, match="Engine b: its model translates none of its pairs"):
-            await pool.add(bench.lane("b", "ko-ja"))
+            await pool.add([bench.lane("c"), bench.lane("b", "ko-ja")])
         assert list(pool.lanes()) == ["a"]
-        assert bench.engines["b"][-1].health().state is STOPPED
+        for name in "bc":
+            assert bench.engines[name][-1].health().state is STOPPED
+
+
+async def test_lanes_neither_come_nor_go_while_the_first_ones_load() -> None:
+    bench = Bench()
+    pool = Pool([bench.lane("a"), bench.lane("b")])
+    for attempt in (pool.add([bench.lane("c")]), pool.drain("b")):
+        with pytest.raises(StartupError, match="still being loaded"):
+            await attempt
+    assert list(pool.lanes()) == ["a", "b"]
 
 
 @pytest.mark.usefixtures("_quickly")

@@ -107,3 +107,11 @@ def test_newcomers_of_one_call_wait_each_for_its_own_lanes() -> None:
     lines.append([one, two])
     assert [ticket.request.id for ticket in lines.of(A).queue] == ["one"]
     assert [ticket.request.id for ticket in lines.of(B).queue] == ["two"]
+
+
+def test_who_is_routed_again_keeps_the_order() -> None:
+    lines = Lines(10, 1.0)
+    for name in ("one", "two", "three"):
+        waits(lines, BOTH, name)
+    lines.route_again(lambda _: A)
+    assert order(lines) == ["one", "two", "three"]

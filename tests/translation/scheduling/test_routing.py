@@ -30,6 +30,11 @@ def test_the_preferred_one_while_it_is_not_much_fuller() -> None:
     assert choose([other, LaneLoad("cached", 8, 4)], "cached") == "other"
 
 
+def test_a_full_one_is_preferred_only_where_all_are_full() -> None:
+    assert choose([LaneLoad("cached", 4, 4), LaneLoad("other", 4, 3)], "cached") == "other"
+    assert choose([LaneLoad("cached", 4, 4), LaneLoad("other", 4, 4)], "cached") == "cached"
+
+
 def test_one_that_is_not_there_is_not_preferred() -> None:
     assert choose([LaneLoad("a", 8, 7)], "gone") == "a"
 
@@ -48,5 +53,6 @@ def test_nobody_waits_longer_for_the_sake_of_the_cache_than_the_bound(loads: lis
     assert chosen is not None
     least = min(fullness.values())
     assert fullness[chosen] <= least + (AFFINITY_BOUND if chosen == name else 0)
-    if name in fullness and fullness[name] <= least + AFFINITY_BOUND:
+    has_room = fullness.get(name, 2) < 1 or least >= 1
+    if name in fullness and has_room and fullness[name] <= least + AFFINITY_BOUND:
         assert chosen == name

@@ -474,11 +474,12 @@ async def test_no_timer_is_left_behind() -> None:
     engine = SteppedEngine()
     scheduler = Scheduler(engine, max_waiting=10)
     ended, withdrawn = scheduler.admit("m", requests("a", "b"))
-    timers = [ticket.expiry for ticket in (ended, withdrawn)]
+    timers = [timer for ticket in (ended, withdrawn) for timer in ticket.timers]
     engine.let("a")
     await consume(scheduler, ended)
     scheduler.withdraw(withdrawn)
-    assert all(timer is not None and timer.cancelled() for timer in timers)
+    assert len(timers) == 2
+    assert all(timer.cancelled() for timer in timers)
 
 
 # ---------------------------------------------------------------- the engine dies
@@ -991,6 +992,33 @@ async def test_what_waits_for_a_dead_lane_goes_to_another_after_half_of_its_time
     assert (ticket.lane, b.begun) == ("b", ["x"])
 
 
+@swiftly
+async def test_what_may_have_killed_a_lane_while_it_was_said_goes_to_another_after_half_of_its_time_too() -> None:
+    a, b = SteppedEngine(2), SteppedEngine(2)
+    _, scheduler = pooled(a, b, deadline_s=60.0)
+    a.die()
+    (task,) = collect(scheduler, *scheduler.admit("m", requests("x"), suspected_on="a"))
+    b.let("x")
+    assert await task == "ab"
+    assert b.begun == ["x"]
+
+
+async def test_a_lane_has_nothing_to_fear_from_a_text_that_killed_one_of_other_languages() -> None:
+    a, b = SteppedEngine(2), SteppedEngine(2)
+    a.pairs, b.pairs = EN_JA, EN_DE
+    _, scheduler = pooled(a, b)
+    de = scheduler.admit("m", into("de", "1"))
+    a.die()
+    (ja, same) = scheduler.admit("m", [*into("ja", "x"), *into("de", "x")], suspected_on="a")
+    assert (ja.kept_to, ja.crashes) == ("a", 1)
+    assert (same.kept_to, same.crashes) == (None, 0)
+    tasks = collect(scheduler, *de, same)
+    await spin(lambda: sorted(b.begun) == ["1", "x"])
+    scheduler.withdraw(ja)
+    b.let("1", "x")
+    assert await asyncio.gather(*tasks) == ["ab"] * 2
+
+
 async def test_a_pair_whose_lanes_have_all_failed_fails_and_the_others_go_on() -> None:
     a, b = SteppedEngine(1), SteppedEngine(1)
     a.pairs, b.pairs = EN_JA, EN_DE
@@ -1217,7 +1245,7 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool, lanes:
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         assert isinstance(outcome, str | GatewayError | asyncio.CancelledError)
     assert len(ended) == len(set(ended))
-    assert all(ticket.expiry is None for ticket in tickets)
+    assert not any(ticket.timers for ticket in tickets)
     assert (scheduler.running, scheduler.waiting) == (0, 0)
     assert all(engine.running == 0 for engine in engines.values())
     assert await scheduler.drain(60) is True
