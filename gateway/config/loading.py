@@ -74,7 +74,7 @@ def _check_remote(engine: EngineSettings, at: str, sources: Sequence[Source]) ->
     if engine.kind != "remote":
         if engine.url is not None:
             raise StartupError(
-                f"{stated(f'{at}.url', engine.url, sources)}: only an engine of kind `remote` has an address."
+                f"{stated(f'{at}.url', 'given', sources)}: only an engine of kind `remote` has an address."
             )
         return
     if engine.url is None:
@@ -82,7 +82,22 @@ def _check_remote(engine: EngineSettings, at: str, sources: Sequence[Source]) ->
             f"{stated(f'{at}.kind', 'remote', sources)}: {at}.url is missing, the address of the vLLM server."
         )
     address = urlsplit(engine.url)
-    if address.scheme not in ("http", "https") or not address.hostname or address.query or address.fragment:
+    if address.username is not None or address.password is not None:
+        raise StartupError(
+            f"{stated(f'{at}.url', 'given', sources)}: leave user and password out of it, and name the file with "
+            f"the key in {at}.api_key_file."
+        )
+    try:
+        port = address.port
+    except ValueError:
+        port = 0
+    if (
+        address.scheme not in ("http", "https")
+        or not address.hostname
+        or port == 0
+        or address.query
+        or address.fragment
+    ):
         raise StartupError(
             f"{stated(f'{at}.url', engine.url, sources)}: it is not an address like https://gpu.example.com:8000."
         )

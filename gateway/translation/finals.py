@@ -136,6 +136,7 @@ class Finals:
 
     def catch_up(self, room: Room, languages: Sequence[str]) -> None:
         """Translate what a latecomer is shown into languages in which it is missing, as far as there is room."""
+        self._asking[room] += 1  # from now on the meeting is busy, not when the task begins
         self._tasks.create_task(self._catch_up(room, languages))
 
     async def take_over(self, room: Room, work: Unfinished) -> None:
@@ -247,11 +248,10 @@ class Finals:
         return accepted, owned
 
     async def _catch_up(self, room: Room, languages: Sequence[str]) -> None:
-        self._asking[room] += 1
         admitted: dict[int, tuple[Utterance, dict[str, Ticket]]] = {}
         claimed: dict[int, tuple[str, ...]] = {}
         try:
-            for record in room.history.newest():
+            for record in [] if self._leaving else room.history.newest():
                 utterance = record.utterance
                 there = {
                     utterance.lang,

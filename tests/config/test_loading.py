@@ -232,6 +232,12 @@ def test_a_file_without_a_name_is_refused(setting: str) -> None:
         ({"kind": "remote"}, "engine.url is missing"),
         ({"url": "http://gpu:8000"}, "only an engine of kind `remote` has an address"),
         ({"kind": "remote", "url": "gpu:8000"}, "it is not an address like https://gpu.example.com:8000"),
+        ({"kind": "remote", "url": "http://gpu:99999"}, "it is not an address like https://gpu.example.com:8000"),
+        ({"kind": "remote", "url": "http://gpu:port"}, "it is not an address like https://gpu.example.com:8000"),
+        (
+            {"kind": "remote", "url": "http://me:secret@gpu"},
+            "leave user and password out of it",
+        ),
         ({"kind": "remote", "url": "http://gpu:8000?a=b"}, "it is not an address"),
         (
             {"kind": "remote", "url": "http://gpu", "api_key": "a", "api_key_file": "b"},

@@ -629,6 +629,13 @@ async def _play(steps: list[str], chance: random.Random) -> None:
         assert nothing_is_live(r)
 
 
+async def test_a_meeting_is_busy_from_when_a_newcomer_is_to_catch_up() -> None:
+    async with stage() as r:
+        r.finals.catch_up(r.room, ["fr"])
+        assert r.finals.busy(r.room)
+        await until(lambda: not r.finals.busy(r.room))
+
+
 # ---------------------------------------------------------------- over real sockets
 
 

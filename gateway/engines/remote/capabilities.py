@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from gateway.domain.errors import StartupError
 from gateway.engines.remote.events import GENERATE, Served, generate_body, served, unstreamed
-from gateway.engines.remote.server import Answer, Lost, NotTaken, Refused, Server
+from gateway.engines.remote.server import Answer, Lost, NotTaken, Refused, Server, ServerError
 
 __all__ = ["Capabilities", "examine", "problem"]
 
@@ -90,6 +90,8 @@ def _chosen(answer: Answer, url: str, model: str) -> Served | None:
     """The model to ask for; None if the server has no list."""
     if answer.status in (401, 403):
         raise Refused(answer.status, "")
+    if answer.status >= 500:
+        raise Lost(f"its list of models has status {answer.status}")
     if answer.status != 200:
         return None
     try:
@@ -110,7 +112,7 @@ async def _compare_tokenizers(server: Server, url: str, name: str | None, model:
     body = msgspec.json.encode({"model": name, "prompt": _SAMPLE, "add_special_tokens": False})
     try:
         told = msgspec.json.decode(await server.post("/tokenize", body))
-    except (Refused, ValueError):
+    except (ServerError, ValueError):
         return
     if isinstance(told, dict) and told.get("tokens", ids) != ids:
         raise StartupError(

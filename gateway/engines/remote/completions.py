@@ -24,7 +24,7 @@ from gateway.engines.prompting.families import Sampling
 from gateway.engines.prompting.verification import Probe
 from gateway.engines.remote.detokenizer import Detokenizer
 from gateway.engines.remote.events import GENERATE, Error, EventStream, Generated, generate_body, unstreamed
-from gateway.engines.remote.server import Lost, Refused, Server, ServerError, failure
+from gateway.engines.remote.server import Lost, NotTaken, Refused, Server, ServerError, failure
 from gateway.engines.vllm.completions import cache_salt
 from gateway.engines.vllm.load import tokens_a_piece
 
@@ -36,7 +36,7 @@ _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 _MOST_LOST = 2
 # How often a request is sent again of which nothing has come, and the first pause before; it doubles each time.
 # Routers take seconds to notice that one of their servers has died.
-_MOST_UNANSWERED, _PAUSE_S = 7, 0.05
+_MOST_UNANSWERED, _PAUSE_S, _LONGEST_PAUSE_S = 7, 0.05, 3.2
 
 # Refusals that are not about the text: the key or the certificate is not accepted any more, the route or the
 # model is gone.
@@ -224,14 +224,18 @@ class TranslationCompletions:
             raise EngineFailed(f"The server refused this text: {error}.") from error
         with self._generation:
             alive = not isinstance(error, Refused) and await self._requests.alive()
-            if alive and not begun and self._unanswered < _MOST_UNANSWERED:
-                await asyncio.sleep(_PAUSE_S * 2.0**self._unanswered)
+            # What no server has taken for want of room waits for as long as the scheduler lets it.
+            is_harmless = isinstance(error, NotTaken) or self._unanswered < _MOST_UNANSWERED
+            if alive and not begun and is_harmless:
+                await asyncio.sleep(min(_PAUSE_S * 2.0**self._unanswered, _LONGEST_PAUSE_S))
                 self._unanswered += 1
                 return
-        if alive and begun:
-            self._lost += 1
-            if self._lost <= _MOST_LOST:
+        if alive:
+            self._lost += begun
+            if begun and self._lost <= _MOST_LOST:
                 return
-            raise EngineFailed(f"The servers lost this text {self._lost} times: {error}.") from error
+            # Others are served, so it is about this text.
+            tries = self._lost if begun else self._unanswered + 1
+            raise EngineFailed(f"The servers did not finish this text in {tries} tries: {error}.") from error
         self._requests.died(str(error))
         raise EngineUnavailable(f"The server is gone: {error}.", retry_after_ms=2_000) from error

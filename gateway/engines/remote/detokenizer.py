@@ -33,10 +33,8 @@ class Detokenizer:
         """The text that these tokens add. A character whose last token has not come is held back."""
         if self._backend is None:
             self._ids += ids
-            text = self._decoded()
-            if text.endswith(_INCOMPLETE):
-                return ""
-            new, self._given = text[self._given :], len(text)
+            text = self._decoded().rstrip(_INCOMPLETE)
+            new, self._given = text[self._given :], max(self._given, len(text))
             return new
         return "".join(self._step(token) for token in ids)
 

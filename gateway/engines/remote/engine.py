@@ -35,7 +35,7 @@ from gateway.engines.prompting.families import PromptFamily
 from gateway.engines.remote import capabilities
 from gateway.engines.remote.completions import RemoteRequests, TranslationCompletions
 from gateway.engines.remote.options import RemoteOptions
-from gateway.engines.remote.server import Server, ServerError
+from gateway.engines.remote.server import Lost, NotTaken, Server, ServerError
 from gateway.engines.vllm import preflight
 
 __all__ = ["RemoteEngine"]
@@ -85,12 +85,10 @@ class RemoteEngine:
         self._say("loading the tokenizer")
         config, tokenizer = await asyncio.to_thread(_load, options.model)
         family = preflight.find_family(config, options.model, options.family)
-        self._server = Server(options.url, _key(options), options.ca_file, options.stall_s)
         if self._life.over:
             return
-        await self._until_it_answers(self._server)
-        self._say("finding out what the vLLM server can do")
-        found = await capabilities.examine(self._server, options.url, options.model, tokenizer)
+        self._server = Server(options.url, _key(options), options.ca_file, options.stall_s)
+        found = await self._examined(self._server, tokenizer)
         limits = [limit for limit in (options.max_model_len, found.max_model_len) if limit is not None]
         if not limits:
             raise StartupError(f"The server at {options.url} does not say its limit: set engine.max_model_len.")
@@ -124,20 +122,25 @@ class RemoteEngine:
         await self._warm_up(family)
         _log.info("engine ready: %s at %s, prompt family %s", self._profile.model, options.url, family.name)
 
-    async def _until_it_answers(self, server: Server) -> None:
-        """Wait while the server loads its model, or is replaced. Raises `StartupError`."""
-        said = None
+    async def _examined(self, server: Server, tokenizer: Any) -> capabilities.Capabilities:
+        """What the server can do, once it has loaded its model or was replaced. Raises `StartupError`."""
+        options, said = self._options, None
         # Whoever reaches the gateway sees what it says about itself, and need not know where its servers are.
         self._say("waiting for the vLLM server")
         try:
             async with asyncio.timeout(_WAIT_S):
-                while (why := await capabilities.problem(server)) is not None:
+                while True:
+                    if (why := await capabilities.problem(server)) is None:
+                        try:
+                            return await capabilities.examine(server, options.url, options.model, tokenizer)
+                        except (NotTaken, Lost) as error:  # of several replicas, one may be dead
+                            why = str(error)
                     if why != said:
                         said = why
-                        _log.warning("the server at %s takes no requests yet: %s", self._options.url, why)
+                        _log.warning("the server at %s takes no requests yet: %s", options.url, why)
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError:
-            raise StartupError(f"The server at {self._options.url} takes no requests: {said}.") from None
+            raise StartupError(f"The server at {options.url} takes no requests: {said}.") from None
 
     async def _warm_up(self, family: PromptFamily) -> None:
         """Two short translations, the second with a draft: everything that a translation needs is there."""

@@ -243,7 +243,7 @@ async def test_a_server_that_does_not_answer_any_more_is_dead(fails: Any) -> Non
 
 async def test_a_text_that_every_server_loses_in_the_middle_fails_alone() -> None:
     async with asking(streams(chunk([3]), dies())) as translation:
-        with pytest.raises(EngineFailed, match="lost this text 3 times"):
+        with pytest.raises(EngineFailed, match="did not finish this text in 3 tries"):
             await translation.complete()
         assert translation.deaths == []
 
@@ -252,10 +252,20 @@ async def test_a_text_that_every_server_loses_in_the_middle_fails_alone() -> Non
 async def test_a_server_that_was_dead_before_counts_against_no_text(fails: Any) -> None:
     async with asking(*[fails] * 7, GOOD) as translation:
         assert await translation.text() == "cdef"
+
+
+@pytest.mark.parametrize("fails", [streams(dies()), refuses(500, "EngineCore died")])
+async def test_a_text_that_no_server_begins_fails_alone_while_others_are_served(fails: Any) -> None:
     async with asking(*[fails] * 8, GOOD) as translation:
-        with pytest.raises(EngineUnavailable):
+        with pytest.raises(EngineFailed, match="did not finish this text in 8 tries"):
             await translation.complete()
-        assert len(translation.deaths) == 1
+        assert translation.deaths == []
+
+
+async def test_what_no_server_has_room_for_waits() -> None:
+    async with asking(*[refuses(503, "no room")] * 20, GOOD) as translation:
+        assert await translation.text() == "cdef"
+        assert translation.deaths == []
 
 
 async def test_a_text_that_is_refused_fails_alone() -> None:

@@ -119,6 +119,19 @@ async def test_stopping_ends_the_wait() -> None:
         assert engine.health().state is EngineState.STOPPED
 
 
+async def test_one_of_several_replicas_that_is_dead_does_not_end_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    async with scripted() as there:
+        usual = there.script
+        there.script = [refuses(503, "no server"), refuses(500, "EngineCore died"), *usual]
+        engine = new_engine(there)
+        await engine.start()
+        assert engine.health().state is EngineState.READY
+        await engine.stop()
+
+
 async def test_a_server_that_lacks_something_is_refused_at_once() -> None:
     async with scripted() as there:
         there.script = [refuses(400, "Got priority 1 but Priority scheduling is not enabled.")]
