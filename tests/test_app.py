@@ -216,3 +216,11 @@ async def test_an_engine_that_cannot_be_started_takes_no_other_away() -> None:
     async with running() as gateway:
         with pytest.raises(StartupError, match="one engine is made several"):
             await gateway.gateway.change_engines([lane("new", "en-ja")])
+
+
+async def test_unfinished_speech_gives_way_where_the_engines_host_is_late() -> None:
+    async with running(Settings()) as gateway:
+        whole = gateway.gateway
+        before = whole.engine.capacity()
+        whole.engine.capacity = lambda: replace(before, lag_s=9.0)  # type: ignore[method-assign]
+        assert whole.partials._lag_s() == 9.0

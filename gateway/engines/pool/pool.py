@@ -108,8 +108,7 @@ class Pool:
             raise
 
     async def _add(self, lane: Lane) -> None:
-        if not self._began:
-            raise StartupError("The engines are still being loaded: try again when all are ready.")
+        self._check_began()
         try:
             await _start([lane])
         except BaseException:
@@ -125,8 +124,7 @@ class Pool:
 
         Raises `StartupError` while the first ones load.
         """
-        if not self._began:
-            raise StartupError("The engines are still being loaded: try again when all are ready.")
+        self._check_began()
         lane = self._lanes[name]
         self._leaving.add(name)
         _log.info("engine %s takes no more work", name)
@@ -142,6 +140,10 @@ class Pool:
         await lane.stop()
         _log.info("engine %s is gone", name)
         self._changed()
+
+    def _check_began(self) -> None:
+        if not self._began:
+            raise StartupError("The engines are still being loaded: try again when all are ready.")
 
     def _watch(self, lane: Lane) -> None:
         lane.engine.on_change = lambda _: self._changed()
