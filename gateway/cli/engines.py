@@ -6,22 +6,20 @@ Knows: what `/readyz` answers. Must not know: how flags are spelled (`cli.flags`
 from __future__ import annotations
 
 from http.client import HTTPException
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
-from urllib.request import ProxyHandler, build_opener
+from urllib.error import HTTPError
+from urllib.request import Request
 
 import msgspec
 from msgspec import Struct
 
 from gateway.cli.common import EXIT_FAILED
+from gateway.cli.over_http import fetch, http_address
 from gateway.cli.terminal import printable
-from gateway.client import GatewayUnreachable, stream_url
-from gateway.client.connection import STREAM_PATH
+from gateway.client import GatewayUnreachable
 
 __all__ = ["print_engines"]
 
 _ANSWER_S = 10.0
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 class _Engine(Struct):
@@ -43,7 +41,7 @@ def print_engines(url: str) -> int:
 
     Returns the exit status, which says whether all are ready. Raises `ClientError`.
     """
-    answer = _ask(stream_url(url).removesuffix(STREAM_PATH).replace("ws", "http", 1))
+    answer = _ask(http_address(url))
     for engine in answer.engines or [_Engine("default", answer.status, answer.reason)]:
         print("\t".join(printable(part) for part in (engine.name, engine.status, engine.reason) if part))
     all_ready = all(engine.status == "ready" for engine in answer.engines)
@@ -51,19 +49,12 @@ def print_engines(url: str) -> int:
 
 
 def _ask(address: str) -> _Readiness:
-    # A proxy cannot reach the loopback address of this machine.
-    opener = build_opener(ProxyHandler({} if urlsplit(address).hostname in _LOOPBACK else None))
     try:
         try:
-            with opener.open(f"{address}/readyz", timeout=_ANSWER_S) as ready:
-                body: bytes = ready.read()
+            body = fetch(Request(f"{address}/readyz"), _ANSWER_S)  # noqa: S310 -- its scheme is http or https
         except HTTPError as not_ready:
             with not_ready:
                 body = not_ready.read()
         return msgspec.json.decode(body, type=_Readiness)
-    except URLError as error:
-        if isinstance(error.reason, ConnectionRefusedError):
-            raise GatewayUnreachable(f"No gateway answers at {address}: start one with `gateway serve`.") from None
-        raise GatewayUnreachable(f"Nothing usable answers at {address}: {error.reason}.") from None
     except (HTTPException, OSError, msgspec.DecodeError, UnicodeError) as error:
         raise GatewayUnreachable(f"Nothing usable answers at {address}: {error}.") from None

@@ -9,24 +9,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from http.client import HTTPException
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode, urlsplit
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import Request
 
 import msgspec
 from msgspec import Struct
 
 from gateway.cli.meeting import MeetingOptions
+from gateway.cli.over_http import fetch, http_address
 from gateway.cli.terminal import escaped, printable
 from gateway.cli.tokens import token_now
-from gateway.client import GatewayUnreachable, SessionRefused, stream_url
-from gateway.client.connection import STREAM_PATH, not_authorized
+from gateway.client import GatewayUnreachable, SessionRefused
+from gateway.client.connection import not_authorized
 from gateway.protocol.messages import Error
 
 __all__ = ["print_transcript", "transcript_url"]
 
 _ANSWER_S = 30.0
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 class _Problem(Struct):
@@ -38,9 +38,8 @@ class _Problem(Struct):
 
 def transcript_url(options: MeetingOptions, langs: Sequence[str], format: str) -> str:
     """The URL of the transcript in these languages. Raises `InvalidAddress`."""
-    base = stream_url(options.url).removesuffix(STREAM_PATH).replace("ws", "http", 1)
     query = f"?{urlencode({'lang': ','.join(langs)}, safe=',')}" if langs else ""
-    return f"{base}/v1/meetings/{options.meeting}/transcript.{format}{query}"
+    return f"{http_address(options.url)}/v1/meetings/{options.meeting}/transcript.{format}{query}"
 
 
 def print_transcript(options: MeetingOptions, langs: Sequence[str], format: str) -> int:
@@ -53,27 +52,15 @@ def print_transcript(options: MeetingOptions, langs: Sequence[str], format: str)
 
 
 def _fetch(url: str, options: MeetingOptions) -> str:
-    parts = urlsplit(url)
-    address = f"{parts.scheme}://{parts.netloc}"
-    # A proxy cannot reach the loopback address of this machine.
-    opener = build_opener(ProxyHandler({} if parts.hostname in _LOOPBACK else None))
     request = Request(url)  # noqa: S310 -- its scheme is http or https
     if (token := token_now(options.token)) is not None:
         # A redirect may lead to somebody else.
         request.add_unredirected_header("Authorization", f"Bearer {token}")
     try:
-        with opener.open(request, timeout=_ANSWER_S) as answer:
-            text: str = answer.read().decode("utf-8", "replace")
-            return text
+        return fetch(request, _ANSWER_S).decode("utf-8", "replace")
     except HTTPError as refused:
         with refused:
-            raise _explained(refused, options, address) from None
-    except URLError as error:
-        if isinstance(error.reason, ConnectionRefusedError):
-            raise GatewayUnreachable(f"No gateway answers at {address}: start one with `gateway serve`.") from None
-        raise GatewayUnreachable(f"Nothing usable answers at {address}: {error.reason}.") from None
-    except (HTTPException, OSError) as error:
-        raise GatewayUnreachable(f"Nothing usable answers at {address}: {error}.") from None
+            raise _explained(refused, options, http_address(options.url)) from None
 
 
 def _explained(refused: HTTPError, options: MeetingOptions, address: str) -> GatewayUnreachable | SessionRefused:

@@ -17,7 +17,7 @@ class RemoteOptions(Struct, frozen=True, kw_only=True):
     url: str
     # What the server calls its API key. None: it asks for none.
     api_key: str | None = None
-    # File whose first line is the key; read at each start of the engine.
+    # File whose first word is the key; read at each start of the engine.
     api_key_file: str | None = None
     # PEM file of the authorities that may sign the server's certificate. None: those of this machine.
     ca_file: str | None = None

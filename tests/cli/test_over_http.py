@@ -1,0 +1,32 @@
+"""What becomes of a request to a gateway over HTTP; answers are tested with the commands that ask for them."""
+
+from __future__ import annotations
+
+import socket
+from urllib.request import Request
+
+import pytest
+
+from gateway.cli.over_http import fetch, http_address
+from gateway.client import GatewayUnreachable
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ("http://localhost:8000", "http://localhost:8000"),
+        ("https://meet.example.com", "https://meet.example.com"),
+        ("ws://localhost:8000", "http://localhost:8000"),
+        ("wss://meet.example.com/v1/stream", "https://meet.example.com"),
+    ],
+)
+def test_the_address_is_that_of_the_stream_over_http(given: str, address: str) -> None:
+    assert http_address(given) == address
+
+
+def test_a_port_at_which_nobody_listens_is_explained() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        with pytest.raises(GatewayUnreachable, match=f"^No gateway answers at {address}: start one"):
+            fetch(Request(f"{address}/readyz"), 10.0)  # noqa: S310 -- its scheme is http
