@@ -140,14 +140,13 @@ def _translate(args: argparse.Namespace) -> int:
         _misused(args, "TEXT is empty")
     options = _session_options(args, stdin_is_free=not from_stdin)
 
-    import asyncio
-
     from gateway.cli.common import lines_of
+    from gateway.cli.interrupts import run
     from gateway.cli.translate import one_text, translate
 
     texts = lines_of(sys.stdin.fileno()) if from_stdin else one_text(text)
     work = translate(options, texts, as_json=args.json, timings=args.timings, numbered=from_stdin)
-    return _explaining(args, options, lambda: asyncio.run(work))
+    return _explaining(args, options, lambda: run(work))
 
 
 def _chat(args: argparse.Namespace) -> int:
@@ -163,8 +162,7 @@ def _speak(args: argparse.Namespace) -> int:
         _misused(args, "there is no stdin to read lines from")
     options = _meeting_options(args, stdin_is_free=False)
 
-    import asyncio
-
+    from gateway.cli.interrupts import run
     from gateway.cli.speak import speak
 
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
@@ -175,7 +173,7 @@ def _speak(args: argparse.Namespace) -> int:
         prompt=args.lang if interactive else None,
         words_per_minute=args.words_per_minute,
     )
-    return _explaining(args, options, lambda: asyncio.run(work))
+    return _explaining(args, options, lambda: run(work))
 
 
 def _read(args: argparse.Namespace) -> int:
@@ -184,15 +182,14 @@ def _read(args: argparse.Namespace) -> int:
         _misused(args, "give a language to read, such as ja")
     options = _meeting_options(args, stdin_is_free=True)
 
-    import asyncio
-
+    from gateway.cli.interrupts import run
     from gateway.cli.read import read
     from gateway.cli.transcript import print_transcript
 
     if args.transcript is not None:
         return _explaining(args, options, lambda: print_transcript(options, langs, args.transcript))
     reading = read(options, langs, stability=args.stability, originals=args.originals, as_json=args.json)
-    return _explaining(args, options, lambda: asyncio.run(reading))
+    return _explaining(args, options, lambda: run(reading))
 
 
 def _key(args: argparse.Namespace) -> int:

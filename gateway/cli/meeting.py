@@ -1,16 +1,12 @@
-"""Parts that `gateway speak` and `gateway read` share: joining a meeting, notes about the connection, Ctrl-C.
+"""Parts that `gateway speak` and `gateway read` share: joining a meeting, notes about the connection.
 
-Knows: sessions (`gateway.client`), signals. Must not know: how flags are spelled (`cli.flags`), utterances.
+Knows: sessions (`gateway.client`). Must not know: how flags are spelled (`cli.flags`), utterances.
 """
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from types import TracebackType
-from typing import Self
 
 from msgspec import Struct
 
@@ -21,7 +17,7 @@ from gateway.domain.errors import SessionIdle, SessionReplaced
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import Error, SessionDraining
 
-__all__ = ["Interruptible", "MeetingOptions", "join_meeting", "session_note"]
+__all__ = ["MeetingOptions", "join_meeting", "session_note"]
 
 # Errors that come right before the gateway closes. They are shown as the reason for the close.
 _LAST_WORDS = LAST_WORDS | {SessionIdle.code, SessionReplaced.code}
@@ -79,43 +75,3 @@ def session_note(event: SessionEvent) -> str | None:
         case Error(utterance=None) if event.code not in _LAST_WORDS:
             return said_of(event)
     return None
-
-
-class Interruptible:
-    """A context in which Ctrl-C ends only the block; the code after it still runs.
-
-    If SIGINT was ignored before, it stays ignored.
-    """
-
-    def __init__(self) -> None:
-        # Whether Ctrl-C ended the block.
-        self.interrupted = False
-        self._guarding = False
-
-    def __enter__(self) -> Self:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 -- used in coroutines only
-        self._task = task
-        self._cancelling = task.cancelling()
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
-            self._guarding = True
-        return self
-
-    def _interrupt(self) -> None:
-        if not self.interrupted:
-            self.interrupted = True
-            self._task.cancel()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        if self._guarding:
-            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
-        # Other code may have cancelled the task too; that cancellation must not be swallowed.
-        return (
-            self.interrupted
-            and self._task.uncancel() <= self._cancelling
-            and kind is not None
-            and issubclass(kind, asyncio.CancelledError)
-        )

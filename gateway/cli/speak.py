@@ -14,7 +14,8 @@ from contextlib import suppress
 from typing import TextIO
 
 from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, lines_of, note
-from gateway.cli.meeting import Interruptible, MeetingOptions, join_meeting, session_note
+from gateway.cli.interrupts import Interruptible
+from gateway.cli.meeting import MeetingOptions, join_meeting, session_note
 from gateway.cli.terminal import cells, head, printable
 from gateway.client import ClientSession, SessionClosed, SessionEvent
 from gateway.domain.close_codes import CloseCode

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import signal
 
 import pytest
 
-from gateway.cli.meeting import Interruptible
 from gateway.protocol.messages import (
     Error,
     SessionStart,
@@ -116,46 +113,3 @@ async def test_a_meeting_with_a_bad_language() -> None:
         ran = await run("read", "--meeting", "standup", "tlh", "--url", url)
     assert ran.status == 3
     assert ran.err.startswith("gateway: The model does not know the language 'tlh'; it knows en, ja, ")
-
-
-# ---------------------------------------------------------------- Ctrl-C
-
-
-async def test_ctrl_c_ends_the_block_and_nothing_else() -> None:
-    # A shell that started the tests in its background had it ignored.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with Interruptible() as ctrl_c:
-            os.kill(os.getpid(), signal.SIGINT)
-            await asyncio.Event().wait()
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert ctrl_c.interrupted
-    task = asyncio.current_task()
-    assert task is not None
-    assert task.cancelling() == 0
-
-
-async def test_somebody_elses_cancellation_is_not_swallowed() -> None:
-    inside = asyncio.Event()
-
-    async def work() -> None:
-        with Interruptible():
-            inside.set()
-            await asyncio.Event().wait()
-
-    task = asyncio.create_task(work())
-    await inside.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
-async def test_an_ignored_ctrl_c_stays_ignored() -> None:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with Interruptible():
-            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
