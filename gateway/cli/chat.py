@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 from gateway.cli.common import LAST_WORDS, EngineWait, announce, note, said_of
 from gateway.cli.jobs import Job, SessionOptions, open_session
-from gateway.cli.terminal import LiveLines, can_redraw, printable
+from gateway.cli.terminal.drawing import LiveLines, can_redraw, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import Unauthenticated

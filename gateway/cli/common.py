@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 
-from gateway.cli.terminal import printable
+from gateway.cli.terminal.drawing import printable
 from gateway.client import Reconnected, Reconnecting, SessionEvent
 from gateway.domain.errors import (
     Draining,

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from gateway.cli.common import EXIT_FAILED
 from gateway.cli.over_http import fetch, http_address
-from gateway.cli.terminal import printable
+from gateway.cli.terminal.drawing import printable
 from gateway.client import GatewayUnreachable
 
 __all__ = ["print_engines"]

@@ -141,7 +141,7 @@ def _translate(args: argparse.Namespace) -> int:
     options = _session_options(args, stdin_is_free=not from_stdin)
 
     from gateway.cli.common import lines_of
-    from gateway.cli.interrupts import run
+    from gateway.cli.terminal.interrupts import run
     from gateway.cli.translate import one_text, translate
 
     texts = lines_of(sys.stdin.fileno()) if from_stdin else one_text(text)
@@ -162,8 +162,8 @@ def _speak(args: argparse.Namespace) -> int:
         _misused(args, "there is no stdin to read lines from")
     options = _meeting_options(args, stdin_is_free=False)
 
-    from gateway.cli.interrupts import run
     from gateway.cli.speak import speak
+    from gateway.cli.terminal.interrupts import run
 
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     work = speak(
@@ -182,8 +182,8 @@ def _read(args: argparse.Namespace) -> int:
         _misused(args, "give a language to read, such as ja")
     options = _meeting_options(args, stdin_is_free=True)
 
-    from gateway.cli.interrupts import run
     from gateway.cli.read import read
+    from gateway.cli.terminal.interrupts import run
     from gateway.cli.transcript import print_transcript
 
     if args.transcript is not None:

@@ -17,9 +17,9 @@ import msgspec
 from msgspec import Struct
 
 from gateway.cli.common import note
-from gateway.cli.interrupts import Interruptible
 from gateway.cli.meeting import MeetingOptions, join_meeting, session_note
-from gateway.cli.terminal import LiveArea, Row, can_redraw, escaped, printable
+from gateway.cli.terminal.drawing import LiveArea, Row, can_redraw, escaped, printable
+from gateway.cli.terminal.interrupts import Interruptible
 from gateway.client import Reconnected, Reconnecting, SessionClosed, SessionEvent
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.sessions import Stability

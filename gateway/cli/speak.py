@@ -14,9 +14,9 @@ from contextlib import suppress
 from typing import TextIO
 
 from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, lines_of, note
-from gateway.cli.interrupts import Interruptible
 from gateway.cli.meeting import MeetingOptions, join_meeting, session_note
-from gateway.cli.terminal import cells, head, printable
+from gateway.cli.terminal.drawing import cells, head, printable
+from gateway.cli.terminal.interrupts import Interruptible
 from gateway.client import ClientSession, SessionClosed, SessionEvent
 from gateway.domain.close_codes import CloseCode
 from gateway.protocol.messages import Error, UtteranceAccepted

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from gateway.cli.meeting import MeetingOptions
 from gateway.cli.over_http import fetch, http_address
-from gateway.cli.terminal import escaped, printable
+from gateway.cli.terminal.drawing import escaped, printable
 from gateway.cli.tokens import token_now
 from gateway.client import GatewayUnreachable, SessionRefused
 from gateway.client.connection import not_authorized

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from gateway.cli.read import Board
-from gateway.cli.terminal import Row
+from gateway.cli.terminal.drawing import Row
 from gateway.client import Reconnected
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.cli.interrupts import Interruptible, run
+from gateway.cli.terminal.interrupts import Interruptible, run
 
 
 @pytest.fixture(autouse=True)

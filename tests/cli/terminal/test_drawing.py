@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.cli import terminal
-from gateway.cli.terminal import (
+from gateway.cli.terminal import drawing
+from gateway.cli.terminal.drawing import (
     LiveArea,
     LiveLines,
     Row,
@@ -195,7 +195,7 @@ def xterm(monkeypatch: pytest.MonkeyPatch) -> None:
 def size(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Columns and lines of every terminal; may be changed."""
     now = [80, 24]
-    monkeypatch.setattr(terminal, "_size", lambda _out: os.terminal_size(tuple(now)))
+    monkeypatch.setattr(drawing, "_size", lambda _out: os.terminal_size(tuple(now)))
     return now
 
 
