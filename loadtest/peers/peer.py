@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gateway.domain.errors import GatewayError
 from gateway.engine import engine_options
-from gateway.engines.vllm import preflight
+from gateway.engines.prompting import model_config
 from loadtest.options import check, merged, shown, with_share
 from loadtest.report.commands import Say
 from loadtest.results import LoadtestError
@@ -150,8 +150,8 @@ def takes_context(settings: Mapping[str, Any]) -> bool:
         return False
     options = engine_options(known)
     try:
-        model = preflight.read_config(options.model)
-        return "context" in preflight.find_family(model or {}, options.model, options.family).options
+        model = model_config.read_config(options.model)
+        return "context" in model_config.find_family(model or {}, options.model, options.family).options
     except GatewayError as error:
         raise LoadtestError(error.message) from None
 

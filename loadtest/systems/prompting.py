@@ -14,9 +14,9 @@ from gateway.config import Settings
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import GatewayError
 from gateway.engine import engine_options
+from gateway.engines.prompting import model_config
 from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
 from gateway.engines.prompting.families import Sampling
-from gateway.engines.vllm import preflight
 from loadtest.results import LoadtestError
 from loadtest.trial.values import Line
 
@@ -51,10 +51,10 @@ def prompts(settings: Settings) -> Prompts:
 
     options = engine_options(settings)
     try:
-        model = preflight.read_config(options.model)
+        model = model_config.read_config(options.model)
         if model is None:
             raise LoadtestError(f"The prompts of {options.model} cannot be written: name its folder.")
-        family = preflight.find_family(model, options.model, options.family)
+        family = model_config.find_family(model, options.model, options.family)
     except GatewayError as error:
         raise LoadtestError(error.message) from None
     encoder = PromptEncoder(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from hashlib import blake2b
 from typing import Protocol
 
 from msgspec import Struct
@@ -16,7 +17,7 @@ from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.verification import Probe, VerifiedPrefix, verify_proposal
 
-__all__ = ["Completion", "Completions", "translated"]
+__all__ = ["Completion", "Completions", "cache_salt", "translated"]
 
 
 class Completion(Struct, frozen=True):
@@ -75,3 +76,11 @@ async def translated(
                     prompt_tokens=verified.prompt_tokens + len(ids),
                     cached_tokens=verified.cached_tokens + new.cached_tokens,
                 )
+
+
+def cache_salt(scope: str) -> str | None:
+    """What keeps the prompts of a scope apart in the prefix cache; None for that of everybody.
+
+    Letters and digits only: others have ended engines. It does not tell what the scope is.
+    """
+    return blake2b(scope.encode(), digest_size=16).hexdigest() if scope else None

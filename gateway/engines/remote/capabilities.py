@@ -154,8 +154,10 @@ def _explain(refused: Refused, url: str) -> NoReturn:
     """Raise the refusal of a probe as a sentence for the operator."""
     said = str(refused)
     match refused.status:
-        case 0:
+        case 0 if "certificate" in said:
             text = f"The server at {url} cannot be trusted: {said}; engine.ca_file names who may sign it."
+        case 0:
+            text = f"The server at {url} cannot be asked: {said}. If it speaks plain HTTP, write http://."
         case 401 | 403:
             text = f"The server at {url} does not accept the API key: set engine.api_key_file or engine.api_key."
         case 404 | 405 if "model" not in said:

@@ -19,14 +19,13 @@ from typing import Any
 from gateway.domain.engine import FinishReason, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable
 from gateway.engines.in_flight import Generation
-from gateway.engines.prompting.completions import Completion
+from gateway.engines.pieces import tokens_a_piece
+from gateway.engines.prompting.completions import Completion, cache_salt
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.prompting.verification import Probe
 from gateway.engines.remote.detokenizer import Detokenizer
 from gateway.engines.remote.events import GENERATE, Error, EventStream, Generated, generate_body, unstreamed
 from gateway.engines.remote.server import Lost, NotTaken, Refused, Server, ServerError, failure
-from gateway.engines.vllm.completions import cache_salt
-from gateway.engines.vllm.load import tokens_a_piece
 
 __all__ = ["RemoteRequests", "TranslationCompletions"]
 

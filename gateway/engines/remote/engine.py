@@ -29,6 +29,7 @@ from gateway.domain.engine import (
 from gateway.domain.errors import EngineFailed, EngineUnavailable, StartupError
 from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
+from gateway.engines.prompting import model_config
 from gateway.engines.prompting.completions import translated
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.families import PromptFamily
@@ -36,7 +37,6 @@ from gateway.engines.remote import capabilities
 from gateway.engines.remote.completions import RemoteRequests, TranslationCompletions
 from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.remote.server import Lost, NotTaken, Server, ServerError
-from gateway.engines.vllm import preflight
 
 __all__ = ["RemoteEngine"]
 
@@ -84,7 +84,7 @@ class RemoteEngine:
         options = self._options
         self._say("loading the tokenizer")
         config, tokenizer = await asyncio.to_thread(_load, options.model)
-        family = preflight.find_family(config, options.model, options.family)
+        family = model_config.find_family(config, options.model, options.family)
         if self._life.over:
             return
         self._server = Server(options.url, _key(options), options.ca_file, options.stall_s)
@@ -266,7 +266,7 @@ def _key(options: RemoteOptions) -> str | None:
 
 def _load(model: str) -> tuple[dict[str, Any], Any]:
     """A model's configuration and its tokenizer; takes seconds. Raises `StartupError`."""
-    config = preflight.read_config(model)
+    config = model_config.read_config(model)
     from transformers import AutoConfig, AutoTokenizer
 
     try:

@@ -30,8 +30,9 @@ _CONNECT_S, _ANSWER_S = 5.0, 5.0
 # For how long an idle connection is kept. vLLM closes them after 5 s; a request that crosses it would be lost.
 _KEEP_S = 3.0
 
-# Statuses of servers and routers without room or without a healthy server behind them. They have run nothing.
-_NO_ROOM = {429, 502, 503, 504}
+# Statuses of servers and routers without room or without a healthy server behind them. They have run nothing. With
+# 502 and 504 a router does not say whether the server behind it had begun.
+_NO_ROOM = {429, 503}
 
 
 class ServerError(Exception):
@@ -39,7 +40,7 @@ class ServerError(Exception):
 
 
 class Refused(ServerError):
-    """The server refuses the request. status: of HTTP; 0 if its certificate is not trusted."""
+    """The server refuses the request. status: of HTTP; 0 if TLS fails, as without trust in its certificate."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -122,8 +123,10 @@ class Server:
         http = self._http
         try:
             yield
+        except http.ClientConnectorCertificateError as error:
+            raise Refused(0, f"its certificate is not accepted ({error.certificate_error})") from error
         except http.ClientSSLError as error:
-            raise Refused(0, f"its certificate is not accepted ({error.os_error or error})") from error
+            raise Refused(0, f"no TLS connection to it is possible ({error.os_error})") from error
         except (http.ClientConnectorError, http.ConnectionTimeoutError) as error:
             raise NotTaken(_why(error)) from error
         except (http.ClientError, OSError, TimeoutError) as error:

@@ -10,19 +10,18 @@ import copy
 import itertools
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from hashlib import blake2b
 from typing import Any
 
 from gateway.domain.engine import FinishReason, TranslationRequest
 from gateway.domain.errors import EngineFailed
 from gateway.engines.in_flight import Generation
-from gateway.engines.prompting.completions import Completion
+from gateway.engines.prompting.completions import Completion, cache_salt
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.prompting.verification import Probe
 from gateway.engines.vllm.api import VllmApi
 from gateway.engines.vllm.load import EngineLoad
 
-__all__ = ["TranslationCompletions", "VllmRequests", "cache_salt"]
+__all__ = ["TranslationCompletions", "VllmRequests"]
 
 _FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
@@ -145,11 +144,3 @@ class TranslationCompletions:
 
     def _outputs(self, ids: list[int], sampling: Any, request_id: str) -> AsyncGenerator[Any, None]:
         return self._requests.outputs(self._generation, ids, sampling, request_id, self._request)
-
-
-def cache_salt(scope: str) -> str | None:
-    """What keeps the prompts of a scope apart in the prefix cache; None for that of everybody.
-
-    Letters and digits only: others have ended engines. It does not tell what the scope is.
-    """
-    return blake2b(scope.encode(), digest_size=16).hexdigest() if scope else None

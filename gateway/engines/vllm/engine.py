@@ -34,6 +34,7 @@ from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError,
 from gateway.engines.host import processes
 from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
+from gateway.engines.prompting import model_config
 from gateway.engines.prompting.completions import translated
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.families import PromptFamily
@@ -100,9 +101,9 @@ class VllmEngine:
     async def _start(self) -> None:
         options = self._options
         self._say("reading the model's config")
-        config = preflight.read_config(options.model)
+        config = model_config.read_config(options.model)
         if config is not None:
-            self._family = preflight.find_family(config, options.model, options.family)
+            self._family = model_config.find_family(config, options.model, options.family)
         if config is not None and not hardware.gpu_present():
             preflight.check_memory(options.model, options.kv_cache_gib)
         if shares_memory(options):
@@ -117,7 +118,7 @@ class VllmEngine:
         window = int(self._engine.model_config.max_model_len)
         if self._family is None:
             config = self._engine.model_config.hf_config.to_dict()
-            self._family = preflight.find_family(config, options.model, options.family)
+            self._family = model_config.find_family(config, options.model, options.family)
         # In a thread: copying a large tokenizer takes half a second, and sessions are served during a restart.
         self._encoder = await asyncio.to_thread(
             PromptEncoder,

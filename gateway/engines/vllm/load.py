@@ -10,19 +10,13 @@ import time
 from typing import Any
 
 from gateway import metrics
+from gateway.engines.pieces import tokens_a_piece
 
-__all__ = ["EngineLoad", "load_logger", "tokens_a_piece"]
+__all__ = ["EngineLoad", "load_logger"]
 
 # Time constant of the mean step time, in seconds. The mean is over time, not over a number of steps: when this
 # event loop was busy, several steps are seen as one long step and some of no length. Only their sum is right.
 _REMEMBERED_S = 1.0
-
-# Most pieces of text a second, over all sequences. A piece costs the gateway about 50 microseconds, and one frame
-# per reader. If the event loop cannot keep up, first words come late.
-_MOST_PIECES_PER_S = 2_500
-
-# Most tokens of a piece. A sequence keeps its value to its end, even if the engine becomes slower.
-_MOST_TOKENS = 12
 
 
 class EngineLoad:
@@ -58,19 +52,6 @@ class EngineLoad:
     def tokens_a_piece(self, interval_s: float) -> int:
         """See the function `tokens_a_piece`."""
         return tokens_a_piece(interval_s, self.step_s, self.running)
-
-
-def tokens_a_piece(interval_s: float, step_s: float, running: int) -> int:
-    """How many tokens of a sequence to hand on together, so that a piece comes about every `interval_s`.
-
-    step_s: time of a token, in seconds; 0 if it is not known. running: sequences that run.
-    From 1 (also if `interval_s` is 0) to 12. With many sequences the pieces are larger, so that all sequences
-    together have at most 2,500 pieces a second.
-    """
-    if not interval_s or not step_s:
-        return 1
-    tokens = round(max(interval_s, running / _MOST_PIECES_PER_S) / step_s)
-    return min(max(1, tokens), _MOST_TOKENS)
 
 
 def load_logger(load: EngineLoad, prometheus_logger: type) -> type:

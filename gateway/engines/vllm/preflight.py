@@ -1,21 +1,17 @@
 """Checks a model before it is loaded, and explains to the operator why loading failed.
 
-Knows: a model's folder, the machine's memory, vLLM's error messages. Must not know: how an engine is started.
+Knows: the machine's memory, the size of a model, vLLM's error messages. Must not know: how an engine is started.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from gateway.domain.errors import InvalidValue, StartupError
-from gateway.engines.prompting import families
+from gateway.domain.errors import StartupError
 from gateway.engines.vllm import hardware
 
-__all__ = ["check_memory", "check_shared_memory", "find_family", "read_config", "refusal"]
+__all__ = ["check_memory", "check_shared_memory", "refusal"]
 
 # Memory of two Python processes with torch.
 _PROCESSES_GIB = 2
@@ -35,31 +31,6 @@ _ADVICE = (
         "Give a folder or check the name.",
     ),
 )
-
-
-def read_config(model: str) -> dict[str, Any] | None:
-    """A local model's `config.json`; None for a name that vLLM must resolve. Raises `StartupError`."""
-    folder = Path(model).expanduser()
-    looks_local = folder.is_absolute() or model.startswith((".", "~")) or folder.exists()
-    if not looks_local:
-        return None
-    try:
-        config = json.loads((folder / "config.json").read_text())
-    except FileNotFoundError:
-        raise StartupError(f"There is no model at {folder}: config.json is missing.") from None
-    except (json.JSONDecodeError, OSError) as error:
-        raise StartupError(f"The model at {folder} cannot be read: {error}.") from None
-    if not isinstance(config, dict):
-        raise StartupError(f"The model at {folder} cannot be read: config.json holds no object.")
-    return config
-
-
-def find_family(config: Mapping[str, Any], model: str, name: str | None) -> families.PromptFamily:
-    """The prompt family of this model. Raises `StartupError`."""
-    try:
-        return families.detect(config, model, name)
-    except InvalidValue as error:
-        raise StartupError(f"The prompt family cannot be chosen: {error.message}") from None
 
 
 def check_memory(model: str, kv_cache_gib: float) -> None:

@@ -130,6 +130,17 @@ async def test_anything_else_is_told_in_the_servers_words(status: int, message: 
         assert said == f"The server at URL refuses a translation: {message.rstrip('.')} (status {status})."
 
 
+async def test_a_server_without_tls() -> None:
+    async with scripted() as there:
+        url = there.url.replace("http:", "https:")
+        server = Server(url, None, None, 60.0)
+        with pytest.raises(StartupError) as error:
+            await examine(server, url, "/models/model", Tokenizer())
+        await server.close()
+    assert error.value.message.startswith(f"The server at {url} cannot be asked: no TLS connection")
+    assert error.value.message.endswith("If it speaks plain HTTP, write http://.")
+
+
 async def test_what_is_no_vllm_server() -> None:
     async with scripted() as there:
         there.models = [{"name": "llama"}]

@@ -124,9 +124,9 @@ async def test_a_page_that_does_not_come_in_time_is_not_there() -> None:
         (404, Refused),
         (429, NotTaken),
         (500, Lost),
-        (502, NotTaken),
+        (502, Lost),
         (503, NotTaken),
-        (504, NotTaken),
+        (504, Lost),
     ],
 )
 async def test_a_status_says_what_has_become_of_a_request(status: int, kind: type[Exception]) -> None:

@@ -40,21 +40,6 @@ def test_what_the_event_loop_sees_late_and_at_once_is_no_faster_engine() -> None
     assert load.step_s == pytest.approx(0.010, rel=0.2)
 
 
-def test_a_piece_is_never_many_tokens_and_without_an_interval_always_one() -> None:
-    load = EngineLoad()
-    steps(load, 100, 0.001)
-    assert load.tokens_a_piece(0.04) == 12
-    assert load.tokens_a_piece(0) == 1
-
-
-def test_pieces_come_less_often_where_many_sequences_run() -> None:
-    load = EngineLoad()
-    steps(load, 100, 0.020, running=256)
-    assert load.tokens_a_piece(0.04) == 5  # 256 sequences every 0.1 s
-    steps(load, 100, 0.020, running=64, begin_s=2.0)
-    assert load.tokens_a_piece(0.04) == 2
-
-
 def test_the_stat_logger_takes_the_load_and_leaves_the_rest_to_vllm() -> None:
     class Stats:
         num_running_reqs, num_waiting_reqs = 3, 1
