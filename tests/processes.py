@@ -17,6 +17,8 @@ from pathlib import Path
 # Signals as a terminal leaves them, whatever the test runner was started by: `&` and nohup have some ignored.
 DEFAULT_SIGNALS = ("env", "--default-signal=INT,HUP,QUIT")
 COMMAND = str(Path(sys.executable).parent / "gateway")
+# A busy machine is no reason to refuse what waits.
+PATIENT = {"GATEWAY__MAX_QUEUE_S": "3600"}
 
 
 class GatewayProcess:
@@ -36,7 +38,7 @@ class GatewayProcess:
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, **(env or {})},
+            env={**os.environ, **PATIENT, **(env or {})},
         )
         self._reading = threading.Thread(target=self._read)
         self._reading.start()
