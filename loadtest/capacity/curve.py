@@ -128,6 +128,8 @@ def _knee(points: Sequence[Point], best: Point, lost: Sequence[Point], offer: Of
     note = "No larger one failed: the limit is above."
     if lost:
         within = f"{lost[0].within:.1%} within {offer.objective.first_token_ms:g} ms"
+        if offer.objective.first_words_ms is not None:
+            within += f"; not kept: {', '.join(lost[0].missed)}"
         note = f"The next one, {unit.words(lost[0].load)}, did not keep it: {within}."
         if again := [each.load for each in points if each.kept and each.load > lost[0].load]:
             note += f" Yet {unit.words(max(again))} kept it again: use longer steps (--step-s)."

@@ -261,6 +261,9 @@ class Trial(Struct, frozen=True, kw_only=True):
     host_cpu_s: float | None = None
     # Of `serving`, the CPU time of the store that workers share; None without one.
     store_cpu_s: float | None = None
+    # Of the partials that an idle gateway would have translated, the part that was, in the whole pass; None where
+    # there were none or the gateway does not tell.
+    partials_translated: float | None = None
 
 
 class Objective(Struct, frozen=True):
@@ -270,6 +273,11 @@ class Objective(Struct, frozen=True):
     first_token_ms: float = 300.0
     # How many of them have to: all but one in a hundred.
     quantile: float = 0.99
+    # From when the first revision of an utterance was due to its first translated words, of as many; None: however
+    # long they take.
+    first_words_ms: float | None = None
+    # Where these are asked for, also what `Trial.partials_translated` has to be.
+    partials_translated: float = 0.5
 
 
 class Finding(Struct, frozen=True):
