@@ -69,6 +69,8 @@ def offer(options: argparse.Namespace) -> Offer:
             common.objective(options), quantile=options.quantile, first_words_ms=options.first_words_ms
         ),
         step_s=options.step_s,
+        # Of `sweep` alone.
+        retries=getattr(options, "retries", False),
         replayed=() if named is None else tuple(replay.read(named)),
     )
     offered.check()
@@ -113,6 +115,11 @@ def _add_sweep(parser: argparse.ArgumentParser) -> None:
         metavar="N,N",
         help="translations a second, or meetings, as --unit says; without it they are found",
     )
+    parser.add_argument(
+        "--retries",
+        action="store_true",
+        help="what is refused is sent again when the gateway says, as clients do; of single requests",
+    )
 
 
 def _loads(text: str) -> tuple[float, ...]:
@@ -123,6 +130,8 @@ def _loads(text: str) -> tuple[float, ...]:
 
 async def _sweep(options: argparse.Namespace, say: Say) -> Results:
     model, system = _system(options, say)
+    if _UNITS[options.unit] is Unit.MEETINGS:
+        common.refuse(options, ["retries"], "it is for single requests (--unit requests); leave it out.")
     plan = _plan(options, model, options.loads, resolution=0.1, confirms=False, past=(1.5, 2.0))
     return await curve("sweep", plan, system, say)
 

@@ -74,6 +74,11 @@ class Point(Struct, frozen=True, kw_only=True):
     partials_translated: float | None = None
     # What of the objective was lost, for people.
     missed: tuple[str, ...] = ()
+    # Of those that were accepted, from when they were sent for the last time to their first token.
+    accepted_p50_ms: float | None = None
+    accepted_p99_ms: float | None = None
+    # Refusals after which a line was sent again.
+    retries: int = 0
 
     @property
     def partial_tokens(self) -> float | None:
@@ -119,6 +124,9 @@ def judge(trial: Trial, run: Run, offer: Offer, *, seed: int, slots: int | None,
         first_words_p99_ms=summary.first_words.p99_ms,
         partials_translated=summary.partials_translated,
         missed=summary.missed,
+        accepted_p50_ms=summary.since_sent.p50_ms,
+        accepted_p99_ms=summary.since_sent.p99_ms,
+        retries=summary.retries,
     )
 
 
@@ -219,7 +227,7 @@ def _of_partials(best: Point, least: Point, offer: Offer) -> list[Finding]:
 
 def points_table(points: Sequence[Point], unit: Unit) -> Table:
     """All runs, by load."""
-    partials = unit is Unit.MEETINGS
+    partials, again = unit is Unit.MEETINGS, any(each.retries for each in points)
     head = [unit.value, "seed", "offered/s", "goodput/s", "kept the objective", "first token p50 / p99, ms"]
     rows = [
         [
@@ -229,6 +237,7 @@ def points_table(points: Sequence[Point], unit: Unit) -> Table:
             f"{each.goodput_per_s:.3g}",
             f"{each.within:.1%} of {each.translations:,}: {_verdict(each)}",
             f"{number(each.first_p50_ms)} / {number(each.first_p99_ms)}",
+            *(_of_retries(each) if again else []),
             number(each.tokens_per_s),
             *([*of_partials(each), number(each.partial_tokens)] if partials else []),
             number(each.running),
@@ -236,6 +245,7 @@ def points_table(points: Sequence[Point], unit: Unit) -> Table:
         ]
         for each in sorted(points, key=lambda each: (each.load, each.long))
     ]
+    head += _OF_RETRIES if again else []
     of_unfinished = [*OF_PARTIALS, _PARTIAL_TOKENS]
     head += ["tokens/s of finals", *(of_unfinished if partials else []), "running", "what was full"]
     return Table("All runs", head, rows)
@@ -246,6 +256,14 @@ def _verdict(point: Point) -> str:
     if point.kept:
         return "yes"
     return f"no ({', '.join(point.missed)})" if point.missed else "no"
+
+
+_OF_RETRIES = ["finished/s", "sent again", "first token of what was accepted, since it was sent p50 / p99, ms"]
+
+
+def _of_retries(point: Point) -> list[str]:
+    since_sent = f"{number(point.accepted_p50_ms)} / {number(point.accepted_p99_ms)}"
+    return [f"{point.requests_per_s:.3g}", f"{point.retries:,}", since_sent]
 
 
 def of_partials(point: Point) -> list[str]:

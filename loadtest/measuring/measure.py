@@ -34,7 +34,7 @@ _STEPS = "gateway_engine_step_seconds"
 _GAP_S = 0.1
 
 # Of a record.
-_TIMES = ("due_s", "sent_s", "first_s", "done_s", "began_s", "shown_s")
+_TIMES = ("due_s", "sent_s", "first_s", "done_s", "began_s", "shown_s", "again_s")
 
 
 async def measure(

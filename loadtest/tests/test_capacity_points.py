@@ -357,6 +357,29 @@ def test_a_load_that_was_kept_above_a_lost_one_is_told_and_is_no_knee() -> None:
     assert told(points, swept)["what was full above it"].startswith("the engine's batch")
 
 
+def test_a_sweep_tells_what_an_overload_leaves_of_what_is_finished() -> None:
+    points = [
+        point([100.0] * 100, Run(10)),
+        replace(point([900.0] * 95, Run(20), records=retried(95, 900.0)), requests_per_s=9.5),
+        replace(point([900.0] * 80, Run(40), records=retried(80, 950.0)), requests_per_s=8.0),
+    ]
+    said = told(points, Found(10, None, Ended.COMPLETE, 3))
+    assert said["finished above it, beside the most"] == "0.95 at 20, 0.80 at 40"
+    # Since they were accepted, not since they were due.
+    assert said["first token p99 above it"] == "400 ms at 20, 450 ms at 40"
+    table = points_table(points, Unit.REQUESTS)
+    rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
+    assert [row["sent again"] for row in rows] == ["0", "190", "160"]
+    assert [row["finished/s"] for row in rows] == ["10", "9.5", "8"]
+    assert not any("again" in name for name in points_table(points[:1], Unit.REQUESTS).head)
+
+
+def retried(count: int, first_ms: float) -> list[Record]:
+    """Each was refused twice, and accepted half a second after it was due."""
+    records = trial([first_ms] * count).records
+    return [replace(each, retries=2, again_s=each.due_s + 0.5) for each in records]
+
+
 def test_a_sweep_that_kept_nothing_says_so() -> None:
     said = told([point([400.0] * 10, Run(4))], Found(None, None, Ended.COMPLETE, 3))
     assert said[KNEE] == "none"

@@ -36,7 +36,7 @@ from loadtest.talk.scenario import Scenario
 from loadtest.tests.commands import result_in
 from loadtest.tests.made_up_trials import as_report
 from loadtest.trial.report import passed
-from loadtest.trial.values import Delivered, InMeetings, Objective, Report, Results, Trial, WebSocketGateway
+from loadtest.trial.values import Delivered, InMeetings, Objective, Open, Report, Results, Trial, WebSocketGateway
 
 OFFER = Offer(scenario=Scenario(), unit=Unit.MEETINGS, step_s=10)
 
@@ -374,11 +374,19 @@ def test_a_sweep_offers_the_loads_that_are_given() -> None:
     assert parsed(SWEEP, "--out", "o", "--loads", "5,7.5,5").loads == (5, 7.5)
 
 
+def test_clients_that_retry_are_part_of_what_a_sweep_offers() -> None:
+    offered = offer(parsed(SWEEP, "--out", "o", "--retries"))
+    assert offered.at(4).load == Open(4, retries=True)
+    assert "sent again when it was refused" in offered.workload
+    assert offer(parsed(SWEEP, "--out", "o")).at(4).load == Open(4)
+
+
 @pytest.mark.parametrize(("command", "given", "named"), [
     (CAPACITY, ("--url", "http://127.0.0.1:9", "--max-num-seqs", "64"), "--max-num-seqs:"),
     (CAPACITY, ("--url", "http://127.0.0.1:9", "--config", "nosuchfile.toml"), "--config:"),
     (SWEEP, ("--url", "http://127.0.0.1:9", "--set", "max_waiting=1", "--loads", "1"), "--set:"),
     (SWEEP, ("--people", "3"), "--people:"),
+    (SWEEP, ("--unit", "meetings", "--retries"), "--retries:"),
     (SWEEP, ("--first-words-ms", "900"), "--first-words-ms:"),
     (RECOMMEND, ("--first-words-ms", "900", "--partial-every-s", "0"), "--first-words-ms:"),
     (CAPACITY, ("--unit", "requests", "--scenario", "FILE", "--targets", "ja"), "--targets:"),

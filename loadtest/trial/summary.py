@@ -108,6 +108,11 @@ class Summary(Struct, frozen=True, kw_only=True):
     host_cores: float | None = None
     # As `Trial.store_cpu_s`, likewise.
     store_cores: float | None = None
+    # From when a line was sent, the last time where it was refused before, of those that had a first token: how
+    # long those wait that are accepted.
+    since_sent: Percentiles = _NOTHING
+    # Sent again after a refusal: so many times.
+    retries: int = 0
     # As in `Trial`, the least of all repetitions.
     partials_translated: float | None = None
     # What of the objective was not kept, for people; empty where all of it was.
@@ -183,6 +188,8 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         with_drain=any(trial.with_drain for trial in trials),
         host_cores=_cores_of(trials, [trial.host_cpu_s for trial in trials]),
         store_cores=_cores_of(trials, [trial.store_cpu_s for trial in trials]),
+        since_sent=_percentiles(_since_sent_ms(records)),
+        retries=sum(each.retries for each in records),
         partials_translated=translated,
         missed=missed,
     )
@@ -238,6 +245,14 @@ def _ms(seconds: float) -> float:
 
 def _first_ms(records: Iterable[Record], closed: bool) -> list[float]:
     return [_ms(each.first_s - _due_s(each, closed)) for each in records if each.first_s is not None]
+
+
+def _since_sent_ms(records: Iterable[Record]) -> list[float]:
+    return [
+        _ms(each.first_s - (each.sent_s if each.again_s is None else each.again_s))
+        for each in records
+        if each.first_s is not None
+    ]
 
 
 def _total_ms(records: Iterable[Record], closed: bool) -> list[float]:

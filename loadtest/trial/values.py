@@ -82,6 +82,8 @@ class Open(_Load, frozen=True):
 
     # Requests a second that the lines amount to.
     per_s: float
+    # Whether what a gateway refuses for the moment is sent again when it says, until the last line was due.
+    retries: bool = False
 
 
 class InMeetings(_Load, frozen=True):
@@ -151,6 +153,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
     target: str
     # When it had to be sent; in a closed loop, when it was.
     due_s: float
+    # When it was sent, for the first time.
     sent_s: float
     # When its first text was there, and all of it; None where that never came.
     first_s: float | None
@@ -166,6 +169,9 @@ class Record(Struct, frozen=True, omit_defaults=True):
     began_s: float | None = None
     # Also among these: when the first translated words of any revision were there; None where none ever came.
     shown_s: float | None = None
+    # How often it was sent again after a refusal, and when for the last time; None where it never was.
+    retries: int = 0
+    again_s: float | None = None
 
 
 class Delivered(Struct, frozen=True):
