@@ -13,7 +13,7 @@ from loadtest.capacity.curve import HEADROOM, at_capacity, capacity_findings, wi
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.points import Point, there
 from loadtest.capacity.search import Found
-from loadtest.trial.values import Finding
+from loadtest.trial.values import Finding, Objective
 
 __all__ = ["Candidate", "Tried", "advise", "choose", "recommended_toml"]
 
@@ -90,9 +90,11 @@ def advise(
     notes = _notes(tried, offer.unit, left_out, interrupted)
     chosen, why = choose(tried) or (None, "")
     if chosen is None or chosen.found is None or chosen.at is None:
+        words_ms = offer.objective.first_words_ms
+        words = "" if words_ms is None else f", and {words_ms:g} ms for first words,"
         note = (
-            f"None of the settings that were tried kept {offer.objective.first_token_ms:g} ms even under the "
-            "smallest load."
+            f"None of the settings that were tried kept {offer.objective.first_token_ms:g} ms{words} even under "
+            "the smallest load."
         )
         return [Finding("a recommendation", "none", passed=False, note=note), *notes]
     return [
@@ -113,12 +115,24 @@ def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
     lines = [
         f"# {unit.words(chosen.capacity)} a {device}; plan with {planned} ({HEADROOM:.0%} kept free):",
         f"# {objective.quantile * 100:g} % of the first tokens within {objective.first_token_ms:g} ms;",
+        *_of_partials(chosen, objective),
         f"# {offer.workload}.",
         *([] if chosen.found.ended.confirmed else [f"# NOT CONFIRMED: {chosen.found.ended.value}."]),
         "[engine]",
         f"max_num_seqs = {chosen.candidate.max_num_seqs}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _of_partials(chosen: Tried, objective: Objective) -> list[str]:
+    """What is kept of what is still being said, where that was asked for."""
+    at = chosen.at
+    if objective.first_words_ms is None or at is None or at.partials_translated is None:
+        return []
+    return [
+        f"# as many of the first words within {objective.first_words_ms:g} ms of when an utterance began;",
+        f"# {at.partials_translated:.0%} of the partials translated;",
+    ]
 
 
 def _notes(tried: Sequence[Tried], unit: Unit, left_out: Sequence[str], interrupted: bool) -> list[Finding]:

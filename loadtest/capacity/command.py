@@ -39,6 +39,13 @@ def _add(parser: argparse.ArgumentParser, *, time_limit_s: int, unit: str, runs:
     common.add_workers(parser)
     add = parser.add_argument
     add("--quantile", type=from_(0.5, 1), default=0.99, metavar="SHARE", help="so many have to keep the objective")
+    add(
+        "--first-words-ms",
+        type=from_(1, 60_000),
+        metavar="MS",
+        help="of meetings with partials: first translated words of as many utterances, from when each began; with "
+        "it, half of the partials have to be translated, too",
+    )
     add("--step-s", type=from_(0.5, 3_600), default=20.0, metavar="S", help="measured of each run")
     add("--unit", choices=tuple(_UNITS), default=unit, help="what is counted")
     add("--start", type=from_(0.1, 1e6), default=4.0, metavar="LOAD", help="the first load that is tried")
@@ -53,11 +60,17 @@ def offer(options: argparse.Namespace) -> Offer:
     if named is None and unit is Unit.REQUESTS:
         why = "single requests come from nobody and have no revisions; leave it out."
         common.refuse(options, ["people", "partial_every_s"], why)
+    if unit is Unit.REQUESTS or not options.partial_every_s:
+        common.refuse(options, ["first_words_ms"], "it is for meetings with partials; leave it out.")
     offered = Offer(
         scenario=common.scenario(options),
         unit=unit,
-        objective=replace(common.objective(options), quantile=options.quantile),
+        objective=replace(
+            common.objective(options), quantile=options.quantile, first_words_ms=options.first_words_ms
+        ),
         step_s=options.step_s,
+        # Of `sweep` alone.
+        retries=getattr(options, "retries", False),
         replayed=() if named is None else tuple(replay.read(named)),
     )
     offered.check()
@@ -102,6 +115,11 @@ def _add_sweep(parser: argparse.ArgumentParser) -> None:
         metavar="N,N",
         help="translations a second, or meetings, as --unit says; without it they are found",
     )
+    parser.add_argument(
+        "--retries",
+        action="store_true",
+        help="what is refused is sent again when the gateway says, as clients do; of single requests",
+    )
 
 
 def _loads(text: str) -> tuple[float, ...]:
@@ -112,6 +130,8 @@ def _loads(text: str) -> tuple[float, ...]:
 
 async def _sweep(options: argparse.Namespace, say: Say) -> Results:
     model, system = _system(options, say)
+    if _UNITS[options.unit] is Unit.MEETINGS:
+        common.refuse(options, ["retries"], "it is for single requests (--unit requests); leave it out.")
     plan = _plan(options, model, options.loads, resolution=0.1, confirms=False, past=(1.5, 2.0))
     return await curve("sweep", plan, system, say)
 

@@ -19,6 +19,7 @@ from loadtest.capacity.offer import Offer, Unit, described
 from loadtest.capacity.points import Point, driver_limit, there, too_few
 from loadtest.capacity.search import Bounds, Ended, Found, capacity_search, given_loads
 from loadtest.report.commands import Say
+from loadtest.report.markdown import number
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.trial.values import Finding, Results
@@ -116,10 +117,34 @@ def findings(points: Sequence[Point], found: Found, offer: Offer, kind: str = "c
     if lost:
         note = f"At {unit.words(lost[0].load)}."
         told.append(Finding("what was full above it", lost[0].limit, note=note))
+    if lost and kind == "sweep":
+        told += _overload(points, lost, best)
     if driver is not None:
         told.append(driver_limit(driver))
     elif kind == "sweep" and (why := _INCOMPLETE.get(found.ended)) is not None:
         told.append(Finding("the curve", "incomplete", note=why))
+    return told
+
+
+def _overload(points: Sequence[Point], lost: Sequence[Point], best: Point | None) -> list[Finding]:
+    """Whether as much is finished above the knee as at most, and how long those wait that are accepted."""
+    most = max(each.requests_per_s for each in points)
+    if not most:
+        return []
+    told = [
+        Finding(
+            "finished above it, beside the most",
+            ", ".join(f"{each.requests_per_s / most:.2f} at {each.load:g}" for each in lost),
+            note=f"The most: {number(most)}/s.",
+        )
+    ]
+    waits = [each for each in lost if each.accepted_p99_ms is not None]
+    if waits:
+        note = "Of those that were accepted, since they were sent for the last time."
+        if best is not None and best.accepted_p99_ms is not None:
+            note += f" At the knee {number(best.accepted_p99_ms)} ms."
+        value = ", ".join(f"{number(each.accepted_p99_ms)} ms at {each.load:g}" for each in waits)
+        told.append(Finding("first token p99 above it", value, note=note))
     return told
 
 
@@ -128,6 +153,8 @@ def _knee(points: Sequence[Point], best: Point, lost: Sequence[Point], offer: Of
     note = "No larger one failed: the limit is above."
     if lost:
         within = f"{lost[0].within:.1%} within {offer.objective.first_token_ms:g} ms"
+        if offer.objective.first_words_ms is not None:
+            within += f"; not kept: {', '.join(lost[0].missed)}"
         note = f"The next one, {unit.words(lost[0].load)}, did not keep it: {within}."
         if again := [each.load for each in points if each.kept and each.load > lost[0].load]:
             note += f" Yet {unit.words(max(again))} kept it again: use longer steps (--step-s)."

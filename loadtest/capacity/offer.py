@@ -63,6 +63,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     objective: Objective = Objective()
     # Of a run, without its beginning; a confirmation takes twice as long.
     step_s: float = 20.0
+    # Whether single requests that are refused are sent again, as clients do.
+    retries: bool = False
     # Lines of a file, instead of the scenario's.
     replayed: tuple[Line, ...] = ()
 
@@ -100,7 +102,8 @@ class Offer(Struct, frozen=True, kw_only=True):
             return f"{len(self.replayed)} lines of a file, over and over if need be, at random times"
         texts = f"{said.shape} talk, seed {said.seed}, {said.source} to {', '.join(said.targets)}"
         if self.unit is Unit.REQUESTS:
-            return f"{texts}, one request a translation, at random times"
+            again = ", sent again when it was refused" if self.retries else ""
+            return f"{texts}, one request a translation, at random times{again}"
         partials = f"a revision every {said.partial_every_s:g} s" if said.partial_every_s else "without partials"
         return f"{texts}, meetings of {said.people} people, {partials}"
 
@@ -115,7 +118,7 @@ class Offer(Struct, frozen=True, kw_only=True):
         count = math.ceil(per_s * seconds + 6 * math.sqrt(per_s * seconds) + 10)
         lines = self._again(count, scenario.seed) if self.replayed else request_lines(scenario, count)
         due = [line for line in arrivals(lines, per_s, scenario.seed) if line.due_s < seconds]
-        return Offered(due, Open(per_s), scenario.seed, self.step_s * _BEGINNING, seconds)
+        return Offered(due, Open(per_s, self.retries), scenario.seed, self.step_s * _BEGINNING, seconds)
 
     def _again(self, count: int, seed: int) -> list[Line]:
         """The file's lines, over and over, from anywhere: a long file has something new for each run."""

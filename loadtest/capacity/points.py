@@ -14,17 +14,30 @@ from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.search import Run
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.report.content import Table
-from loadtest.report.markdown import number
+from loadtest.report.markdown import NONE, number
 from loadtest.trial.summary import summarise
 from loadtest.trial.values import Finding, Sample, Trial
 
-__all__ = ["Measured", "Point", "driver_limit", "judge", "limit", "points_table", "there", "too_few"]
+__all__ = [
+    "OF_PARTIALS",
+    "Measured",
+    "Point",
+    "driver_limit",
+    "judge",
+    "limit",
+    "of_partials",
+    "points_table",
+    "there",
+    "too_few",
+]
 
 # From here on a part counts as full.
 _FULL = 0.85
 _NOTED_CORES = 0.1
 
 _PARTIAL_TOKENS = "tokens of partials for each of a final"
+
+OF_PARTIALS = ("first words p99, ms", "partials translated")
 
 
 class Point(Struct, frozen=True, kw_only=True):
@@ -54,6 +67,18 @@ class Point(Struct, frozen=True, kw_only=True):
     limit: str
     # Why the driver was the limit, where the objective was lost by that alone; None otherwise.
     driver: str | None = None
+    # From when an utterance began to its first translated words; None without partials.
+    first_words_p50_ms: float | None = None
+    first_words_p99_ms: float | None = None
+    # As in `Trial`.
+    partials_translated: float | None = None
+    # What of the objective was lost, for people.
+    missed: tuple[str, ...] = ()
+    # Of those that were accepted, from when they were sent for the last time to their first token.
+    accepted_p50_ms: float | None = None
+    accepted_p99_ms: float | None = None
+    # Refusals after which a line was sent again.
+    retries: int = 0
 
     @property
     def partial_tokens(self) -> float | None:
@@ -95,13 +120,27 @@ def judge(trial: Trial, run: Run, offer: Offer, *, seed: int, slots: int | None,
         running=summary.running.mean if summary.running is not None else None,
         limit=limit(trial, slots, cores) if driver is None else "the driver",
         driver=driver,
+        first_words_p50_ms=summary.first_words.p50_ms,
+        first_words_p99_ms=summary.first_words.p99_ms,
+        partials_translated=summary.partials_translated,
+        missed=summary.missed,
+        accepted_p50_ms=summary.since_sent.p50_ms,
+        accepted_p99_ms=summary.since_sent.p99_ms,
+        retries=summary.retries,
     )
 
 
 def _excused(trial: Trial, offer: Offer) -> bool:
     """Whether the objective was kept, had the driver neither sent late nor received late."""
     late_s = max((each.lag_p99_ms for each in trial.clients), default=0.0) / 1000
-    in_time = [replace(each, due_s=each.sent_s + late_s) for each in trial.records]
+    in_time = [
+        replace(
+            each,
+            due_s=each.sent_s + late_s,
+            began_s=each.began_s + late_s if each.began_s is not None else None,
+        )
+        for each in trial.records
+    ]
     return summarise([replace(trial, records=in_time)], offer.objective).met
 
 
@@ -156,11 +195,31 @@ def there(best: Point, points: Sequence[Point], offer: Offer) -> list[Finding]:
         Finding("tokens of finals there", f"{number(best.tokens_per_s)}/s"),
         Finding("first token there, p50 / p99", f"{number(best.first_p50_ms)} / {number(best.first_p99_ms)} ms"),
     ]
-    if offer.unit is Unit.MEETINGS and offer.scenario.partial_every_s and best.partial_tokens is not None:
-        least = min(points, key=lambda each: each.load)
+    if offer.unit is Unit.MEETINGS and offer.scenario.partial_every_s:
+        told += _of_partials(best, min(points, key=lambda each: each.load), offer)
+    return told
+
+
+def _of_partials(best: Point, least: Point, offer: Offer) -> list[Finding]:
+    """What readers have of what is still being said. least: of all runs, the one with the smallest load."""
+    told: list[Finding] = []
+    at_least = f"At {offer.unit.words(least.load)}"
+    counted = offer.objective.first_words_ms is not None
+    if best.first_words_p99_ms is not None:
+        value = f"{number(best.first_words_p50_ms)} / {number(best.first_words_p99_ms)} ms"
+        note = f"{at_least} {number(least.first_words_p50_ms)} / {number(least.first_words_p99_ms)} ms."
+        told.append(Finding("first words there, since the utterance began, p50 / p99", value, note=note))
+    if best.partials_translated is not None:
+        note = "Of those that an idle gateway would translate."
+        if least.partials_translated is not None:
+            note += f" {at_least} {least.partials_translated:.0%}."
+        if not counted:
+            note += " The objective does not count them (--first-words-ms)."
+        told.append(Finding("partials translated there", f"{best.partials_translated:.0%}", note=note))
+    if best.partial_tokens is not None:
         note = (
-            f"At {offer.unit.words(least.load)} {number(least.partial_tokens)}: where the engine or the gateway "
-            "is full, fewer partials are translated. The objective does not count them."
+            f"{at_least} {number(least.partial_tokens)}: where the engine or the gateway is full, fewer partials "
+            "are translated."
         )
         told.append(Finding(f"{_PARTIAL_TOKENS} there", number(best.partial_tokens), note=note))
     return told
@@ -168,7 +227,7 @@ def there(best: Point, points: Sequence[Point], offer: Offer) -> list[Finding]:
 
 def points_table(points: Sequence[Point], unit: Unit) -> Table:
     """All runs, by load."""
-    partials = unit is Unit.MEETINGS
+    partials, again = unit is Unit.MEETINGS, any(each.retries for each in points)
     head = [unit.value, "seed", "offered/s", "goodput/s", "kept the objective", "first token p50 / p99, ms"]
     rows = [
         [
@@ -176,17 +235,41 @@ def points_table(points: Sequence[Point], unit: Unit) -> Table:
             str(each.seed),
             f"{each.offered_per_s:.3g}",
             f"{each.goodput_per_s:.3g}",
-            f"{each.within:.1%} of {each.translations:,}: {'yes' if each.kept else 'no'}",
+            f"{each.within:.1%} of {each.translations:,}: {_verdict(each)}",
             f"{number(each.first_p50_ms)} / {number(each.first_p99_ms)}",
+            *(_of_retries(each) if again else []),
             number(each.tokens_per_s),
-            *([number(each.partial_tokens)] if partials else []),
+            *([*of_partials(each), number(each.partial_tokens)] if partials else []),
             number(each.running),
             each.limit,
         ]
         for each in sorted(points, key=lambda each: (each.load, each.long))
     ]
-    head += ["tokens/s of finals", *([_PARTIAL_TOKENS] if partials else []), "running", "what was full"]
+    head += _OF_RETRIES if again else []
+    of_unfinished = [*OF_PARTIALS, _PARTIAL_TOKENS]
+    head += ["tokens/s of finals", *(of_unfinished if partials else []), "running", "what was full"]
     return Table("All runs", head, rows)
+
+
+def _verdict(point: Point) -> str:
+    """Whether the objective was kept, and what of it was not."""
+    if point.kept:
+        return "yes"
+    return f"no ({', '.join(point.missed)})" if point.missed else "no"
+
+
+_OF_RETRIES = ["finished/s", "sent again", "first token of what was accepted, since it was sent p50 / p99, ms"]
+
+
+def _of_retries(point: Point) -> list[str]:
+    since_sent = f"{number(point.accepted_p50_ms)} / {number(point.accepted_p99_ms)}"
+    return [f"{point.requests_per_s:.3g}", f"{point.retries:,}", since_sent]
+
+
+def of_partials(point: Point) -> list[str]:
+    """What readers have of what is still being said, under the heads `OF_PARTIALS`."""
+    translated = NONE if point.partials_translated is None else f"{point.partials_translated:.0%}"
+    return [number(point.first_words_p99_ms), translated]
 
 
 def too_few(point: Point, offer: Offer) -> str:

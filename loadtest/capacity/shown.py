@@ -11,7 +11,7 @@ import msgspec
 
 from loadtest.capacity.advice import Tried
 from loadtest.capacity.offer import Unit
-from loadtest.capacity.points import Point, points_table
+from loadtest.capacity.points import OF_PARTIALS, Point, of_partials, points_table
 from loadtest.report.content import Chart, Series, Table
 from loadtest.report.markdown import NONE, number
 from loadtest.trial.report import Extras
@@ -61,22 +61,25 @@ def _curve(tried: Sequence[Tried], unit: Unit) -> list[Chart]:
 
 
 def _tried_table(tried: list[Tried], unit: Unit) -> Table:
+    partials = [f"{head} there" for head in OF_PARTIALS] if unit is Unit.MEETINGS else []
     head = (
         *("settings", f"carries, {unit.value}", "not"),
-        *("first token p99 there, ms", "tokens/s of finals there", "runs", ""),
+        *("first token p99 there, ms", *partials, "tokens/s of finals there", "runs", ""),
     )
-    return Table("What was tried", head, [_row(each) for each in tried])
+    return Table("What was tried", head, [_row(each, len(head), partials=bool(partials)) for each in tried])
 
 
-def _row(tried: Tried) -> list[str]:
+def _row(tried: Tried, cells: int, *, partials: bool) -> list[str]:
     name, found, at = f"{tried.candidate}" + " (recommended)" * tried.chosen, tried.found, tried.at
     if found is None:
-        return [name, *[NONE] * 5, tried.failed or ""]
+        return [name, *[NONE] * (cells - 2), tried.failed or ""]
+    of_these = [] if not partials else [NONE] * len(OF_PARTIALS) if at is None else of_partials(at)
     return [
         name,
         number(found.capacity),
         number(found.at_most),
         number(None if at is None else at.first_p99_ms),
+        *of_these,
         number(None if at is None else at.tokens_per_s),
         str(found.runs),
         found.ended.value,

@@ -159,7 +159,7 @@ def split_load(load: Load, processes: int) -> list[Load]:
         case Closed(in_flight=in_flight):
             return [Closed(len(range(index, in_flight, processes))) for index in range(processes)]
         case Open(per_s=per_s):
-            return [Open(per_s / processes) for _ in range(processes)]
+            return [replace(load, per_s=per_s / processes) for _ in range(processes)]
         case InMeetings():
             # Who says what, and where, only the client knows: it is told everything, and which part is its own.
             return [load] * processes

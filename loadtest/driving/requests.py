@@ -10,6 +10,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from loadtest.driving.tally import Tally
 from loadtest.trial.values import Closed, Line, Load, Open, Record
 
@@ -22,10 +24,11 @@ _LEAST_CONNECTIONS = 64
 class Answer:
     """What is known of one line while it is being translated. Seconds are readings of `time.monotonic`.
 
-    failed: an error code or a sentence, once it went wrong.
+    failed: an error code or a sentence, once it went wrong. retry_after_s: when the system takes it again, after a
+    refusal for the moment.
     """
 
-    __slots__ = ("done_s", "failed", "first_s", "sent_s", "text", "tokens")
+    __slots__ = ("done_s", "failed", "first_s", "retry_after_s", "sent_s", "text", "tokens")
 
     def __init__(self) -> None:
         self.sent_s: float | None = None
@@ -34,6 +37,7 @@ class Answer:
         self.tokens = 0
         self.text = ""
         self.failed: str | None = None
+        self.retry_after_s: float | None = None
 
     def end(self, text: str, tokens: int) -> None:
         """The whole translation is there, now; where nothing was to be seen before, its first text, too."""
@@ -66,6 +70,8 @@ class Requests(ABC):
     def __init__(self, load: Closed | Open) -> None:
         self._load = load
         self._lines: Sequence[Line] = ()
+        # When the last line is due: what is refused then is not sent again.
+        self._until_s = 0.0
 
     async def reset_prefix_cache(self) -> None:  # noqa: B027 -- most hold no engine
         pass
@@ -74,6 +80,7 @@ class Requests(ABC):
         if isinstance(load, Closed | Open):
             self._load = load
         self._lines = lines if isinstance(self._load, Closed) else sorted(lines, key=lambda line: line.due_s)
+        self._until_s = max((line.due_s for line in self._lines), default=0.0)
         await self.open_for(self._lines)
         return self._lines
 
@@ -110,11 +117,25 @@ class Requests(ABC):
         answer = Answer()
         await self.translate(line, answer, tally)
         record = answer.record(line, due_s, tally)
+        retries = 0
+        while (wait_s := self._retry_after_s(answer, tally)) is not None:
+            await asyncio.sleep(wait_s)
+            retries, answer = retries + 1, Answer()
+            await self.translate(line, answer, tally)
+            again = answer.record(line, due_s, tally)
+            record = replace(again, sent_s=record.sent_s, retries=retries, again_s=again.sent_s)
         if due_s is not None:
             tally.lag.late(record.sent_s - due_s)
         if record.done_s is not None:
             tally.finals.add((record.done_s - record.due_s) * 1000)
         tally.done(record)
+
+    def _retry_after_s(self, answer: Answer, tally: Tally) -> float | None:
+        """In how many seconds a refused line is to be sent again; None where it is not."""
+        wait_s = answer.retry_after_s
+        if wait_s is None or not isinstance(self._load, Open) or not self._load.retries:
+            return None
+        return wait_s if tally.now_s() + wait_s <= self._until_s else None
 
 
 async def _until(due_s: float) -> None:

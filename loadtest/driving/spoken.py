@@ -38,6 +38,8 @@ class Heard(Struct):
     text: str = ""
     tokens: int = 0
     code: str = ""
+    retryable: bool = False
+    retry_after_ms: int | None = None
 
 
 heard = msgspec.json.Decoder(Heard)

@@ -96,6 +96,8 @@ class _Session:
             answer.end(message.text, message.tokens)
         else:
             answer.failed = message.code
+            if message.retryable:
+                answer.retry_after_s = (message.retry_after_ms or 0) / 1000
         _set(ended)
 
     def _lost(self, why: str) -> None:

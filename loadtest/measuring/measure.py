@@ -18,6 +18,7 @@ from loadtest.driving.driven import Driven, bottleneck
 from loadtest.driving.driver import Driver
 from loadtest.measuring.accounting import HOST, STORE, Accounts
 from loadtest.measuring.sampling import counters, sampling
+from loadtest.measuring.unfinished_speech import PARTIALS, translated, translated_part
 from loadtest.report.commands import Say
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import buckets, get, only
@@ -33,7 +34,7 @@ _STEPS = "gateway_engine_step_seconds"
 _GAP_S = 0.1
 
 # Of a record.
-_TIMES = ("due_s", "sent_s", "first_s", "done_s", "began_s", "shown_s")
+_TIMES = ("due_s", "sent_s", "first_s", "done_s", "began_s", "shown_s", "again_s")
 
 
 async def measure(
@@ -61,16 +62,16 @@ async def measure(
     began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     say(f"{name}, repetition {repetition}" if repetition else f"{name}, warming up")
     parts = _parts(running, driver)
-    before = await asyncio.to_thread(_steps, running.metrics_url)
+    before = await asyncio.to_thread(_counted, running.metrics_url)
     async with sampling(parts, running.metrics_url, counters(running.address)) as samples:
         driven = await driver.play(lines, load=load, keep_text=keep_text, limit_s=limit_s, stage=name)
     window = _window(driven, lines, load, discard_s)
     if window.until_s <= window.from_s:
         raise LoadtestError(f"{name}: everything was over within the {discard_s:g} s that are discarded.")
-    after = await asyncio.to_thread(_steps, running.metrics_url)
+    after = await asyncio.to_thread(_counted, running.metrics_url)
     settings: dict[str, Any] = dict(running.settings)
-    if after is not None:
-        settings |= _gaps(before or {}, after)
+    if steps := buckets(after, _STEPS):
+        settings |= _gaps(buckets(before, _STEPS), steps)
     if (sentence := bottleneck(driven, load)) is not None:
         if not allow_bottleneck:
             raise LoadtestError(f"{name}: {sentence}")
@@ -116,6 +117,7 @@ async def measure(
         finished=len(finished),
         generated=sum(each.tokens for each in (*finished, *left)),
         with_drain=window.with_drain,
+        partials_translated=translated_part(lines, translated(before), translated(after)) if after else None,
     )
 
 
@@ -176,11 +178,11 @@ def _within(samples: Sequence[Sample], from_s: float, until_s: float) -> list[Sa
     ]
 
 
-def _steps(metrics_url: str | None) -> dict[float, float] | None:
-    """The histogram of the time between two outputs of the engine; None where there is none."""
+def _counted(metrics_url: str | None) -> str:
+    """The time between two outputs of the engine, and partials by their outcome; empty where nobody tells."""
     if metrics_url is None:
-        return None
-    return buckets(get(only(metrics_url, [f"{_STEPS}_bucket"]))[1], _STEPS) or None
+        return ""
+    return get(only(metrics_url, [f"{_STEPS}_bucket", PARTIALS]))[1]
 
 
 def _gaps(before: dict[float, float], after: dict[float, float]) -> dict[str, float]:

@@ -18,7 +18,7 @@ from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.points import Point
 from loadtest.capacity.search import Ended, Found
 from loadtest.talk.scenario import Scenario
-from loadtest.trial.values import Finding
+from loadtest.trial.values import Finding, Objective
 
 OFFER = Offer(scenario=Scenario(targets=("ja", "es"), partial_every_s=0.3), unit=Unit.MEETINGS)
 _AT: dict[str, Any] = {
@@ -56,6 +56,18 @@ def test_what_is_recommended_can_be_pasted() -> None:
     # 900 tokens a second, of which 400 are of finals.
     assert said["tokens of partials for each of a final there"].value == "1.25"
     assert not [each.name for each in found if each.passed is False]
+
+
+def test_what_is_kept_of_unfinished_speech_is_told_where_it_was_asked_for() -> None:
+    at = replace(AT, partials_translated=0.83, first_words_p50_ms=400.0, first_words_p99_ms=1_200.0)
+    tried = [replace(TRIED[1], points=[replace(at, load=40)])]
+    watched = replace(OFFER, objective=Objective(first_words_ms=1_500.0))
+    lines = recommended_toml(tried, watched, "GPU").splitlines()
+    assert "# as many of the first words within 1500 ms of when an utterance began;" in lines
+    assert "# 83% of the partials translated;" in lines
+    assert not [line for line in recommended_toml(tried, OFFER, "GPU").splitlines() if "first words" in line]
+    (nothing,) = advised([carrying(8, None, 1, Ended.NOTHING)], offer=watched)
+    assert "300 ms, and 1500 ms for first words, even under the smallest load" in nothing.note
 
 
 @pytest.mark.parametrize("ended", [each for each in Ended if each.cut_short])

@@ -35,6 +35,7 @@ MEETINGS = Offer(
     step_s=10,
     objective=Objective(),
 )
+KNEE = "the knee: all up to it kept the objective"
 REQUESTS = Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=10)
 
 
@@ -261,7 +262,7 @@ def test_a_sweep_tells_its_knee_and_what_was_full_beyond_it() -> None:
         point([4_000.0] * 100, Run(40)),
     ]
     said = told(points, Found(10, None, Ended.COMPLETE, 3))
-    assert said["the knee: all up to it kept the objective"] == "10/s"
+    assert said[KNEE] == "10/s"
     assert said["first token there, p50 / p99"] == "100 / 100 ms"
     assert said["what was full above it"] == "the engine's batch (16.0 of 16 sequences, 2 waiting)"
     table = points_table(points, Unit.REQUESTS)
@@ -276,7 +277,7 @@ def test_what_is_left_of_partials_is_told_where_there_are_any() -> None:
 
     points = [carrying(4, 275), carrying(8, 60), carrying(16, 49)]
     swept = Found(16, None, Ended.COMPLETE, 3)
-    [found] = [each for each in findings(points, swept, MEETINGS, "sweep") if "partials" in each.name]
+    [found] = [each for each in findings(points, swept, MEETINGS, "sweep") if "tokens of partials" in each.name]
     # Fewer than its finals have: they are not counted over quite the same time.
     assert found.value == "0"
     assert "At 4 meetings 4.5:" in found.note
@@ -288,6 +289,57 @@ def test_what_is_left_of_partials_is_told_where_there_are_any() -> None:
     for offered, seen in ((MEETINGS, silent), (finals_alone, points)):
         assert not [each for each in findings(seen, swept, offered, "sweep") if "partials" in each.name]
     assert not any("partials" in name for name in points_table(points, Unit.REQUESTS).head)
+
+
+WATCHED = replace(MEETINGS, objective=Objective(first_words_ms=1_000.0))
+
+
+def spoken(
+    shown_ms: Sequence[float], translated: float, load: int = 8, offer: Offer = WATCHED, **more: Any
+) -> Point:
+    """Utterances that take 2 s to say, by when their first translated words came after they began."""
+    own = trial([100.0] * len(shown_ms), partials_translated=translated, **more)
+    records = [
+        replace(each, began_s=each.due_s - 2, shown_s=each.due_s - 2 + ms / 1000)
+        for each, ms in zip(own.records, shown_ms, strict=True)
+    ]
+    return judge(replace(own, records=records), Run(load), offer, seed=1, slots=16, cores=2)
+
+
+def test_first_words_count_where_they_are_asked_for() -> None:
+    kept, starved = spoken([400.0] * 100, 0.9, load=4), spoken([400.0] * 90 + [2_100.0] * 10, 0.2)
+    assert (kept.kept, starved.kept) == (True, False)
+    assert starved.missed == ("first words of what is being said", "partials translated")
+    assert spoken([400.0] * 90 + [2_100.0] * 10, 0.2, offer=MEETINGS).kept
+    said = {
+        each.name: each for each in findings([kept, starved], Found(4, 8, Ended.COMPLETE, 2), WATCHED, "sweep")
+    }
+    assert "not kept: first words of what is being said, partials translated" in said[KNEE].note
+    assert said["first words there, since the utterance began, p50 / p99"].value == "400 / 400 ms"
+    assert said["partials translated there"].value == "90%"
+    table = points_table([kept, starved], Unit.MEETINGS)
+    rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
+    assert [(row["first words p99, ms"], row["partials translated"]) for row in rows] == [
+        ("400", "90%"),
+        ("2,100", "20%"),
+    ]
+    assert rows[1]["kept the objective"].endswith("no (first words of what is being said, partials translated)")
+
+
+def test_whoever_did_not_ask_for_first_words_is_told_that_they_do_not_count() -> None:
+    starved = spoken([2_100.0] * 100, 0.2, offer=MEETINGS)
+    found = findings([starved], Found(8, None, Ended.COMPLETE, 1), MEETINGS, "sweep")
+    (told,) = [each for each in found if each.name == "partials translated there"]
+    assert told.value == "20%"
+    assert "--first-words-ms" in told.note
+
+
+def test_a_driver_that_sends_late_shows_first_words_late() -> None:
+    late: dict[str, Any] = {"clients": [LATE], "settings": {DRIVER_WAS_THE_LIMIT: "It was late."}}
+    assert spoken([1_100.0] * 100, 0.9, **late).driver == "It was late."
+    assert spoken([1_200.0] * 100, 0.9, **late).driver is None
+    # Its lateness is no reason why partials are left out.
+    assert spoken([400.0] * 100, 0.2, **late).driver is None
 
 
 def test_a_load_that_was_kept_above_a_lost_one_is_told_and_is_no_knee() -> None:
@@ -305,9 +357,32 @@ def test_a_load_that_was_kept_above_a_lost_one_is_told_and_is_no_knee() -> None:
     assert told(points, swept)["what was full above it"].startswith("the engine's batch")
 
 
+def test_a_sweep_tells_what_an_overload_leaves_of_what_is_finished() -> None:
+    points = [
+        point([100.0] * 100, Run(10)),
+        replace(point([900.0] * 95, Run(20), records=retried(95, 900.0)), requests_per_s=9.5),
+        replace(point([900.0] * 80, Run(40), records=retried(80, 950.0)), requests_per_s=8.0),
+    ]
+    said = told(points, Found(10, None, Ended.COMPLETE, 3))
+    assert said["finished above it, beside the most"] == "0.95 at 20, 0.80 at 40"
+    # Since they were accepted, not since they were due.
+    assert said["first token p99 above it"] == "400 ms at 20, 450 ms at 40"
+    table = points_table(points, Unit.REQUESTS)
+    rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
+    assert [row["sent again"] for row in rows] == ["0", "190", "160"]
+    assert [row["finished/s"] for row in rows] == ["10", "9.5", "8"]
+    assert not any("again" in name for name in points_table(points[:1], Unit.REQUESTS).head)
+
+
+def retried(count: int, first_ms: float) -> list[Record]:
+    """Each was refused twice, and accepted half a second after it was due."""
+    records = trial([first_ms] * count).records
+    return [replace(each, retries=2, again_s=each.due_s + 0.5) for each in records]
+
+
 def test_a_sweep_that_kept_nothing_says_so() -> None:
     said = told([point([400.0] * 10, Run(4))], Found(None, None, Ended.COMPLETE, 3))
-    assert said["the knee: all up to it kept the objective"] == "none"
+    assert said[KNEE] == "none"
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from loadtest.talk.scenario import Scenario
 from loadtest.tests.commands import result_in
 from loadtest.tests.made_up_trials import as_report
 from loadtest.trial.report import passed
-from loadtest.trial.values import Delivered, InMeetings, Objective, Report, Results, Trial, WebSocketGateway
+from loadtest.trial.values import Delivered, InMeetings, Objective, Open, Report, Results, Trial, WebSocketGateway
 
 OFFER = Offer(scenario=Scenario(), unit=Unit.MEETINGS, step_s=10)
 
@@ -357,6 +357,8 @@ def test_the_options_make_an_offer() -> None:
     quiet = offer(parsed(CAPACITY, "--out", "o", "--partial-every-s", "0", "--scenario", "uniform"))
     assert (quiet.scenario.partial_every_s, quiet.scenario.shape) == (None, "uniform")
     assert "without partials" in quiet.workload
+    watched = offer(parsed(RECOMMEND, "--out", "o", "--first-words-ms", "1500"))
+    assert watched.objective == Objective(first_words_ms=1_500.0)
     assert "partials" not in offer(parsed(SWEEP, "--out", "o")).workload
 
 
@@ -372,11 +374,21 @@ def test_a_sweep_offers_the_loads_that_are_given() -> None:
     assert parsed(SWEEP, "--out", "o", "--loads", "5,7.5,5").loads == (5, 7.5)
 
 
+def test_clients_that_retry_are_part_of_what_a_sweep_offers() -> None:
+    offered = offer(parsed(SWEEP, "--out", "o", "--retries"))
+    assert offered.at(4).load == Open(4, retries=True)
+    assert "sent again when it was refused" in offered.workload
+    assert offer(parsed(SWEEP, "--out", "o")).at(4).load == Open(4)
+
+
 @pytest.mark.parametrize(("command", "given", "named"), [
     (CAPACITY, ("--url", "http://127.0.0.1:9", "--max-num-seqs", "64"), "--max-num-seqs:"),
     (CAPACITY, ("--url", "http://127.0.0.1:9", "--config", "nosuchfile.toml"), "--config:"),
     (SWEEP, ("--url", "http://127.0.0.1:9", "--set", "max_waiting=1", "--loads", "1"), "--set:"),
     (SWEEP, ("--people", "3"), "--people:"),
+    (SWEEP, ("--unit", "meetings", "--retries"), "--retries:"),
+    (SWEEP, ("--first-words-ms", "900"), "--first-words-ms:"),
+    (RECOMMEND, ("--first-words-ms", "900", "--partial-every-s", "0"), "--first-words-ms:"),
     (CAPACITY, ("--unit", "requests", "--scenario", "FILE", "--targets", "ja"), "--targets:"),
 ])  # fmt: skip
 async def test_an_option_that_would_do_nothing_is_refused(
@@ -423,8 +435,12 @@ async def test_a_sweep_of_a_real_gateway(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_the_capacity_of_a_real_gateway_in_meetings(tmp_path: Path) -> None:
-    report = await ran(CAPACITY, tmp_path, "--start", "2", "--runs", "3", "--most", "4", "--targets", "de,es")
+    arguments = ("--start", "2", "--runs", "3", "--most", "4", "--targets", "de,es", "--first-words-ms", "60000")
+    report = await ran(CAPACITY, tmp_path, *arguments)
     assert report.details["unit"] == "meetings"
+    # What of the partials was translated is known of every run.
+    assert all(each["partials_translated"] is not None for each in report.details["points"])
+    assert all(each["first_words_p99_ms"] is not None for each in report.details["points"])
     assert 1 <= len(report.details["points"]) <= 3
     assert all(isinstance(trial.load, InMeetings) for trial in report.trials)
 

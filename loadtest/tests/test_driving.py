@@ -69,6 +69,7 @@ def test_lines_of_an_open_loop_take_turns_one_for_each_target() -> None:
     assert [each.targets for each in first] == [("de",), ("ja",)]
     assert [(each.targets, each.due_s) for each in second] == [(("fr",), 1.5)]
     assert split_load(Open(10.0), 2) == [Open(5.0), Open(5.0)]
+    assert split_load(Open(10.0, retries=True), 2) == [Open(5.0, retries=True)] * 2
 
 
 def test_every_process_knows_all_of_the_meetings() -> None:

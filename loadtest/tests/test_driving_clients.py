@@ -162,6 +162,43 @@ async def test_what_the_gateway_refuses_or_fails_is_a_failed_record() -> None:
     assert tally.delivered().finals == 1
 
 
+@swiftly
+@pytest.mark.parametrize("retries", [False, True])
+async def test_what_an_overloaded_gateway_refuses_comes_again_where_clients_retry(retries: bool) -> None:
+    # The last is due so late that all others have had their turn before.
+    said = [*(line(str(n), "SLOW") for n in range(40)), line("last", due_s=60.0)]
+    settings = Settings(max_waiting=4)
+    async with (
+        running(settings) as gateway,
+        websocket.client(address(gateway), Open(1.0, retries), ALONE) as client,
+    ):
+        tally = await play(client, said)
+    records = by_line(tally)
+    assert len(records) == len(said)
+    if not retries:
+        assert {record.failed for record in tally.records} == {None, "overloaded"}
+        assert not any(record.retries or record.again_s is not None for record in tally.records)
+        return
+    assert {record.failed for record in tally.records} == {None}
+    again = [record for record in tally.records if record.retries]
+    assert again
+    for record in again:
+        assert record.again_s is not None
+        assert record.first_s is not None
+        # Sent when it was due, and again no sooner than it was told.
+        assert record.sent_s < 1.0 <= record.again_s < record.first_s
+
+
+@swiftly
+async def test_what_is_refused_at_the_end_is_not_sent_again() -> None:
+    said = [line(str(n), "SLOW") for n in range(40)]
+    settings = Settings(max_waiting=4)
+    async with running(settings) as gateway, websocket.client(address(gateway), Open(1.0, True), ALONE) as client:
+        tally = await play(client, said)
+    assert {record.failed for record in tally.records} == {None, "overloaded"}
+    assert not any(record.retries for record in tally.records)
+
+
 async def test_an_open_loop_that_outruns_the_gateway_reaches_no_limit_of_a_session() -> None:
     # More at once than the few sessions of a slow load are allowed to hold.
     said = [line(str(n), "one", due_s=0.0) for n in range(600)]

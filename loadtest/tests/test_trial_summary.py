@@ -174,6 +174,33 @@ def test_first_words_count_from_the_beginning_of_the_utterance() -> None:
     assert not any("first words" in name for name in alone.head)
 
 
+EARLY = msgspec.structs.replace(KEPT, began_s=-1.5, shown_s=-1.2)
+AT_THE_END = msgspec.structs.replace(KEPT, began_s=-1.5, shown_s=0.2)
+
+
+@pytest.mark.parametrize(
+    ("records", "translated", "missed"),
+    [
+        ([EARLY, EARLY, EARLY, AT_THE_END], 0.5, ()),
+        ([EARLY, EARLY, AT_THE_END, AT_THE_END], 0.5, ("first words of what is being said",)),
+        # What was never shown was not shown in time.
+        ([EARLY, EARLY, EARLY, KEPT, KEPT], 0.5, ("first words of what is being said",)),
+        ([EARLY] * 4, 0.49, ("partials translated",)),
+        ([EARLY] * 4, None, ("partials translated",)),
+        ([LATE], 0.1, ("first tokens of finals", "first words of what is being said", "partials translated")),
+    ],
+)
+def test_an_objective_for_first_words_is_kept_together_with_that_for_finals(
+    records: list[Record], translated: float | None, missed: tuple[str, ...]
+) -> None:
+    objective = msgspec.structs.replace(OBJECTIVE, first_words_ms=1_000.0)
+    seen = msgspec.structs.replace(trial(records), partials_translated=translated)
+    summary = summarise([seen], objective)
+    assert (summary.missed, summary.met) == (missed, not missed)
+    # Nobody asked for first words.
+    assert summarise([seen], OBJECTIVE).missed == tuple(each for each in missed if "finals" in each)
+
+
 def test_a_summary_without_first_words_is_still_read() -> None:
     whole = msgspec.to_builtins(summarise([trial([KEPT])], OBJECTIVE))
     del whole["first_words"]

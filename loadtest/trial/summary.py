@@ -70,7 +70,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     goodput_per_s: Spread
     # Which part of all that were asked for kept the objective; failed ones did not.
     within: float
-    # Whether that suffices.
+    # Whether that suffices, and nothing else was missed.
     met: bool
     # From when the line was due, of those translations that had it.
     first_token: Percentiles
@@ -108,6 +108,15 @@ class Summary(Struct, frozen=True, kw_only=True):
     host_cores: float | None = None
     # As `Trial.store_cpu_s`, likewise.
     store_cores: float | None = None
+    # From when a line was sent, the last time where it was refused before, of those that had a first token: how
+    # long those wait that are accepted.
+    since_sent: Percentiles = _NOTHING
+    # Sent again after a refusal: so many times.
+    retries: int = 0
+    # As in `Trial`, the least of all repetitions.
+    partials_translated: float | None = None
+    # What of the objective was not kept, for people; empty where all of it was.
+    missed: tuple[str, ...] = ()
 
 
 _SHOWN_FAILURES = 5
@@ -137,6 +146,8 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
     gpu = [sample.gpu for sample in samples if sample.gpu is not None]
     memory = [trial.memory_mib for trial in trials if trial.memory_mib is not None]
     clients = [client for trial in trials for client in trial.clients]
+    translated = min((each for trial in trials if (each := trial.partials_translated) is not None), default=None)
+    missed = tuple(_missed(records, within, translated, objective))
     return Summary(
         name=first.name,
         system=first.system,
@@ -152,7 +163,7 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         tokens_per_s=spread(map(tokens_per_s, trials)),
         goodput_per_s=spread(_per_s(trial, count) for trial, count in zip(trials, kept, strict=True)),
         within=within,
-        met=bool(records) and within >= objective.quantile,
+        met=bool(records) and not missed,
         first_token=_percentiles(_first_ms(records, closed)),
         per_token=_percentiles(_per_token_ms(finished)),
         total=_percentiles(_total_ms(finished, closed)),
@@ -177,6 +188,10 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         with_drain=any(trial.with_drain for trial in trials),
         host_cores=_cores_of(trials, [trial.host_cpu_s for trial in trials]),
         store_cores=_cores_of(trials, [trial.store_cpu_s for trial in trials]),
+        since_sent=_percentiles(_since_sent_ms(records)),
+        retries=sum(each.retries for each in records),
+        partials_translated=translated,
+        missed=missed,
     )
 
 
@@ -208,6 +223,21 @@ def _kept(record: Record, closed: bool, objective: Objective) -> bool:
     return _ms(record.first_s - _due_s(record, closed)) <= objective.first_token_ms
 
 
+def _missed(
+    records: Sequence[Record], within: float, translated: float | None, objective: Objective
+) -> Iterator[str]:
+    """What of the objective was not kept. within: the part of the records whose first token was in time."""
+    if within < objective.quantile:
+        yield "first tokens of finals"
+    if objective.first_words_ms is None:
+        return
+    shown = sum(ms <= objective.first_words_ms for ms in _first_words_ms(records))
+    if shown < objective.quantile * len(records):
+        yield "first words of what is being said"
+    if translated is None or translated < objective.partials_translated:
+        yield "partials translated"
+
+
 def _ms(seconds: float) -> float:
     """To the microsecond: what is below is noise of the subtraction."""
     return round(seconds * 1000, 3)
@@ -215,6 +245,14 @@ def _ms(seconds: float) -> float:
 
 def _first_ms(records: Iterable[Record], closed: bool) -> list[float]:
     return [_ms(each.first_s - _due_s(each, closed)) for each in records if each.first_s is not None]
+
+
+def _since_sent_ms(records: Iterable[Record]) -> list[float]:
+    return [
+        _ms(each.first_s - (each.sent_s if each.again_s is None else each.again_s))
+        for each in records
+        if each.first_s is not None
+    ]
 
 
 def _total_ms(records: Iterable[Record], closed: bool) -> list[float]:

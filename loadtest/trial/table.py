@@ -63,6 +63,7 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         ("kept the objective", lambda each: f"{each.within:.1%}" if each.records else NONE),
         ("first token p50 / p90 / p99, ms", lambda each: _latency(each.first_token)),
         (_FIRST_WORDS, lambda each: _latency(each.first_words)),
+        ("partials translated", _partials),
         ("per token p50 / p90 / p99, ms", lambda each: _latency(each.per_token)),
         ("whole p50 / p90 / p99, ms", lambda each: _latency(each.total)),
         ("at readers p50 / p90 / p99, ms", lambda each: _latency(each.delivered)),
@@ -91,6 +92,10 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         ),
         _without_empty(Table("What it cost", *_columns(cost, summaries), _COST_CAPTION)),
     ]
+
+
+def _partials(summary: Summary) -> str:
+    return NONE if summary.partials_translated is None else f"{summary.partials_translated:.0%}"
 
 
 def _speed_caption(objective: Objective, again: bool, summaries: Sequence[Summary]) -> str:
@@ -219,9 +224,16 @@ def _spread(spread: Spread, ranged: bool) -> str:
 
 def _objective_words(objective: Objective) -> str:
     """What a translation has to keep."""
-    return (
+    finals = (
         f"{objective.quantile * 100:g} % of the translations finished, with their first token within "
         f"{objective.first_token_ms:g} ms of when their line was due"
+    )
+    if objective.first_words_ms is None:
+        return finals
+    return (
+        f"{finals}; as many of the first translated words on screen within {objective.first_words_ms:g} ms of "
+        f"when the utterance began; {objective.partials_translated:.0%} of the partials translated of those that "
+        "an idle gateway would translate"
     )
 
 

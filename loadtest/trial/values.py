@@ -82,6 +82,8 @@ class Open(_Load, frozen=True):
 
     # Requests a second that the lines amount to.
     per_s: float
+    # Whether what a gateway refuses for the moment is sent again when it says, until the last line was due.
+    retries: bool = False
 
 
 class InMeetings(_Load, frozen=True):
@@ -151,6 +153,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
     target: str
     # When it had to be sent; in a closed loop, when it was.
     due_s: float
+    # When it was sent, for the first time.
     sent_s: float
     # When its first text was there, and all of it; None where that never came.
     first_s: float | None
@@ -166,6 +169,9 @@ class Record(Struct, frozen=True, omit_defaults=True):
     began_s: float | None = None
     # Also among these: when the first translated words of any revision were there; None where none ever came.
     shown_s: float | None = None
+    # How often it was sent again after a refusal, and when for the last time; None where it never was.
+    retries: int = 0
+    again_s: float | None = None
 
 
 class Delivered(Struct, frozen=True):
@@ -261,6 +267,9 @@ class Trial(Struct, frozen=True, kw_only=True):
     host_cpu_s: float | None = None
     # Of `serving`, the CPU time of the store that workers share; None without one.
     store_cpu_s: float | None = None
+    # Of the partials that an idle gateway would have translated, the part that was, in the whole pass; None where
+    # there were none or the gateway does not tell.
+    partials_translated: float | None = None
 
 
 class Objective(Struct, frozen=True):
@@ -270,6 +279,11 @@ class Objective(Struct, frozen=True):
     first_token_ms: float = 300.0
     # How many of them have to: all but one in a hundred.
     quantile: float = 0.99
+    # From when the first revision of an utterance was due to its first translated words, of as many; None: however
+    # long they take.
+    first_words_ms: float | None = None
+    # Where these are asked for, also what `Trial.partials_translated` has to be.
+    partials_translated: float = 0.5
 
 
 class Finding(Struct, frozen=True):
