@@ -40,6 +40,7 @@ from gateway.server.guard.identity import Identity
 from gateway.server.http import admin, api, tokens, usage
 from gateway.server.http.readiness import Whole
 from gateway.server.tenant_usage import TenantUsage
+from gateway.server.translate.call import Translator
 from gateway.server.websocket import Stream
 from gateway.sessions.registry import Registry
 from gateway.store import Store
@@ -189,9 +190,7 @@ class Gateway:
                 *tokens.routes(self.registry, identity, self._keys, audit),
                 *usage.routes(identity, audit, self.usage.of, self.quotas.of),
                 *api.routes(
-                    scheduler=self.scheduler,
-                    engine=self.engine,
-                    limits=settings.limits,
+                    translator=Translator(self.scheduler, self.engine, settings.limits),
                     log=self.log,
                     identity=identity,
                     audit=audit,
