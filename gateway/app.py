@@ -37,6 +37,7 @@ from gateway.server.core import Core
 from gateway.server.guard.audit import Audit
 from gateway.server.guard.hosts import is_loopback, only_for
 from gateway.server.guard.identity import Identity
+from gateway.server.guard.origins import Origins, cross_origin
 from gateway.server.http import admin, api, tokens, usage
 from gateway.server.http.readiness import Whole
 from gateway.server.tenant_usage import TenantUsage
@@ -170,7 +171,7 @@ class Gateway:
             ),
             outbox_bytes=settings.outbox_bytes,
             max_sessions=settings.max_sessions,
-            allowed_origins=frozenset(settings.allowed_origins),
+            origins=Origins(settings.allowed_origins),
             max_connections_per_account=settings.max_connections_per_address,
         )
         self.failure: StartupError | None = None
@@ -200,7 +201,10 @@ class Gateway:
                 ),
                 *page.routes(),
             ],
-            middleware=only_for(settings.host, settings.allowed_hosts),
+            middleware=[
+                *only_for(settings.host, settings.allowed_hosts),
+                *cross_origin(settings.allowed_origins),
+            ],
             lifespan=self._lifespan,
         )
 
