@@ -33,6 +33,8 @@ from gateway.identity.jwks import PublicKeys, fetch
 from gateway.protocol.from_domain import error_message
 from gateway.runtime import EventLoopLag
 from gateway.server import page
+from gateway.server.compat import deepl, libretranslate
+from gateway.server.compat.requests import Parts
 from gateway.server.core import Core
 from gateway.server.guard.audit import Audit
 from gateway.server.guard.hosts import is_loopback, only_for
@@ -184,6 +186,8 @@ class Gateway:
         own_address = settings.admin_port is not None or not is_loopback(settings.host) or self._keys is not None
         read = admin.own_metrics(self.engine) if workers is None else workers.metrics
         self.admin_app = admin.app(settings.admin_host, settings.allowed_hosts, read)
+        translator = Translator(self.scheduler, self.engine, settings.limits)
+        compatible = Parts(translator, identity, audit)
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
@@ -191,7 +195,7 @@ class Gateway:
                 *tokens.routes(self.registry, identity, self._keys, audit),
                 *usage.routes(identity, audit, self.usage.of, self.quotas.of),
                 *api.routes(
-                    translator=Translator(self.scheduler, self.engine, settings.limits),
+                    translator=translator,
                     log=self.log,
                     identity=identity,
                     audit=audit,
@@ -199,6 +203,8 @@ class Gateway:
                     auth=settings.auth.kind,
                     delta_interval_s=settings.delta_interval_s,
                 ),
+                *deepl.routes(compatible, self.usage.of, self.quotas.of),
+                *libretranslate.routes(compatible),
                 *page.routes(),
             ],
             middleware=[
