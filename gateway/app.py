@@ -33,13 +33,17 @@ from gateway.identity.jwks import PublicKeys, fetch
 from gateway.protocol.from_domain import error_message
 from gateway.runtime import EventLoopLag
 from gateway.server import page
+from gateway.server.compat import deepl, libretranslate
+from gateway.server.compat.requests import Parts
 from gateway.server.core import Core
 from gateway.server.guard.audit import Audit
 from gateway.server.guard.hosts import is_loopback, only_for
 from gateway.server.guard.identity import Identity
+from gateway.server.guard.origins import Origins, cross_origin
 from gateway.server.http import admin, api, tokens, usage
 from gateway.server.http.readiness import Whole
 from gateway.server.tenant_usage import TenantUsage
+from gateway.server.translate.call import Translator
 from gateway.server.websocket import Stream
 from gateway.sessions.registry import Registry
 from gateway.store import Store
@@ -169,7 +173,7 @@ class Gateway:
             ),
             outbox_bytes=settings.outbox_bytes,
             max_sessions=settings.max_sessions,
-            allowed_origins=frozenset(settings.allowed_origins),
+            origins=Origins(settings.allowed_origins),
             max_connections_per_account=settings.max_connections_per_address,
         )
         self.failure: StartupError | None = None
@@ -182,6 +186,8 @@ class Gateway:
         own_address = settings.admin_port is not None or not is_loopback(settings.host) or self._keys is not None
         read = admin.own_metrics(self.engine) if workers is None else workers.metrics
         self.admin_app = admin.app(settings.admin_host, settings.allowed_hosts, read)
+        translator = Translator(self.scheduler, self.engine, settings.limits)
+        compatible = Parts(translator, identity, audit)
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
@@ -189,9 +195,7 @@ class Gateway:
                 *tokens.routes(self.registry, identity, self._keys, audit),
                 *usage.routes(identity, audit, self.usage.of, self.quotas.of),
                 *api.routes(
-                    scheduler=self.scheduler,
-                    engine=self.engine,
-                    limits=settings.limits,
+                    translator=translator,
                     log=self.log,
                     identity=identity,
                     audit=audit,
@@ -199,9 +203,14 @@ class Gateway:
                     auth=settings.auth.kind,
                     delta_interval_s=settings.delta_interval_s,
                 ),
+                *deepl.routes(compatible, self.usage.of, self.quotas.of),
+                *libretranslate.routes(compatible),
                 *page.routes(),
             ],
-            middleware=only_for(settings.host, settings.allowed_hosts),
+            middleware=[
+                *only_for(settings.host, settings.allowed_hosts),
+                *cross_origin(settings.allowed_origins),
+            ],
             lifespan=self._lifespan,
         )
 

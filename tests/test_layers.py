@@ -63,6 +63,7 @@ PURE_MODULES = {
     "meeting.history",
     "meeting.transcript",
     "server.http.translate_request",
+    "server.translate.plan",
     "sessions.grants",
     "sessions.known_utterances",
     "sessions.machine",
@@ -90,12 +91,14 @@ HEAVY = {
     },
     "starlette": {"server", "app"},
     "segno": {"server.http.qr"},
+    "py3langid": {"server.translate.detection"},
+    "numpy": set(),
     "jwt": {"identity"},
     "websockets": {"client", "server.guard.websocket"},
     "prometheus_client": {"metrics"},
 }
 # Imported where it is needed, so that everything else starts without it.
-NOT_AT_THE_TOP = {"vllm", "transformers", "tokenizers", "aiohttp", "redis", "hiredis"}
+NOT_AT_THE_TOP = {"vllm", "transformers", "tokenizers", "aiohttp", "redis", "hiredis", "py3langid"}
 
 MOST_LINES = 400
 MOST_MODULES = 14

@@ -171,8 +171,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ping_interval_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 20.0
     # Seconds to answer a ping before the connection counts as lost.
     ping_timeout_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 20.0
-    # Origins whose pages may open the WebSocket besides the gateway's own, such as `https://meet.example.com`;
-    # `*` for any.
+    # Origins whose pages may open the WebSocket and read what `/v1` answers, besides the gateway's own, such as
+    # `https://meet.example.com`; `*` for any.
     allowed_origins: tuple[str, ...] = ()
     # Names under which the gateway is reached, besides `localhost` and IP addresses: `translate.example.com`,
     # `*.example.com` for subdomains, `*` for any.

@@ -48,6 +48,7 @@ CLOSE_CODES: dict[CloseCode, str] = {
     CloseCode.TOKEN_EXPIRED: "The session's time is over; reconnect with a new token.",
     CloseCode.UNAUTHENTICATED: "No valid token came; do not reconnect with the same one.",
     CloseCode.TOKEN_REVOKED: "The token was revoked; do not reconnect.",
+    CloseCode.FOREIGN_ORIGIN: "Pages of this origin may not use this gateway; do not reconnect.",
     CloseCode.TOO_MANY_SESSIONS: "The gateway has reached its limit of sessions; do not reconnect.",
     CloseCode.REPLACED: "Another connection resumed this session; do not reconnect.",
     CloseCode.FLOODING: "The client kept sending far more frames or bytes than `limits` allow; do not reconnect.",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from urllib.parse import urlsplit
 
 from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket
@@ -30,6 +29,7 @@ from gateway.server.connection import Connection, leaving
 from gateway.server.core import Core
 from gateway.server.guard.accounts import client_account
 from gateway.server.guard.identity import challenge
+from gateway.server.guard.origins import Origins
 
 __all__ = ["Stream"]
 
@@ -50,15 +50,14 @@ class Stream:
         # Of the outbox of one connection.
         outbox_bytes: int,
         max_sessions: int,
-        # Web pages that may use the gateway besides its own; `*` is any.
-        allowed_origins: frozenset[str] = frozenset(),
+        origins: Origins,
         # Of one client's address, which a trusted proxy tells.
         max_connections_per_account: int = 1_000,
     ) -> None:
         self._core = core
         self._outbox_bytes = outbox_bytes
         self._max_sessions = max_sessions
-        self._allowed_origins = allowed_origins
+        self._origins = origins
         self._max_per_account = max_connections_per_account
         self._accounts: dict[str, set[Connection]] = {}
         self._connections: set[Connection] = set()
@@ -68,9 +67,16 @@ class Stream:
     async def endpoint(self, websocket: WebSocket) -> None:
         """Serve one WebSocket from its handshake to its close."""
         try:
-            self._check_origin(websocket)
             codec, subprotocol = negotiate(websocket.scope.get("subprotocols", []))
+            self._origins.check(websocket)
             grant = await self._core.identity.of_handshake(websocket)
+        except ForeignOrigin as error:
+            metrics.ERRORS.labels(error.code).inc()
+            self._core.audit.record("join", websocket, error.code)
+            # A page's script cannot read a refused handshake. Nothing is read and nothing is kept for this one.
+            await websocket.accept(subprotocol=subprotocol)
+            await websocket.close(CloseCode.FOREIGN_ORIGIN, error.message)
+            return
         except GatewayError as error:
             # Before the handshake there is no frame to send: the HTTP refusal carries the reason.
             metrics.ERRORS.labels(error.code).inc()
@@ -112,14 +118,6 @@ class Stream:
                 if not self._connections:
                     self._empty.set()
 
-    def _check_origin(self, websocket: WebSocket) -> None:
-        """Raises `ForeignOrigin`. A browser tells which page opens a WebSocket, and lets any page do so."""
-        origin = websocket.headers.get("origin")
-        if origin is None or not self._allowed_origins.isdisjoint({origin, "*"}):
-            return
-        if _authority(origin) != websocket.headers.get("host"):
-            raise ForeignOrigin(f"Pages of {origin} may not use this gateway; its operator can allow them.")
-
     @property
     def open_sessions(self) -> int:
         """Connections being served now."""
@@ -153,11 +151,3 @@ class Stream:
         with suppress(TimeoutError):
             async with asyncio.timeout(deadline_s):
                 await self._empty.wait()
-
-
-def _authority(origin: str) -> str | None:
-    """Host and port of an origin; None if it has no valid ones."""
-    try:
-        return urlsplit(origin).netloc or None
-    except ValueError:
-        return None

@@ -32,9 +32,9 @@ def connected(port: int) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=30, source_address=(ADDRESS, 0))
 
 
-def upgraded(port: int) -> socket.socket:
+def upgraded(port: int, handshake: bytes = UPGRADE) -> socket.socket:
     sock = connected(port)
-    sock.sendall(UPGRADE)
+    sock.sendall(handshake)
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         head += sock.recv(1)
@@ -320,12 +320,16 @@ def handshake(*, host: str = "127.0.0.1", origin: str) -> bytes:
     return UPGRADE.replace(b"Host: 127.0.0.1", fields)
 
 
-def not_text(port: int) -> str:
-    """With which code a WebSocket is closed that sends what is no UTF-8."""
-    with upgraded(port) as sock:
-        sock.sendall(frame(TEXT, b"\xff\xfe"))
-        opcode, data = next(received(sock))
-    return str(struct.unpack("!H", data[:2])[0]) if opcode == CLOSE else "not closed"
+def closed(handshake: bytes, message: bytes = b"") -> Callable[[int], str]:
+    """With which code a WebSocket is closed, after a message if there is one."""
+
+    def question(port: int) -> str:
+        with upgraded(port, handshake) as sock:
+            sock.sendall(message)
+            opcode, data = next(received(sock))
+        return str(struct.unpack("!H", data[:2])[0]) if opcode == CLOSE else "not closed"
+
+    return question
 
 
 def gets(path: str) -> Callable[[int, float], Found]:
@@ -368,12 +372,12 @@ ATTACKS: dict[str, Callable[[int, float], Found]] = {
     "foreign pages": asks(
         status(page("evil.com")),
         status(handshake(host="evil.com", origin="http://evil.com")),
-        status(handshake(origin="http://evil.com")),
+        closed(handshake(origin="http://evil.com")),
     ),
     "malformed": asks(
-        status(handshake(origin="http://[")),
+        closed(handshake(origin="http://[")),
         status(page("127.0.0.1", "evil.com")),
-        not_text,
+        closed(UPGRADE, frame(TEXT, b"\xff\xfe")),
     ),
     "openapi": gets("/openapi.json"),
     "transcripts": gets("/v1/meetings/honest/transcript.json"),

@@ -14,6 +14,7 @@ from threading import Thread
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, expect
 
+from gateway.server.guard.origins import CLOSE_REASON
 from tests.browser.conftest import SCRIPT, StartGateway
 from tests.browser.pages import partials_done
 from tests.conftest import ROOT
@@ -80,6 +81,36 @@ async def test_the_page_works_from_another_origin(
             await field.press("Enter")
             await expect(page.get_by_role("listitem").nth(1)).to_contain_text("fails")
             assert complaints == []
+
+
+ASKING = """async ([http, body]) => {
+    const answer = await fetch(`${http}/v1/translate`, {
+        method: "POST",
+        headers: {"Content-Type": "application/json", Authorization: "Bearer none"},
+        body: JSON.stringify(body),
+    }).then((response) => response.json(), (error) => error.name);
+    const closed = await new Promise((resolve) => {
+        const socket = new WebSocket(`${http.replace("http", "ws")}/v1/stream`);
+        socket.onopen = () => socket.send('{"type": "ping"}');
+        socket.onmessage = () => socket.close(1000, "answered");
+        socket.onclose = (event) => resolve([event.code, event.reason]);
+    });
+    return [answer.translation ?? answer, ...closed];
+}"""
+
+
+async def test_what_scripts_of_other_pages_can_read(
+    start_gateway: StartGateway, browser: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "index.html").write_text("<title>elsewhere</title>")
+    with served(tmp_path) as allowed, served(tmp_path) as foreign:
+        gateway = start_gateway(f'allowed_origins = ["{allowed}"]\n{SCRIPT}').ready()
+        asked = [gateway.url, {"text": "hi", "source_lang": "en", "target_lang": "ja"}]
+        async with await browser.new_page() as page:
+            await page.goto(allowed)
+            assert await page.evaluate(ASKING, asked) == ["[ja] hi", 1000, "answered"]
+            await page.goto(foreign)
+            assert await page.evaluate(ASKING, asked) == ["TypeError", 4504, CLOSE_REASON]
 
 
 def rows(heading: str) -> list[str]:

@@ -57,13 +57,16 @@ class Identity:
         return await self.of(connection)
 
 
-def bearer(connection: HTTPConnection) -> str | None:
-    """What comes as `Authorization: Bearer …`; None without. Raises `Unauthenticated` for another scheme."""
+def bearer(connection: HTTPConnection, *schemes: str) -> str | None:
+    """What comes as `Authorization: Bearer …`; None without. Raises `Unauthenticated` for another scheme.
+
+    schemes: that will do as well, in lower case.
+    """
     headers = connection.headers.getlist("authorization")
     if not headers:
         return None
     scheme, _, presented = headers[0].partition(" ")
-    if len(headers) > 1 or scheme.lower() != "bearer" or not presented.strip():
+    if len(headers) > 1 or scheme.lower() not in ("bearer", *schemes) or not presented.strip():
         raise Unauthenticated
     return presented.strip()
 

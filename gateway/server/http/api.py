@@ -1,7 +1,7 @@
 """The HTTP API: translation in one call, languages, health, readiness, machine-readable docs.
 
-Knows: every route, and when a client has disconnected. Translates the texts of a call through the scheduler.
-Must not know: the rules of the bodies (`bodies`, `translate_request`), how an error is answered
+Knows: every route, and how a call of texts is answered.
+Must not know: how texts are translated (`server.translate`), the rules of the bodies, how an error is answered
 (`responses`), the event stream format (`sse`), transcripts (`transcripts`), QR codes
 (`qr`), which engine it is.
 """
@@ -9,27 +9,24 @@ Must not know: the rules of the bodies (`bodies`, `translate_request`), how an e
 from __future__ import annotations
 
 import asyncio
-import secrets
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import cached_property, partial
 from http import HTTPStatus
+from itertools import starmap
 
-from starlette.requests import ClientDisconnect, Request
+from msgspec import UNSET, UnsetType
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway import metrics
-from gateway.domain.engine import TranslationRequest
-from gateway.domain.errors import DeadlineExceeded, EngineFailed, GatewayError, error_classes
-from gateway.domain.grants import Grant, account_of_tenant
+from gateway.domain.errors import GatewayError, error_classes
 from gateway.domain.languages import language_name
-from gateway.domain.ports import Engine, EventLog
+from gateway.domain.ports import EventLog
 from gateway.protocol import asyncapi
 from gateway.protocol.checks import targets_by_source
-from gateway.protocol.limits import Limits
 from gateway.server.guard.accounts import client_account
 from gateway.server.guard.audit import Attempt, Audit
 from gateway.server.guard.identity import Identity
@@ -42,7 +39,9 @@ from gateway.server.http.bodies import (
     Health,
     Language,
     Languages,
+    LanguagesAnswer,
     TextAnswer,
+    TextError,
     Translation,
     TranslationWarning,
 )
@@ -52,20 +51,18 @@ from gateway.server.http.request_bodies import BODY_BYTES, read_json
 from gateway.server.http.responses import Resource, json_response, problem_response
 from gateway.server.http.sse import EventStream
 from gateway.server.http.transcripts import Transcripts
-from gateway.server.http.translate_request import decode_body, plan
-from gateway.sessions.grants import check_reads, check_speaks
+from gateway.server.http.translate_request import TranslateBody, asked, decode_body, unknown_fields
+from gateway.server.translate.call import NO_TIME, Call, Translated, Translator, while_connected
+from gateway.server.translate.plan import AUTO
 from gateway.translation.pacing import Throttle
 from gateway.translation.scheduling.scheduler import Scheduler
-from gateway.translation.scheduling.ticket import Ticket
 
 __all__ = ["routes"]
 
 
 def routes(
     *,
-    scheduler: Scheduler,
-    engine: Engine,
-    limits: Limits,
+    translator: Translator,
     log: EventLog,
     identity: Identity,
     audit: Audit,
@@ -75,14 +72,12 @@ def routes(
     auth: Auth = "none",
     # Shortest time between two deltas of a translation, in seconds.
     delta_interval_s: float = 0.0,
-    # Most texts of one call.
-    batch_texts: int = 64,
 ) -> list[BaseRoute]:
     """Every HTTP route of the gateway."""
     if whole is None:
-        whole = partial(_alone, scheduler)
-    api = _Api(scheduler, engine, limits, identity, audit, whole, auth, delta_interval_s, batch_texts)
-    transcripts = Transcripts(log, engine, identity, audit, most_languages=limits.languages)
+        whole = partial(_alone, translator.scheduler)
+    api = _Api(translator, identity, audit, whole, auth, delta_interval_s)
+    transcripts = Transcripts(log, translator.engine, identity, audit, most_languages=translator.limits.languages)
     return [
         Route("/v1/translate", Resource(POST=api.translate)),
         Route("/v1/languages", Resource(GET=api.languages)),
@@ -106,25 +101,21 @@ class _Api:
 
     def __init__(
         self,
-        scheduler: Scheduler,
-        engine: Engine,
-        limits: Limits,
+        translator: Translator,
         identity: Identity,
         audit: Audit,
         whole: Callable[[], Whole],
         auth: Auth,
         delta_interval_s: float,
-        batch_texts: int,
     ) -> None:
-        self._scheduler = scheduler
-        self._engine = engine
-        self._limits = limits
+        self._translator = translator
+        self._engine = translator.engine
+        self._limits = translator.limits
         self._identity = identity
         self._audit = audit
         self._whole = whole
         self._auth = auth
         self._delta_interval_s = delta_interval_s
-        self._batch_texts = batch_texts
 
     async def translate(self, request: Request) -> ASGIApp:
         with self._audit.attempt("translate", request, refusals_only=True) as attempt:
@@ -132,24 +123,20 @@ class _Api:
 
     async def _translate(self, request: Request, attempt: Attempt) -> ASGIApp:
         attempt.grant = grant = await self._identity.of(request)
-        body = decode_body(await read_json(request))
-        account = account_of_tenant(grant, client_account(request))
-        requests, left_out = plan(
-            body,
-            scope=f"http:{account}",
-            id_prefix=f"http-{secrets.token_hex(8)}",
-            profile=self._engine.profile(),
-            limits=self._limits,
-            batch_texts=self._batch_texts,
-        )
-        _check(grant, requests)
-        # Nothing may be awaited from here until the call runs, because only the call gives the places back.
-        tickets = self._scheduler.admit("", requests, account=account)
-        warnings = [TranslationWarning(option.code, option.message, option.field) for option in left_out]
-        is_batch = isinstance(body.texts, list)
+        data = await read_json(request)
+        body = decode_body(data)
+        wanted = asked(body)
+        if wanted.source == AUTO:
+            await self._translator.detector.load()
+        call = self._translator.admit(wanted, grant, client_account(request))
+        warnings = [TranslationWarning(option.code, option.message, option.field) for option in call.left_out]
+        warnings += [
+            TranslationWarning("unknown_field", f"There is no field {name!r}; it is ignored.", name)
+            for name in unknown_fields(data)
+        ]
         if _prefers_events(request.headers.get("accept", "")):
-            return _StreamedCall(self._scheduler, tickets, warnings, self._delta_interval_s)
-        return _WholeCall(self._scheduler, tickets, warnings, is_batch=is_batch)
+            return _StreamedAnswer(call, body, warnings, self._delta_interval_s)
+        return _WholeAnswer(call, body, warnings)
 
     async def languages(self, _request: Request) -> ASGIApp:
         profile = self._engine.profile()
@@ -186,7 +173,7 @@ class _Api:
 
     @cached_property
     def _openapi(self) -> Response:
-        limits, batch_texts = self._limits, self._batch_texts
+        limits, batch_texts = self._limits, self._translator.batch_texts
         return json_response(openapi.openapi(limits=limits, batch_texts=batch_texts, body_bytes=BODY_BYTES))
 
     @cached_property
@@ -198,166 +185,112 @@ def _alone(scheduler: Scheduler) -> Whole:
     return Whole(scheduler.running, scheduler.waiting, draining=scheduler.draining)
 
 
-def _check(grant: Grant, requests: Sequence[TranslationRequest]) -> None:
-    """Raises `Forbidden`."""
-    for request in requests:
-        check_speaks(grant, request.source, "source_lang")
-        check_reads(grant, [request.target], originals=False)
-
-
 # ---------------------------------------------------------------- one call of POST /v1/translate
 
 
-class _Call(ABC):
-    """The admitted texts of one call, translated together while the client is connected."""
+class _Answer(ABC):
+    """The answer to a call whose texts are admitted."""
 
-    def __init__(self, scheduler: Scheduler, tickets: list[Ticket], warnings: list[TranslationWarning]) -> None:
-        self.scheduler = scheduler
-        self.tickets = tickets
+    def __init__(self, call: Call, body: TranslateBody, warnings: list[TranslationWarning]) -> None:
+        self.call = call
+        self.body = body
         self.warnings = warnings
-        self.source_lang = tickets[0].request.source
-        self.target_lang = tickets[0].request.target
-        self._outcomes = ["cancelled"] * len(tickets)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
+        with self.call:
             await self.run(scope, receive, send)
-        finally:
-            # Not in the tasks of the texts: a task that is cancelled before its first step runs no code.
-            for ticket, outcome in zip(self.tickets, self._outcomes, strict=True):
-                self.scheduler.withdraw(ticket)
-                metrics.TRANSLATIONS.labels(outcome, self.target_lang).inc()
 
     @abstractmethod
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Translate every text and answer."""
 
-    async def translate(self, index: int, on_text: Callable[[str], None] | None = None) -> Translation:
-        """Translate one text. Raises only `GatewayError`."""
-        ticket = self.tickets[index]
-        try:
-            generated = await self.scheduler.collect(ticket, on_text)
-        except GatewayError as error:
-            self._outcomes[index] = error.code
-            raise
-        self._outcomes[index] = "final"
-        return Translation(generated.text, ticket.tokens, generated.truncated, ticket.timings())
+    def detected(self, number: int) -> str | UnsetType:
+        """The language of a job's text, where none was given."""
+        return self.call.jobs[number].source if self.call.source == AUTO else UNSET
 
 
-class _WholeCall(_Call):
-    """A call that is answered when every text is translated; the first failure ends it."""
-
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        tickets: list[Ticket],
-        warnings: list[TranslationWarning],
-        *,
-        is_batch: bool,
-    ) -> None:
-        super().__init__(scheduler, tickets, warnings)
-        self._is_batch = is_batch
+class _WholeAnswer(_Answer):
+    """An answer when every text is translated. One that fails has its error beside the others' translations."""
 
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with _while_connected(receive), asyncio.TaskGroup() as texts:
-            tasks = [texts.create_task(self._named(index)) for index in range(len(self.tickets))]
-        translations = [task.result() for task in tasks]
-        await json_response(self._answer(translations))(scope, receive, send)
+        outcomes = await self.call.translate_all(receive)
+        await json_response(self._answer(outcomes))(scope, receive, send)
 
-    async def _named(self, index: int) -> Translation:
-        try:
-            return await self.translate(index)
-        except (EngineFailed, DeadlineExceeded) as error:
-            error.field = f"texts[{index}]" if self._is_batch else "text"
-            raise
-
-    def _answer(self, translations: list[Translation]) -> TextAnswer | BatchAnswer:
-        if self._is_batch:
-            return BatchAnswer(translations, self.source_lang, self.target_lang, self.warnings)
-        (one,) = translations
+    def _answer(self, outcomes: list[Translated | GatewayError]) -> TextAnswer | BatchAnswer | LanguagesAnswer:
+        call, found = self.call, list(starmap(self._translation, enumerate(outcomes)))
+        if isinstance(self.body.target_langs, list):
+            count = len(call.targets)
+            of_texts = [found[at : at + count] for at in range(0, len(found), count)]
+            by_text = [dict(zip(call.targets, of_text, strict=True)) for of_text in of_texts]
+            return LanguagesAnswer(by_text, call.source, call.targets, self.warnings)
+        (target,) = call.targets
+        if isinstance(self.body.texts, list):
+            return BatchAnswer(found, call.source, target, self.warnings)
+        (one,) = found
         return TextAnswer(
-            translation=one.translation,
-            source_lang=self.source_lang,
-            target_lang=self.target_lang,
+            translation=one.translation or "",
+            source_lang=call.jobs[0].source,
+            target_lang=target,
             tokens=one.tokens,
             truncated=one.truncated,
             timings=one.timings,
             warnings=self.warnings,
         )
 
+    def _translation(self, number: int, outcome: Translated | GatewayError) -> Translation:
+        detected = self.detected(number)
+        if isinstance(outcome, GatewayError):
+            error = TextError(outcome.code, outcome.message)
+            return Translation(None, 0, False, NO_TIME, detected, error)
+        return Translation(outcome.text, outcome.tokens, outcome.truncated, outcome.timings, detected)
 
-class _StreamedCall(_Call):
-    """A call that is answered token by token. A text that fails does not affect the others."""
+
+class _StreamedAnswer(_Answer):
+    """An answer token by token. A text that fails does not affect the others."""
 
     def __init__(
-        self,
-        scheduler: Scheduler,
-        tickets: list[Ticket],
-        warnings: list[TranslationWarning],
-        delta_interval_s: float,
+        self, call: Call, body: TranslateBody, warnings: list[TranslationWarning], delta_interval_s: float
     ) -> None:
-        super().__init__(scheduler, tickets, warnings)
+        super().__init__(call, body, warnings)
+        self._several = isinstance(body.target_langs, list)
         self._delta_interval_s = delta_interval_s
 
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        stream = EventStream()
-        async with _while_connected(receive), asyncio.TaskGroup() as tasks:
+        stream, call = EventStream(), self.call
+        async with while_connected(receive), asyncio.TaskGroup() as tasks:
             await stream.start(send)
             tasks.create_task(stream.write(send))
             async with asyncio.TaskGroup() as texts:
-                for index in range(len(self.tickets)):
-                    texts.create_task(self._one(index, stream))
-            stream.done(DoneEvent(self.source_lang, self.target_lang, self.warnings))
+                for number in range(len(call.jobs)):
+                    texts.create_task(self._one(number, stream))
+            is_batch = isinstance(self.body.texts, list)
+            done = DoneEvent(
+                source_lang=call.source if is_batch else call.jobs[0].source,
+                target_lang=UNSET if self._several else call.targets[0],
+                target_langs=call.targets if self._several else UNSET,
+                warnings=self.warnings,
+            )
+            stream.done(done)
         await stream.finish(send)
 
-    async def _one(self, index: int, stream: EventStream) -> None:
-        throttle = Throttle(partial(stream.delta, index), interval_s=self._delta_interval_s)
+    async def _one(self, number: int, stream: EventStream) -> None:
+        job = self.call.jobs[number]
+        target = job.target if self._several else UNSET
+        throttle = Throttle(lambda text: stream.delta(job.index, text, target), interval_s=self._delta_interval_s)
         try:
-            done = await self.translate(index, throttle.grow)
+            done = await self.call.translate(number, throttle.grow)
         except GatewayError as error:
             metrics.ERRORS.labels(error.code).inc()
-            stream.end(FailedEvent(index, error.code, error.message))
+            stream.end(FailedEvent(job.index, error.code, error.message, target))
         else:
             throttle.end()
-            stream.end(FinalEvent(index, done.translation, done.tokens, done.truncated, done.timings))
+            stream.end(
+                FinalEvent(
+                    job.index, done.text, done.tokens, done.truncated, done.timings, self.detected(number), target
+                )
+            )
         finally:
             throttle.stop()
-
-
-@asynccontextmanager
-async def _while_connected(receive: Receive) -> AsyncIterator[None]:
-    """Cancel the block when the client disconnects. Raises `ClientDisconnect`, or the first error of its tasks.
-
-    The request's body must have been read, so that the next message received is the disconnect.
-    """
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            watching = tasks.create_task(_gone(receive))
-            yield
-            watching.cancel()
-    except BaseExceptionGroup as group:
-        raise _reason(group) from None
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    raise ClientDisconnect
-
-
-def _reason(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to act on: `ClientDisconnect` if there is one, else the error of the first task that failed."""
-    known, rest = group.split((ClientDisconnect, GatewayError))
-    if rest is not None or known is None:
-        return group
-    found = list(_leaves(known))
-    return next((error for error in found if isinstance(error, ClientDisconnect)), found[0])
-
-
-def _leaves(error: BaseException) -> list[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
-    return [error]
 
 
 def _prefers_events(accept: str) -> bool:

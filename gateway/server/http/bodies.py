@@ -55,9 +55,11 @@ __all__ = [
     "Health",
     "Language",
     "Languages",
+    "LanguagesAnswer",
     "Problem",
     "Readiness",
     "TextAnswer",
+    "TextError",
     "TranscriptAnswer",
     "TranscriptText",
     "TranscriptUtterance",
@@ -119,7 +121,7 @@ HTTP_ERRORS: tuple[type[GatewayError], ...] = tuple(
         key=lambda cls: cls.http_status,
     )
 )
-# Problems that only HTTP has. The code is the name of the status in snake case.
+# Problems that only HTTP has. The code is the status's name in snake case.
 HTTP_STATUSES: dict[HTTPStatus, str] = {
     HTTPStatus.NOT_FOUND: "There is nothing at this address.",
     HTTPStatus.METHOD_NOT_ALLOWED: "The address takes other methods; `Allow` names them.",
@@ -132,27 +134,40 @@ HTTP_STATUSES: dict[HTTPStatus, str] = {
 
 
 class TranslationWarning(Struct, frozen=True):
-    """An option was ignored, and the translation was made without it."""
+    """An option or a field was ignored, and the translation was made without it."""
 
-    code: str
+    code: Annotated[str, Meta(description="`unsupported_option` or `unknown_field`.")]
     message: str
     field: str | None
 
 
-class Translation(Struct, frozen=True):
-    """One translated text. Timings are in milliseconds from the admission of the call."""
+class TextError(Struct, frozen=True):
+    """Why one text of a call is not translated, while others are."""
 
-    translation: str
+    code: str
+    message: str
+
+
+_Source = Annotated[str, Meta(description="`auto` where each text's was detected.")]
+_Detected = Annotated[str, Meta(description="The detected language of the text, where none was given; or `und`.")]
+
+
+class Translation(Struct, frozen=True):
+    """One translated text, or `error`. Timings are in milliseconds from the admission of the call."""
+
+    translation: Annotated[str | None, Meta(description="null where there is an `error`.")]
     tokens: int
     truncated: Annotated[bool, Meta(description="The output limit cut the translation short.")]
     timings: Timings
+    source_lang: _Detected | UnsetType = UNSET
+    error: Annotated[TextError | UnsetType, Meta(description="Why there is no translation.")] = UNSET
 
 
 class TextAnswer(Struct, frozen=True):
-    """The answer to a call with `text`."""
+    """The answer to a call with `text` and `target_lang`."""
 
     translation: str
-    source_lang: str
+    source_lang: Annotated[str, Meta(description="As given, or as detected; `und` if the text has no words.")]
     target_lang: str
     tokens: int
     truncated: Annotated[bool, Meta(description="The output limit cut the translation short.")]
@@ -161,12 +176,24 @@ class TextAnswer(Struct, frozen=True):
 
 
 class BatchAnswer(Struct, frozen=True):
-    """The answer to a call with `texts`: their translations in the same order."""
+    """The answer to a call with `texts` and `target_lang`: their translations in the same order."""
 
     translations: list[Translation]
-    source_lang: str
+    source_lang: _Source
     target_lang: str
     warnings: list[TranslationWarning]
+
+
+class LanguagesAnswer(Struct, frozen=True):
+    """The answer to a call with `target_langs`: for each text, in the same order, its translations by language."""
+
+    translations: list[dict[str, Translation]]
+    source_lang: _Source
+    target_langs: Annotated[list[str], Meta(description="Normalised, each once.")]
+    warnings: list[TranslationWarning]
+
+
+_Target = Annotated[str, Meta(description="Only where the call has `target_langs`.")] | UnsetType
 
 
 class DeltaEvent(Struct, frozen=True):
@@ -174,6 +201,7 @@ class DeltaEvent(Struct, frozen=True):
 
     index: int
     committed: str
+    target_lang: _Target = UNSET
 
 
 class FinalEvent(Struct, frozen=True):
@@ -184,6 +212,8 @@ class FinalEvent(Struct, frozen=True):
     tokens: int
     truncated: bool
     timings: Timings
+    source_lang: _Detected | UnsetType = UNSET
+    target_lang: _Target = UNSET
 
 
 class FailedEvent(Struct, frozen=True):
@@ -192,18 +222,19 @@ class FailedEvent(Struct, frozen=True):
     index: int
     code: str
     message: str
+    target_lang: _Target = UNSET
 
 
-class DoneEvent(Struct, frozen=True):
+class DoneEvent(Struct, frozen=True, kw_only=True):
     """Event `done`, the last one: every text has its `translation.final` or `translation.failed`."""
 
-    source_lang: str
-    target_lang: str
+    source_lang: _Source
+    target_lang: Annotated[str, Meta(description="Where the call has it.")] | UnsetType = UNSET
+    target_langs: Annotated[list[str], Meta(description="Where the call has them.")] | UnsetType = UNSET
     warnings: list[TranslationWarning]
 
 
-# The events of a stream and their names.
-STREAM_EVENTS: dict[type[Struct], str] = {
+STREAM_EVENTS: dict[type[Struct], str] = {  # and their names
     DeltaEvent: "translation.delta",
     FinalEvent: "translation.final",
     FailedEvent: "translation.failed",
@@ -212,7 +243,6 @@ STREAM_EVENTS: dict[type[Struct], str] = {
 
 
 # ---------------------------------------------------------------- GET /v1/meetings/{meeting}/transcript.{format}
-
 
 # Format, the end of the address → media type.
 TRANSCRIPT_MEDIA_TYPES = {

@@ -31,6 +31,7 @@ from gateway.server.http.bodies import (
     BatchAnswer,
     Health,
     Languages,
+    LanguagesAnswer,
     Problem,
     Readiness,
     TextAnswer,
@@ -81,10 +82,11 @@ _BEARER = "A token or an API key, where `/readyz` says `auth`: `token`."
 # Of addresses that need a token where there are keys. An invite is exchanged without one.
 _SECURED: list[Document] = [{"bearer": []}]
 
+TRANSLATE_ANSWERS = (TextAnswer, BatchAnswer, LanguagesAnswer)
+
 _BODIES: tuple[type[Struct], ...] = (
     TranslateBody,
-    TextAnswer,
-    BatchAnswer,
+    *TRANSLATE_ANSWERS,
     *STREAM_EVENTS,
     TranscriptAnswer,
     TokenBody,
@@ -185,9 +187,9 @@ def _translate(body_bytes: int) -> Document:
         },
         "responses": {
             "200": {
-                "description": "Every text is translated. In a stream: the translation has begun.",
+                "description": "At least one text is translated. In a stream: the translation has begun.",
                 "content": {
-                    "application/json": {"schema": {"oneOf": [ref(TextAnswer), ref(BatchAnswer)]}},
+                    "application/json": {"schema": {"oneOf": [ref(cls) for cls in TRANSLATE_ANSWERS]}},
                     "text/event-stream": {
                         "schema": {"type": "string", "description": events},
                         "x-events": {name: ref(cls) for cls, name in STREAM_EVENTS.items()},
@@ -361,9 +363,13 @@ def _problems(problems: Iterable[ProblemKind]) -> Document:
 def _bounded(schemas: Document, limits: Limits, batch_texts: int) -> Document:
     """Add the limits to the request's schema, and that it has exactly one of `text` and `texts`."""
     body = schemas[TranslateBody.__name__]
-    body["oneOf"] = [{"required": ["text"]}, {"required": ["texts"]}]
+    body["allOf"] = [
+        {"oneOf": [{"required": ["text"]}, {"required": ["texts"]}]},
+        {"oneOf": [{"required": ["target_lang"]}, {"required": ["target_langs"]}]},
+    ]
     fields = body["properties"]
     fields["text"] |= {"minLength": 1, "maxLength": limits.text_chars}
+    fields["target_langs"] |= {"minItems": 1, "maxItems": limits.languages}
     fields["texts"] |= {"minItems": 1, "maxItems": batch_texts}
     fields["texts"]["items"] |= {"minLength": 1, "maxLength": limits.text_chars}
     term = {"minLength": 1, "maxLength": limits.term_chars}

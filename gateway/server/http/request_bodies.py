@@ -15,7 +15,7 @@ from gateway.domain.errors import InvalidMessage, MessageTooLarge
 from gateway.protocol.codec import where_and_why
 from gateway.server.http.responses import StatusError
 
-__all__ = ["BODY_BYTES", "decoded", "read_json"]
+__all__ = ["BODY_BYTES", "decoded", "media_type", "read_body", "read_json"]
 
 BODY_BYTES = 1_048_576
 
@@ -24,9 +24,18 @@ _Body = TypeVar("_Body")
 
 async def read_json(request: Request, most_bytes: int = BODY_BYTES) -> bytes:
     """A JSON body. Raises `StatusError` for another media type, `MessageTooLarge` or `ClientDisconnect`."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise _unsupported(f"Send the body as application/json, not as {media_type or 'nothing named'}.")
+    if (named := media_type(request)) != "application/json":
+        raise _unsupported(f"Send the body as application/json, not as {named or 'nothing named'}.")
+    return await read_body(request, most_bytes)
+
+
+def media_type(request: Request) -> str:
+    """Of the body, without parameters; empty if it has none."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def read_body(request: Request, most_bytes: int = BODY_BYTES) -> bytes:
+    """A body of any type. Raises `StatusError` if it is encoded, `MessageTooLarge` or `ClientDisconnect`."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding != "identity":
         raise _unsupported(f"Send the body as it is, not encoded with {encoding[:20]}.")

@@ -22,7 +22,7 @@ from gateway.server.guard.identity import challenge
 from gateway.server.http import bodies
 from gateway.server.http.bodies import Problem
 
-__all__ = ["Endpoint", "Resource", "StatusError", "json_response", "problem_response"]
+__all__ = ["Endpoint", "Resource", "StatusError", "json_response", "problem_response", "retry_after"]
 
 _log = logging.getLogger(__name__)
 
@@ -32,16 +32,18 @@ Endpoint = Callable[[Request], Awaitable[ASGIApp]]
 class StatusError(Exception):
     """A refusal that only HTTP has, by its status; `bodies.HTTP_STATUSES` says what it means."""
 
-    def __init__(self, status: HTTPStatus, detail: str) -> None:
+    def __init__(self, status: HTTPStatus, detail: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
+        self.headers = headers
 
 
 class Resource:
     """One address: an endpoint per method; other methods get a problem. GET also serves HEAD.
 
-    A `GatewayError` or `StatusError` raised by an endpoint or by its answer becomes a problem.
+    A `GatewayError` or `StatusError` raised by an endpoint or by its answer becomes a problem, or what a subclass
+    makes of it.
     """
 
     def __init__(self, **endpoints: Endpoint) -> None:
@@ -56,22 +58,24 @@ class Resource:
             await answer(scope, receive, send)
         except ClientDisconnect:
             return
-        except GatewayError as error:
-            await _refusal(error)(scope, receive, send)
-        except StatusError as error:
-            await problem_response(bodies.status_problem(error.status, error.detail))(scope, receive, send)
+        except (GatewayError, StatusError) as error:
+            await self.refusal(error)(scope, receive, send)
+
+    def refusal(self, error: GatewayError | StatusError) -> Response:
+        """How an error is answered."""
+        if isinstance(error, StatusError):
+            return problem_response(bodies.status_problem(error.status, error.detail), error.headers)
+        headers = challenge(error.http_status) | retry_after(error)
+        return problem_response(bodies.problem(error), headers)
 
     async def _answer(self, request: Request) -> ASGIApp:
         if not self._endpoints:
-            detail = "There is nothing at this address; see /openapi.json."
-            return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, detail))
+            raise StatusError(HTTPStatus.NOT_FOUND, "There is nothing at this address; see /openapi.json.")
         endpoint = self._endpoints.get(request.method)
         if endpoint is None:
             allowed = ", ".join(sorted(self._endpoints))
             detail = f"{request.method} is not allowed here; {allowed} is."
-            return problem_response(
-                bodies.status_problem(HTTPStatus.METHOD_NOT_ALLOWED, detail), {"Allow": allowed}
-            )
+            raise StatusError(HTTPStatus.METHOD_NOT_ALLOWED, detail, {"Allow": allowed})
         try:
             return await endpoint(request)
         except (GatewayError, StatusError, ClientDisconnect):
@@ -100,8 +104,8 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None) ->
     )
 
 
-def _refusal(error: GatewayError) -> Response:
-    headers = challenge(error.http_status)
-    if error.retryable:
-        headers["Retry-After"] = str(max(1, math.ceil((error.retry_after_ms or 0) / 1000)))
-    return problem_response(bodies.problem(error), headers)
+def retry_after(error: GatewayError) -> dict[str, str]:
+    """The header that says when to try again, where that may help."""
+    if not error.retryable:
+        return {}
+    return {"Retry-After": str(max(1, math.ceil((error.retry_after_ms or 0) / 1000)))}

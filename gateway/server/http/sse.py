@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from starlette.types import Send
 
 from gateway.server.http.bodies import STREAM_EVENTS, DeltaEvent, DoneEvent, FailedEvent, FinalEvent
@@ -40,20 +41,22 @@ class EventStream:
 
     def __init__(self, *, keep_alive_s: float = KEEP_ALIVE_S) -> None:
         self._keep_alive_s = keep_alive_s
-        self._deltas: dict[int, list[str]] = {}
+        # Text and language, where a call has several → what is not written yet.
+        self._deltas: dict[tuple[int, str | UnsetType], list[str]] = {}
         self._ready: list[bytes] = []
         self._done = False
         self._news = asyncio.Event()
 
-    def delta(self, index: int, committed: str) -> None:
+    def delta(self, index: int, committed: str, target_lang: str | UnsetType = UNSET) -> None:
         """New text of one translation."""
-        self._deltas.setdefault(index, []).append(committed)
+        self._deltas.setdefault((index, target_lang), []).append(committed)
         self._news.set()
 
     def end(self, event: FinalEvent | FailedEvent) -> None:
-        """The last event of one text."""
-        if (texts := self._deltas.pop(event.index, None)) is not None:
-            self._ready.append(encode(DeltaEvent(event.index, "".join(texts))))
+        """The last event of one translation."""
+        key = event.index, event.target_lang
+        if (texts := self._deltas.pop(key, None)) is not None:
+            self._ready.append(encode(DeltaEvent(event.index, "".join(texts), event.target_lang)))
         self._ready.append(encode(event))
         self._news.set()
 
@@ -86,7 +89,7 @@ class EventStream:
 
     def _take(self) -> bytes:
         self._news.clear()
-        deltas = [encode(DeltaEvent(index, "".join(texts))) for index, texts in self._deltas.items()]
+        deltas = [encode(DeltaEvent(index, "".join(texts), to)) for (index, to), texts in self._deltas.items()]
         chunk = b"".join(self._ready + deltas)
         self._deltas.clear()
         self._ready.clear()

@@ -1,9 +1,9 @@
-"""The body of a `POST /v1/translate` request, and the translation requests that it becomes. Checks it.
+"""The body of a `POST /v1/translate` request, and what it asks for.
 
-Knows: fields, limits and languages. A part of `/openapi.json` is generated from this module.
-Must not know: headers, connections, who waits, answers (`bodies`).
+Knows: fields. A part of `/openapi.json` is generated from this module.
+Must not know: headers, connections, what becomes of it (`server.translate`), answers (`bodies`).
 
-Unknown fields are ignored, as on the WebSocket.
+Unknown fields are ignored, as on the WebSocket, and named in a warning.
 """
 
 from __future__ import annotations
@@ -13,23 +13,33 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from gateway.domain.engine import EngineProfile, Formality, TranslationOptions, TranslationRequest
-from gateway.domain.errors import InvalidMessage, InvalidValue, UnsupportedOption
-from gateway.protocol import checks
+from gateway.domain.engine import Formality
+from gateway.domain.errors import InvalidMessage
 from gateway.protocol.fields import Lang
-from gateway.protocol.limits import Limits
 from gateway.server.http.request_bodies import decoded
+from gateway.server.translate.plan import AUTO, Asked
 
-__all__ = ["TranslateBody", "decode_body", "plan"]
+__all__ = ["TranslateBody", "asked", "decode_body", "unknown_fields"]
+
+# Of unknown fields that are named in warnings, and of the characters of each.
+_MOST_NAMED = 8
+_MOST_CHARS = 64
 
 
 class TranslateBody(Struct, frozen=True, kw_only=True):
-    """One text (`text`) or several (`texts`), to translate from one language into another."""
+    """One text (`text`) or several (`texts`), to translate into one language (`target_lang`) or several."""
 
     text: Annotated[str, Meta(description="The text to translate.")] | UnsetType = UNSET
-    texts: Annotated[list[str], Meta(description="Several texts; all are admitted, or none.")] | UnsetType = UNSET
-    source_lang: Lang
-    target_lang: Lang
+    texts: Annotated[list[str], Meta(description="Several texts; each may fail by itself.")] | UnsetType = UNSET
+    source_lang: Annotated[
+        str | None,
+        Meta(description="A BCP 47 tag. Without it, or with `auto`, that of each text is detected."),
+    ] = None
+    target_lang: Lang | UnsetType = UNSET
+    target_langs: (
+        Annotated[list[str], Meta(description="Several languages, each a BCP 47 tag; the answer has all of them.")]
+        | UnsetType
+    ) = UNSET
     glossary: Annotated[dict[str, str] | None, Meta(description="Source term → target term.")] = None
     context: Annotated[str | None, Meta(description="Background: what was said before; not translated.")] = None
     formality: Formality | None = None
@@ -37,51 +47,40 @@ class TranslateBody(Struct, frozen=True, kw_only=True):
 
 def decode_body(data: bytes) -> TranslateBody:
     """The body of `POST /v1/translate`. Raises `InvalidMessage`, with `field` if one field is wrong."""
-    body = decoded(_DECODER, data)
-    if (body.text is UNSET) == (body.texts is UNSET):
-        raise InvalidMessage("Send either `text` or `texts`.", field="text")
-    return body
+    return decoded(_DECODER, data)
 
 
 _DECODER = msgspec.json.Decoder(TranslateBody)
+_NAMES = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def plan(
-    body: TranslateBody, *, id_prefix: str, scope: str, profile: EngineProfile, limits: Limits, batch_texts: int
-) -> tuple[list[TranslationRequest], list[UnsupportedOption]]:
-    """The translation requests of a body, in order, and warnings about options that the model cannot take.
-
-    scope: whose prompts they may share the engine's prefix cache with.
-
-    Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`, with `field`.
-    """
-    named = [("text", body.text)] if isinstance(body.text, str) else []
-    if isinstance(body.texts, list):
-        if not body.texts:
-            raise InvalidValue("There is nothing to translate.", field="texts")
-        checks.check_count(len(body.texts), batch_texts, "texts", "texts")
-        named = [(f"texts[{n}]", text) for n, text in enumerate(body.texts)]
-    for field, text in named:
-        checks.check_text(text, limits, field)
-    source = checks.supported_language(body.source_lang, profile.languages, "source_lang")
-    target = checks.supported_language(body.target_lang, profile.languages, "target_lang")
-    if source == target:
-        raise InvalidValue(f"Source and target are both {source!r}.", field="target_lang")
-    checks.check_pair(source, target, profile, "target_lang")
-    context, glossary, formality = body.context or "", body.glossary or {}, body.formality
-    checks.check_length(context, limits.context_chars, "context")
-    checks.check_count(len(glossary), limits.glossary_terms, "terms", "glossary")
-    checks.check_terms(glossary, limits, "glossary")
-    given = {"glossary": glossary, "context": context, "formality": formality}
-    options = TranslationOptions(
-        glossary=tuple(glossary.items()) if "glossary" in profile.options else (),
-        context=(context,) if context and "context" in profile.options else (),
-        formality=formality if "formality" in profile.options else None,
+def asked(body: TranslateBody) -> Asked:
+    """What a body asks for. Raises `InvalidMessage`, with `field`."""
+    if (body.text is UNSET) == (body.texts is UNSET):
+        raise InvalidMessage("Send either `text` or `texts`.", field="text")
+    if (body.target_lang is UNSET) == (body.target_langs is UNSET):
+        raise InvalidMessage("Send either `target_lang` or `target_langs`.", field="target_lang")
+    texts = body.texts if isinstance(body.texts, list) else []
+    targets = body.target_langs if isinstance(body.target_langs, list) else []
+    return Asked(
+        texts=(
+            [("text", body.text)]
+            if isinstance(body.text, str)
+            else [(f"texts[{n}]", text) for n, text in enumerate(texts)]
+        ),
+        targets=(
+            [("target_lang", body.target_lang)]
+            if isinstance(body.target_lang, str)
+            else [(f"target_langs[{n}]", tag) for n, tag in enumerate(targets)]
+        ),
+        source=AUTO if not body.source_lang or body.source_lang.lower() == AUTO else body.source_lang,
+        glossary=body.glossary or {},
+        context=body.context or "",
+        formality=body.formality,
     )
-    requests = [
-        TranslationRequest(
-            id=f"{id_prefix}-{n}", text=text, source=source, target=target, options=options, cache_scope=scope
-        )
-        for n, (_, text) in enumerate(named)
-    ]
-    return requests, checks.unsupported_options(given, profile)
+
+
+def unknown_fields(data: bytes) -> list[str]:
+    """The names in a body that has been decoded and that mean nothing here, cut to what a warning may say."""
+    names = _NAMES.decode(data).keys() - set(TranslateBody.__struct_encode_fields__)
+    return [name[:_MOST_CHARS] for name in sorted(names)[:_MOST_NAMED]]

@@ -55,7 +55,7 @@ async def until_idle(gateway: Running) -> None:
 
 async def test_one_text() -> None:
     async with serving() as (_, client):
-        response = await translate(client, {**FROM_TO, "text": "good morning", "later": "unknown fields are fine"})
+        response = await translate(client, {**FROM_TO, "text": "good morning"})
     assert response.status_code == 200
     assert response.headers["cache-control"] == "no-store"
     answer = response.json()
@@ -281,12 +281,118 @@ async def test_a_call_cancelled_before_its_first_step_leaves_nothing_behind(acce
         await until_idle(gateway)
 
 
-async def test_a_failed_text_ends_the_others_of_its_call() -> None:
+async def test_a_failed_text_has_its_error_beside_the_translations_of_the_others() -> None:
     async with serving() as (gateway, client):
-        response = await translate(client, {**FROM_TO, "texts": ["STALL a", "STALL b", "FAIL c", "STALL d"]})
-        check_problem(response, 502, "engine_failed", "texts[2]")
+        response = await translate(client, {**FROM_TO, "texts": ["one", "FAIL", " ", "two"]})
+        assert response.status_code == 200
+        found = response.json()["translations"]
+        assert [item["translation"] for item in found] == ["[ja] one", None, None, "[ja] two"]
+        assert [item.get("error") for item in found] == [
+            None,
+            {"code": "engine_failed", "message": "The script says that this text fails."},
+            {"code": "invalid_value", "message": "The text is empty."},
+            None,
+        ]
         await until_idle(gateway)
+
+
+async def test_when_every_text_fails_the_call_does() -> None:
+    async with serving() as (_, client):
         check_problem(await translate(client, {**FROM_TO, "text": "FAIL"}), 502, "engine_failed", "text")
+        check_problem(
+            await translate(client, {**FROM_TO, "texts": ["FAIL", ""]}), 502, "engine_failed", "texts[0]"
+        )
+        check_problem(await translate(client, {**FROM_TO, "texts": ["", " "]}), 422, "invalid_value", "texts[0]")
+
+
+# ---------------------------------------------------------------- several languages
+
+
+async def test_several_languages_in_one_call() -> None:
+    body = {"source_lang": "en", "target_langs": ["ja", "de-AT", "de"], "texts": ["hi", "FAIL"]}
+    async with serving() as (_, client):
+        answer = (await translate(client, body)).json()
+        one = (await translate(client, {**body, "texts": ["hi"], "target_langs": ["fr"]})).json()
+    assert (answer["source_lang"], answer["target_langs"], answer["warnings"]) == ("en", ["ja", "de"], [])
+    assert [{lang: item["translation"] for lang, item in text.items()} for text in answer["translations"]] == [
+        {"ja": "[ja] hi", "de": "[de] hi"},
+        {"ja": None, "de": None},
+    ]
+    assert answer["translations"][1]["de"]["error"]["code"] == "engine_failed"
+    assert one["translations"][0]["fr"]["translation"] == "[fr] hi"
+
+
+async def test_a_stream_of_several_languages_names_them() -> None:
+    body = {"source_lang": "en", "target_langs": ["ja", "de"], "texts": ["one two", "FAIL"]}
+    async with serving() as (_, client):
+        received = events((await translate(client, body, **STREAMED)).text)
+    for lang in ("ja", "de"):
+        mine = [(name, data) for name, data in received[:-1] if (data["index"], data["target_lang"]) == (0, lang)]
+        assert "".join(data.get("committed", "") for _, data in mine) == f"[{lang}] one two"
+        assert mine[-1][1]["translation"] == f"[{lang}] one two"
+        assert any(
+            name == "translation.failed" and data["target_lang"] == lang and data["index"] == 1
+            for name, data in received
+        )
+    assert received[-1] == ("done", {"source_lang": "en", "target_langs": ["ja", "de"], "warnings": []})
+
+
+async def test_a_text_in_its_own_language_comes_back_as_it_is() -> None:
+    async with serving() as (_, client):
+        body = {"text": "FAIL as you like", "source_lang": "en", "target_lang": "en-GB"}
+        answer = (await translate(client, body)).json()
+        several = {**body, "target_langs": ["en", "ja"], "text": "hi"}
+        del several["target_lang"]
+        both = (await translate(client, several)).json()
+    assert (answer["translation"], answer["tokens"]) == ("FAIL as you like", 0)
+    (of_text,) = both["translations"]
+    assert {lang: item["translation"] for lang, item in of_text.items()} == {"en": "hi", "ja": "[ja] hi"}
+
+
+# ---------------------------------------------------------------- languages that are detected
+
+
+@pytest.mark.parametrize("source", [{}, {"source_lang": None}, {"source_lang": "AUTO"}])
+async def test_the_language_of_a_text_is_detected(source: dict[str, Any]) -> None:
+    async with serving() as (_, client):
+        body = {**source, "target_lang": "en", "text": "Wir verschieben die Besprechung auf Freitag."}
+        answer = (await translate(client, body)).json()
+        done = events((await translate(client, body, **STREAMED)).text)
+    assert (answer["source_lang"], answer["translation"]) == ("de", f"[en] {body['text']}")
+    assert done[-1][1]["source_lang"] == done[-2][1]["source_lang"] == "de"
+
+
+async def test_each_text_of_a_batch_has_its_own_language() -> None:
+    texts = ["Können wir am Freitag anfangen?", "金曜日なら大丈夫です。", "We start on Friday.", "42 %"]
+    async with serving() as (_, client):
+        answer = (await translate(client, {"texts": texts, "target_lang": "en"})).json()
+    found = [(item["source_lang"], item["translation"]) for item in answer["translations"]]
+    assert answer["source_lang"] == "auto"
+    assert found == [
+        ("de", f"[en] {texts[0]}"),
+        ("ja", f"[en] {texts[1]}"),
+        ("en", texts[2]),
+        # Without words there is nothing to translate.
+        ("und", texts[3]),
+    ]
+
+
+# ---------------------------------------------------------------- unknown fields
+
+
+async def test_unknown_fields_are_named() -> None:
+    body = {**FROM_TO, "text": "hi", "tone": 1, "x" * 200: 2, "model": None}
+    async with serving() as (_, client):
+        warnings = (await translate(client, body)).json()["warnings"]
+        many = {**FROM_TO, "text": "hi", **{f"field{n:02}": n for n in range(50)}}
+        named = [item["field"] for item in (await translate(client, many)).json()["warnings"]]
+    assert [(item["code"], item["field"]) for item in warnings] == [
+        ("unknown_field", "model"),
+        ("unknown_field", "tone"),
+        ("unknown_field", "x" * 64),
+    ]
+    assert warnings[1]["message"] == "There is no field 'tone'; it is ignored."
+    assert named == [f"field{n:02}" for n in range(8)]
 
 
 # ---------------------------------------------------------------- refusals
@@ -304,8 +410,11 @@ async def test_a_failed_text_ends_the_others_of_its_call() -> None:
         ({**FROM_TO, "text": "a", "formality": "rude"}, 400, "invalid_message", "formality"),
         ([], 400, "invalid_message", None),
         ({**FROM_TO, "texts": []}, 422, "invalid_value", "texts"),
-        ({**FROM_TO, "texts": ["a", "\n"]}, 422, "invalid_value", "texts[1]"),
-        ({"text": "a", "source_lang": "en", "target_lang": "en-GB"}, 422, "invalid_value", "target_lang"),
+        ({**FROM_TO, "texts": ["\n"]}, 422, "invalid_value", "texts[0]"),
+        ({**FROM_TO, "text": "a", "target_langs": ["de"]}, 400, "invalid_message", "target_lang"),
+        ({"text": "a", "source_lang": "en", "target_langs": []}, 422, "invalid_value", "target_langs"),
+        ({"text": "a", "target_langs": ["de", "tlh"]}, 422, "unsupported_language", "target_langs[1]"),
+        ({"text": "a", "target_langs": ["de"] * 9}, 422, "limit_exceeded", "target_langs"),
         ({**FROM_TO, "text": "a", "glossary": {"a": " "}}, 422, "invalid_value", "glossary"),
         (
             {"text": "a", "source_lang": "tlh", "target_lang": "en"},
@@ -315,7 +424,7 @@ async def test_a_failed_text_ends_the_others_of_its_call() -> None:
         ),
         ({"text": "a", "source_lang": "en", "target_lang": ""}, 422, "unsupported_language", "target_lang"),
         ({**FROM_TO, "text": "a" * 21}, 422, "limit_exceeded", "text"),
-        ({**FROM_TO, "texts": ["a", "a" * 21]}, 422, "limit_exceeded", "texts[1]"),
+        ({**FROM_TO, "texts": ["a" * 21]}, 422, "limit_exceeded", "texts[0]"),
         ({**FROM_TO, "texts": ["a"] * 65}, 422, "limit_exceeded", "texts"),
         ({**FROM_TO, "text": "a", "context": "c" * 31}, 422, "limit_exceeded", "context"),
         (
@@ -408,9 +517,8 @@ class BrokenEngine(SimulatedEngine):
 
 async def test_a_bug_in_the_engine_is_the_failure_of_one_text() -> None:
     async with serving(engine=BrokenEngine(SCRIPT)) as (_, client):
-        check_problem(
-            await translate(client, {**FROM_TO, "texts": ["a", "bug"]}), 502, "engine_failed", "texts[1]"
-        )
+        answer = (await translate(client, {**FROM_TO, "texts": ["a", "bug"]})).json()
+        assert answer["translations"][1]["error"]["code"] == "engine_failed"
         received = events((await translate(client, {**FROM_TO, "texts": ["a", "bug"]}, **STREAMED)).text)
     assert {name for name, _ in received} == {
         "translation.delta",
@@ -434,13 +542,13 @@ async def test_errors_and_outcomes_are_counted() -> None:
     to_german = {"source_lang": "en", "target_lang": "de"}
     async with serving() as (_, client):
         await translate(client, {**to_german, "texts": ["FAIL", "fine"]}, **STREAMED)
-        await translate(client, {**to_german, "texts": ["FAIL", "STALL"]})
+        await translate(client, {**to_german, "texts": ["FAIL", "fine"]})
         await translate(client, {**to_german, "text": " "})
         await client.get("/v1/nothing")
         page = (await client.get("/metrics")).text
     assert [errors(code) - was for code, was in zip(codes, before, strict=True)] == [2, 1, 1]
     now = [outcomes(outcome) for outcome in ("final", "engine_failed", "cancelled")]
-    assert [new - old for new, old in zip(now, ended, strict=True)] == [1, 2, 1]
+    assert [new - old for new, old in zip(now, ended, strict=True)] == [2, 2, 0]
     assert 'gateway_errors_total{code="not_found"}' in page
 
 
@@ -500,9 +608,8 @@ async def test_when_the_engine_died_too_often() -> None:
 @swiftly
 async def test_a_text_that_is_not_done_in_time_is_named() -> None:
     async with serving(settings=Settings(utterance_deadline_s=1)) as (_, client):
-        check_problem(
-            await translate(client, {**FROM_TO, "texts": ["a", "STALL"]}), 504, "deadline_exceeded", "texts[1]"
-        )
+        answer = (await translate(client, {**FROM_TO, "texts": ["a", "STALL"]})).json()
+        assert answer["translations"][1]["error"]["code"] == "deadline_exceeded"
         check_problem(await translate(client, {**FROM_TO, "text": "STALL"}), 504, "deadline_exceeded", "text")
 
 

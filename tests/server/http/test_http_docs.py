@@ -17,7 +17,6 @@ from msgspec.structs import fields
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStart, SessionStarted, TranslationFinal, UtteranceFinal
-from gateway.server.http import api
 from gateway.server.http.bodies import (
     HTTP_ERRORS,
     HTTP_STATUSES,
@@ -28,6 +27,7 @@ from gateway.server.http.bodies import (
 )
 from gateway.server.http.request_bodies import BODY_BYTES
 from gateway.server.http.translate_request import TranslateBody
+from gateway.server.translate.call import Translator
 from tests.gateways import Running, running
 
 PAGE = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
@@ -100,7 +100,7 @@ async def hold_standup(gateway: Running) -> None:
 @pytest.mark.parametrize(("command", "output"), EXAMPLES, ids=[f"example{n}" for n in range(len(EXAMPLES))])
 async def test_example(command: str, output: str) -> None:
     request, filtered = request_of(command)
-    async with running(script=Script()) as gateway, httpx.AsyncClient() as client:
+    async with running(script=Script()) as gateway, httpx.AsyncClient(timeout=None) as client:  # noqa: S113
         if "/meetings/" in request.url.path:
             await hold_standup(gateway)
         url = request.url.copy_with(host="127.0.0.1", port=gateway.port)
@@ -165,7 +165,7 @@ def test_every_error_is_listed_with_its_status_and_retry() -> None:
 
 def test_the_limits_are_the_defaults() -> None:
     defaults = Limits()
-    batch_texts = inspect.signature(api.routes).parameters["batch_texts"].default
+    batch_texts = inspect.signature(Translator).parameters["batch_texts"].default
     values = {setting: int(value) for _, value, setting in rows("Limits") if setting}
     assert values == {name: getattr(defaults, name.removeprefix("limits.")) for name in values}
     assert set(values) == {

@@ -34,11 +34,14 @@ from gateway.server.http.bodies import (
 )
 from gateway.server.http.openapi import openapi
 from gateway.server.http.request_bodies import BODY_BYTES
-from gateway.server.http.translate_request import decode_body, plan
+from gateway.server.http.translate_request import asked, decode_body
+from gateway.server.translate.call import Translator
+from gateway.server.translate.plan import plan
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.scheduling.scheduler import Scheduler
 from tests.documents import ASYNCAPI, nodes, resolve, validator
 from tests.gateways import running
+from tests.over_http import serving
 
 OPENAPI = openapi(limits=Limits(), batch_texts=64, body_bytes=1_000)
 
@@ -72,9 +75,7 @@ def test_every_route_is_documented_and_no_other() -> None:
     engine = SimulatedEngine()
     scheduler = Scheduler(engine, max_waiting=1)
     routes = api.routes(
-        scheduler=scheduler,
-        engine=engine,
-        limits=Limits(),
+        translator=Translator(scheduler, engine, Limits()),
         log=MemoryEventLog(MemoryStore()),
         identity=Identity(),
         audit=Audit(),
@@ -100,7 +101,7 @@ def test_the_limits_of_this_gateway_are_in_the_schema() -> None:
         {"text": "a", "context": None, "glossary": None, "formality": None},
     ):
         check.validate({**base, **fits})
-        decode_body(json.dumps({**base, **fits}).encode())
+        asked(decode_body(json.dumps({**base, **fits}).encode()))
     refused: list[dict[str, Any]] = [
         {},
         {"text": "a", "texts": ["a"]},
@@ -114,6 +115,7 @@ def test_the_limits_of_this_gateway_are_in_the_schema() -> None:
         {"text": "a", "glossary": {"abc": "d"}},
         {"text": "a", "glossary": {"a": "bcd"}},
         {"text": "a", "formality": "rude"},
+        {"text": "a", "target_langs": ["de"]},
     ]
     for wrong in refused:
         assert not check.is_valid({**base, **wrong}), wrong
@@ -126,17 +128,26 @@ def test_the_examples_can_be_sent() -> None:
     for item in content["examples"].values():
         check.validate(item["value"])
         body = decode_body(json.dumps(item["value"]).encode())
-        requests, _ = plan(
-            body, id_prefix="x", scope="http:1.1.1.1", profile=profile, limits=Limits(), batch_texts=64
+        planned = plan(
+            asked(body),
+            id_prefix="x",
+            scope="http:1.1.1.1",
+            profile=profile,
+            limits=Limits(),
+            batch_texts=64,
+            detect=lambda _text, _languages: "en",
         )
-        assert requests
+        assert all(job.request is not None for job in planned.jobs)
 
 
 async def test_real_answers_fit_their_schemas() -> None:
     base = {"source_lang": "en", "target_lang": "ja"}
     calls: list[tuple[str, str, dict[str, Any] | None, dict[str, str]]] = [
         ("post", "/v1/translate", {**base, "text": "hi", "formality": "formal"}, {}),
-        ("post", "/v1/translate", {**base, "texts": ["hi", "ho"]}, {}),
+        ("post", "/v1/translate", {**base, "texts": ["hi", "FAIL"]}, {}),
+        ("post", "/v1/translate", {"target_lang": "ja", "text": "Good morning", "tone": 1}, {}),
+        ("post", "/v1/translate", {"target_langs": ["ja", "de"], "texts": ["hi", "42", ""]}, {}),
+        ("post", "/v1/translate", {"target_langs": ["ja"], "texts": ["hi", ""]}, {"Accept": "text/event-stream"}),
         ("post", "/v1/translate", {**base, "text": 1}, {}),
         ("post", "/v1/translate", {**base, "text": ""}, {}),
         ("post", "/v1/translate", {**base, "text": "FAIL"}, {}),
@@ -153,7 +164,7 @@ async def test_real_answers_fit_their_schemas() -> None:
         ),
     ]
     seen = set()
-    async with running() as gateway, httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client:
+    async with serving() as (gateway, client):
         async with gateway.peer() as peer:
             await peer.send(SessionStart(reads=["ja"], speaks="en", meeting="standup", name="Ana"))
             await peer.send(UtteranceFinal("1", 1, "hi"))

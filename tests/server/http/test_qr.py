@@ -20,6 +20,7 @@ from gateway.server.guard.identity import Identity
 from gateway.server.http import api
 from gateway.server.http.bodies import QR_LINK_CHARS
 from gateway.server.http.qr import drawing
+from gateway.server.translate.call import Translator
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.scheduling.scheduler import Scheduler
 
@@ -35,9 +36,7 @@ async def serving() -> AsyncIterator[httpx.AsyncClient]:
     engine = SimulatedEngine()
     scheduler = Scheduler(engine, max_waiting=1)
     routes = api.routes(
-        scheduler=scheduler,
-        engine=engine,
-        limits=Limits(),
+        translator=Translator(scheduler, engine, Limits()),
         log=MemoryEventLog(MemoryStore()),
         identity=Identity(),
         audit=Audit(),

@@ -11,7 +11,7 @@ from gateway.server.http.bodies import DeltaEvent, DoneEvent, FailedEvent, Final
 from gateway.server.http.sse import KEEP_ALIVE, EventStream, encode
 
 FINAL = FinalEvent(0, "a b c", 3, False, Timings(0.0, 1.0, 2.0))
-DONE = DoneEvent("en", "ja", [])
+DONE = DoneEvent(source_lang="en", target_lang="ja", warnings=[])
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\r\nb\rc", "\x00\u2028\x85", 'data: "x"\n\nevent: done\n\n', "🙂"])

@@ -1,69 +1,31 @@
-"""From a body to translation requests; the refusals are in `test_api.py`, on a socket."""
+"""What a body asks for; the refusals are in `test_api.py`, on a socket."""
 
 from __future__ import annotations
 
-from gateway.domain.engine import EngineProfile, TranslationOptions, TranslationRequest
-from gateway.protocol.limits import Limits
-from gateway.server.http.translate_request import decode_body, plan
+from gateway.server.http.translate_request import asked, decode_body, unknown_fields
+from gateway.server.translate.plan import AUTO, Asked
 
 BODY = b"""{
     "texts": ["good morning", " two "], "source_lang": "EN", "target_lang": "zh-TW", "later": 1,
     "glossary": {"morning": "\xe6\x97\xa9"}, "context": "we met", "formality": "formal"
 }"""
 
-SCOPE = "http:1.1.1.1"
 
-
-def profile(*options: str) -> EngineProfile:
-    return EngineProfile("m", "f", languages=("en", "zh-hant"), options=frozenset(options))
-
-
-def test_every_option_the_model_takes_goes_with_every_text() -> None:
-    requests, warnings = plan(
-        decode_body(BODY),
-        id_prefix="http-1",
-        scope=SCOPE,
-        profile=profile("glossary", "context", "formality"),
-        limits=Limits(),
-        batch_texts=2,
+def test_every_field_is_passed_on_with_its_name() -> None:
+    assert asked(decode_body(BODY)) == Asked(
+        texts=[("texts[0]", "good morning"), ("texts[1]", " two ")],
+        targets=[("target_lang", "zh-TW")],
+        source="EN",
+        glossary={"morning": "早"},
+        context="we met",
+        formality="formal",
     )
-    options = TranslationOptions(glossary=(("morning", "早"),), context=("we met",), formality="formal")
-    assert requests == [
-        TranslationRequest(
-            id="http-1-0", text="good morning", source="en", target="zh-hant", options=options, cache_scope=SCOPE
-        ),
-        TranslationRequest(
-            id="http-1-1", text=" two ", source="en", target="zh-hant", options=options, cache_scope=SCOPE
-        ),
-    ]
-    assert warnings == []
+    assert unknown_fields(BODY) == ["later"]
 
 
-def test_what_the_model_does_not_take_is_left_out_with_a_warning() -> None:
-    requests, warnings = plan(
-        decode_body(BODY),
-        id_prefix="x",
-        scope=SCOPE,
-        profile=profile("formality"),
-        limits=Limits(),
-        batch_texts=2,
+def test_what_is_left_out_or_null_is_the_default() -> None:
+    body = b'{"text": "a", "target_langs": ["de", "fr"], "glossary": null, "context": null, "formality": null}'
+    assert asked(decode_body(body)) == Asked(
+        texts=[("text", "a")], targets=[("target_langs[0]", "de"), ("target_langs[1]", "fr")], source=AUTO
     )
-    assert {request.options for request in requests} == {TranslationOptions(formality="formal")}
-    assert [(warning.code, warning.field) for warning in warnings] == [
-        ("unsupported_option", "glossary"),
-        ("unsupported_option", "context"),
-    ]
-
-
-def test_an_empty_option_is_no_option() -> None:
-    body = b'{"text": "a", "source_lang": "en", "target_lang": "zh-hant", "glossary": {}, "context": ""}'
-    requests, warnings = plan(
-        decode_body(body),
-        id_prefix="x",
-        scope=SCOPE,
-        profile=profile("context"),
-        limits=Limits(),
-        batch_texts=1,
-    )
-    assert requests[0].options == TranslationOptions()
-    assert warnings == []
+    assert unknown_fields(body) == []

@@ -1,0 +1,225 @@
+"""DeepL's API, version 2: `/v2/translate`, `/v2/languages`, `/v2/usage`. The rest is refused in its own form.
+
+Knows: DeepL's fields, language codes and errors (https://developers.deepl.com/docs).
+Must not know: how texts are translated, who has which key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Literal
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from gateway import metrics
+from gateway.domain.engine import Formality
+from gateway.domain.errors import (
+    DailyQuotaExceeded,
+    Forbidden,
+    GatewayError,
+    InvalidValue,
+    MessageTooLarge,
+    QuotaExceeded,
+    RateLimited,
+    Unauthenticated,
+)
+from gateway.domain.languages import language_name, normalise
+from gateway.domain.quotas import Quota, Usage
+from gateway.protocol import checks
+from gateway.server.compat.requests import Parts, parameters, translated
+from gateway.server.guard.identity import bearer
+from gateway.server.http.bodies import status_code
+from gateway.server.http.responses import Resource, StatusError, json_response, retry_after
+from gateway.server.translate.plan import AUTO, Asked
+
+__all__ = ["routes"]
+
+# The status of the daily quota, which no standard has.
+_QUOTA_EXCEEDED = 456
+
+# What DeepL answers where there is no limit.
+_NO_LIMIT = 1_000_000_000_000
+
+# DeepL's codes for languages that it translates into, where they are not just the tag.
+_VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT"), "zh": ("ZH", "ZH-HANS"), "no": ("NB",)}
+_TAGS = {"nb": "no"}
+
+_FORMALITY: dict[str, Formality] = {
+    "more": "formal",
+    "prefer_more": "formal",
+    "less": "informal",
+    "prefer_less": "informal",
+}
+
+
+class _Text(Struct, frozen=True):
+    """What `/v2/translate` is given. Parameters without an effect here are not listed."""
+
+    text: list[str]
+    target_lang: str
+    source_lang: str | None = None
+    context: str | None = None
+    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = "default"
+    glossary_id: str | None = None
+    tag_handling: str | None = None
+    show_billed_characters: bool = False
+
+
+class _Type(Struct, frozen=True):
+    """What `/v2/languages` is given."""
+
+    type: Literal["source", "target"] = "source"
+
+
+def routes(
+    parts: Parts, usage: Callable[[str], Awaitable[Usage]], quota: Callable[[str], Quota]
+) -> list[BaseRoute]:
+    """usage, quota: of a tenant."""
+    api = _Api(parts, usage, quota)
+    return [
+        Route("/v2/translate", _Resource(POST=api.translate)),
+        Route("/v2/languages", _Resource(GET=api.languages, POST=api.languages)),
+        Route("/v2/usage", _Resource(GET=api.usage, POST=api.usage)),
+        Route("/v2/glossary-language-pairs", _Resource(GET=api.glossary_pairs)),
+        Route("/v2/{rest:path}", _Resource()),
+        Route("/v3/{rest:path}", _Resource()),
+    ]
+
+
+class _Api:
+    def __init__(
+        self, parts: Parts, usage: Callable[[str], Awaitable[Usage]], quota: Callable[[str], Quota]
+    ) -> None:
+        self._parts = parts
+        self._usage = usage
+        self._quota = quota
+
+    async def translate(self, request: Request) -> ASGIApp:
+        presented = self._presented(request)
+        given = await parameters(request, _Text, lists=("text",))
+        self._check(given)
+        # DeepL gives an empty text back, and sites send them.
+        filled = [(n, text) for n, text in enumerate(given.text) if text.strip()]
+        answers = [_translation(text, given.source_lang or "", text, given) for text in given.text]
+        if filled:
+            asked = Asked(
+                texts=[(f"text[{n}]", text) for n, text in filled],
+                targets=[("target_lang", _tag(given.target_lang))],
+                source=_tag(given.source_lang) if given.source_lang else AUTO,
+                context=given.context or "",
+                formality=_FORMALITY.get(given.formality),
+            )
+            done = await translated(request, self._parts, presented, asked)
+            for (n, text), (job, outcome) in zip(filled, done, strict=True):
+                answers[n] = _translation(text, job.source, outcome.text, given)
+        return json_response({"translations": answers})
+
+    def _check(self, given: _Text) -> None:
+        """Raises `LimitExceeded`, or `InvalidValue` for what would change the translation, and cannot."""
+        if not given.text:
+            raise InvalidValue("There is nothing to translate.", field="text")
+        checks.check_count(len(given.text), self._parts.translator.batch_texts, "texts", "text")
+        if given.tag_handling:
+            raise InvalidValue("Tags are not handled here (tag_handling): send plain text.", field="tag_handling")
+        if given.glossary_id:
+            raise InvalidValue(
+                "There are no stored glossaries here (glossary_id): send terms to /v1/translate.",
+                field="glossary_id",
+            )
+        if (
+            given.formality in ("more", "less")
+            and "formality" not in self._parts.translator.engine.profile().options
+        ):
+            raise InvalidValue(
+                "'formality' is not supported for given 'target_lang'; prefer_more and prefer_less are.",
+                field="formality",
+            )
+
+    async def languages(self, request: Request) -> ASGIApp:
+        await self._parts.identity.grant(self._presented(request))
+        profile = self._parts.translator.engine.profile()
+        if (await parameters(request, _Type)).type == "source":
+            found = [{"language": tag.upper(), "name": language_name(tag)} for tag in profile.languages]
+            return json_response(found)
+        formality = "formality" in profile.options
+        return json_response(
+            [
+                {"language": code, "name": _name(tag, code), "supports_formality": formality}
+                for tag in profile.languages
+                for code in _VARIANTS.get(tag, (tag.upper(),))
+            ]
+        )
+
+    async def usage(self, request: Request) -> ASGIApp:
+        with self._parts.audit.attempt("usage", request) as attempt:
+            attempt.grant = grant = await self._parts.identity.grant(self._presented(request))
+            if not grant.any_meeting:
+                raise Forbidden("What a tenant uses is told to whoever has an API key of it.")
+            used, quota = await self._usage(grant.tenant), self._quota(grant.tenant)
+        limit = _NO_LIMIT if quota.characters is None else quota.characters
+        return json_response({"character_count": used.characters, "character_limit": limit})
+
+    async def glossary_pairs(self, request: Request) -> ASGIApp:
+        await self._parts.identity.grant(self._presented(request))
+        return json_response({"supported_languages": []})
+
+    def _presented(self, request: Request) -> str | None:
+        return bearer(request, "deepl-auth-key") if self._parts.identity.required else None
+
+
+class _Resource(Resource):
+    """Errors as DeepL's clients expect them: what does not get better by asking again is 400, 403, 404 or 456."""
+
+    def refusal(self, error: GatewayError | StatusError) -> Response:
+        if isinstance(error, StatusError):
+            metrics.ERRORS.labels(status_code(error.status)).inc()
+            message = error.detail
+            if error.status is HTTPStatus.NOT_FOUND:
+                message = "This gateway has no such part of DeepL's API: it has texts, languages and usage."
+            return _message(message, error.status, error.headers)
+        metrics.ERRORS.labels(error.code).inc()
+        return _message(error.message, _status(error), retry_after(error))
+
+
+def _message(message: str, status: int, headers: dict[str, str] | None) -> Response:
+    response = json_response({"message": message}, status)
+    response.headers.update(headers or {})
+    return response
+
+
+def _status(error: GatewayError) -> int:
+    match error:
+        case Unauthenticated() | Forbidden():
+            return 403
+        case DailyQuotaExceeded():
+            return _QUOTA_EXCEEDED
+        case QuotaExceeded() | RateLimited():
+            return 429
+        case MessageTooLarge():
+            return 413
+        case _ if error.retryable:
+            return 503
+        case _:
+            # DeepL's clients ask up to five times again after any status from 500 on.
+            return 400
+
+
+def _tag(code: str) -> str:
+    return _TAGS.get(code.lower(), code)
+
+
+def _name(tag: str, code: str) -> str:
+    variant = code.partition("-")[2]
+    return f"{language_name(tag)} ({variant})" if variant and "-" not in tag else language_name(tag)
+
+
+def _translation(text: str, source: str, translation: str, given: _Text) -> dict[str, str | int]:
+    answer: dict[str, str | int] = {"detected_source_language": normalise(source).upper(), "text": translation}
+    if given.show_billed_characters:
+        answer["billed_characters"] = len(text)
+    return answer

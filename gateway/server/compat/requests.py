@@ -1,0 +1,88 @@
+"""What the APIs of other services share: bodies as forms or JSON, and texts that are all translated or none.
+
+Knows: how their clients send parameters. Must not know: their fields, their errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import Request
+
+from gateway.domain.errors import GatewayError, InvalidMessage
+from gateway.protocol.codec import where_and_why
+from gateway.server.guard.accounts import client_account
+from gateway.server.guard.audit import Audit
+from gateway.server.guard.identity import Identity
+from gateway.server.http.request_bodies import media_type, read_body
+from gateway.server.translate.call import Translated, Translator
+from gateway.server.translate.plan import AUTO, Asked, Job
+
+__all__ = ["Parts", "parameters", "translated"]
+
+# Of a form; each text is one.
+_MOST_FIELDS = 1_000
+
+_Fields = TypeVar("_Fields", bound=Struct)
+
+
+class Parts(Struct, frozen=True):
+    """What an API is served with."""
+
+    translator: Translator
+    identity: Identity
+    audit: Audit
+
+
+async def parameters(request: Request, fields: type[_Fields], lists: Collection[str] = ()) -> _Fields:
+    """The parameters of a request: of its address, and of its body, which is JSON or a form.
+
+    lists: names of those that may come several times in a form. Unknown ones are ignored, as these services do.
+    Raises `InvalidMessage`, `MessageTooLarge`, `StatusError` or `ClientDisconnect`.
+    """
+    data = await read_body(request)
+    given: Any = _of_form(request.url.query, lists)
+    try:
+        if media_type(request) == "application/json":
+            body = msgspec.json.decode(data)
+            given = given | body if isinstance(body, dict) else body
+        else:
+            given |= _of_form(data.decode(), lists)
+        # Forms have numbers and booleans as text.
+        return msgspec.convert(given, fields, strict=False)
+    except msgspec.ValidationError as error:
+        field, sentence = where_and_why(error)
+        raise InvalidMessage(f"{sentence}.", field=field) from None
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise InvalidMessage(f"The body is neither JSON nor a form: {error}.") from None
+
+
+def _of_form(text: str, lists: Collection[str]) -> dict[str, Any]:
+    found = parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
+    return {name: values if name in lists else values[-1] for name, values in found.items()}
+
+
+async def translated(
+    request: Request, parts: Parts, presented: str | None, asked: Asked
+) -> list[tuple[Job, Translated]]:
+    """Every text in every language, in order.
+
+    presented: the token or API key, where one came. Raises `GatewayError`, also if only one of the texts cannot be
+    translated, because these services have no answer for that, or `ClientDisconnect`.
+    """
+    with parts.audit.attempt("translate", request, refusals_only=True) as attempt:
+        attempt.grant = grant = await parts.identity.grant(presented)
+        if asked.source == AUTO:
+            await parts.translator.detector.load()
+        with parts.translator.admit(asked, grant, client_account(request)) as call:
+            outcomes = await call.translate_all(request.receive)
+    found = []
+    for job, outcome in zip(call.jobs, outcomes, strict=True):
+        if isinstance(outcome, GatewayError):
+            raise outcome
+        found.append((job, outcome))
+    return found

@@ -1,0 +1,1 @@
+"""Whole texts over HTTP: what is asked for in whichever API becomes translations."""

@@ -1,0 +1,163 @@
+"""What is asked for, and the translations that it becomes. Checks it.
+
+Knows: limits, languages, which text fails by itself. Must not know: bodies of any API, who waits, detectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gateway.domain.engine import EngineProfile, Formality, TranslationOptions, TranslationRequest
+from gateway.domain.errors import GatewayError, InvalidValue, UnsupportedOption
+from gateway.protocol import checks
+from gateway.protocol.limits import Limits
+
+__all__ = ["AUTO", "UNDETERMINED", "Asked", "Detect", "Job", "Plan", "plan"]
+
+AUTO = "auto"
+"""Stands for the language of each text, which is to be detected."""
+
+UNDETERMINED = "und"
+"""The language of a text without words (BCP 47)."""
+
+# The language of a text, one of those given; None if the text has no words.
+Detect = Callable[[str, Collection[str]], str | None]
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """Texts, and the languages into which each of them is to be translated."""
+
+    # (field, value) each: errors name the field.
+    texts: Sequence[tuple[str, str]]
+    targets: Sequence[tuple[str, str]]
+    # A language tag. `AUTO`: each text's is detected.
+    source: str = AUTO
+    glossary: Mapping[str, str] = {}
+    context: str = ""
+    formality: Formality | None = None
+
+
+class Job(Struct, frozen=True):
+    """One text into one language."""
+
+    # Of the text, from 0.
+    index: int
+    # Of the text.
+    field: str
+    text: str
+    # Normalised tags. The source of a text that was not understood is what was asked for.
+    source: str
+    target: str
+    # What the engine does. None: nothing, as the text is its own translation, or there is an error.
+    request: TranslationRequest | None = None
+    error: GatewayError | None = None
+
+
+class Plan(Struct, frozen=True):
+    """What becomes of a call."""
+
+    # By text, then by language, in the order in which they were given.
+    jobs: list[Job]
+    # Normalised tag, or `AUTO`.
+    source: str
+    # Normalised tags, each once.
+    targets: list[str]
+    # Options that the model cannot take.
+    left_out: list[UnsupportedOption]
+
+
+def plan(
+    asked: Asked,
+    *,
+    id_prefix: str,
+    # Whose prompts they may share the engine's prefix cache with.
+    scope: str,
+    profile: EngineProfile,
+    limits: Limits,
+    # Most texts of one call.
+    batch_texts: int,
+    detect: Detect,
+) -> Plan:
+    """Check what is asked for.
+
+    A text that cannot be translated has its error in its own jobs, as long as there is another that can.
+    Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`, with `field`, if there is none, or for the
+    whole call.
+    """
+    if not asked.texts:
+        raise InvalidValue("There is nothing to translate.", field="texts")
+    checks.check_count(len(asked.texts), batch_texts, "texts", "texts")
+    source = asked.source
+    if source != AUTO:
+        source = checks.supported_language(source, profile.languages, "source_lang")
+    targets = _targets(asked.targets, source, profile, limits)
+    options = _options(asked, profile, limits)
+    jobs: list[Job] = []
+    for index, (field, text) in enumerate(asked.texts):
+        lang, error = source, _error(text, limits, field)
+        if lang == AUTO:
+            lang = (error is None and detect(text, profile.languages)) or UNDETERMINED
+        for target in targets:
+            job = Job(index, field, text, lang, target, error=error or _pair_error(lang, target, profile, field))
+            if job.error is None and lang not in (target, UNDETERMINED):
+                request = TranslationRequest(
+                    id=f"{id_prefix}-{len(jobs)}",
+                    text=text,
+                    source=lang,
+                    target=target,
+                    options=options,
+                    cache_scope=scope,
+                )
+                job = replace(job, request=request)
+            jobs.append(job)
+    errors = [job.error for job in jobs if job.error is not None]
+    if len(errors) == len(jobs):
+        raise errors[0]
+    given = {"glossary": asked.glossary, "context": asked.context, "formality": asked.formality}
+    return Plan(jobs, source, targets, checks.unsupported_options(given, profile))
+
+
+def _targets(given: Sequence[tuple[str, str]], source: str, profile: EngineProfile, limits: Limits) -> list[str]:
+    if not given:
+        raise InvalidValue("There is no language to translate into.", field="target_langs")
+    checks.check_count(len(given), limits.languages, "languages", "target_langs")
+    targets = []
+    for field, tag in given:
+        target = checks.supported_language(tag, profile.languages, field)
+        if source not in (AUTO, target):
+            checks.check_pair(source, target, profile, field)
+        targets.append(target)
+    return list(dict.fromkeys(targets))
+
+
+def _options(asked: Asked, profile: EngineProfile, limits: Limits) -> TranslationOptions:
+    checks.check_length(asked.context, limits.context_chars, "context")
+    checks.check_count(len(asked.glossary), limits.glossary_terms, "terms", "glossary")
+    checks.check_terms(asked.glossary, limits, "glossary")
+    return TranslationOptions(
+        glossary=tuple(asked.glossary.items()) if "glossary" in profile.options else (),
+        context=(asked.context,) if asked.context and "context" in profile.options else (),
+        formality=asked.formality if "formality" in profile.options else None,
+    )
+
+
+def _error(text: str, limits: Limits, field: str) -> GatewayError | None:
+    try:
+        checks.check_text(text, limits, field)
+    except GatewayError as error:
+        return error
+    return None
+
+
+def _pair_error(source: str, target: str, profile: EngineProfile, field: str) -> GatewayError | None:
+    """Only for a language that was detected; for one that was given, the whole call is refused before."""
+    if source in (target, UNDETERMINED):
+        return None
+    try:
+        checks.check_pair(source, target, profile, field)
+    except GatewayError as error:
+        return error
+    return None

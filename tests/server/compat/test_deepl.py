@@ -1,0 +1,319 @@
+"""DeepL's API with DeepL's own clients, for Python and for Node, against a gateway on a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeVar
+
+import deepl
+import httpx
+import pytest
+from deepl import http_client
+
+from gateway.config import Settings
+from gateway.domain.engine import TranslationOptions
+from gateway.engines.simulated import Script
+from gateway.protocol.limits import Limits
+from tests.gateways import SCRIPT, Running, running
+from tests.over_http import serving
+from tests.server.http.test_usage import Acme
+
+ROOT = Path(__file__).parents[3]
+OPTIONS = frozenset({"context", "formality"})
+
+_Result = TypeVar("_Result")
+
+
+@pytest.fixture(autouse=True)
+def _one_try_without_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_client, "max_network_retries", 0)
+    monkeypatch.setattr(http_client, "min_connection_timeout", 600.0)
+
+
+@pytest.fixture
+async def gateway() -> AsyncIterator[Running]:
+    async with running() as gateway:
+        yield gateway
+
+
+async def asked(gateway: Running, call: Callable[[deepl.DeepLClient], _Result], key: str = "any") -> _Result:
+    """What a call of DeepL's client gives, which blocks."""
+
+    def ask() -> _Result:
+        with closing(deepl.DeepLClient(key, server_url=f"http://127.0.0.1:{gateway.port}")) as client:
+            return call(client)
+
+    return await asyncio.to_thread(ask)
+
+
+# ---------------------------------------------------------------- texts
+
+
+async def test_one_text_and_several(gateway: Running) -> None:
+    one = await asked(gateway, lambda client: client.translate_text("hi", source_lang="EN", target_lang="JA"))
+    assert isinstance(one, deepl.TextResult)
+    assert (one.text, one.detected_source_lang, one.billed_characters) == ("[ja] hi", "EN", 2)
+    texts = ["one", "", "two"]
+    several = await asked(gateway, lambda client: client.translate_text(texts, source_lang="EN", target_lang="DE"))
+    assert isinstance(several, list)
+    assert [result.text for result in several] == ["[de] one", "", "[de] two"]
+
+
+async def test_the_source_language_is_detected(gateway: Running) -> None:
+    texts = ["Können wir am Freitag anfangen?", "金曜日なら大丈夫です。", "We start on Friday."]
+    found = await asked(gateway, lambda client: client.translate_text(texts, target_lang="EN-US"))
+    assert isinstance(found, list)
+    assert [(result.detected_source_lang, result.text) for result in found] == [
+        ("DE", f"[en] {texts[0]}"),
+        ("JA", f"[en] {texts[1]}"),
+        ("EN", texts[2]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("formality", "said"),
+    [
+        ("more", "formal"),
+        ("prefer_more", "formal"),
+        ("less", "informal"),
+        ("prefer_less", "informal"),
+        ("default", None),
+    ],
+)
+async def test_context_and_formality_reach_the_engine(formality: str, said: str | None) -> None:
+    async with running(script=Script(options=OPTIONS)) as gateway:
+        options: list[TranslationOptions] = []
+        admit = gateway.gateway.scheduler.admit
+
+        def noted(meeting: str, requests: Any, **more: Any) -> Any:
+            options.extend(request.options for request in requests)
+            return admit(meeting, requests, **more)
+
+        gateway.gateway.scheduler.admit = noted  # type: ignore[method-assign]
+        await asked(
+            gateway,
+            lambda client: client.translate_text(
+                "hi", source_lang="EN", target_lang="DE", context="we met", formality=formality
+            ),
+        )
+    assert [(option.context, option.formality) for option in options] == [(("we met",), said)]
+
+
+async def test_a_form_works_as_json_does(gateway: Running) -> None:
+    async with httpx.AsyncClient(timeout=None) as client:  # noqa: S113
+        url = f"http://127.0.0.1:{gateway.port}/v2/translate"
+        form = {"text": ["one", "2 & 3"], "source_lang": "EN", "target_lang": "DE", "show_billed_characters": "1"}
+        answer = (await client.post(url, data=form)).json()
+        plain = (
+            await client.post(url, json={"text": ["hi"], "source_lang": "en", "target_lang": "zh-hans"})
+        ).json()
+    assert answer == {
+        "translations": [
+            {"detected_source_language": "EN", "text": "[de] one", "billed_characters": 3},
+            {"detected_source_language": "EN", "text": "[de] 2 & 3", "billed_characters": 5},
+        ]
+    }
+    assert plain == {"translations": [{"detected_source_language": "EN", "text": "[zh] hi"}]}
+
+
+# ---------------------------------------------------------------- languages, usage
+
+
+async def test_languages() -> None:
+    async with running(script=Script(languages=("en", "de", "zh-hant"), options=OPTIONS)) as gateway:
+        sources = await asked(gateway, lambda client: client.get_source_languages())
+        targets = await asked(gateway, lambda client: client.get_target_languages())
+        pairs = await asked(gateway, lambda client: client.get_glossary_languages())
+    assert [(item.code, item.name) for item in sources] == [
+        ("EN", "English"),
+        ("DE", "German"),
+        ("ZH-HANT", "Traditional Chinese"),
+    ]
+    assert [(item.code, item.name, item.supports_formality) for item in targets] == [
+        ("EN-GB", "English (GB)", True),
+        ("EN-US", "English (US)", True),
+        ("DE", "German", True),
+        ("ZH-HANT", "Traditional Chinese", True),
+    ]
+    assert pairs == []
+
+
+async def test_usage_and_keys(tmp_path: Path) -> None:
+    acme = Acme(tmp_path)
+    acme.allow(characters=5)
+    async with running(acme.settings()) as gateway:
+        with pytest.raises(deepl.AuthorizationException):
+            await asked(gateway, lambda client: client.get_usage())
+        with pytest.raises(deepl.AuthorizationException):
+            await asked(gateway, lambda client: client.translate_text("hi", target_lang="DE"), "wrong")
+        before = await asked(gateway, lambda client: client.get_usage(), acme.api_key)
+        assert (before.character.count, before.character.limit) == (0, 5)
+        await asked(
+            gateway,
+            lambda client: client.translate_text("12345", source_lang="EN", target_lang="DE"),
+            acme.api_key,
+        )
+        after = await asked(gateway, lambda client: client.get_usage(), acme.api_key)
+        assert after.character.limit_reached
+        with pytest.raises(deepl.QuotaExceededException, match="quota"):
+            await asked(
+                gateway,
+                lambda client: client.translate_text("more", source_lang="EN", target_lang="DE"),
+                acme.api_key,
+            )
+        await acme.allow_in(gateway)
+        unlimited = await asked(gateway, lambda client: client.get_usage(), acme.api_key)
+        assert (unlimited.character.count, unlimited.character.limit) == (5, 1_000_000_000_000)
+
+
+async def test_a_token_of_a_meeting_translates_and_learns_no_usage(tmp_path: Path) -> None:
+    acme = Acme(tmp_path)
+    async with running(acme.settings()) as gateway:
+        with pytest.raises(deepl.AuthorizationException, match="API key"):
+            await asked(gateway, lambda client: client.get_usage(), acme.token())
+        with pytest.raises(deepl.AuthorizationException, match="'de'"):
+            await asked(
+                gateway,
+                lambda client: client.translate_text("hi", source_lang="EN", target_lang="DE"),
+                acme.token(langs=frozenset({"ja"})),
+            )
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"target_lang": "TLH"}, "'TLH'"),
+        ({"source_lang": "TLH"}, "'TLH'"),
+        ({"tag_handling": "html"}, "tag_handling"),
+        ({"glossary": "an id"}, "glossary_id"),
+        ({"formality": "more"}, "'formality' is not supported"),
+        ({"context": "c" * 31}, "context has 31 characters"),
+        ({"text": "a" * 21}, "21 characters"),
+        ({"text": ["fine", "FAIL"]}, "this text fails"),
+        ({"text": ["a"] * 65}, "65 texts"),
+    ],
+)
+async def test_what_cannot_be_done_is_said_in_deepls_form(fields: dict[str, Any], message: str) -> None:
+    given = {"text": "hi", "source_lang": "EN", "target_lang": "DE", **fields}
+    async with running(Settings(limits=Limits(text_chars=20, context_chars=30))) as gateway:
+        with pytest.raises(deepl.DeepLException, match=message) as caught:
+            await asked(gateway, lambda client: client.translate_text(**given))
+    # DeepL's clients would ask again after any status from 500 on.
+    assert caught.value.http_status_code == 400
+
+
+async def test_formality_that_is_only_preferred_is_left_out(gateway: Running) -> None:
+    found = await asked(
+        gateway,
+        lambda client: client.translate_text("hi", source_lang="EN", target_lang="DE", formality="prefer_more"),
+    )
+    assert isinstance(found, deepl.TextResult)
+    assert found.text == "[de] hi"
+
+
+async def test_what_the_gateway_does_not_have(gateway: Running) -> None:
+    missing: list[Callable[[deepl.DeepLClient], Any]] = [
+        lambda client: client.create_glossary("g", "EN", "DE", {"a": "b"}),
+        lambda client: client.list_glossaries(),
+        lambda client: client.list_multilingual_glossaries(),
+        lambda client: client.rephrase_text("hi", target_lang="DE"),
+        lambda client: client.translate_document_upload(b"hi", filename="a.txt", target_lang="DE"),
+    ]
+    for call in missing:
+        with pytest.raises(deepl.DeepLException, match="no such part of DeepL's API") as caught:
+            await asked(gateway, call)
+        assert caught.value.http_status_code == 404
+
+
+async def test_what_may_work_later_is_503_with_the_time_to_wait() -> None:
+    script = Script(max_running=1, rules=SCRIPT.rules)
+    async with serving(settings=Settings(max_waiting=2), script=script) as (_, client):
+        body = {"text": ["STALL"] * 6, "source_lang": "EN", "target_lang": "DE"}
+        answer = await client.post("/v2/translate", json=body)
+        assert (answer.status_code, [*answer.json()]) == (503, ["message"])
+        assert int(answer.headers["retry-after"]) >= 1
+
+
+async def test_a_tenant_that_has_too_much_waiting_is_429(tmp_path: Path) -> None:
+    acme = Acme(tmp_path)
+    acme.allow(waiting=0)
+    async with serving(settings=acme.settings(), script=Script(max_running=1, rules=SCRIPT.rules)) as (_, client):
+        body = {"text": ["STALL"] * 6, "source_lang": "EN", "target_lang": "DE"}
+        header = {"Authorization": f"DeepL-Auth-Key {acme.api_key}"}
+        assert (await client.post("/v2/translate", json=body, headers=header)).status_code == 429
+        basic = await client.post("/v2/translate", json=body, headers={"Authorization": "Basic abc"})
+        assert basic.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        (b"[]", "application/json"),
+        (b"{", "application/json"),
+        (b'{"text": "not a list", "target_lang": "DE"}', "application/json"),
+        (b"text=%ff&target_lang=DE", "application/x-www-form-urlencoded"),
+        (b"&".join([b"text=a"] * 1_001), "application/x-www-form-urlencoded"),
+        (b"", "application/json"),
+        (b'{"text": [], "target_lang": "DE"}', "application/json"),
+    ],
+)
+async def test_a_body_that_is_none(content: bytes, media_type: str) -> None:
+    async with serving() as (_, client):
+        answer = await client.post("/v2/translate", content=content, headers={"Content-Type": media_type})
+    assert (answer.status_code, [*answer.json()]) == (400, ["message"])
+
+
+async def test_another_method() -> None:
+    async with serving() as (_, client):
+        answer = await client.get("/v2/translate")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert "GET is not allowed" in answer.json()["message"]
+
+
+# ---------------------------------------------------------------- Node
+
+NODE = """
+import * as deepl from "deepl-node";
+
+const client = new deepl.DeepLClient("any", { serverUrl: process.argv[1], maxRetries: 0, minTimeout: 600_000 });
+const one = await client.translateText("Guten Morgen zusammen", null, "en-US");
+const several = await client.translateText(["one", "two"], "en", "ja");
+const languages = await client.getTargetLanguages();
+const usage = await client.getUsage();
+const html = client.translateText("hi", "en", "de", { tagHandling: "html" });
+const refused = await html.catch((error) => error.message);
+console.log(JSON.stringify({
+  one: [one.text, one.detectedSourceLang, one.billedCharacters],
+  several: several.map((result) => result.text),
+  languages: languages.map((language) => language.code),
+  usage: usage.character.count >= 0,
+  refused,
+}));
+"""
+
+
+async def test_the_client_for_node(gateway: Running) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(str(ROOT / ".venv" / "bin" / "node"), "--input-type=module", "--eval", NODE),
+        f"http://127.0.0.1:{gateway.port}",
+        cwd=ROOT / ".venv" / "node",
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    said, complaints = await process.communicate()
+    assert process.returncode == 0, complaints.decode()
+    found = json.loads(said)
+    assert "tag_handling" in found.pop("refused")
+    assert found == {
+        "one": ["[en] Guten Morgen zusammen", "de", 21],
+        "several": ["[ja] one", "[ja] two"],
+        "languages": ["en-GB", "en-US", "ja", "es", "de", "fr", "zh", "zh-HANS"],
+        "usage": True,
+    }

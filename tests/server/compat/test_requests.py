@@ -1,0 +1,82 @@
+"""Parameters as the clients of other services send them. Whole calls: `test_deepl.py` and its neighbour."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import Struct
+from starlette.requests import Request
+
+from gateway.domain.errors import InvalidMessage
+from gateway.server.compat.requests import parameters
+from gateway.server.http.responses import StatusError
+
+FORM = "application/x-www-form-urlencoded"
+
+
+class Fields(Struct):
+    text: list[str] = []
+    name: str = ""
+    count: int = 0
+    flag: bool = False
+
+
+def request(body: bytes = b"", media_type: str = "", query: bytes = b"", encoding: str = "identity") -> Request:
+    async def receive() -> Any:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    fields = {"content-type": media_type, "content-encoding": encoding}
+    return Request(
+        {
+            "type": "http",
+            "method": "POST",
+            "scheme": "http",
+            "path": "/",
+            "query_string": query,
+            "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
+        },
+        receive,
+    )
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        request(b'{"text": ["a", "b&c"], "name": "n", "count": 3, "flag": true, "other": 1}', "application/json"),
+        request(b"text=a&text=b%26c&name=m&name=n&count=3&flag=true&other=1", FORM),
+        request(b"text=a&text=b%26c&count=3&flag=1", f"{FORM}; charset=utf-8", query=b"name=n"),
+        # Without a type, as some send it with GET.
+        request(b"text=a&text=b%26c&count=3&flag=1&name=n"),
+        request(query=b"text=a&text=b%26c&count=3&flag=1&name=n"),
+    ],
+)
+async def test_json_forms_and_addresses_say_the_same(sent: Request) -> None:
+    assert await parameters(sent, Fields, lists=("text",)) == Fields(["a", "b&c"], "n", 3, True)
+
+
+async def test_the_body_counts_more_than_the_address() -> None:
+    assert (await parameters(request(b'{"name": "b"}', "application/json", query=b"name=a"), Fields)).name == "b"
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        (request(b"[1]", "application/json"), None),
+        (request(b"[" * 100_000, "application/json"), None),
+        (request(b'{"count": "x"}', "application/json"), "count"),
+        (request(b"count=x", FORM), "count"),
+        (request(b"name=%ff", FORM), None),
+        (request(b"\xff", FORM), None),
+        (request(b"x=1&" * 1_001, FORM), None),
+    ],
+)
+async def test_what_cannot_be_read_is_named(sent: Request, field: str | None) -> None:
+    with pytest.raises(InvalidMessage) as caught:
+        await parameters(sent, Fields, lists=("text",))
+    assert caught.value.field == field
+
+
+async def test_a_body_that_is_packed_is_refused() -> None:
+    with pytest.raises(StatusError):
+        await parameters(request(b"x", FORM, encoding="gzip"), Fields)

@@ -1,0 +1,103 @@
+"""A call without HTTP: what is taken on, and that it is given back. On a socket: `server/http/test_api.py`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from starlette.requests import ClientDisconnect
+
+from gateway.domain.errors import EngineFailed, Forbidden, GatewayError
+from gateway.domain.grants import OPEN, Grant
+from gateway.protocol.limits import Limits
+from gateway.server.translate.call import Translated, Translator, while_connected
+from gateway.server.translate.plan import Asked
+from tests.gateways import Running, running
+
+
+@pytest.fixture
+async def gateway() -> AsyncIterator[Running]:
+    async with running() as gateway:
+        yield gateway
+
+
+def translator(gateway: Running) -> Translator:
+    return Translator(gateway.gateway.scheduler, gateway.gateway.engine, Limits())
+
+
+def asking(*texts: str, source: str = "en", target: str = "ja") -> Asked:
+    return Asked(texts=[("text", text) for text in texts], targets=[("target_lang", target)], source=source)
+
+
+async def never() -> Any:
+    await asyncio.Event().wait()
+
+
+async def gone() -> Any:
+    return {"type": "http.disconnect"}
+
+
+async def test_every_job_has_its_outcome(gateway: Running) -> None:
+    with translator(gateway).admit(asking("a", "FAIL", "b"), OPEN, "1.1.1.1") as call:
+        outcomes = await call.translate_all(never)
+    assert [each.text if isinstance(each, Translated) else type(each) for each in outcomes] == [
+        "[ja] a",
+        EngineFailed,
+        "[ja] b",
+    ]
+
+
+async def test_if_all_fail_the_call_does(gateway: Running) -> None:
+    with translator(gateway).admit(asking("FAIL", "FAIL"), OPEN, "1.1.1.1") as call, pytest.raises(GatewayError):
+        await call.translate_all(never)
+
+
+async def test_what_is_left_gives_its_places_back(gateway: Running) -> None:
+    scheduler = gateway.gateway.scheduler
+    calls = translator(gateway)
+    with pytest.raises(ClientDisconnect), calls.admit(asking(*["STALL"] * 40), OPEN, "1.1.1.1") as call:
+        await call.translate_all(gone)
+    assert (scheduler.running, scheduler.waiting) == (0, 0)
+
+
+async def test_a_client_that_is_gone_counts_more_than_an_error() -> None:
+    async def both() -> None:
+        async with while_connected(gone), asyncio.TaskGroup() as tasks:
+            tasks.create_task(never())
+
+    with pytest.raises(ClientDisconnect):
+        await both()
+
+
+@pytest.mark.parametrize(
+    ("grant", "asked"),
+    [
+        (Grant(roles=frozenset({"read"})), asking("a")),
+        (Grant(roles=frozenset({"read"})), asking("42", source="auto")),
+        (Grant(roles=frozenset({"speak"})), asking("a")),
+        (Grant(roles=frozenset({"speak", "read"}), speaks=frozenset({"de"})), asking("a")),
+        (Grant(roles=frozenset({"speak", "read"}), langs=frozenset({"de"})), asking("a")),
+        (
+            Grant(roles=frozenset({"speak", "read"}), speaks=frozenset({"ja"})),
+            asking("Good morning", source="auto"),
+        ),
+    ],
+)
+async def test_what_a_token_does_not_allow_is_refused(gateway: Running, grant: Grant, asked: Asked) -> None:
+    calls = translator(gateway)
+    await calls.detector.load()
+    with pytest.raises(Forbidden):
+        calls.admit(asked, grant, "1.1.1.1")
+    assert gateway.gateway.scheduler.waiting == 0
+
+
+async def test_a_text_without_words_needs_no_language_of_the_token(gateway: Running) -> None:
+    calls = translator(gateway)
+    await calls.detector.load()
+    grant = Grant(roles=frozenset({"speak", "read"}), speaks=frozenset({"en"}))
+    with calls.admit(asking("42", source="auto"), grant, "1.1.1.1") as call:
+        (outcome,) = await call.translate_all(never)
+    assert isinstance(outcome, Translated)
+    assert outcome.text == "42"

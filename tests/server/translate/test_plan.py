@@ -1,0 +1,133 @@
+"""From what is asked for to translation requests; refusals on a socket are in `tests/server/http/test_api.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from gateway.domain.engine import EngineProfile, TranslationOptions, TranslationRequest
+from gateway.domain.errors import InvalidValue, LimitExceeded, UnsupportedLanguage
+from gateway.protocol.limits import Limits
+from gateway.server.translate.plan import AUTO, UNDETERMINED, Asked, Plan, plan
+
+SCOPE = "http:1.1.1.1"
+
+LIMITS = Limits()
+
+EVERYTHING = Asked(
+    texts=[("texts[0]", "good morning"), ("texts[1]", " two ")],
+    targets=[("target_lang", "zh-TW")],
+    source="EN",
+    glossary={"morning": "早"},
+    context="we met",
+    formality="formal",
+)
+
+
+def profile(*options: str, languages: tuple[str, ...] = ("en", "zh-hant", "de"), **rest: Any) -> EngineProfile:
+    return EngineProfile("m", "f", languages=languages, options=frozenset(options), **rest)
+
+
+def first_letters(text: str, languages: Collection[str]) -> str | None:
+    """A detector for texts that begin with their language."""
+    return text[:2] if text[:2] in languages else None
+
+
+def planned(asked: Asked, profile: EngineProfile, limits: Limits = LIMITS) -> Plan:
+    return plan(
+        asked,
+        id_prefix="http-1",
+        scope=SCOPE,
+        profile=profile,
+        limits=limits,
+        batch_texts=3,
+        detect=first_letters,
+    )
+
+
+def asking(*texts: str, targets: tuple[str, ...] = ("de",), source: str = AUTO) -> Asked:
+    return Asked(
+        texts=[(f"texts[{n}]", text) for n, text in enumerate(texts)],
+        targets=[(f"target_langs[{n}]", tag) for n, tag in enumerate(targets)],
+        source=source,
+    )
+
+
+def test_every_option_the_model_takes_goes_with_every_text() -> None:
+    found = planned(EVERYTHING, profile("glossary", "context", "formality"))
+    options = TranslationOptions(glossary=(("morning", "早"),), context=("we met",), formality="formal")
+    assert [job.request for job in found.jobs] == [
+        TranslationRequest(
+            id="http-1-0", text="good morning", source="en", target="zh-hant", options=options, cache_scope=SCOPE
+        ),
+        TranslationRequest(
+            id="http-1-1", text=" two ", source="en", target="zh-hant", options=options, cache_scope=SCOPE
+        ),
+    ]
+    assert (found.source, found.targets, found.left_out) == ("en", ["zh-hant"], [])
+
+
+def test_what_the_model_does_not_take_is_left_out_with_a_warning() -> None:
+    found = planned(EVERYTHING, profile("formality"))
+    assert {job.request.options for job in found.jobs if job.request} == {TranslationOptions(formality="formal")}
+    assert [(warning.code, warning.field) for warning in found.left_out] == [
+        ("unsupported_option", "glossary"),
+        ("unsupported_option", "context"),
+    ]
+
+
+def test_an_empty_option_is_no_option() -> None:
+    found = planned(asking("a", source="en"), profile("context", "glossary", "formality"))
+    assert found.jobs[0].request is not None
+    assert found.jobs[0].request.options == TranslationOptions()
+    assert found.left_out == []
+
+
+def test_each_text_goes_into_each_language_and_into_none_twice() -> None:
+    found = planned(asking("a", "b", source="en", targets=("de", "en-GB", "DE", "zh-HK")), profile())
+    assert found.targets == ["de", "en", "zh-hant"]
+    assert [(job.index, job.target, job.request is not None) for job in found.jobs] == [
+        *((0, "de", True), (0, "en", False), (0, "zh-hant", True)),
+        *((1, "de", True), (1, "en", False), (1, "zh-hant", True)),
+    ]
+    ids = [job.request.id for job in found.jobs if job.request]
+    assert len(set(ids)) == 4
+
+
+def test_a_text_whose_language_is_detected() -> None:
+    found = planned(asking("en text", "de text", "42"), profile())
+    assert [(job.source, job.request is not None) for job in found.jobs] == [
+        ("en", True),
+        ("de", False),
+        (UNDETERMINED, False),
+    ]
+    assert found.source == AUTO
+
+
+def test_a_text_that_cannot_be_translated_fails_alone() -> None:
+    only = profile(pairs=frozenset({("en", "de")}))
+    found = planned(asking("en text", "en too long"), only, Limits(text_chars=10))
+    assert [job.error and job.error.code for job in found.jobs] == [None, "limit_exceeded"]
+    found = planned(asking("en text", "zh text", " "), profile(languages=("en", "zh", "de"), pairs=only.pairs))
+    assert [job.error and job.error.code for job in found.jobs] == [None, "unsupported_language", "invalid_value"]
+    assert [job.error.field for job in found.jobs if job.error] == ["texts[1]", "texts[2]"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "field"),
+    [
+        (asking(), InvalidValue, "texts"),
+        (asking("a", "a", "a", "a"), LimitExceeded, "texts"),
+        (asking(" ", ""), InvalidValue, "texts[0]"),
+        (asking("a", targets=()), InvalidValue, "target_langs"),
+        (asking("a", targets=("de", "tlh")), UnsupportedLanguage, "target_langs[1]"),
+        (asking("a", source="tlh"), UnsupportedLanguage, "source_lang"),
+        (asking("a", source="de", targets=("de", "en")), UnsupportedLanguage, "target_langs[1]"),
+    ],
+)
+def test_what_no_text_can_be_translated_with(asked: Asked, error: type[Exception], field: str) -> None:
+    with pytest.raises(error) as caught:
+        planned(asked, profile(pairs=frozenset({("en", "de")})))
+    assert getattr(caught.value, "field", None) == field
