@@ -27,7 +27,7 @@ CODE := gateway loadtest tests conftest.py demo_model scripts
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check lint types unit test soak abuse eval-partials format lock lock-upgrade \
+.PHONY: help install install-dev demo check lint types unit test soak abuse eval-partials format packages docs lock lock-upgrade \
 	loadtest bench-peers bench-journey bench-gateway bench-sweep bench-recommend clean clean-venv \
 	image image-test clean-image
 
@@ -133,6 +133,13 @@ bench-recommend: install-dev ## Which size of the batch suits meetings on this m
 format: install-dev ## Rewrite the code as ruff wants it
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
+
+packages: install-dev ## Build the clients' own packages into dist/: one for npm, one for pip
+	$(BIN)/python -m scripts.npm_package dist
+	$(BIN)/python -m scripts.python_client dist
+
+docs: install-dev ## Write the tables of fields in docs/protocol.md anew, after a change of the messages
+	$(BIN)/python -m scripts.protocol_fields
 
 lock: install-dev ## Write what is in locks/ anew after a change of dependencies
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/lock.py

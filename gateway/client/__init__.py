@@ -14,6 +14,7 @@ docs/client.md explains the client with examples.
     received      position in the log, duplicates (pure)
     reconnecting  when to reconnect (pure)
     session       a session over any number of connections
+    blocking      the same for programs without asyncio
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ Knows: utterances, their translations, and their order. Must not know: the wire,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from gateway.domain.engine import Formality, TranslationOptions
 
@@ -69,12 +70,9 @@ class Utterance(Struct, frozen=True):
 class Timings(Struct, frozen=True):
     """Milliseconds from the acceptance of the utterance: to its turn, its first token, its end."""
 
-    # Until its turn in the engine.
-    queue_ms: float
-    # Until its first token.
-    first_token_ms: float
-    # Until its last token.
-    total_ms: float
+    queue_ms: Annotated[float, Meta(description="Until its turn in the engine.")]
+    first_token_ms: Annotated[float, Meta(description="Until its first token.")]
+    total_ms: Annotated[float, Meta(description="Until its last token.")]
 
 
 class Said(Struct, frozen=True, tag="said"):

@@ -1,6 +1,7 @@
-"""The types of fields that several messages have, with what `/asyncapi.json` says of them.
+"""The types of the messages' fields, with what `/asyncapi.json` and the tables of docs/protocol.md say of them.
 
-Knows: bounds that hold for every gateway. Must not know: limits that are settings (`protocol.limits`), messages.
+Knows: bounds that hold for every gateway, and which limit bounds a field.
+Must not know: the values of limits, which are settings (`protocol.limits`); messages.
 """
 
 from __future__ import annotations
@@ -9,16 +10,79 @@ from typing import Annotated
 
 from msgspec import Meta, UnsetType
 
+from gateway.domain.engine import Formality
 from gateway.domain.sessions import Stability
 
-__all__ = ["Glossary", "Lang", "Millis", "Offset", "Rev", "Stable", "Targets", "Token"]
+__all__ = [
+    "Context",
+    "DrainMillis",
+    "EndMillis",
+    "Epoch",
+    "ErrorCode",
+    "ErrorField",
+    "ErrorText",
+    "ErrorUtterance",
+    "Formal",
+    "Glossary",
+    "Lang",
+    "MeetingId",
+    "Millis",
+    "Name",
+    "Nonce",
+    "Offset",
+    "Originals",
+    "OwnUtterance",
+    "Position",
+    "Reads",
+    "RetryMillis",
+    "Retryable",
+    "Rev",
+    "SaidRev",
+    "Secret",
+    "Speaker",
+    "Speaks",
+    "Stable",
+    "StartMillis",
+    "Target",
+    "Targets",
+    "Text",
+    "TheirName",
+    "TheyRead",
+    "TheySpeak",
+    "Token",
+    "TokenMillis",
+    "Utterance",
+    "UtteranceLang",
+    "Who",
+]
 
-Lang = Annotated[str, Meta(description="BCP 47 language tag; a region is ignored (`en-US` is `en`).")]
+
 # The largest integer that JavaScript, JSON and msgpack all carry exactly.
 _MAX_INT = 2**53 - 1
-Rev = Annotated[int, Meta(ge=0, le=_MAX_INT, description="Revision of the utterance, growing.")]
-Millis = Annotated[int, Meta(ge=0, le=_MAX_INT)]
-Offset = Annotated[int, Meta(ge=0, le=_MAX_INT)]
+
+# ---------------------------------------------------------------- from the client
+# `x-limit` is the one of `Limits` that the session checks; decoding does not.
+
+Lang = Annotated[str, Meta(description="BCP 47 language tag; a region is ignored (`en-US` is `en`).")]
+Reads = Annotated[
+    list[Lang],
+    Meta(
+        description="Languages in which translations are wanted; may be empty.",
+        extra_json_schema={"x-limit": "languages"},
+    ),
+]
+Speaks = Annotated[str, Meta(description="Language of utterances without a `lang`; others see it, too.")]
+MeetingId = Annotated[
+    str,
+    Meta(
+        description="Letters, digits and `. _ ~ -`, not only dots. Without it, a private meeting is made.",
+        extra_json_schema={"x-limit": "id_chars"},
+    ),
+]
+Name = Annotated[
+    str,
+    Meta(description="What others see; a name in the token wins.", extra_json_schema={"x-limit": "name_chars"}),
+]
 Stable = Annotated[
     Stability,
     Meta(
@@ -27,12 +91,61 @@ Stable = Annotated[
         "`final`: nothing."
     ),
 ]
+Glossary = Annotated[
+    dict[str, dict[str, str]],
+    Meta(
+        description="Target language → source term → target term. A term may have `term_chars`.",
+        extra_json_schema={"x-limit": "glossary_terms"},
+    ),
+]
+Context = Annotated[
+    str,
+    Meta(description="What the meeting is about, for the model.", extra_json_schema={"x-limit": "context_chars"}),
+]
+Formal = Annotated[Formality, Meta(description="How translations address people.")]
+Originals = Annotated[bool, Meta(description="Captions in every language, not only those in `reads`.")]
 Token = Annotated[
     str,
     Meta(
         description="What the gateway's operator or your backend issued. Programs may send it as a header instead."
     ),
 ]
+Secret = Annotated[
+    str, Meta(description="`session` of the newest `session.started`.", extra_json_schema={"x-limit": "id_chars"})
+]
+Epoch = Annotated[
+    str, Meta(description="`epoch` of the newest `session.started`.", extra_json_schema={"x-limit": "id_chars"})
+]
+Offset = Annotated[int, Meta(ge=0, le=_MAX_INT, description="Highest `offset` of any message received.")]
+OwnUtterance = Annotated[
+    str,
+    Meta(
+        description="Chosen by the client, unique in its session, not empty.",
+        extra_json_schema={"x-limit": "id_chars"},
+    ),
+]
+Rev = Annotated[int, Meta(ge=0, le=_MAX_INT, description="Revision of the utterance, growing.")]
+Text = Annotated[
+    str,
+    Meta(description="All of the utterance so far; not only blanks.", extra_json_schema={"x-limit": "text_chars"}),
+]
+UtteranceLang = Annotated[str, Meta(description="Language of the text, if it is not the session's `speaks`.")]
+Millis = Annotated[int, Meta(ge=0, le=_MAX_INT)]
+StartMillis = Annotated[Millis, Meta(description="Where it begins in the speaker's audio, for subtitles.")]
+EndMillis = Annotated[Millis, Meta(description="Where it ends there; not before `start_ms`.")]
+Nonce = Annotated[str, Meta(description="Comes back in the `pong`.", extra_json_schema={"x-limit": "id_chars"})]
+
+# ---------------------------------------------------------------- from the gateway
+
+Who = Annotated[str, Meta(description="Public id of a participant in the meeting.")]
+Utterance = Annotated[str, Meta(description="Id of the utterance, chosen by its speaker's client.")]
+TheirName = Annotated[str, Meta(description="Their name; may be empty.")]
+TheySpeak = Annotated[str | None, Meta(description="The language that they speak; null: not told.")]
+TheyRead = Annotated[list[str], Meta(description="The languages that they read.")]
+Speaker = Annotated[str, Meta(description="Name of who said it; may be empty.")]
+Target = Annotated[str, Meta(description="The language that it is translated into.")]
+SaidRev = Annotated[int, Meta(description="Revision of the utterance that this belongs to.")]
+Position = Annotated[int, Meta(description="Position in the meeting's log, within its `epoch`.")]
 Targets = Annotated[
     dict[str, list[str]] | UnsetType,
     Meta(
@@ -40,7 +153,15 @@ Targets = Annotated[
         "is translated into every other."
     ),
 ]
-Glossary = Annotated[
-    dict[str, dict[str, str]],
-    Meta(description="Target language → source term → target term."),
+TokenMillis = Annotated[int, Meta(description="How long the session may still last, in milliseconds.")]
+DrainMillis = Annotated[int, Meta(description="How long accepted work may still take, in milliseconds.")]
+ErrorCode = Annotated[str, Meta(description="One of the error codes, for programs.")]
+ErrorText = Annotated[str, Meta(description="A sentence for people; its words may change.")]
+Retryable = Annotated[bool, Meta(description="Whether the same message may succeed later.")]
+RetryMillis = Annotated[int | None, Meta(description="How long to wait before, in milliseconds; null: not known.")]
+ErrorUtterance = Annotated[
+    str | None, Meta(description="Id of your utterance that was refused; null: none, or not known.")
+]
+ErrorField = Annotated[
+    str | None, Meta(description="Path of the field that was refused, such as `reads[0]`; null: none.")
 ]

@@ -15,9 +15,8 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct
 
-from gateway.domain.engine import Formality
 from gateway.domain.log import Timings
-from gateway.protocol.fields import Glossary, Lang, Millis, Offset, Rev, Stable, Targets, Token
+from gateway.protocol import fields
 from gateway.protocol.limits import Limits
 
 __all__ = [
@@ -64,9 +63,9 @@ class ClientStruct(Struct, frozen=True, tag_field="type"):
 class Resume(Struct, frozen=True):
     """The session to resume, and the position (`epoch`, `offset`) up to which it has received everything."""
 
-    session: str
-    epoch: str
-    offset: Offset
+    session: fields.Secret
+    epoch: fields.Epoch
+    offset: fields.Offset
 
     def __repr__(self) -> str:
         return f"Resume(session=…, epoch={self.epoch!r}, offset={self.offset})"  # the secret must not be logged
@@ -75,17 +74,17 @@ class Resume(Struct, frozen=True):
 class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     """The first message: who joins, what they speak and which languages they read."""
 
-    reads: list[Lang]
-    speaks: Lang | None = None
-    meeting: str | None = None
-    name: str | None = None
-    stability: Stable = "live"
-    glossary: Glossary | None = None
-    context: str | None = None
-    formality: Formality | None = None
-    resume: Resume | None = None
-    originals: Annotated[bool, Meta(description="Captions in every language, not only those in `reads`.")] = False
-    token: Token | None = None
+    reads: fields.Reads
+    speaks: fields.Speaks | None = None
+    meeting: fields.MeetingId | None = None
+    name: fields.Name | None = None
+    stability: fields.Stable = "live"
+    glossary: fields.Glossary | None = None
+    context: fields.Context | None = None
+    formality: fields.Formal | None = None
+    resume: Annotated[Resume | None, Meta(description="The session to go on with.")] = None
+    originals: fields.Originals = False
+    token: fields.Token | None = None
 
     def __repr__(self) -> str:
         # The token must not be logged, nor what the meeting is about.
@@ -95,7 +94,7 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
 class SessionRefresh(ClientStruct, frozen=True, tag="session.refresh"):
     """Goes on beyond the first token's time, with a new one for the same person and meeting."""
 
-    token: Token
+    token: fields.Token
 
     def __repr__(self) -> str:
         return "SessionRefresh(token=…)"  # it must not be logged
@@ -107,35 +106,35 @@ class SessionUpdate(ClientStruct, frozen=True, tag="session.update"):
     A field that is left out keeps its value.
     """
 
-    reads: list[Lang] | None = None
-    speaks: Lang | None = None
-    stability: Stable | None = None
-    glossary: Glossary | None = None
-    context: str | None = None
-    formality: Formality | None = None
-    originals: bool | None = None
+    reads: fields.Reads | None = None
+    speaks: fields.Speaks | None = None
+    stability: fields.Stable | None = None
+    glossary: fields.Glossary | None = None
+    context: fields.Context | None = None
+    formality: fields.Formal | None = None
+    originals: fields.Originals | None = None
 
 
 class UtterancePartial(ClientStruct, frozen=True, tag="utterance.partial"):
     """What the recogniser believes so far; it may still change."""
 
-    id: str
-    rev: Rev
-    text: str
-    lang: Lang | None = None
-    start_ms: Millis | None = None
-    end_ms: Millis | None = None
+    id: fields.OwnUtterance
+    rev: fields.Rev
+    text: fields.Text
+    lang: fields.UtteranceLang | None = None
+    start_ms: fields.StartMillis | None = None
+    end_ms: fields.EndMillis | None = None
 
 
 class UtteranceFinal(ClientStruct, frozen=True, tag="utterance.final"):
     """The final text of an utterance. Once it is accepted, the gateway is responsible for its translation."""
 
-    id: str
-    rev: Rev
-    text: str
-    lang: Lang | None = None
-    start_ms: Millis | None = None
-    end_ms: Millis | None = None
+    id: fields.OwnUtterance
+    rev: fields.Rev
+    text: fields.Text
+    lang: fields.UtteranceLang | None = None
+    start_ms: fields.StartMillis | None = None
+    end_ms: fields.EndMillis | None = None
 
 
 class UtteranceCancel(ClientStruct, frozen=True, tag="utterance.cancel"):
@@ -144,13 +143,13 @@ class UtteranceCancel(ClientStruct, frozen=True, tag="utterance.cancel"):
     An utterance that is not final is discarded: everybody gets `utterance.cancelled`.
     """
 
-    id: str
+    id: Annotated[str, Meta(description="Your utterance.")]
 
 
 class Ping(ClientStruct, frozen=True, tag="ping"):
     """Answered by `pong` with the same nonce, after everything that was sent before."""
 
-    nonce: str = ""
+    nonce: fields.Nonce = ""
 
 
 class SessionEnd(ClientStruct, frozen=True, tag="session.end"):
@@ -177,12 +176,12 @@ class ServerStruct(Struct, frozen=True, tag_field="type"):
 
 
 class Participant(Struct, frozen=True):
-    """Somebody in the meeting; `participant` is their public id there."""
+    """Somebody in the meeting."""
 
-    participant: str
-    name: str
-    speaks: str | None
-    reads: list[str]
+    participant: fields.Who
+    name: fields.TheirName
+    speaks: fields.TheySpeak
+    reads: fields.TheyRead
 
 
 class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
@@ -193,18 +192,18 @@ class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
 
     session: Annotated[str, Meta(description="A secret: whoever has it can resume the session.")]
     participant: Annotated[str, Meta(description="The public id of this session in the meeting.")]
-    meeting: str
-    epoch: str
+    meeting: Annotated[str, Meta(description="The meeting's id, also of a private one.")]
+    epoch: Annotated[str, Meta(description="The log that offsets count in.")]
     offset: Annotated[int, Meta(description="Publications after this position follow.")]
     recovered: Annotated[
         bool | None,
         Meta(description="Whether everything that was missed follows; null if no session was to be resumed."),
     ]
-    languages: list[str]
+    languages: Annotated[list[str], Meta(description="What the model knows.")]
     participants: Annotated[list[Participant], Meta(description="Who else is here, as far as announced.")]
     options: Annotated[list[str], Meta(description="Which of glossary, context, formality the model takes.")]
-    limits: Limits
-    targets: Targets = UNSET
+    limits: Annotated[Limits, Meta(description="What the gateway accepts.")]
+    targets: fields.Targets = UNSET
 
     def __repr__(self) -> str:
         shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "session")
@@ -214,37 +213,37 @@ class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
 class SessionUpdated(ServerStruct, frozen=True, tag="session.updated"):
     """A `session.update` was accepted; these values are in force from the next utterance on."""
 
-    reads: list[str]
-    speaks: str | None
-    stability: Stable
-    originals: bool = False
+    reads: Annotated[list[str], Meta(description="Languages in which translations come.")]
+    speaks: Annotated[str | None, Meta(description="Language of utterances without a `lang`; null: none.")]
+    stability: fields.Stable
+    originals: fields.Originals = False
 
 
 class UtteranceAccepted(ServerStruct, frozen=True, tag="utterance.accepted"):
     """The gateway is now responsible for the final utterance; the client may forget it."""
 
-    id: str
-    rev: int
-    offset: int
+    id: Annotated[str, Meta(description="Your utterance.")]
+    rev: Annotated[int, Meta(description="The revision that was accepted.")]
+    offset: fields.Position
 
 
 class UtteranceCancelled(ServerStruct, frozen=True, tag="utterance.cancelled"):
     """An unfinished utterance was given up: remove its text from the screen."""
 
-    participant: str
-    utterance: str
+    participant: fields.Who
+    utterance: fields.Utterance
 
 
 class Caption(ServerStruct, frozen=True, tag="caption"):
     """What was said, in its own language."""
 
-    participant: str
-    utterance: str
-    speaker: str
-    lang: str
-    rev: int
-    text: str
-    final: bool
+    participant: fields.Who
+    utterance: fields.Utterance
+    speaker: fields.Speaker
+    lang: Annotated[str, Meta(description="The language that was spoken.")]
+    rev: fields.SaidRev
+    text: Annotated[str, Meta(description="All of the utterance so far.")]
+    final: Annotated[bool, Meta(description="Whether the text is the last one of the utterance.")]
     offset: Annotated[int | None, Meta(description="Position in the log; null if the text may still change.")] = (
         None
     )
@@ -253,102 +252,102 @@ class Caption(ServerStruct, frozen=True, tag="caption"):
 class TranslationDelta(ServerStruct, frozen=True, tag="translation.delta"):
     """New text: append `committed`, then show `tentative` in place of the previous tentative text."""
 
-    participant: str
-    utterance: str
-    lang: str
-    rev: int
-    committed: str
-    tentative: str = ""
+    participant: fields.Who
+    utterance: fields.Utterance
+    lang: fields.Target
+    rev: fields.SaidRev
+    committed: Annotated[str, Meta(description="Is appended, and not taken back before the final.")]
+    tentative: Annotated[str, Meta(description="Is shown after it, until the next delta.")] = ""
 
 
 class TranslationFinal(ServerStruct, frozen=True, tag="translation.final"):
     """The whole translation; it replaces the text of the deltas."""
 
-    participant: str
-    utterance: str
-    speaker: str
-    lang: str
-    rev: int
-    text: str
-    offset: int
-    timings: Timings
-    tokens: int
+    participant: fields.Who
+    utterance: fields.Utterance
+    speaker: fields.Speaker
+    lang: fields.Target
+    rev: fields.SaidRev
+    text: Annotated[str, Meta(description="The whole translation.")]
+    offset: fields.Position
+    timings: Annotated[Timings, Meta(description="How long it took.")]
+    tokens: Annotated[int, Meta(description="How many tokens the model generated.")]
     truncated: Annotated[bool, Meta(description="The output limit cut the translation short.")] = False
 
 
 class TranslationFailed(ServerStruct, frozen=True, tag="translation.failed"):
     """This accepted utterance is not translated into `lang`; `code` and `message` say why."""
 
-    participant: str
-    utterance: str
-    speaker: str
-    lang: str
-    rev: int
-    code: str
-    message: str
-    offset: int
+    participant: fields.Who
+    utterance: fields.Utterance
+    speaker: fields.Speaker
+    lang: fields.Target
+    rev: fields.SaidRev
+    code: fields.ErrorCode
+    message: fields.ErrorText
+    offset: fields.Position
 
 
 class ParticipantJoined(ServerStruct, frozen=True, tag="participant.joined"):
     """Somebody joined the meeting."""
 
-    participant: str
-    name: str
-    speaks: str | None
-    reads: list[str]
+    participant: fields.Who
+    name: fields.TheirName
+    speaks: fields.TheySpeak
+    reads: fields.TheyRead
 
 
 class ParticipantUpdated(ServerStruct, frozen=True, tag="participant.updated"):
     """Somebody changed the languages that they speak or read."""
 
-    participant: str
-    name: str
-    speaks: str | None
-    reads: list[str]
+    participant: fields.Who
+    name: fields.TheirName
+    speaks: fields.TheySpeak
+    reads: fields.TheyRead
 
 
 class ParticipantLeft(ServerStruct, frozen=True, tag="participant.left"):
     """Somebody left the meeting, or lost their connection and did not come back in time."""
 
-    participant: str
-    name: str
-    speaks: str | None
-    reads: list[str]
+    participant: fields.Who
+    name: fields.TheirName
+    speaks: fields.TheySpeak
+    reads: fields.TheyRead
 
 
 class TokenExpiring(ServerStruct, frozen=True, tag="token.expiring"):
     """The session ends in `expires_in_ms`, unless a new token comes with `session.refresh`."""
 
-    expires_in_ms: int
+    expires_in_ms: fields.TokenMillis
 
 
 class SessionRefreshed(ServerStruct, frozen=True, tag="session.refreshed"):
     """The new token was accepted; the session may last for `expires_in_ms` more, null: without an end."""
 
-    expires_in_ms: int | None
+    expires_in_ms: fields.TokenMillis | None
 
 
 class SessionDraining(ServerStruct, frozen=True, tag="session.draining"):
     """The gateway is shutting down and finishes accepted work for at most `deadline_ms`; then reconnect."""
 
-    deadline_ms: int
+    deadline_ms: fields.DrainMillis
 
 
 class Error(ServerStruct, frozen=True, tag="error"):
     """Something was refused. The session goes on unless the connection is closed right after."""
 
-    code: str
-    message: str
-    retryable: bool = False
-    retry_after_ms: int | None = None
-    utterance: str | None = None
-    field: str | None = None
+    code: fields.ErrorCode
+    message: fields.ErrorText
+    retryable: fields.Retryable = False
+    retry_after_ms: fields.RetryMillis = None
+    utterance: fields.ErrorUtterance = None
+    field: fields.ErrorField = None
 
 
 class Pong(ServerStruct, frozen=True, tag="pong"):
     """The answer to `ping`."""
 
-    nonce: str = ""
+    nonce: Annotated[str, Meta(description="That of the `ping`.")] = ""
 
 
 ServerMessage = (

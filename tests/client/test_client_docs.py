@@ -42,6 +42,7 @@ def run(source: str, url: str) -> str:
     ("words", "printed"),
     [
         ("Can you hear me?", "(ja \\[ja\\] Can you hear me\\?\nde \\[de\\] Can you hear me\\?\n|de.*\nja.*\n)"),
+        ("client.blocking", "(ja|de) \\[..\\] Do you hear me, too\\?\n(ja|de) \\[..\\] Do you hear me, too\\?\n"),
         ("def recogniser", ""),
         ("def say", "(… .*\\(.*\\)\n)+\\[ja\\] Let us begin with the budget\\.\n"),
         ("def describe", ""),
@@ -97,6 +98,7 @@ def test_every_block_is_run() -> None:
     words = {
         "TOKEN_FILE",
         "Can you hear me?",
+        "client.blocking",
         "def recogniser",
         "def describe",
         "Said before",

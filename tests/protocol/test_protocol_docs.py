@@ -24,6 +24,8 @@ from gateway.identity.authenticator import Keys
 from gateway.identity.key_file import KeyFile, new_signing_key
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import client_messages, server_messages
+from scripts.protocol_fields import rewritten
+from tests.documents import ASYNCAPI, resolve
 from tests.gateways import SCRIPT, running
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
@@ -185,3 +187,58 @@ def test_every_error_code_is_listed_with_its_retry() -> None:
 
 def test_every_close_code_is_listed() -> None:
     assert {int(code) for code, _ in rows("Close codes")} == {*CloseCode, 1009}
+
+
+def test_the_tables_of_fields_are_those_of_the_structs() -> None:
+    assert rewritten(PAGE) == PAGE, "write them anew: make docs"
+
+
+# Limit → a value just above it, where that one limit is 3.
+TOO_MUCH: dict[str, Any] = {
+    "id_chars": "abcd",
+    "name_chars": "Anna",
+    "text_chars": "abcd",
+    "context_chars": "abcd",
+    "languages": ["en", "ja", "de", "fr"],
+    "glossary_terms": {"de": dict.fromkeys("abcd", "x")},
+}
+# What is sent with the field in question.
+LEAST: dict[str, dict[str, Any]] = {
+    "session.start": {"reads": []},
+    "utterance.partial": {"id": "u", "rev": 1, "text": "a", "lang": "en"},
+    "utterance.final": {"id": "u", "rev": 1, "text": "a", "lang": "en"},
+}
+
+
+def limited_fields() -> list[tuple[str, str, str]]:
+    """(message, path of the field, its limit)."""
+    found = []
+    for cls in client_messages():
+        for name, schema in ASYNCAPI["components"]["schemas"][cls.__name__]["properties"].items():
+            for branch in schema.get("anyOf", [schema]):
+                inner = resolve(ASYNCAPI, branch["$ref"]) if "$ref" in branch else {}
+                paths = {
+                    name: branch,
+                    **{f"{name}.{key}": value for key, value in inner.get("properties", {}).items()},
+                }
+                tag = str(cls.__struct_config__.tag)
+                found += [(tag, path, each["x-limit"]) for path, each in paths.items() if "x-limit" in each]
+    return found
+
+
+@pytest.mark.parametrize(("message", "path", "limit"), limited_fields())
+async def test_the_limit_that_a_table_names_is_the_one_that_holds(message: str, path: str, limit: str) -> None:
+    """One above it is refused, and the error names the field."""
+    outer, _, inner = path.partition(".")
+    value = TOO_MUCH[limit]
+    if inner:
+        value = {"session": "s", "epoch": "e", "offset": 0, inner: value}
+    sent = {"type": message, **LEAST.get(message, {}), outer: value}
+    settings = Settings(limits=Limits(**{limit: 3}))
+    async with running(settings) as gateway, connect(gateway.url) as connection:
+        if message != "session.start":
+            await connection.send(json.dumps({"type": "session.start", "reads": []}))
+            assert json.loads(await connection.recv())["type"] == "session.started"
+        await connection.send(json.dumps(sent))
+        answer = json.loads(await connection.recv())
+    assert (answer["code"], answer["field"]) == ("limit_exceeded", path), answer

@@ -11,6 +11,30 @@ const STABLE_MS = 15_000;
 const QUIET_MS = 20_000;
 const ANSWER_TIMEOUT_MS = 10_000;
 
+// `WebSocket.OPEN`, which an injected class need not have.
+const OPEN = 1;
+const STREAM_PATH = "/v1/stream";
+
+/**
+ * What is used of a WebSocket.
+ * @typedef {object} Socket
+ * @property {number} readyState
+ * @property {(data: string) => void} send
+ * @property {(code?: number) => void} close
+ * @property {(type: any, listener: (event: any) => void) => void} addEventListener
+ */
+
+/** @typedef {new (url: string, subprotocol: string) => Socket} SocketClass */
+
+/**
+ * The address of the stream.
+ * @param {string} address That of the gateway or of its stream, `http(s)://` or `ws(s)://`.
+ */
+export function streamUrl(address) {
+  const url = address.replace(/^http/i, "ws").replace(/\/+$/, "");
+  return url.endsWith(STREAM_PATH) ? url : url + STREAM_PATH;
+}
+
 /** @param {number} status A WebSocket close code. */
 function allowsReconnect(status) {
   return status !== 1000 && !(status >= 4500 && status <= 4999);
@@ -30,7 +54,8 @@ function allowsReconnect(status) {
 export class Connection {
   #url;
   #owner;
-  /** @type {WebSocket | null} */
+  #socketClass;
+  /** @type {Socket | null} */
   #socket = null;
   /** What has to be waited for before a socket is opened. @type {Promise<void> | null} */
   #preparation = null;
@@ -46,12 +71,14 @@ export class Connection {
   #reconnectTimer;
 
   /**
-   * @param {string} url
+   * @param {string} address
+   * @param {SocketClass | undefined} socketClass Instead of the platform's `WebSocket`.
    * @param {Owner} owner
    */
-  constructor(url, owner) {
-    this.#url = url;
+  constructor(address, socketClass, owner) {
+    this.#url = streamUrl(address);
     this.#owner = owner;
+    this.#socketClass = socketClass;
   }
 
   /** Open a socket now. If there is one, check that it is alive. */
@@ -75,7 +102,8 @@ export class Connection {
 
   #openSocket() {
     this.#preparation = null;
-    const socket = new WebSocket(this.#url, SUBPROTOCOL);
+    /** @type {Socket} */
+    const socket = new (this.#socketClass ?? WebSocket)(this.#url, SUBPROTOCOL);
     this.#socket = socket;
     this.#expectAnswer(socket);
     socket.addEventListener("open", () => this.#begin(socket));
@@ -106,7 +134,7 @@ export class Connection {
 
   /** @param {object} message */
   send(message) {
-    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message));
+    if (this.#socket?.readyState === OPEN) this.#socket.send(JSON.stringify(message));
   }
 
   /** Wait for the gateway to close the socket, and do not reconnect. */
@@ -128,20 +156,20 @@ export class Connection {
     else this.#owner.lost(mayReconnect);
   }
 
-  /** @param {WebSocket} socket */
+  /** @param {Socket} socket */
   #begin(socket) {
     if (socket !== this.#socket) return;
     this.#expectAnswer(socket);
     this.#owner.opened();
   }
 
-  /** @param {WebSocket} socket */
+  /** @param {Socket} socket */
   #probe(socket) {
     this.#expectAnswer(socket);
     this.#owner.probe();
   }
 
-  /** A connection can be lost without a close event. @param {WebSocket} socket */
+  /** A connection can be lost without a close event. @param {Socket} socket */
   #expectAnswer(socket) {
     clearTimeout(this.#timer);
     this.#awaitsAnswer = true;
@@ -149,7 +177,7 @@ export class Connection {
   }
 
   /**
-   * @param {WebSocket} socket
+   * @param {Socket} socket
    * @param {unknown} frame
    */
   #receive(socket, frame) {
@@ -161,7 +189,7 @@ export class Connection {
   }
 
   /**
-   * @param {WebSocket} socket
+   * @param {Socket} socket
    * @param {boolean} mayReconnect
    */
   #lose(socket, mayReconnect) {

@@ -2,6 +2,14 @@
 
 /** @import {ClientEvent} from "./events.js" */
 
+/** Outside of browsers an error that nobody catches says the same. @param {unknown} error */
+function report(error) {
+  if (typeof reportError === "function") return reportError(error);
+  queueMicrotask(() => {
+    throw error;
+  });
+}
+
 export class EventEmitter {
   /** @type {Set<(event: ClientEvent) => void>} */
   #listeners = new Set();
@@ -30,7 +38,7 @@ export class EventEmitter {
           listener(next);
         } catch (error) {
           // An error in one listener must not keep the event from the others.
-          reportError(error);
+          report(error);
         }
       }
       this.#queue.shift();

@@ -1,6 +1,7 @@
 // The options of `GatewayClient` and the events that its listeners get. Types only.
 
-/** @import {ServerMessage, Stability} from "./messages.js" */
+/** @import {SocketClass} from "./connection.js" */
+/** @import {Formality, Glossary, ServerMessage, Stability} from "./messages.js" */
 /** @import {TokenSource} from "./session/token_source.js" */
 
 /**
@@ -12,9 +13,13 @@
  * @property {readonly string[]} [reads] Languages to translate into.
  * @property {Stability} [stability] What is shown of an utterance before it is final. `live` by default.
  * @property {boolean} [originals] Whether captions come in every spoken language, not only in those that are read.
+ * @property {Glossary} [glossary] How terms are to be translated.
+ * @property {string} [context] What the meeting is about.
+ * @property {Formality | null} [formality] How translations address people.
  * @property {TokenSource} [token] For a gateway that wants tokens: a token, or a function that returns one or a promise of
  *   one. It is called for every attempt to connect, and whenever the session's time is nearly over. It fails by throwing;
  *   an error whose `permanent` is true ends the session, with the error's message as the reason.
+ * @property {SocketClass} [WebSocket] For a platform without one, or with one of its own.
  */
 
 /** @typedef {import("./session/connection_status.js").ConnectionState} ConnectionState */

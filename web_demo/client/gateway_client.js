@@ -15,8 +15,9 @@ import { UtteranceSender } from "./utterance_sender.js";
 
 /** @import {ClientEvent, SessionOptions} from "./events.js" */
 /** @import {GatewayError, Limits, ServerMessage, SessionStarted, SessionUpdated, Stability} from "./messages.js" */
+/** @import {Settings, TranslationOptions} from "./session_settings.js" */
 /** @import {NoToken} from "./session/token_source.js" */
-/** @import {Said} from "./utterance_sender.js" */
+/** @import {Said} from "./utterance.js" */
 
 const ENDED = { code: "closed", message: "The session has ended." };
 // Errors that answer no message of this client: an option that the gateway does not know, and news of the engine.
@@ -40,6 +41,8 @@ export class GatewayClient {
   #pinger = new Pinger((message) => this.#connection.send(message));
   /** The last message, if it was an error: a close that follows is explained by it. @type {GatewayError | null} */
   #lastError = null;
+  /** @type {SessionStarted | null} */
+  #started = null;
   #isDraining = false;
   /** After `close`: what was said is sent (`wanted`), then `session.end` (`sent`). @type {"no" | "wanted" | "sent"} */
   #ending = "no";
@@ -48,14 +51,13 @@ export class GatewayClient {
   #endTimer;
 
   /**
-   * @param {string} url Address of the stream: `ws://` or `wss://`.
+   * @param {string} address That of the gateway or of its stream: `http(s)://` or `ws(s)://`.
    * @param {SessionOptions} [options]
    */
-  constructor(url, options = {}) {
-    const { meeting = "", name = "", speaks = null, reads = [], stability = "live", originals = false } = options;
+  constructor(address, options = {}) {
     const send = (/** @type {object} */ message) => this.#connection.send(message);
-    this.#meeting = meeting;
-    this.#settings = new SessionSettings({ name, speaks, reads, stability, originals });
+    this.#meeting = options.meeting ?? "";
+    this.#settings = new SessionSettings(options);
     this.#starter = new SessionStarter(options.token, (token) => this.#sendStart(token), (none) => this.#onNoToken(none));
     this.#refresher = new SessionRefresher(options.token, send);
     this.#utterances = new UtteranceSender({
@@ -64,7 +66,7 @@ export class GatewayClient {
       emit: (event) => this.#emitter.emit(event),
       flush: () => this.#flush(),
     });
-    this.#connection = new Connection(url, {
+    this.#connection = new Connection(address, options.WebSocket, {
       opening: () => {
         this.#status.enter("connecting");
         return this.#starter.prepare();
@@ -84,6 +86,11 @@ export class GatewayClient {
   /** What the gateway accepts. Null before the first session started. @returns {Limits | null} */
   get limits() {
     return this.#utterances.limits;
+  }
+
+  /** What the newest session started with: languages, options, limits. Null before the first one. */
+  get started() {
+    return this.#started;
   }
 
   /** The meeting's id. Empty before the first session started, unless it was given. */
@@ -145,26 +152,30 @@ export class GatewayClient {
 
   /** Choose the languages to translate into. @param {readonly string[]} reads */
   read(reads) {
-    this.#settings.reads.wanted = [...reads];
-    this.#scheduleFlush();
+    this.#change({ reads: [...reads] });
   }
 
-  /** Choose what is shown of an utterance before it is final. @param {Stability} mode */
-  setStability(mode) {
-    this.#settings.stability.wanted = mode;
-    this.#scheduleFlush();
+  /** Choose what is shown of an utterance before it is final. @param {Stability} stability */
+  setStability(stability) {
+    this.#change({ stability });
   }
 
-  /** Choose the language that others see as spoken. @param {string | null} lang */
-  speak(lang) {
-    this.#settings.speaks.wanted = lang;
-    this.#scheduleFlush();
+  /** Choose the language that others see as spoken. @param {string | null} speaks */
+  speak(speaks) {
+    this.#change({ speaks });
   }
 
   /** Choose the name that others see. @param {string} name */
   rename(name) {
-    this.#settings.name.wanted = name;
-    this.#scheduleFlush();
+    this.#change({ name });
+  }
+
+  /**
+   * Change how is translated, from the next utterance on. What is left out stays as it was.
+   * @param {TranslationOptions} options
+   */
+  setOptions(options) {
+    this.#change(options);
   }
 
   /**
@@ -174,7 +185,7 @@ export class GatewayClient {
    */
   partial(said) {
     this.#scheduleFlush();
-    return this.#utterances.partial(said);
+    return this.#utterances.partial({ lang: this.speaks ?? "", ...said });
   }
 
   /**
@@ -183,9 +194,8 @@ export class GatewayClient {
    * @returns {string} The utterance's id.
    */
   final(said) {
-    if (this.#ending !== "no") return this.#utterances.final(said, ENDED);
-    this.#scheduleFlush();
-    return this.#utterances.final(said, null);
+    if (this.#ending === "no") this.#scheduleFlush();
+    return this.#utterances.final({ lang: this.speaks ?? "", ...said }, this.#ending === "no" ? null : ENDED);
   }
 
   /**
@@ -201,9 +211,15 @@ export class GatewayClient {
 
   /** @param {{token?: string}} credentials */
   #sendStart(credentials) {
-    const settings = this.#settings.requestAll();
+    const settings = this.#settings.requestAll(credentials.token !== undefined);
     const [meeting, resume] = [this.#meeting || null, this.#position.resume];
     this.#connection.send({ type: "session.start", meeting, ...settings, resume, ...credentials });
+  }
+
+  /** @param {Settings} wanted */
+  #change(wanted) {
+    this.#settings.want(wanted);
+    this.#scheduleFlush();
   }
 
   /** Send what is due after the current task, so that several changes become one message. */
@@ -254,41 +270,22 @@ export class GatewayClient {
     this.#lastError = message.type === "error" ? message : null;
     if (message.type === "session.started") return this.#onStarted(message);
     if (!this.#position.isNew(message)) return;
+    this.#participants.onMessage(message);
+    this.#refresher.onMessage(message);
+    this.#pinger.onMessage(message);
+    if ("participant" in message && message.participant === this.participant) this.#utterances.onOwn(message);
     switch (message.type) {
       case "session.updated":
         return this.#onUpdated(message);
       case "session.draining":
         this.#isDraining = true;
         break;
-      case "token.expiring":
-        this.#refresher.onExpiring(message.expires_in_ms);
-        break;
-      case "session.refreshed":
-        this.#refresher.stop();
-        break;
-      case "participant.joined":
-      case "participant.updated":
-        this.#participants.add(message);
-        break;
-      case "participant.left":
-        this.#participants.remove(message.participant);
-        break;
       case "utterance.accepted":
         if (!this.#utterances.onAccepted(message.id)) return;
         this.#emitter.emit(message);
         return this.#flush();
-      case "caption":
-        if (message.participant === this.participant) this.#utterances.onCaption(message.utterance, message.rev);
-        break;
-      case "translation.failed":
-      case "utterance.cancelled":
-        if (message.participant === this.participant) this.#utterances.onCancelled(message.utterance);
-        break;
       case "error":
         return this.#onError(message);
-      case "pong":
-        this.#pinger.onPong();
-        break;
     }
     // Messages of a newer gateway that this client does not know are passed on, too.
     this.#emitter.emit(message);
@@ -296,6 +293,7 @@ export class GatewayClient {
 
   /** @param {SessionStarted} message */
   #onStarted(message) {
+    this.#started = message;
     this.#position.started(message);
     this.#connection.sessionStarted();
     this.#settings.confirm();
@@ -303,7 +301,9 @@ export class GatewayClient {
     this.#meeting = message.meeting;
     const { name, speaks, reads } = this;
     const gone = this.#participants.start(message, { name, speaks, reads: [...reads] });
+    this.#status.assume("open");
     this.#emitter.emit(message);
+    if (this.state !== "open") return; // a listener closed it
     for (const participant of gone) this.#emitter.emit({ ...participant, type: "participant.left" });
     this.#status.enter("open");
     this.#utterances.onSessionStarted(message.recovered === true);

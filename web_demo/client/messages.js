@@ -1,4 +1,4 @@
-// The messages of the wire protocol v1 that the gateway sends, with the fields that this client reads. Types only.
+// The messages of the wire protocol v1 that the gateway sends. Types only; a test holds them against `/asyncapi.json`.
 
 /**
  * @typedef {object} Limits
@@ -6,9 +6,17 @@
  * @property {number} text_chars Unicode code points.
  * @property {number} utterances_in_flight
  * @property {number} languages
+ * @property {number} messages_per_s
+ * @property {number} messages_burst
  * @property {number} id_chars The longest id of an utterance or a meeting.
  * @property {number} name_chars
+ * @property {number} glossary_terms
+ * @property {number} term_chars
+ * @property {number} context_chars
+ * @property {number} meeting_languages
  * @property {number} participants_shown
+ * @property {number} start_timeout_s
+ * @property {number} idle_s
  * @property {number} keep_s How long a session without a connection can be resumed.
  */
 
@@ -20,13 +28,15 @@
  * @typedef {"live" | "stable" | "final"} Stability
  */
 
+/** Target language → source term → target term. @typedef {{[lang: string]: {[term: string]: string}}} Glossary */
+/** @typedef {"formal" | "informal"} Formality */
 /** @typedef {{queue_ms: number, first_token_ms: number, total_ms: number}} Timings */
 
 /**
  * @typedef {{participant: string, name: string, speaks: string | null, reads: string[]}} Participant
  * @typedef {{type: "session.started", session: string, participant: string, meeting: string, epoch: string,
  *   offset: number, recovered: boolean | null, languages: string[], participants: Participant[], options: string[],
- *   limits: Limits}} SessionStarted
+ *   limits: Limits, targets?: {[lang: string]: string[]}}} SessionStarted
  * @typedef {{type: "session.updated", reads: string[], speaks: string | null, stability: Stability,
  *   originals: boolean}} SessionUpdated
  * @typedef {{type: "participant.joined"} & Participant} ParticipantJoined

@@ -26,10 +26,13 @@ export class NegotiatedSetting {
     return this.#confirmed === null || !isEqual(this.wanted, this.#confirmed.value);
   }
 
-  /** @returns {T} The value to send. */
-  request() {
-    this.#requested = { value: this.wanted };
-    return this.wanted;
+  /**
+   * @param {T} [value] Another one than the wanted one, to begin with.
+   * @returns {T} The value to send.
+   */
+  request(value = this.wanted) {
+    this.#requested = { value };
+    return value;
   }
 
   /** The gateway took the requested value. */

@@ -2,7 +2,7 @@
 
 import { retryDelayMs } from "./retry_delay.js";
 
-/** @import {GatewayError} from "./messages.js" */
+/** @import {GatewayError, ServerMessage} from "./messages.js" */
 
 export class Pinger {
   #send;
@@ -20,8 +20,9 @@ export class Pinger {
     this.#send({ type: "ping", nonce: "" });
   }
 
-  onPong() {
-    this.#isUnanswered = false;
+  /** @param {ServerMessage} message */
+  onMessage({ type }) {
+    if (type === "pong") this.#isUnanswered = false;
   }
 
   /**

@@ -1,10 +1,24 @@
-// What a session is told about its user: name, languages and stability. Knows when a `session.update` is due and what
-// it contains; must not know connections.
+// What a session is told about its user: name, languages, stability and options of the translation. Knows when a
+// `session.update` is due and what it contains; must not know connections.
 
 import { NegotiatedSetting } from "./negotiated_setting.js";
 import { retryDelayMs } from "./retry_delay.js";
 
-/** @import {GatewayError, Stability} from "./messages.js" */
+/** @import {Formality, GatewayError, Glossary, Stability} from "./messages.js" */
+
+/**
+ * @typedef {object} Settings
+ * @property {string} [name]
+ * @property {string | null} [speaks]
+ * @property {readonly string[]} [reads]
+ * @property {Stability} [stability]
+ * @property {boolean} [originals]
+ * @property {Glossary} [glossary]
+ * @property {string} [context]
+ * @property {Formality | null} [formality]
+ */
+
+/** @typedef {Pick<Settings, "glossary" | "context" | "formality" | "originals">} TranslationOptions */
 
 /** @param {[string, NegotiatedSetting<any>][]} settings */
 function request(settings) {
@@ -17,6 +31,9 @@ export class SessionSettings {
   reads;
   stability;
   #originals;
+  #glossary;
+  #context;
+  #formality;
   /** Whether a `session.update` is not answered yet, or was refused and waits to be sent again. */
   #isUpdating = false;
   /** How many times in a row the update was refused. */
@@ -24,20 +41,27 @@ export class SessionSettings {
   /** @type {number | undefined} */
   #retryTimer;
 
-  /**
-   * @param {{name: string, speaks: string | null, reads: readonly string[], stability: Stability, originals: boolean}} wanted
-   */
-  constructor({ name, speaks, reads, stability, originals }) {
-    this.#originals = originals;
-    this.reads = new NegotiatedSetting(/** @type {readonly string[]} */ ([...reads]));
-    this.stability = new NegotiatedSetting(/** @type {Stability} */ (stability));
-    this.speaks = new NegotiatedSetting(/** @type {string | null} */ (speaks));
-    this.name = new NegotiatedSetting(/** @type {string} */ (name));
+  /** @param {Settings} wanted */
+  constructor({ name, speaks, reads, stability, originals, glossary, context, formality }) {
+    this.name = new NegotiatedSetting(name ?? "");
+    this.speaks = new NegotiatedSetting(/** @type {string | null} */ (speaks ?? null));
+    this.reads = new NegotiatedSetting(/** @type {readonly string[]} */ ([...(reads ?? [])]));
+    this.stability = new NegotiatedSetting(/** @type {Stability} */ (stability ?? "live"));
+    this.#originals = new NegotiatedSetting(originals ?? false);
+    this.#glossary = new NegotiatedSetting(/** @type {Glossary} */ (glossary ?? {}));
+    this.#context = new NegotiatedSetting(context ?? "");
+    this.#formality = new NegotiatedSetting(/** @type {Formality | null} */ (formality ?? null));
+  }
+
+  /** @returns {[string, NegotiatedSetting<any>][]} */
+  get #always() {
+    return Object.entries({ reads: this.reads, stability: this.stability, speaks: this.speaks, originals: this.#originals });
   }
 
   /** @returns {[string, NegotiatedSetting<any>][]} */
   get #updatable() {
-    return Object.entries({ reads: this.reads, stability: this.stability, speaks: this.speaks });
+    const options = { glossary: this.#glossary, context: this.#context, formality: this.#formality };
+    return [...this.#always, ...Object.entries(options)];
   }
 
   /** @returns {[string, NegotiatedSetting<any>][]} */
@@ -47,16 +71,34 @@ export class SessionSettings {
 
   /** Whether a setting changed that only a new `session.start` can tell the gateway. */
   get needRestart() {
-    return this.name.isChanged || (this.speaks.isChanged && this.speaks.wanted === null);
+    return this.name.isChanged || [this.speaks, this.#formality].some(({ isChanged, wanted }) => isChanged && wanted === null);
   }
 
   get isUpdating() {
     return this.#isUpdating;
   }
 
-  /** The settings for a `session.start`. */
-  requestAll() {
-    return { ...request(this.#all), originals: this.#originals };
+  /** @param {Settings} wanted What is left out stays as it was. */
+  want(wanted) {
+    const values = new Map(Object.entries(wanted));
+    for (const [name, setting] of this.#all) if (values.get(name) !== undefined) setting.wanted = values.get(name);
+  }
+
+  /**
+   * The settings for a `session.start`.
+   * @param {boolean} isShort Whether it must not be long, because it has a token. An update brings the rest.
+   */
+  requestAll(isShort) {
+    const settings = { ...request(this.#always), name: this.name.request() };
+    const glossary = this.#glossary.request(isShort ? {} : this.#glossary.wanted);
+    const context = this.#context.request(isShort ? "" : this.#context.wanted);
+    const formality = this.#formality.request();
+    return {
+      ...settings,
+      ...(Object.keys(glossary).length > 0 && { glossary }),
+      ...(context && { context }),
+      ...(formality && { formality }),
+    };
   }
 
   /** The settings for a `session.update`; null when nothing changed, or when one is not answered yet. */

@@ -1,14 +1,29 @@
 // One utterance of this client, from its first partial until the gateway has accepted it. Knows its text and what of it
 // was sent; must not know messages.
 
-/** Unlike `crypto.randomUUID`, this also works on pages served without TLS. */
+/**
+ * Unlike `crypto.randomUUID`, this also works on pages served without TLS, and where there is no `crypto`: an id has to
+ * be unique in its session, not a secret.
+ */
 function randomId() {
-  return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return Array.from({ length: 24 }, () => Math.floor(Math.random() * 16).toString(16)).join("");
 }
+
+/**
+ * @typedef {object} Said
+ * @property {string} text
+ * @property {string | undefined} [lang] The session's `speaks` by default.
+ * @property {string | undefined} [id]
+ * @property {number | undefined} [start_ms] Where it begins in the speaker's audio.
+ * @property {number | undefined} [end_ms] Where it ends there.
+ */
+/** @typedef {Pick<Said, "start_ms" | "end_ms">} Times */
 
 export class Utterance {
   text = "";
   lang = "";
+  /** @type {Times} */
+  times = {};
   /** Revision of the newest partial that was sent, or of the final. */
   rev = 0;
   /** Whether `text` will not change any more. */
@@ -36,10 +51,12 @@ export class Utterance {
   /**
    * @param {string} text
    * @param {string} lang
+   * @param {Times} times
    */
-  revise(text, lang) {
+  revise(text, lang, times) {
     this.text = text;
     this.lang = lang;
+    this.times = times;
     this.#revised = text.trim() !== "";
   }
 
@@ -47,9 +64,10 @@ export class Utterance {
    * Make it final.
    * @param {string} text
    * @param {string} lang
+   * @param {Times} times
    */
-  conclude(text, lang) {
-    this.revise(text, lang);
+  conclude(text, lang, times) {
+    this.revise(text, lang, times);
     this.final = true;
     this.rev += 1;
     this.stopWaiting();

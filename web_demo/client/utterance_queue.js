@@ -4,6 +4,8 @@
 import { evictOldest } from "./evict_oldest.js";
 import { Utterance } from "./utterance.js";
 
+/** @import {Said} from "./utterance.js" */
+
 // How many finals can wait while there is no connection. The next one is refused, so that those before it stay complete
 // and in order.
 const MAX_FINALS = 1_000;
@@ -45,33 +47,29 @@ export class UtteranceQueue {
   }
 
   /**
-   * @param {string} text
-   * @param {string} lang
-   * @param {string | undefined} id
+   * @param {Said} said
    * @returns {string} The utterance's id.
    */
-  revise(text, lang, id) {
+  revise({ text, lang = "", id, ...times }) {
     // A speech recogniser may revise an utterance that is final already. That comes too late.
     if (id !== undefined && (this.#finals.has(id) || this.#accepted.has(id))) return id;
     const utterance = this.#findOpen(id);
-    utterance.revise(text, lang);
+    utterance.revise(text, lang, times);
     this.#open.set(utterance.id, utterance);
     evictOldest(this.#open, MAX_OPEN);
     return utterance.id;
   }
 
   /**
-   * @param {string} text
-   * @param {string} lang
-   * @param {string | undefined} id
+   * @param {Said} said
    * @returns {Utterance} If the queue is full, it is not in it.
    */
-  conclude(text, lang, id) {
+  conclude({ text, lang = "", id, ...times }) {
     const utterance = this.#findOpen(id);
     this.remove(utterance);
     // An accepted utterance that is said again keeps its revision.
     utterance.rev = Math.max(utterance.rev, (this.#accepted.get(utterance.id) ?? 0) - 1);
-    utterance.conclude(text, lang);
+    utterance.conclude(text, lang, times);
     if (this.#finals.size < MAX_FINALS) this.#finals.set(utterance.id, utterance);
     return utterance;
   }

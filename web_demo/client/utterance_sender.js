@@ -6,9 +6,8 @@ import { retryDelayMs } from "./retry_delay.js";
 import { UtteranceQueue } from "./utterance_queue.js";
 
 /** @import {ClientEvent} from "./events.js" */
-/** @import {GatewayError, Limits} from "./messages.js" */
-/** @import {Utterance} from "./utterance.js" */
-/** @typedef {{text: string, lang: string, id?: string | undefined}} Said */
+/** @import {GatewayError, Limits, ServerMessage} from "./messages.js" */
+/** @import {Said, Utterance} from "./utterance.js" */
 
 // The shortest time between two partials of one utterance: nobody reads more than four a second.
 const PARTIAL_MS = 250;
@@ -51,8 +50,8 @@ export class UtteranceSender {
    * @param {Said} said
    * @returns {string} The utterance's id.
    */
-  partial({ text, lang, id }) {
-    return this.#queue.revise(text, lang, id);
+  partial(said) {
+    return this.#queue.revise(said);
   }
 
   /**
@@ -60,9 +59,9 @@ export class UtteranceSender {
    * @param {{code: string, message: string} | null} refusal Why nothing more can be said; null while it can.
    * @returns {string} The utterance's id.
    */
-  final({ text, lang, id }, refusal) {
-    if (id !== undefined && this.#queue.find(id)?.final) return id;
-    const utterance = this.#queue.conclude(text, lang, id);
+  final(said, refusal) {
+    if (said.id !== undefined && this.#queue.find(said.id)?.final) return said.id;
+    const utterance = this.#queue.conclude(said);
     const reason = this.#queue.find(utterance.id) === undefined ? FULL : refusal;
     // The caller must get the id before it hears of the refusal.
     if (reason !== null) queueMicrotask(() => this.#refuse(utterance, reason));
@@ -125,8 +124,8 @@ export class UtteranceSender {
    * @param {Utterance} utterance
    * @returns {boolean} False if it is too large: the gateway's refusal could not name the utterance.
    */
-  #sendRevision(type, { id, rev, text, lang }) {
-    const message = { type, id, rev, text, lang };
+  #sendRevision(type, { id, rev, text, lang, times: { start_ms, end_ms } }) {
+    const message = { type, id, rev, text, lang: lang || null, start_ms, end_ms };
     const bytes = new TextEncoder().encode(JSON.stringify(message)).length;
     if (this.limits !== null && (bytes > this.limits.message_bytes || [...id].length > this.limits.id_chars)) {
       return false;
@@ -160,14 +159,12 @@ export class UtteranceSender {
     return true;
   }
 
-  /** The gateway showed a revision. @param {string} id @param {number} rev */
-  onCaption(id, rev) {
-    this.#queue.find(id)?.captioned(rev);
-  }
-
-  /** A cancel has arrived, or there is nothing left to cancel. @param {string} id */
-  onCancelled(id) {
-    this.#cancels.delete(id);
+  /** News of an utterance of this client. @param {ServerMessage} message */
+  onOwn(message) {
+    // The gateway showed a revision.
+    if (message.type === "caption") this.#queue.find(message.utterance)?.captioned(message.rev);
+    // A cancel has arrived, or there is nothing left to cancel.
+    if (message.type === "translation.failed" || message.type === "utterance.cancelled") this.#cancels.delete(message.utterance);
   }
 
   /**

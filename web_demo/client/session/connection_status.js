@@ -14,11 +14,18 @@ export class ConnectionStatus {
   /** @type {ConnectionState} */
   state = "closed";
   #reason = "";
+  #isTold = true;
   #emit;
 
   /** @param {(change: StateChanged) => void} emit */
   constructor(emit) {
     this.#emit = emit;
+  }
+
+  /** Be in a state that listeners hear of later, by `enter`. @param {ConnectionState} state */
+  assume(state) {
+    this.#isTold = this.state === state;
+    this.state = state;
   }
 
   /**
@@ -27,7 +34,8 @@ export class ConnectionStatus {
    */
   enter(state, error = null) {
     const reason = error?.message ?? "";
-    if (this.state === state && this.#reason === reason) return;
+    if (this.#isTold && this.state === state && this.#reason === reason) return;
+    this.#isTold = true;
     this.state = state;
     this.#reason = reason;
     this.#emit({ type: "state", state, reason, code: error?.code ?? "", field: error?.field ?? "" });

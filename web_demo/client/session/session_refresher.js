@@ -10,7 +10,7 @@ const RETRY_MS = 2_000;
 // After so long without an answer the new token is taken for refused.
 const ANSWER_TIMEOUT_MS = 10_000;
 // What `session.update` may be refused for.
-const SETTING = /^(reads|speaks|stability|originals)/;
+const SETTING = /^(reads|speaks|stability|originals|glossary|context|formality)/;
 
 export class SessionRefresher {
   #source;
@@ -32,8 +32,14 @@ export class SessionRefresher {
     this.#send = send;
   }
 
+  /** @param {{type: string, expires_in_ms?: number | null}} message */
+  onMessage({ type, expires_in_ms }) {
+    if (type === "token.expiring") this.#onExpiring(expires_in_ms ?? 0);
+    else if (type === "session.refreshed") this.stop();
+  }
+
   /** @param {number} expiresInMs */
-  onExpiring(expiresInMs) {
+  #onExpiring(expiresInMs) {
     this.#endsAt = performance.now() + expiresInMs;
     if (this.#current !== null) return;
     this.#current = {};

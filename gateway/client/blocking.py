@@ -1,0 +1,164 @@
+"""The client for programs without asyncio: each call waits for its result.
+
+Knows: how to run the session in a thread of its own. Must not know: anything else; it is the session of
+`client.session`, method by method.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from gateway.client import connect as connect_async
+from gateway.client.events import SessionEvent
+from gateway.client.session import ClientSession
+from gateway.protocol.messages import Resume, SessionStarted, UtteranceFinal
+
+__all__ = ["BlockingSession", "connect"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class _Loop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        # If the program ends without leaving the session, this thread must not keep it.
+        self._thread = threading.Thread(target=self._loop.run_forever, name="gateway-client", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """The result of a coroutine; it is cancelled if the wait is interrupted, by Ctrl-C for example."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        self.run(self._loop.shutdown_default_executor())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def _blocking(
+    method: Callable[Concatenate[ClientSession, _P], Coroutine[Any, Any, _T]],
+) -> Callable[Concatenate[BlockingSession, _P], _T]:
+    """The method of the session, with the same parameters, that waits."""
+
+    @functools.wraps(method)
+    def call(self: BlockingSession, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return self._loop.run(method(self._session, *args, **kwargs))
+
+    return call
+
+
+class BlockingSession:
+    """A started session: send with the methods, read with `for`; other threads may send while one reads.
+
+    As with `ClientSession`, what is received, sent again and reconnected is done while somebody reads.
+    """
+
+    def __init__(self, session: ClientSession, loop: _Loop) -> None:
+        self._session = session
+        self._loop = loop
+
+    @property
+    def url(self) -> str:
+        """The gateway's address."""
+        return self._session.url
+
+    @property
+    def started(self) -> SessionStarted:
+        """The gateway's newest answer to `session.start`, with its languages and limits."""
+        return self._session.started
+
+    @property
+    def position(self) -> Resume:
+        """Where the session is now; what `connect(resume=…)` takes."""
+        return self._session.position
+
+    @property
+    def unacknowledged(self) -> tuple[UtteranceFinal, ...]:
+        """The finals that the gateway has neither accepted nor refused for good, oldest first."""
+        return self._session.unacknowledged
+
+    def __iter__(self) -> Iterator[SessionEvent]:
+        """Every event, until the gateway has closed the session with 1000; else raises `ClientError`."""
+        while (event := self.receive()) is not None:
+            yield event
+
+    def receive(self, timeout_s: float | None = None) -> SessionEvent | None:
+        """The next event; None after the last one.
+
+        Raises `ClientError`, and `TimeoutError` if none comes in time.
+        """
+        return self._loop.run(self._next(timeout_s))
+
+    async def _next(self, timeout_s: float | None) -> SessionEvent | None:
+        async with asyncio.timeout(timeout_s):
+            return await anext(self._session, None)
+
+    final = _blocking(ClientSession.final)
+    partial = _blocking(ClientSession.partial)
+    cancel = _blocking(ClientSession.cancel)
+    update = _blocking(ClientSession.update)
+    ping = _blocking(ClientSession.ping)
+    end = _blocking(ClientSession.end)
+    send = _blocking(ClientSession.send)
+    drop = _blocking(ClientSession.drop)
+
+
+def _with_loop(
+    opening: Callable[_P, AbstractAsyncContextManager[ClientSession]],
+) -> Callable[_P, AbstractContextManager[BlockingSession]]:
+    """The function that opens a session, with the same parameters, in a loop of its own."""
+
+    @contextmanager
+    @functools.wraps(opening)
+    def connected(*args: _P.args, **kwargs: _P.kwargs) -> Iterator[BlockingSession]:
+        loop = _Loop()
+        try:
+            kwargs["token"] = _in_a_thread(kwargs.get("token"))
+            context = opening(*args, **kwargs)
+            session = loop.run(_enter(context))
+            try:
+                yield BlockingSession(session, loop)
+            finally:
+                loop.run(_leave(context))
+        finally:
+            loop.close()
+
+    return connected
+
+
+async def _enter(context: AbstractAsyncContextManager[ClientSession]) -> ClientSession:
+    return await context.__aenter__()
+
+
+async def _leave(context: AbstractAsyncContextManager[ClientSession]) -> None:
+    await context.__aexit__(None, None, None)
+
+
+def _in_a_thread(source: Any) -> Any:
+    """The source of tokens. A function that waits, for an answer over HTTP perhaps, must not hold up the loop."""
+    if not callable(source) or inspect.iscoroutinefunction(source):
+        return source
+
+    async def ask() -> Any:
+        token = await asyncio.to_thread(source)
+        return await token if inspect.isawaitable(token) else token
+
+    return ask
+
+
+connect = _with_loop(connect_async)

@@ -1,0 +1,53 @@
+// Reads what was said in a meeting from the gateway's log, over HTTP. Must not know sessions.
+
+import { streamUrl } from "../connection.js";
+import { askForToken } from "../session/token_source.js";
+
+/** @import {TokenSource} from "../session/token_source.js" */
+
+/**
+ * A text in one language. `status`: it was said in this language (`original`), or `translated`; `failed`: `code` says
+ * why; `missing`: nobody read this language then, or it is not finished.
+ * @typedef {{status: "original" | "translated" | "failed" | "missing", text: string | null, code: string | null}} Rendering
+ * @typedef {{participant: string, utterance: string, speaker: string, lang: string, rev: number, text: string,
+ *   at_ms: number, start_ms: number | null, end_ms: number | null,
+ *   translations: {[lang: string]: Rendering}}} TranscriptUtterance
+ * @typedef {{meeting: string, epoch: string, from_offset: number, to_offset: number, complete: boolean,
+ *   languages: string[], utterances: TranscriptUtterance[]}} Transcript
+ */
+
+/** The gateway's answer to a request that it did not grant. */
+export class TranscriptError extends Error {
+  /** The gateway's error code, such as `unknown_meeting`; empty if another server answered. */
+  code;
+  /** The HTTP status. */
+  status;
+
+  /**
+   * @param {number} status
+   * @param {{code?: unknown, detail?: unknown}} problem
+   */
+  constructor(status, { code, detail }) {
+    super(typeof detail === "string" ? detail : `The server answers with status ${status}.`);
+    this.status = status;
+    this.code = typeof code === "string" ? code : "";
+  }
+}
+
+/**
+ * @param {string} address That of the gateway or of its stream: `http(s)://` or `ws(s)://`.
+ * @param {string} meeting
+ * @param {object} [options]
+ * @param {readonly string[]} [options.languages] Languages to get translations in; every one by default.
+ * @param {TokenSource} [options.token] One with the role `transcript`, for a gateway that wants tokens.
+ * @returns {Promise<Transcript>} Rejected with `TranscriptError`, or with what `fetch` or the source of tokens fails with.
+ */
+export async function fetchTranscript(address, meeting, { languages = [], token } = {}) {
+  const query = languages.length > 0 ? `?lang=${encodeURIComponent(languages.join())}` : "";
+  const path = `meetings/${encodeURIComponent(meeting)}/transcript.json${query}`;
+  const url = streamUrl(address).replace(/^ws/i, "http").replace(/stream$/, path);
+  const headers = token === undefined ? {} : { Authorization: `Bearer ${await askForToken(token)}` };
+  const response = await fetch(url, { headers, cache: "no-store" });
+  if (response.ok) return response.json();
+  throw new TranscriptError(response.status, await response.json().catch(() => ({})));
+}
