@@ -199,7 +199,7 @@ class Gateway:
                     auth=settings.auth.kind,
                     delta_interval_s=settings.delta_interval_s,
                 ),
-                *page.routes(),
+                *page.routes(demo_controls=settings.demo_controls),
             ],
             middleware=only_for(settings.host, settings.allowed_hosts),
             lifespan=self._lifespan,
