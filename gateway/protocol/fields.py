@@ -11,7 +11,7 @@ from msgspec import Meta, UnsetType
 
 from gateway.domain.sessions import Stability
 
-__all__ = ["Glossary", "Lang", "Millis", "Offset", "Rev", "Stable", "Targets", "Token"]
+__all__ = ["AtMs", "Glossary", "Lang", "Millis", "Offset", "Rev", "Stable", "Targets", "Token"]
 
 Lang = Annotated[str, Meta(description="BCP 47 language tag; a region is ignored (`en-US` is `en`).")]
 # The largest integer that JavaScript, JSON and msgpack all carry exactly.
@@ -19,6 +19,10 @@ _MAX_INT = 2**53 - 1
 Rev = Annotated[int, Meta(ge=0, le=_MAX_INT, description="Revision of the utterance, growing.")]
 Millis = Annotated[int, Meta(ge=0, le=_MAX_INT)]
 Offset = Annotated[int, Meta(ge=0, le=_MAX_INT)]
+AtMs = Annotated[
+    int | UnsetType,
+    Meta(description="When it came into the log: Unix time in milliseconds, by the gateway's clock."),
+]
 Stable = Annotated[
     Stability,
     Meta(

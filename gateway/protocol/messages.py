@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Struct
 
 from gateway.domain.engine import Formality
 from gateway.domain.log import Timings
-from gateway.protocol.fields import Glossary, Lang, Millis, Offset, Rev, Stable, Targets, Token
+from gateway.protocol.fields import AtMs, Glossary, Lang, Millis, Offset, Rev, Stable, Targets, Token
 from gateway.protocol.limits import Limits
 
 __all__ = [
@@ -248,6 +248,7 @@ class Caption(ServerStruct, frozen=True, tag="caption"):
     offset: Annotated[int | None, Meta(description="Position in the log; null if the text may still change.")] = (
         None
     )
+    at_ms: AtMs = UNSET
 
 
 class TranslationDelta(ServerStruct, frozen=True, tag="translation.delta"):
@@ -274,6 +275,7 @@ class TranslationFinal(ServerStruct, frozen=True, tag="translation.final"):
     timings: Timings
     tokens: int
     truncated: Annotated[bool, Meta(description="The output limit cut the translation short.")] = False
+    at_ms: AtMs = UNSET
 
 
 class TranslationFailed(ServerStruct, frozen=True, tag="translation.failed"):
