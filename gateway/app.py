@@ -205,7 +205,7 @@ class Gateway:
                 ),
                 *deepl.routes(compatible, self.usage.of, self.quotas.of),
                 *libretranslate.routes(compatible),
-                *page.routes(),
+                *page.routes(demo_controls=settings.demo_controls),
             ],
             middleware=[
                 *only_for(settings.host, settings.allowed_hosts),

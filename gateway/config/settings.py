@@ -181,6 +181,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     trusted_proxies: tuple[str, ...] = ()
     # Open connections of one address, those of trusted proxies excepted.
     max_connections_per_address: Annotated[int, Meta(ge=1, le=10**7)] = 1_000
+    # Whether the page offers sample sentences, and to whoever opened a meeting and is alone in it the sample
+    # meeting and simulated speakers.
+    demo_controls: bool = True
     # The least severe messages that are logged.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     # Section `[auth]`.

@@ -121,17 +121,21 @@ def _arrived(transcript: Transcript) -> list[tuple[int, int]]:
     """Times of arrival, and positions mapped to them; the first is 0."""
     offsets = _offsets_ms(transcript)
     spans: list[tuple[int, int]] = []
-    newest_ms: dict[str, int] = {}
+    newest_ms: int | None = None
+    newest_own_ms: dict[str, int] = {}
     for spoken in transcript.utterances:
         participant = spoken.utterance.participant
         if (position := spoken.position_ms) is not None:
             start_ms, end_ms = (offsets[participant] + time_ms for time_ms in position)
         else:
-            end_ms = spoken.at_ms
-            start_ms = end_ms - _estimate_ms(spoken.utterance.text)
-            # A long one that came soon after a short one still comes after it.
-            start_ms = max(start_ms, newest_ms.get(participant, start_ms - _CUE_MS) + _CUE_MS)
-        newest_ms[participant] = start_ms
+            length_ms = _estimate_ms(spoken.utterance.text)
+            start_ms = spoken.at_ms - length_ms
+            # An estimate puts nothing before what was accepted before: an answer must not precede its question.
+            if newest_ms is not None:
+                start_ms = max(start_ms, newest_ms, newest_own_ms.get(participant, newest_ms - _CUE_MS) + _CUE_MS)
+            end_ms = max(spoken.at_ms, start_ms + length_ms)  # it takes as long to read
+        newest_ms = start_ms if newest_ms is None else max(newest_ms, start_ms)
+        newest_own_ms[participant] = max(start_ms, newest_own_ms.get(participant, start_ms))
         spans.append((start_ms, end_ms))
     first_ms = min((start_ms for start_ms, _ in spans), default=0)
     return [(start_ms - first_ms, end_ms - first_ms) for start_ms, end_ms in spans]

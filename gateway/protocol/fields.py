@@ -14,6 +14,7 @@ from gateway.domain.engine import Formality
 from gateway.domain.sessions import Stability
 
 __all__ = [
+    "AtMs",
     "Context",
     "DrainMillis",
     "EndMillis",
@@ -146,6 +147,10 @@ Speaker = Annotated[str, Meta(description="Name of who said it; may be empty.")]
 Target = Annotated[str, Meta(description="The language that it is translated into.")]
 SaidRev = Annotated[int, Meta(description="Revision of the utterance that this belongs to.")]
 Position = Annotated[int, Meta(description="Position in the meeting's log, within its `epoch`.")]
+AtMs = Annotated[
+    int | UnsetType,
+    Meta(description="When it came into the log: Unix time in milliseconds, by the gateway's clock."),
+]
 Targets = Annotated[
     dict[str, list[str]] | UnsetType,
     Meta(

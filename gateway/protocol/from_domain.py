@@ -5,6 +5,8 @@ Knows: the event log's entries, the error tree and `messages`. Must not know: en
 
 from __future__ import annotations
 
+from msgspec import UNSET, UnsetType
+
 from gateway.domain.errors import GatewayError
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
 from gateway.protocol.messages import Caption, Error, TranslationFailed, TranslationFinal
@@ -24,8 +26,8 @@ def error_message(error: GatewayError) -> Error:
     )
 
 
-def caption_message(utterance: Utterance, offset: int | None = None) -> Caption:
-    """What was said. offset: its place in the log; None while it is being said."""
+def caption_message(utterance: Utterance, offset: int | None = None, at_ms: int | UnsetType = UNSET) -> Caption:
+    """What was said. offset, at_ms: its place in the log, and when it came there; none while it is being said."""
     return Caption(
         participant=utterance.participant,
         utterance=utterance.id,
@@ -35,6 +37,7 @@ def caption_message(utterance: Utterance, offset: int | None = None) -> Caption:
         text=utterance.text,
         final=offset is not None,
         offset=offset,
+        at_ms=at_ms,
     )
 
 
@@ -42,7 +45,7 @@ def publication_message(publication: Publication) -> Caption | TranslationFinal 
     """An entry of the log as a message."""
     match publication.event:
         case Said(utterance=said):
-            return caption_message(said, publication.offset)
+            return caption_message(said, publication.offset, publication.at_ms)
         case Translated() as done:
             return TranslationFinal(
                 participant=done.participant,
@@ -55,6 +58,7 @@ def publication_message(publication: Publication) -> Caption | TranslationFinal 
                 timings=done.timings,
                 tokens=done.tokens,
                 truncated=done.truncated,
+                at_ms=publication.at_ms,
             )
         case Untranslated() as failed:
             return TranslationFailed(

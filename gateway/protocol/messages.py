@@ -247,6 +247,7 @@ class Caption(ServerStruct, frozen=True, tag="caption"):
     offset: Annotated[int | None, Meta(description="Position in the log; null if the text may still change.")] = (
         None
     )
+    at_ms: fields.AtMs = UNSET
 
 
 class TranslationDelta(ServerStruct, frozen=True, tag="translation.delta"):
@@ -273,6 +274,7 @@ class TranslationFinal(ServerStruct, frozen=True, tag="translation.final"):
     timings: Annotated[Timings, Meta(description="How long it took.")]
     tokens: Annotated[int, Meta(description="How many tokens the model generated.")]
     truncated: Annotated[bool, Meta(description="The output limit cut the translation short.")] = False
+    at_ms: fields.AtMs = UNSET
 
 
 class TranslationFailed(ServerStruct, frozen=True, tag="translation.failed"):

@@ -33,6 +33,8 @@ __all__ = ["routes"]
 _PACKAGE = Path(__file__).parents[1]
 
 _INDEX = "index.html"
+_DEMO_CONTROLS_ON = b'<meta name="demo-controls" content="on">'
+_DEMO_CONTROLS_OFF = _DEMO_CONTROLS_ON.replace(b'on">', b'off">')
 _HASH_CHARS = 16
 
 # Files of a page by suffix. Other files in the folder, such as an editor's backup, are not served.
@@ -68,12 +70,16 @@ _ASK_AGAIN = "no-cache"
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
-def routes(folder: Path | None = None) -> list[BaseRoute]:
+def routes(folder: Path | None = None, *, demo_controls: bool = True) -> list[BaseRoute]:
     """The page at `/` and its files. They are read now; later changes in the folder are not seen.
 
     folder: of another page than the product's. Raises `StartupError` if there is no page in it.
+    demo_controls: whether the document tells the page to offer them.
     """
-    return [Route("/{path:path}", _Page(_read(folder or _folder())))]
+    files = _read(folder or _folder())
+    if not demo_controls:
+        files[_INDEX] = files[_INDEX].replace(_DEMO_CONTROLS_ON, _DEMO_CONTROLS_OFF)
+    return [Route("/{path:path}", _Page(files))]
 
 
 def _folder() -> Path:

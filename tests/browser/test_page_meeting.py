@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -56,6 +58,27 @@ async def begin(watch: Watch, *tags: str, name: str = "Ana") -> str:
     await people.get_by_role("button", name="Save").click()
     await expect(people.get_by_test_id("own")).to_contain_text(f"{name} (you)")
     return page.url
+
+
+# -------------------------------------------------------------------- when it was said
+
+
+async def test_latecomers_see_when_it_was_said_as_everybody_else_does(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url) as host:
+        link = await begin(host, "fr")
+        said = await say(host.page, SENTENCE)
+        await settled(said)
+        (caption,) = [frame for frame in received(host, "caption") if frame["final"]]
+        accepted = datetime.fromtimestamp(caption["at_ms"] / 1_000, UTC).isoformat(timespec="milliseconds")
+        when = accepted.replace("+00:00", "Z")
+        await expect(said.locator("time")).to_have_attribute("datetime", when)
+        async with open_page(link) as guest:
+            await join(guest.page, reads="ja")
+            heard = row(guest.page, SENTENCE)
+            await expect(heard.locator("time")).to_have_attribute("datetime", when)
+            await expect(heard.locator("time")).to_have_text(re.compile(r"^\d?\d:\d\d"))
 
 
 # -------------------------------------------------------------------- who is there

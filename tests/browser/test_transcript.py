@@ -385,17 +385,21 @@ async def test_what_had_begun_in_a_language_that_is_left_and_read_again_is_not_w
         await expect(reader.rows).to_have_attribute("data-state", "settled")
 
 
-async def test_of_what_was_said_before_one_came_nothing_is_owed_nor_its_time_known(
+async def test_of_what_was_said_before_one_came_nothing_is_owed_and_its_time_is_known_if_it_is_given(
     open_reader: OpenReader,
 ) -> None:
     async with open_reader("ja", "de") as reader:
         await reader.hear(started(), caption("ana", "1", "Early."), final("ana", "1", "ja", "[ja] Early."))
+        await reader.hear(final("cy", "1", "ja", "[ja] Earlier.") | {"at_ms": 12_480})
         await reader.hear(pong(), caption("bo", "1", "Now."))
         await expect(reader.rows.first).to_have_attribute("data-state", "settled")
         await expect(reader.cell("ana/1", "de")).to_have_attribute("data-state", "none")
         await expect(reader.cell("bo/1", "de")).to_have_attribute("data-state", "waiting")
-        await expect(reader.rows.first.locator("time")).to_have_count(0)
+        await expect(reader.rows.first.locator("time")).to_be_hidden()
         await expect(reader.rows.last.locator("time")).to_be_visible()
+        # Without a caption, the translation tells when its utterance was accepted.
+        earlier = reader.rows.filter(has_text="Earlier.").locator("time")
+        await expect(earlier).to_have_attribute("datetime", "1970-01-01T00:00:00.000Z")
         # A language that was asked for while there was no connection.
         await reader.show("ja", "de", "fr")
         await reader.hear(started(recovered=True), caption("bo", "2", "Meanwhile."), pong())

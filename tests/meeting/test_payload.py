@@ -23,7 +23,7 @@ def delta(committed: str, tentative: str = "", rev: int = 1) -> TranslationDelta
 @given(said, said)
 @example("\N{GRINNING FACE}" * 2_000, "")
 def test_no_frame_is_longer_than_it_costs(codec: Codec, text: str, name: str) -> None:
-    payload = Payload(Caption("p" * 8, "u" * 64, name, "zh-hant", 2**40, text, True, offset=2**40))
+    payload = Payload(Caption("p" * 8, "u" * 64, name, "zh-hant", 2**40, text, True, offset=2**40, at_ms=2**40))
     frame = payload.frame(codec)
     assert len(frame.encode() if isinstance(frame, str) else frame) <= payload.cost
 

@@ -135,6 +135,27 @@ def test_many_at_once_keep_their_order() -> None:
     assert [text for _, _, text in spans(made)] == texts
 
 
+def test_an_estimate_puts_no_answer_before_its_question() -> None:
+    made = meeting(
+        (10_000, said("When?", id="1")),
+        (11_000, said("x" * 90, by=KENJI, id="1")),
+        (11_500, said("Fine.", id="2")),
+    )
+    # What is long is shown for as long as it takes to read, not for as long as is left until it arrived.
+    assert spans(made) == [(0, 1_000, "When?"), (0, 6_000, "x" * 90), (1_500, 2_500, "Fine.")]
+
+
+def test_a_given_time_stands_where_it_was_said() -> None:
+    """Ana began before Kenji answered, and her words were accepted after his."""
+    made = meeting(
+        (9_000, said("Yes.", by=KENJI)),
+        (9_500, said("one", start_ms=0, end_ms=4_500)),
+        (14_500, said("two", id="2", start_ms=5_000, end_ms=9_500)),
+        (14_600, said("No.", by=KENJI, id="2")),
+    )
+    assert [text for _, _, text in spans(made)] == ["one", "Yes.", "two", "No."]
+
+
 def test_a_position_that_is_the_time_of_day_counts_as_none() -> None:
     made = meeting((5_000, said("x" * 30, start_ms=BEGAN_MS, end_ms=BEGAN_MS + 5_000)))
     assert spans(made) == [(0, 2_000, "x" * 30)]
@@ -328,6 +349,15 @@ def test_cues_are_in_order_and_never_empty(made: Transcript) -> None:
     for participant in (ANA, KENJI):
         own = [cue for cue in shown if cue.spoken.utterance.participant == participant]
         assert all(a.end_ms <= b.start_ms for a, b in pairwise(own))
+
+
+@given(meetings())
+def test_cues_with_estimated_times_are_in_the_order_of_acceptance(made: Transcript) -> None:
+    accepted = [u.utterance.key for u in made.utterances]
+    shown = [cue.spoken for cue in cues(made)]
+    for index, (before, after) in enumerate(pairwise(made.utterances)):
+        if before.position_ms is None and after.position_ms is None:
+            assert shown.index(before) < shown.index(after), (index, accepted)
 
 
 @given(meetings(), LANGUAGES)

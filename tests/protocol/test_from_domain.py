@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+from msgspec import UNSET
+
 from gateway.domain.errors import EngineUnavailable, InvalidValue, error_classes
 from gateway.domain.log import Publication, Said, Timings, Translated, Untranslated, Utterance
-from gateway.protocol.from_domain import error_message, publication_message
+from gateway.protocol.from_domain import caption_message, error_message, publication_message
 from gateway.protocol.messages import (
     Caption,
     Error,
@@ -17,14 +20,28 @@ TIMINGS = Timings(1.0, 2.0, 3.0)
 
 def test_what_was_said_becomes_a_final_caption_at_its_place() -> None:
     said = Utterance("u", 4, "hello", "en", "p", "Ana", True, start_ms=5, context=("secret",))
-    assert publication_message(Publication(7, 0, Said(said, ("ja",)))) == Caption(
-        participant="p", utterance="u", speaker="Ana", lang="en", rev=4, text="hello", final=True, offset=7
+    assert publication_message(Publication(7, 1_234, Said(said, ("ja",)))) == Caption(
+        participant="p",
+        utterance="u",
+        speaker="Ana",
+        lang="en",
+        rev=4,
+        text="hello",
+        final=True,
+        offset=7,
+        at_ms=1_234,
     )
+
+
+def test_what_is_being_said_has_no_place_and_no_time_yet() -> None:
+    message = caption_message(Utterance("u", 4, "hello", "en", "p", "Ana", False))
+    assert (message.final, message.offset, message.at_ms) == (False, None, UNSET)
+    assert b"at_ms" not in msgspec.json.encode(message)
 
 
 def test_a_translation_becomes_what_replaces_the_deltas() -> None:
     done = Translated("p", "u", "Ana", "ja", 4, "やあ", TIMINGS, tokens=9, truncated=True, said=7)
-    assert publication_message(Publication(8, 0, done)) == TranslationFinal(
+    assert publication_message(Publication(8, 2_345, done)) == TranslationFinal(
         participant="p",
         utterance="u",
         speaker="Ana",
@@ -35,6 +52,7 @@ def test_a_translation_becomes_what_replaces_the_deltas() -> None:
         timings=TIMINGS,
         tokens=9,
         truncated=True,
+        at_ms=2_345,
     )
 
 

@@ -467,6 +467,12 @@ def test_the_page_weighs_less_than_150_kb_on_the_wire() -> None:
     assert weight < MOST_BYTES, f"{weight:,} bytes"
 
 
+@pytest.mark.parametrize(("offered", "content"), [(True, "on"), (False, "off")])
+def test_the_document_tells_the_page_whether_it_offers_demo_controls(offered: bool, content: str) -> None:
+    page = TestClient(Starlette(routes=page_routes(demo_controls=offered)))
+    assert re.findall(r'<meta name="demo-controls" content="(\w+)">', page.get("/").text) == [content]
+
+
 def test_the_page_asks_nobody_else() -> None:
     for path in everything():
         if path.endswith((".html", ".css", ".js")):

@@ -30,6 +30,11 @@
 
 /** Target language → source term → target term. @typedef {{[lang: string]: {[term: string]: string}}} Glossary */
 /** @typedef {"formal" | "informal"} Formality */
+/**
+ * `at_ms`, in messages with an offset: when it came into the log, as Unix time in milliseconds by the gateway's clock.
+ * Older gateways do not send it.
+ */
+
 /** @typedef {{queue_ms: number, first_token_ms: number, total_ms: number}} Timings */
 
 /**
@@ -48,11 +53,11 @@
  * @typedef {{type: "utterance.accepted", id: string, rev: number, offset: number}} UtteranceAccepted
  * @typedef {{type: "utterance.cancelled", participant: string, utterance: string}} UtteranceCancelled
  * @typedef {{type: "caption", participant: string, utterance: string, speaker: string, lang: string, rev: number,
- *   text: string, final: boolean, offset: number | null}} Caption
+ *   text: string, final: boolean, offset: number | null, at_ms?: number}} Caption
  * @typedef {{type: "translation.delta", participant: string, utterance: string, lang: string, rev: number,
  *   committed: string, tentative: string}} TranslationDelta
  * @typedef {{type: "translation.final", participant: string, utterance: string, speaker: string, lang: string,
- *   rev: number, text: string, offset: number, timings: Timings, tokens: number, truncated: boolean}} TranslationFinal
+ *   rev: number, text: string, offset: number, timings: Timings, tokens: number, truncated: boolean, at_ms?: number}} TranslationFinal
  * @typedef {{type: "translation.failed", participant: string, utterance: string, speaker: string, lang: string,
  *   rev: number, code: string, message: string, offset: number}} TranslationFailed
  * @typedef {{type: "error", code: string, message: string, retryable?: boolean, retry_after_ms?: number | null,

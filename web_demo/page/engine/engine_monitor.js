@@ -19,9 +19,9 @@ export class EngineMonitor {
    * @param {string} options.streamUrl
    * @param {readonly Language[]} options.languages
    * @param {(tag: string) => string} options.nameOf
-   * @param {boolean} [options.hasSpeakers] Whether simulated speakers are offered.
+   * @param {() => boolean} options.maySimulate Whether simulated speakers are offered now.
    */
-  constructor({ streamUrl, languages, nameOf, hasSpeakers = true }) {
+  constructor({ streamUrl, languages, nameOf, maySimulate }) {
     const latency = new Latency();
     this.#tracker = new UtteranceTracker((timings, nowMs) => latency.add(timings, nowMs));
     this.#speakers = new SimulatedSpeakers({
@@ -29,7 +29,7 @@ export class EngineMonitor {
       languages,
       onEvent: (speaker, event) => this.#tracker.onEvent(speaker, event, performance.now()),
     });
-    this.#panel = new EnginePanel({ tracker: this.#tracker, latency, speakers: this.#speakers, nameOf, hasSpeakers });
+    this.#panel = new EnginePanel({ tracker: this.#tracker, latency, speakers: this.#speakers, nameOf, maySimulate });
   }
 
   get element() {
@@ -50,8 +50,8 @@ export class EngineMonitor {
     this.#tracker.onEvent(OWN_MEETING, event, performance.now());
   }
 
-  /** The page is left. */
-  stopNow() {
-    this.#speakers.stop(true);
+  /** The simulated speakers. */
+  get speakers() {
+    return this.#speakers;
   }
 }

@@ -115,6 +115,7 @@ export class EnginePanel {
   #count = testable("p", "engine-count", "load-count");
   #problem = testable("p", "engine-problem", "load-problem");
   #addButtons = SPEAKERS_TO_ADD.map((more) => testable("button", "secondary", `load-add-${more}`, `Add ${more}`));
+  #load;
   #stop = testable("button", "secondary", "load-stop", "Stop");
   #reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
   #isVisible = false;
@@ -128,7 +129,7 @@ export class EnginePanel {
    * @param {Latency} parts.latency
    * @param {SimulatedSpeakers} parts.speakers
    * @param {(tag: string) => string} parts.nameOf A language's name.
-   * @param {boolean} [parts.hasSpeakers] Whether simulated speakers are offered.
+   * @param {() => boolean} [parts.maySimulate] Whether simulated speakers are offered now.
    */
   constructor(parts) {
     this.#parts = parts;
@@ -140,15 +141,14 @@ export class EnginePanel {
     this.#addButtons[0]?.append(" speakers");
     const counts = element("dl", "engine-counts");
     counts.append(pair("being said", this.#speaking), pair("in flight", this.#inFlight));
-    const load = box("engine-load", this.#count, box("engine-buttons", ...this.#addButtons, this.#stop), this.#problem);
-    load.hidden = parts.hasSpeakers === false;
+    this.#load = box("engine-load", this.#count, box("engine-buttons", ...this.#addButtons, this.#stop), this.#problem);
     this.element.append(
       this.#connection,
       box("gauges", ...this.#gauges.map((gauge) => gauge.element)),
       box("engine-now", counts, this.#languages),
       this.#timeline.element,
       element("p", "hint", EXPLANATION),
-      load,
+      this.#load,
     );
     /** @type {(button: HTMLElement, action: () => void) => void} */
     const onClick = (button, action) => {
@@ -173,6 +173,12 @@ export class EnginePanel {
     setText(this.#connection, words);
   }
 
+  /** Who simulates speakers can stop them. */
+  #showLoad() {
+    const { maySimulate, speakers } = this.#parts;
+    setIfChanged(this.#load, "hidden", maySimulate?.() === false && speakers.count === 0);
+  }
+
   /** Show the current numbers. The panel does this by itself while it is visible. */
   render() {
     const { tracker, latency, speakers } = this.#parts;
@@ -183,6 +189,7 @@ export class EnginePanel {
     setText(this.#inFlight, String(tracker.inFlight));
     setText(this.#speaking, String(tracker.speaking));
     this.#showLanguages(nowMs);
+    this.#showLoad();
     setText(this.#count, `${speakers.count || "No"} simulated speaker${speakers.count === 1 ? "" : "s"}`);
     setText(this.#problem, speakers.problem);
     // Not `disabled`: a disabled button loses the focus.

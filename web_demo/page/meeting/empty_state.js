@@ -3,21 +3,25 @@
 import { button, element } from "../ui/dom.js";
 
 export class EmptyState {
+  /** The button of the sample meeting. Whether it is shown changes with who is there. */
+  play;
+
   /**
    * @param {object} actions An action that is null is not offered.
-   * @param {(() => void) | null} actions.onPlaySample
+   * @param {() => void} actions.onPlaySample
    * @param {(() => void) | null} actions.onInvite
    * @param {(() => void) | null} actions.onSpeak
    */
   constructor({ onPlaySample, onInvite, onSpeak }) {
     this.element = element("div", "empty-state");
+    this.play = button("primary", "Play a sample meeting", "empty-play", onPlaySample);
     const others = element("div", "others");
     if (onSpeak !== null) others.append(button("secondary", "Say something", "empty-speak", onSpeak));
     if (onInvite !== null) others.append(button("secondary", "Invite people", "empty-invite", onInvite));
     this.element.append(
       element("h2", "", "Everyone speaks their language. Everyone reads their own."),
       element("p", "", "Words are translated while they are being said, into every language that somebody reads."),
-      ...(onPlaySample === null ? [] : [button("primary", "Play a sample meeting", "empty-play", onPlaySample)]),
+      this.play,
       others,
     );
   }

@@ -1,8 +1,10 @@
-// The id of the meeting in the page's address, and the role in which this tab has joined it. Must not know the gateway.
+// The id of the meeting in the page's address, and what this tab remembers of it: the role in which it has joined, and
+// whether it has opened the meeting. Must not know the gateway.
 
 // What the gateway accepts as an id.
 const ID = /^(?=.*[A-Za-z0-9_~-])[A-Za-z0-9._~-]{1,64}$/;
 const STORAGE_KEY = "joined";
+const OPENED = "opened";
 
 /** @typedef {"speak" | "listen"} Role */
 
@@ -28,11 +30,22 @@ export function newMeetingId() {
  * @returns {Role | null} The role in which this tab has joined the meeting; null if it has not.
  */
 export function joinedRole(id) {
+  const [role] = remembered(id);
+  return role === "speak" || role === "listen" ? role : null;
+}
+
+/** Whether this tab has opened the meeting. @param {string} id */
+export function hasOpened(id) {
+  return remembered(id)[1] === OPENED;
+}
+
+/** @param {string} id @returns {string[]} */
+function remembered(id) {
   try {
-    const [joined, role] = (sessionStorage.getItem(STORAGE_KEY) ?? "").split(" ");
-    return joined === id && (role === "speak" || role === "listen") ? role : null;
+    const [joined, ...rest] = (sessionStorage.getItem(STORAGE_KEY) ?? "").split(" ");
+    return joined === id ? rest : [];
   } catch {
-    return null;
+    return [];
   }
 }
 
@@ -40,13 +53,14 @@ export function joinedRole(id) {
  * Put the meeting into the page's address, and remember the role, so that a reload leads back to it.
  * @param {string} id
  * @param {Role} role
+ * @param {boolean} [opened] Whether this tab has opened the meeting. Once remembered it stays so.
  */
-export function saveJoined(id, role) {
+export function saveJoined(id, role, opened = hasOpened(id)) {
   const address = new URL(location.href);
   address.searchParams.set("meeting", id);
   history.replaceState(null, "", address);
   try {
-    sessionStorage.setItem(STORAGE_KEY, `${id} ${role}`);
+    sessionStorage.setItem(STORAGE_KEY, [id, role, ...(opened ? [OPENED] : [])].join(" "));
   } catch {
     // Without storage one is asked again after a reload.
   }

@@ -9,7 +9,7 @@ import { PeopleList } from "../people/people_list.js";
 import { ShareDialog } from "../people/share_dialog.js";
 import { ReadingSettings } from "../settings/reading_settings.js";
 import { Composer } from "../speaking/composer.js";
-import { hideAlert, showAlert, withdrawAlert } from "../status/alert.js";
+import { showAlert, withdrawAlert } from "../status/alert.js";
 import { ConnectionBanner } from "../status/connection_banner.js";
 import { ScreenReaderAnnouncer } from "../transcript/screen_reader_announcer.js";
 import { Transcript } from "../transcript/transcript.js";
@@ -17,10 +17,10 @@ import { TranscriptDownload } from "../transcript/transcript_download.js";
 import { TranscriptView } from "../transcript/transcript_view.js";
 import { button, element, find } from "../ui/dom.js";
 import { loadPreference } from "../ui/preferences.js";
+import { DemoControls, HAS_DEMO_CONTROLS } from "./demo_controls.js";
 import { EmptyState } from "./empty_state.js";
-import { joinedRole, meetingIdIn, newMeetingId, saveJoined } from "./meeting_address.js";
+import { hasOpened, joinedRole, meetingIdIn, newMeetingId, saveJoined } from "./meeting_address.js";
 import { mendStart } from "./mend_start.js";
-import { SampleMeetingButton } from "./sample_meeting_button.js";
 import { SidePanel } from "./side_panel.js";
 import { SpeakingArea } from "./speaking_area.js";
 import { keepScreenAwake } from "./wake_lock.js";
@@ -68,7 +68,7 @@ export class MeetingPage {
   #composer;
   #speaking;
   #engineMonitor;
-  #sampleButton;
+  #demo;
   #sidePanel;
   #shareDialog;
   #hasJoined = false;
@@ -129,7 +129,8 @@ export class MeetingPage {
       onProblem: showAlert,
       onLang: (lang) => this.#client.speak(lang),
     });
-    this.#composer.offer(allowedOf(languages, access.speaks), { demo: gateway.family === "bundled" });
+    const offer = { demo: gateway.family === "bundled", sentences: HAS_DEMO_CONTROLS };
+    this.#composer.offer(allowedOf(languages, access.speaks), offer);
     this.#speaking = new SpeakingArea({ composer: this.#composer, access, onSpeak: () => this.#startSpeaking() });
     this.#shareDialog =
       fragment === null ? null : new ShareDialog({ meeting, languages: offered, onProblem: showAlert, fragment, hasCaptions });
@@ -142,20 +143,21 @@ export class MeetingPage {
       onProblem: showAlert,
       token: access.token,
     });
-    // Those who are invited are people: sample speakers have no invite.
-    this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf, hasSpeakers: access.token === null });
-    this.#sampleButton = new SampleMeetingButton({
-      streamUrl,
-      meeting,
-      tags: this.#tags,
-      maxLanguages: () => this.#client.limits?.languages ?? Infinity,
-      reading: () => this.#readingSettings.value,
-      onRead: (changes) => this.#setReading(changes),
-      onClick: hideAlert,
-      onStart: () => this.#makeRoom(),
-      onProblem: showAlert,
+    this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf, maySimulate: () => this.#demo.areAllowed });
+    this.#demo = new DemoControls({
+      client: this.#client,
+      // Those who are invited are people: sample speakers have no invite.
+      isHost: access.token === null && (this.#invitedTo === null || hasOpened(this.#invitedTo)),
+      speakers: this.#engineMonitor.speakers,
+      onStart: () => this.#sidePanel.makeRoom(),
+      sample: {
+        streamUrl,
+        tags: this.#tags,
+        maxLanguages: () => this.#client.limits?.languages ?? Infinity,
+        reading: () => this.#readingSettings.value,
+        onRead: (changes) => this.#setReading(changes),
+      },
     });
-    this.#sampleButton.element.hidden = access.token !== null;
     this.#readingSettings.element.hidden = !access.read;
     download.element.hidden = !access.transcript;
     this.#sidePanel = new SidePanel([
@@ -180,7 +182,7 @@ export class MeetingPage {
     else if (this.#invitedTo === null && loadPreference("reads") === null) this.#readFirstLanguages();
     this.#hasJoined = true;
     keepScreenAwake();
-    saveJoined(id, role);
+    saveJoined(id, role, this.#invitedTo === null || hasOpened(id));
     if (role === "listen" || !this.#access.speak) this.#listenOnly();
     this.#loadingCard.element.hidden = true;
     this.#element.hidden = false;
@@ -225,13 +227,14 @@ export class MeetingPage {
     const stage = element("section", "stage");
     stage.ariaLabel = "Meeting";
     stage.append(this.#view.element, this.#banner.element);
-    const { speak, token } = this.#access;
+    const { speak } = this.#access;
     const share = this.#shareDialog;
     const emptyState = new EmptyState({
-      onPlaySample: token === null ? () => this.#sampleButton.toggle() : null,
+      onPlaySample: () => this.#demo.sample.toggle(),
       onInvite: share && (() => share.open()),
       onSpeak: speak ? () => this.#startSpeaking() : null,
     });
+    this.#demo.add(emptyState.play);
     this.#view.empty.append(emptyState.element);
     this.#element.hidden = true;
     this.#element.append(stage, this.#speaking.element, this.#sidePanel.element);
@@ -239,7 +242,7 @@ export class MeetingPage {
     const options = button("quiet", "Options", "options", () => this.#sidePanel.toggle());
     this.#sidePanel.setOpener(options);
     const shareButtons = share === null ? [] : [button("quiet", "Share", "share", () => share.open())];
-    actions.append(this.#sampleButton.element, ...shareButtons, options);
+    actions.append(this.#demo.sample.element, ...shareButtons, options);
   }
 
   #stopOnLeave() {
@@ -248,8 +251,7 @@ export class MeetingPage {
     });
     window.addEventListener("pagehide", (event) => {
       if (event.persisted) return;
-      this.#sampleButton.stopNow();
-      this.#engineMonitor.stopNow();
+      this.#demo.stopNow();
       this.#client.close();
       this.#client.close(); // the second call does not wait for answers
     });
@@ -261,11 +263,6 @@ export class MeetingPage {
 
   /** @param {string} tag */
   #nameOf = (tag) => this.#languageNames.get(tag) ?? tag;
-
-  /** Close the panel where it would leave the sample meeting's columns too narrow. */
-  #makeRoom() {
-    if (matchMedia("(max-width: 90rem)").matches) this.#sidePanel.close();
-  }
 
   // ---------------------------------------------------------------- reading and speaking
 
@@ -283,7 +280,7 @@ export class MeetingPage {
 
   /** @param {Reading} reading */
   #onChoice(reading) {
-    this.#sampleButton.keepReading();
+    this.#demo.sample.keepReading();
     this.#onReading(reading);
   }
 
@@ -371,7 +368,7 @@ export class MeetingPage {
   }
 
   #saveLanguages() {
-    if (this.#sampleButton.isReadingChosen) this.#readingSettings.saveLanguages();
+    if (this.#demo.sample.isReadingChosen) this.#readingSettings.saveLanguages();
   }
 
   /** @param {{code: string, field: string}} refusal */

@@ -25,16 +25,18 @@ export class SampleMeetingButton {
    * @param {() => Reading} options.reading What is read now.
    * @param {(changes: Partial<Reading>) => void} options.onRead
    * @param {() => void} options.onClick
-   * @param {() => void} options.onStart
+   * @param {(isPlaying: boolean) => void} options.onPlaying It begins or ends.
+   * @param {() => void} options.onComplete All of its speakers are there, and about to talk.
    * @param {(problem: string) => void} options.onProblem
    */
   constructor(options) {
     this.#options = options;
-    const { streamUrl, meeting, onProblem } = options;
+    const { streamUrl, meeting, onComplete, onProblem } = options;
     this.#player = new SampleMeetingPlayer({
       streamUrl,
       meeting,
       onChange: (isPlaying) => this.#onChange(isPlaying),
+      onComplete,
       onProblem,
     });
   }
@@ -42,6 +44,15 @@ export class SampleMeetingButton {
   /** Whether the languages that are read are the user's choice, and not those of the sample meeting. */
   get isReadingChosen() {
     return this.#readingBefore === null;
+  }
+
+  get isPlaying() {
+    return this.#player.isPlaying;
+  }
+
+  /** Whether somebody in the meeting may be a person, and not one of its speakers. @param {string} participant */
+  isStranger(participant) {
+    return this.#player.isComplete && !this.#player.has(participant);
   }
 
   toggle() {
@@ -62,13 +73,13 @@ export class SampleMeetingButton {
 
   /** @param {boolean} isPlaying */
   #onChange(isPlaying) {
-    const { maxLanguages, onRead, onStart, reading, tags } = this.#options;
+    const { maxLanguages, onPlaying, onRead, reading, tags } = this.#options;
     this.element.textContent = isPlaying ? "■ Stop sample" : "▶ Sample meeting";
+    onPlaying(isPlaying);
     if (isPlaying && this.#readingBefore === null) {
       this.#readingBefore = reading();
       const max = WIDE.matches ? maxLanguages() : NARROW_LANGUAGES;
       const reads = [...new Set([...this.#readingBefore.reads, ...tags])].slice(0, max);
-      onStart();
       onRead({ reads, originals: false }); // the originals are among so many languages
     } else if (!isPlaying && this.#readingBefore !== null) {
       onRead(this.#readingBefore);

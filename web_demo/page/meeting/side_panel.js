@@ -79,6 +79,11 @@ export class SidePanel {
     if (hadFocus) this.#opener?.focus();
   }
 
+  /** Close it where it would leave the columns of a sample meeting too narrow. */
+  makeRoom() {
+    if (matchMedia("(max-width: 90rem)").matches) this.close();
+  }
+
   #updateOpener() {
     this.#opener?.setAttribute("aria-expanded", String(this.isOpen));
   }

@@ -11,6 +11,7 @@ import { SAMPLE_MEETING } from "./sample_meeting_script.js";
  * @property {string} streamUrl
  * @property {() => string} meeting The id of the meeting to join.
  * @property {(isPlaying: boolean) => void} onChange
+ * @property {() => void} [onComplete] All speakers are connected. They talk next, unless it is stopped.
  * @property {(problem: string) => void} onProblem A sentence for people: why it does not play.
  * @property {Script} [script]
  * @property {number} [pauseMs] Before it starts again.
@@ -53,6 +54,8 @@ export class SampleMeetingPlayer {
   /** @type {Step[]} */
   #steps = [];
   #next = 0;
+  /** The public ids that its speakers have or had. @type {Set<string>} */
+  #participants = new Set();
   /** When this round began, by `performance.now()`. */
   #began = 0;
   /** Since when it waits for a speaker's connection; null while they talk. @type {number | null} */
@@ -72,6 +75,16 @@ export class SampleMeetingPlayer {
     return this.#clients.size > 0;
   }
 
+  /** Whether one of the meeting's participants is a speaker of it, or was. @param {string} participant */
+  has(participant) {
+    return this.#participants.has(participant);
+  }
+
+  /** Whether all of its speakers are known by their public ids. */
+  get isComplete() {
+    return [...this.#clients.values()].every(({ state }) => state === "open");
+  }
+
   /** @param {readonly string[]} languages The gateway's. Speakers of other languages are left out. */
   start(languages) {
     if (this.isPlaying) return;
@@ -89,6 +102,7 @@ export class SampleMeetingPlayer {
     onChange(true);
     for (const client of this.#clients.values()) {
       client.listen((event) => {
+        if (event.type === "session.started") this.#participants.add(event.participant);
         if (event.type === "state" && this.#owns(client)) this.#onConnection(event.state, event.reason);
       });
       client.connect();
@@ -128,13 +142,14 @@ export class SampleMeetingPlayer {
       return;
     }
     const now = performance.now();
-    if (![...this.#clients.values()].every((client) => client.state === "open")) {
+    if (!this.isComplete) {
       this.#heldAt ??= now;
       clearTimeout(this.#timer);
     } else if (this.#heldAt !== null) {
       this.#began += now - this.#heldAt;
       this.#heldAt = null;
-      this.#talk();
+      this.#options.onComplete?.();
+      if (this.isPlaying) this.#talk();
     }
   }
 

@@ -80,6 +80,7 @@ export class Composer {
   });
   #note = make("span", "hint composer-note", "composer-note", { role: "status", id: "composer-note" });
   #count = make("span", "hint composer-count", "count");
+  #hasSentences = true;
   #sentences = make("div", "composer-sentences", "sentences", { role: "group", hidden: true });
   #microphone;
   /** @type {Hearing} */
@@ -139,13 +140,16 @@ export class Composer {
   /**
    * Set the languages to speak. Selects the user's last choice, or one that the browser prefers.
    * @param {readonly import("../ui/languages.js").Language[]} languages
-   * @param {{demo: boolean}} options `demo`: whether the model knows little more than the sample sentences.
+   * @param {object} options
+   * @param {boolean} options.demo Whether the model knows little more than the sample sentences.
+   * @param {boolean} [options.sentences] Whether sample sentences are offered.
    */
-  offer(languages, { demo }) {
+  offer(languages, { demo, sentences = true }) {
     const tags = languages.map(({ tag }) => tag);
     const wanted = [this.lang, loadPreference("speaks"), ...preferredLanguages(languages), "en", ...tags];
     this.#select.replaceChildren(...languages.map(({ tag, name }) => new Option(name, tag)));
-    this.#demoHint.hidden = !demo;
+    this.#demoHint.hidden = !(demo && sentences);
+    this.#hasSentences = sentences;
     this.lang = wanted.find((tag) => tags.includes(tag ?? "")) ?? "";
   }
 
@@ -291,7 +295,7 @@ export class Composer {
       this.#client.final({ text, lang: this.lang, id });
       this.#clear();
     } else {
-      this.#setRemark("Type something first, or pick a sentence.");
+      this.#setRemark(this.#sentences.hidden ? "Type something first." : "Type something first, or pick a sentence.");
     }
     this.focus();
   }
@@ -315,7 +319,7 @@ export class Composer {
 
   #showSentences() {
     const { lang } = this;
-    const chips = sampleSentences(lang).map((sentence) => {
+    const chips = (this.#hasSentences ? sampleSentences(lang) : []).map((sentence) => {
       const chip = element("button", "chip", sentence);
       chip.type = "button";
       chip.disabled = !this.enabled;

@@ -28,7 +28,7 @@
  * @property {number} rev Revision of `text`.
  * @property {boolean} final Whether `text` will not change any more.
  * @property {boolean} own
- * @property {Date | null} at When it was first heard of; null if it was said before one joined.
+ * @property {Date | null} at When it was accepted, or first heard of until then; null if an older gateway does not say when.
  * @property {string} reason Why nothing more will come for it, or empty.
  * @property {boolean} unsent Own and final, but not accepted by the gateway. Its caption makes a new entry.
  * @property {Map<string, Cell>} cells Translations, by language.

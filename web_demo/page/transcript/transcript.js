@@ -189,6 +189,7 @@ export class Transcript {
     if (entry.final || (!caption.final && caption.rev <= entry.rev)) return;
     const { rev, lang, text, final } = caption;
     Object.assign(entry, { rev, lang, text, final });
+    if (caption.at_ms !== undefined) entry.at = new Date(caption.at_ms);
     this.#emit(entry, "original");
   }
 
@@ -211,6 +212,8 @@ export class Transcript {
     const cell = cellOf(entry, translation.lang);
     if (cell.state === "final") return;
     const { text, timings, tokens, truncated } = translation;
+    // Who does not read what was spoken gets no caption.
+    if (translation.at_ms !== undefined) entry.at ??= new Date(translation.at_ms - timings.total_ms);
     Object.assign(cell, { state: "final", text, timings, tokens, truncated, reason: "", committed: "", tentative: "" });
     this.#emit(entry, "translation", cell.lang);
   }

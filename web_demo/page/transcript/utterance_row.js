@@ -108,6 +108,7 @@ export class UtteranceRow {
   #nameOf;
   #name = element("bdi", ""); // a right-to-left name must not change the direction around it
   #lang = element("span", "");
+  #time = element("time", "");
   #cancel;
   #grid = element("div", "cells");
   #note = element("p", "");
@@ -133,11 +134,7 @@ export class UtteranceRow {
     const name = element("span", "voice-name");
     name.append(this.#name);
     head.append(name, this.#lang);
-    if (entry.at !== null) {
-      const time = element("time", "", entry.at.toLocaleTimeString([], { timeStyle: "short" }));
-      time.dateTime = entry.at.toISOString();
-      head.append(time);
-    }
+    head.append(this.#time);
     this.#cancel = button("quiet row-cancel", "Cancel", "cancel", () => {
       this.#cancel.ariaDisabled = "true"; // not `disabled`: a disabled button loses the focus
       onCancel(entry);
@@ -182,12 +179,20 @@ export class UtteranceRow {
     const { lang, unsent, reason } = this.entry;
     setIfChanged(this.#name, "textContent", speakerName(this.entry));
     setIfChanged(this.#lang, "textContent", lang && this.#nameOf(lang));
+    this.#showTime();
     this.#remark(reason || (unsent ? "Not sent yet" : ""));
     const state = this.#state();
     if (document.activeElement === this.#cancel && state !== "running") {
       /** @type {HTMLElement | null} */ (this.element.closest("[tabindex]"))?.focus({ preventScroll: true });
     }
     setIfChanged(this.element.dataset, "state", state);
+  }
+
+  #showTime() {
+    const { at } = this.entry;
+    setIfChanged(this.#time, "hidden", at === null);
+    setIfChanged(this.#time, "dateTime", at?.toISOString() ?? "");
+    setIfChanged(this.#time, "textContent", at?.toLocaleTimeString([], { timeStyle: "short" }) ?? "");
   }
 
   /** @param {string} words A remark on the whole utterance. */
