@@ -51,7 +51,9 @@ class Watch:
         address = str(message.location.get("url", ""))
         # The browser itself notes every 503, which is how the gateway says that its engine is loading.
         loading = address.endswith("/readyz") and "503" in message.text
-        if message.type in ("error", "warning") and not loading:
+        # What Playwright says of workers that a test does without.
+        blocked = message.text.startswith("Service Worker registration blocked")
+        if message.type in ("error", "warning") and not loading and not blocked:
             self._complaints.append(f"console {message.type}: {message.text} ({address})")
 
     def _on_request(self, request: Request) -> None:
@@ -66,13 +68,17 @@ class Watch:
 OpenPage = Callable[..., AbstractAsyncContextManager[Watch]]
 
 
+# A worker would stand between the page and what a test sees of its requests.
+_USUAL: dict[str, Any] = {"locale": "en-US", "reduced_motion": "reduce", "service_workers": "block"}
+
+
 @pytest.fixture
 def open_page(browser: Browser) -> OpenPage:
     """Opens the page of a gateway; options are those of a browser context."""
 
     @asynccontextmanager
     async def opened(url: str, **options: Any) -> AsyncIterator[Watch]:
-        context = await browser.new_context(**{"locale": "en-US", "reduced_motion": "reduce", **options})
+        context = await browser.new_context(**{**_USUAL, **options})
         context.set_default_timeout(PATIENCE_MS)
         try:
             page = await context.new_page()

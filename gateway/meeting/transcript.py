@@ -34,13 +34,14 @@ class Spoken(Struct, frozen=True):
     """An accepted utterance and what became of it.
 
     at_ms: Unix time of its acceptance, milliseconds. translations: language → text.
-    failures: language → error code, where there is no translation.
+    failures: language → error code, where there is no translation. offset: its position in the log.
     """
 
     utterance: Utterance
     at_ms: int
     translations: dict[str, str]
     failures: dict[str, str]
+    offset: int = 0
 
     def text_in(self, lang: str) -> str | None:
         """The words as they were said, or their translation; None if there is none (yet)."""
@@ -78,7 +79,7 @@ def transcript(publications: Iterable[Publication]) -> Transcript:
     for publication in publications:
         match publication.event:
             case Said(utterance=said):
-                utterances[said.key] = Spoken(said, publication.at_ms, {}, {})
+                utterances[said.key] = Spoken(said, publication.at_ms, {}, {}, publication.offset)
             case Translated() as done:
                 if (spoken := utterances.get((done.participant, done.utterance))) is not None:
                     spoken.translations[done.lang] = done.text

@@ -92,6 +92,11 @@ def cell(within: Page | Locator, lang: str) -> Locator:
     return within.get_by_test_id(f"cell-{lang}")
 
 
+def original(within: Page | Locator) -> Locator:
+    """What was said: in the column of its language, or above all columns."""
+    return within.locator(":is(.original, .spoken) > .cell-text")
+
+
 async def settled(utterance: Locator) -> None:
     await expect(utterance).to_have_attribute("data-state", "settled")
 

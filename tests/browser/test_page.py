@@ -22,6 +22,7 @@ from tests.browser.pages import (
     choose_stability,
     connected,
     meeting_of,
+    original,
     overflow_px,
     pick_sentence,
     read,
@@ -115,8 +116,8 @@ async def test_a_typed_sentence_is_translated_into_the_chosen_languages(
         await settled(said)
 
         assert watch.finals() == {"ja": f"[ja] {SENTENCE}", "de": f"[de] {SENTENCE}"}
-        await expect(said.get_by_test_id("original")).to_have_text(SENTENCE)
-        await expect(said.get_by_test_id("original")).to_have_attribute("lang", "en")
+        await expect(original(said)).to_have_text(SENTENCE)
+        await expect(original(said)).to_have_attribute("lang", "en")
         for lang, text in watch.finals().items():
             translation = cell(said, lang)
             await expect(translation).to_have_text(text)
@@ -228,8 +229,8 @@ async def test_a_sentence_is_picked_and_said_word_by_word(gateway: GatewayProces
         await settled(said)
         await expect(cell(said, "zh")).to_have_text(f"[zh] {sentence}")
         await expect(cell(said, "en")).to_have_text(f"[en] {sentence}")
-        await expect(said.get_by_test_id("original")).to_have_text(sentence)
-        await expect(said.get_by_test_id("original")).to_have_attribute("lang", "ja")
+        await expect(original(said)).to_have_text(sentence)
+        await expect(original(said)).to_have_attribute("lang", "ja")
         # A word longer each time; its last word once.
         partials = [frame["text"] for frame in sent(watch, "utterance.partial")]
         assert len(partials) > 1
@@ -247,7 +248,7 @@ async def test_enter_sends_and_shift_enter_begins_a_new_line(gateway: GatewayPro
         await text.press_sequentially("Two")
         await expect(text).to_have_value("One\nTwo")
         await text.press("Enter")
-        await expect(page.get_by_test_id("original")).to_have_text("One\nTwo")
+        await expect(original(page)).to_have_text("One\nTwo")
         await text.press("Enter")
         await expect(page.get_by_test_id("composer-note")).to_contain_text("Type something first")
         assert len(sent(watch, "utterance.final")) == 1
@@ -280,7 +281,7 @@ async def test_markup_is_shown_as_text(gateway: GatewayProcess, open_page: OpenP
         await type_words(watch, *typed, into="fr")
         # What stays, and what may change.
         await expect(cell(said, "fr")).to_contain_text("[fr] <img src=x onerror")
-        await expect(said.get_by_test_id("original")).to_have_text(" ".join(typed))
+        await expect(original(said)).to_have_text(" ".join(typed))
         await page.keyboard.press("Enter")
         await settled(said)
         await expect(cell(said, "fr")).to_have_text(f"[fr] {' '.join(typed)}")
@@ -361,7 +362,7 @@ async def test_a_text_that_is_too_long_stays_in_the_field(
         # What surrounds a text is not sent.
         await text.press("Shift+Enter")
         await send.click()
-        await expect(page.get_by_test_id("original")).to_have_text("x" * 2000)
+        await expect(original(page)).to_have_text("x" * 2000)
         assert [frame["text"] for frame in sent(watch, "utterance.final")] == ["x" * 2000]
         assert await overflow_px(page) == 0
 
@@ -399,8 +400,8 @@ async def test_typing_shows_a_translation_before_enter(gateway: GatewayProcess, 
 
         said = page.get_by_test_id("utterance")
         await expect(said).to_have_count(1)
-        await expect(said.get_by_test_id("original")).to_have_text(TYPED)
-        await expect(said.get_by_test_id("original")).to_have_attribute("data-state", "growing")
+        await expect(original(said)).to_have_text(TYPED)
+        await expect(original(said)).to_have_attribute("data-state", "growing")
         await expect(cell(said, "fr")).to_contain_text("[fr] We move the launch")
         # What may change is marked as such.
         assert any(await seen_by(page, "tentative-fr"))
@@ -413,7 +414,7 @@ async def test_typing_shows_a_translation_before_enter(gateway: GatewayProcess, 
         await expect(said).to_have_count(1)
         await expect(cell(said, "fr")).to_have_text(f"[fr] {TYPED}")
         await expect(said.get_by_test_id("tentative-fr")).to_be_empty()
-        await expect(said.get_by_test_id("original")).to_have_attribute("data-state", "final")
+        await expect(original(said)).to_have_attribute("data-state", "final")
         [final] = sent(watch, "utterance.final")
         revisions = [partial["rev"] for partial in sent(watch, "utterance.partial")]
         assert {partial["id"] for partial in sent(watch, "utterance.partial")} == {final["id"]}
@@ -597,6 +598,8 @@ async def test_a_real_engine_translates_while_a_sentence_is_being_said(
         await page.clock.resume()
         await settled(said)
         for lang, text in watch.finals().items():
+            if device == "phone":
+                await page.get_by_test_id(f"shown-{lang}").tap()
             await expect(cell(said, lang)).to_have_text(text)
 
 

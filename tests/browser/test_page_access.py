@@ -23,6 +23,7 @@ from tests.browser.pages import (
     join,
     meeting_of,
     new_meeting,
+    original,
     overflow_px,
     read,
     row,
@@ -66,7 +67,7 @@ async def busy_meeting(open_page: OpenPage, url: str, **options: Any) -> AsyncIt
         await settled(await say(page, "The contract isn't ready yet because Anna is out sick."))
         await settled(await say(page, "This one will fail after its first words."))
         running = await say(page, "Sometimes a sentence will stall while it is being translated.")
-        await expect(cell(running, "zh")).to_contain_text("Sometimes a sentence")
+        await expect(cell(running, "ja")).to_contain_text("Sometimes a sentence")
         await type_words(watch, "We", "move", "the", "launch")
         yield watch
 
@@ -252,7 +253,7 @@ async def test_nothing_keeps_people_out(
         await settled(await say(page, "The contract isn't ready yet because Anna is out sick."))
         await settled(await say(page, "This one will fail after its first words."))
         running = await say(page, "Sometimes a sentence will stall while it is being translated.")
-        await expect(cell(running, "zh")).to_contain_text("Sometimes a sentence")
+        await expect(cell(running, "ja")).to_contain_text("Sometimes a sentence")
         await type_words(watch, "We", "move", "the", "launch", "to", "next", "Friday")
         await page.screenshot(path=artifacts / f"page-six-languages-{scheme}.png")
         for tab in ("reading", "people", "engine"):
@@ -360,7 +361,7 @@ _FINE = """() => [...document.querySelectorAll("select, textarea, input:not([typ
 
 
 _CROWDED = """() => {
-    const parts = [...document.querySelectorAll("header img, header button, header .status")]
+    const parts = [...document.querySelectorAll("header :is(img, h1, button, .status)")]
         .filter((part) => part.checkVisibility()).map((part) => [part, part.getBoundingClientRect()]);
     const outside = parts.filter(([, { left, right }]) => left < 0 || right > innerWidth);
     const upon = parts.flatMap(([part, one], index) => parts.slice(index + 1)
@@ -412,6 +413,7 @@ async def test_phone(
         await page.keyboard.type(LONG)
         await page.get_by_test_id("send").tap()
         await settled(page.get_by_test_id("utterance").nth(1))
+        await page.get_by_test_id("shown-zh").tap()
         await expect(cell(page, "zh").last).to_contain_text(LONG)
         await page.screenshot(path=artifacts / f"page-phone-{name}.png")
         await fits(page)
@@ -438,6 +440,26 @@ async def test_nothing_keeps_people_out_on_a_phone(
         await accessible(page)
 
 
+@pytest.mark.parametrize(("width", "font"), [(680, 100), (700, 100), (1280, 200), (1024, 200)])
+async def test_the_title_gives_way(gateway: GatewayProcess, open_page: OpenPage, width: int, font: int) -> None:
+    async with open_page(gateway.url, viewport={"width": width, "height": 800}) as watch:
+        page = watch.page
+        await connected(page)
+        await page.evaluate(f"document.documentElement.style.fontSize = '{font}%'")
+        assert await page.evaluate(_CROWDED) == []
+        assert await overflow_px(page) == 0
+        # The line of sentences fades out where it goes on, and not at its end.
+        line = page.get_by_test_id("sentences")
+        await line.evaluate("(line) => line.scrollTo({ left: line.scrollWidth, behavior: 'instant' })")
+        last = await line.get_by_role("button").last.bounding_box()
+        whole = await line.bounding_box()
+        assert last is not None
+        assert whole is not None
+        fading_px = 48 * font / 100
+        assert last["x"] + last["width"] <= whole["x"] + whole["width"] - fading_px + 1
+        assert "gradient" in await line.evaluate("(line) => getComputedStyle(line).maskImage")
+
+
 # -------------------------------------------------------------------- as it is written
 
 
@@ -455,7 +477,7 @@ async def test_what_is_written_from_right_to_left_is_shown_so(
         await page.get_by_test_id("spoken-lang").select_option("ar")
         said = await say(page, "صباح الخير جميعا")
         await settled(said)
-        await expect(said.get_by_test_id("original")).to_have_css("direction", "rtl")
+        await expect(original(said)).to_have_css("direction", "rtl")
         await expect(cell(said, "ar")).to_have_css("direction", "rtl")
         await expect(cell(said, "en")).to_have_css("direction", "ltr")
         assert await overflow_px(page) == 0

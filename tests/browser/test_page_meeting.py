@@ -22,6 +22,7 @@ from tests.browser.pages import (
     join,
     meeting_of,
     new_meeting,
+    original,
     read,
     received,
     row,
@@ -45,7 +46,7 @@ TYPED = " ".join(WORDS)
 
 async def originals(page: Page) -> list[str]:
     """What was said, row by row."""
-    return await page.get_by_test_id("original").all_inner_texts()
+    return await original(page).all_inner_texts()
 
 
 async def begin(watch: Watch, *tags: str, name: str = "Ana") -> str:
@@ -119,8 +120,8 @@ async def test_who_opens_the_link_joins_reads_and_is_seen_until_they_leave(
             heard = row(page, SENTENCE)
             await settled(heard)
             await expect(heard).to_contain_text("Ana")
-            await expect(heard.get_by_test_id("original")).to_have_text(SENTENCE)
-            await expect(heard.get_by_test_id("original")).to_have_attribute("lang", "en")
+            await expect(original(heard)).to_have_text(SENTENCE)
+            await expect(original(heard)).to_have_attribute("lang", "en")
             await expect(cell(heard, "ja")).to_have_text(f"[ja] {SENTENCE}")
             await expect(cell(heard, "ja")).to_have_attribute("lang", "ja")
             await expect(heard.get_by_test_id("cancel")).to_have_count(0)  # it is not theirs

@@ -396,6 +396,25 @@ async def test_joining_fits_a_phone_with_its_keyboard_open(open_blank: OpenBlank
         await expect(dialog).to_have_count(0)
 
 
+@pytest.mark.parametrize(("width", "height"), [(844, 390), (667, 320), (390, 844), (360, 340)])
+async def test_join_covers_no_choice(open_blank: OpenBlank, width: int, height: int, artifacts: Path) -> None:
+    async with open_blank(viewport={"width": width, "height": height}, has_touch=True) as page:
+        await page.evaluate(_JOIN, "stand-up")
+        dialog = page.get_by_role("dialog")
+        await page.screenshot(path=artifacts / f"join-{width}.png")
+        choice = dialog.get_by_text("speak and listen", exact=True)
+        await choice.scroll_into_view_if_needed()
+        box = await choice.bounding_box()
+        assert box is not None
+        await page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        await expect(dialog).to_be_visible()
+        await expect(dialog.get_by_label("speak and listen")).to_be_checked()
+        join = dialog.get_by_role("button", name="Join")
+        await expect(join).to_be_in_viewport(ratio=1)
+        await join.tap()
+        await expect(dialog).to_have_count(0)
+
+
 async def focused(page: Page, tabs: int) -> set[str]:
     """Where the focus goes: into the dialog, to the browser's own controls, or to the page behind."""
     places = set()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, Page, expect
 
+from tests.browser.pages import PHONE
 from tests.conftest import OpenPage
 from tests.processes import GatewayProcess
 
@@ -22,7 +23,7 @@ _HTML = """<!doctype html><html lang="en"><head><title>Transcript</title>
 <link rel="icon" href="/favicon.svg"><link rel="stylesheet" href="/page/style.css">
 <link rel="stylesheet" href="/page/transcript/transcript.css"></head><body></body></html>"""
 
-_SET_UP = """async ({ columns, originals, stability }) => {
+_SET_UP = """async (shown) => {
     const { Transcript } = await import("/page/transcript/transcript.js");
     const { TranscriptView } = await import("/page/transcript/transcript_view.js");
     const { ScreenReaderAnnouncer } = await import("/page/transcript/screen_reader_announcer.js");
@@ -35,7 +36,7 @@ _SET_UP = """async ({ columns, originals, stability }) => {
     window.view = new TranscriptView({ transcript, nameOf, onCancel: (entry) => cancelled.push(entry.key) });
     view.empty.textContent = "Welcome.";
     view.element.style.setProperty("height", "100vh");
-    view.show({ columns, originals, stability });
+    view.show(shown);
     document.body.append(view.element, announcer.element);
     window.result = (transcript) => Object.fromEntries([...transcript.entries].map(([key, entry]) => {
         const { speaker, lang, text, final, own, reason } = entry;
@@ -73,8 +74,8 @@ class Reader:
         changes: list[str] = await self.page.evaluate("changes.splice(0)")
         return changes
 
-    async def show(self, *columns: str, originals: bool = False, stability: str = "live") -> None:
-        shown = {"columns": columns, "originals": originals, "stability": stability}
+    async def show(self, *reads: str, originals: bool = False, stability: str = "live") -> None:
+        shown = {"reads": reads, "originals": originals, "stability": stability}
         await self.page.evaluate("(shown) => view.show(shown)", shown)
 
     def cell(self, key: str, lang: str) -> Locator:
@@ -110,13 +111,13 @@ def open_reader(open_page: OpenPage, gateway: GatewayProcess) -> OpenReader:
 
     @asynccontextmanager
     async def opened(
-        *columns: str, originals: bool = False, stability: str = "live", **options: Any
+        *reads: str, originals: bool = False, stability: str = "live", **options: Any
     ) -> AsyncIterator[Reader]:
         # A document of the gateway's origin in which the modules can be used by themselves.
         async with open_page(f"{gateway.url}/v1/languages", bypass_csp=True, **options) as watch:
             watch.allow("favicon.ico")  # what a browser looks for where no page names an icon
             await watch.page.set_content(_HTML)
-            shown = {"columns": columns, "originals": originals, "stability": stability}
+            shown = {"reads": reads, "originals": originals, "stability": stability}
             await watch.page.evaluate(_SET_UP, shown)
             yield Reader(watch.page)
 
@@ -553,25 +554,25 @@ async def test_late_words_of_what_was_given_up_are_not_shown(open_reader: OpenRe
         assert list(await reader.entries()) == ["ana/2", "me/1"]
 
 
-async def test_of_five_hundred_entries_the_oldest_settled_ones_go(open_reader: OpenReader) -> None:
+async def test_of_two_thousand_entries_the_oldest_settled_ones_go(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
-        await reader.hear(started(), partial("bo", "1", "Well"), *many(502, "ja"))
+        await reader.hear(started(), partial("bo", "1", "Well"), *many(2_002, "ja"))
         keys = list(await reader.page.evaluate("[...transcript.entries.keys()]"))
-        assert len(keys) == 500
+        assert len(keys) == 2_000
         assert keys[:2] == ["bo/1", "ana/3"]
         assert [change for change in await reader.changes() if change.startswith("gone")] == [
             "gone ana/0",
             "gone ana/1",
             "gone ana/2",
         ]
-        await expect(reader.rows).to_have_count(500)
+        await expect(reader.rows).to_have_count(2_000)
 
 
 async def test_what_waits_to_be_sent_is_kept_longer_than_what_was_said(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
-        await reader.hear(queued("1", "Offline."), started(), *many(500, "ja"))
+        await reader.hear(queued("1", "Offline."), started(), *many(2_000, "ja"))
         keys = list(await reader.page.evaluate("[...transcript.entries.keys()]"))
-        assert len(keys) == 500
+        assert len(keys) == 2_000
         assert keys[:2] == ["/1", "ana/1"]
 
 
@@ -652,7 +653,7 @@ async def test_the_welcome_stands_in_the_middle_and_hands_on_the_focus(open_read
         await expect(reader.region).to_be_focused()
 
 
-async def test_what_was_said_has_a_column_of_its_own_if_asked_for(open_reader: OpenReader) -> None:
+async def test_what_was_said_stands_above_the_columns_where_none_of_them_has_it(open_reader: OpenReader) -> None:
     async with open_reader("ja", originals=True) as reader:
         await reader.hear(started(), caption("ana", "1", "مرحبا", lang="ar"))
         await reader.hear(final("ana", "1", "ja", "こんにちは"))
@@ -661,12 +662,20 @@ async def test_what_was_said_has_a_column_of_its_own_if_asked_for(open_reader: O
         await expect(original).to_have_attribute("lang", "ar")
         await expect(original).to_have_attribute("dir", "auto")
         await expect(reader.cell("ana/1", "ja")).to_have_attribute("lang", "ja")
-        assert await reader.page.locator(".heading").all_inner_texts() == ["As spoken", "Japanese 日本語"]
+        assert await reader.page.locator(".heading").all_inner_texts() == ["Japanese 日本語"]
+        # Above the translation, smaller, and as wide as all columns.
+        boxes = [await part.bounding_box() for part in (original, reader.cell("ana/1", "ja"))]
+        assert [box["width"] for box in boxes if box] == [pytest.approx(704), pytest.approx(704)]
+        assert [box["y"] for box in boxes if box] == sorted(box["y"] for box in boxes if box)
+        # What is read is not said twice.
+        await reader.hear(caption("bo", "1", "はい", lang="ja"))
+        await expect(reader.rows.last).to_have_text("BoJapanese" + "Japanese, as spokenはい")
 
         await reader.show("ar", "ja")
         await expect(original).to_have_count(0)
         await expect(reader.cell("ana/1", "ar")).to_have_text("مرحبا")
         await reader.hear(final("bo", "1", "ar", "نعم"))
+        await expect(reader.rows.last.get_by_test_id("original")).to_have_count(0)
         await expect(reader.cell("bo/1", "ar")).to_have_attribute("dir", "rtl")
         # Nobody who chose no language sees nothing.
         await reader.show()
@@ -762,7 +771,7 @@ async def test_words_are_text_whatever_they_look_like(open_reader: OpenReader) -
         assert await reader.page.locator("body img, body b").count() == 0
 
 
-@pytest.mark.parametrize("width", [320, 700, 1000, 1440])
+@pytest.mark.parametrize("width", [520, 700, 1000, 1440])
 async def test_six_columns_stand_side_by_side_as_long_as_they_can_be_read(
     open_reader: OpenReader, width: int, artifacts: Path
 ) -> None:
@@ -788,6 +797,40 @@ async def test_six_columns_stand_side_by_side_as_long_as_they_can_be_read(
         if width == 1000:
             await reader.page.evaluate("document.documentElement.style.setProperty('--text-scale', 2)")
             await expect(reader.page.locator(".transcript")).to_have_attribute("data-layout", "stacked")
+
+
+async def test_a_phone_shows_one_language_and_a_switch(open_reader: OpenReader, artifacts: Path) -> None:
+    async with open_reader("ja", "ar", "de", originals=True, **PHONE) as reader:
+        switch = reader.page.get_by_role("group", name="Language shown")
+        await expect(switch).to_be_hidden()  # there is nothing to show yet
+        await reader.hear(started(), caption("ana", "1", "Hello."))
+        await reader.hear(*(final("ana", "1", lang, f"[{lang}] Hello.") for lang in ("ja", "ar", "de")))
+        await expect(switch).to_have_text("日本語العربيةDeutsch")
+        await expect(switch.locator('[lang="ar"]')).to_have_attribute("dir", "rtl")
+        await expect(switch.get_by_label("日本語")).to_be_checked()
+        await expect(reader.cell("ana/1", "ja")).to_be_visible()
+        await expect(reader.cell("ana/1", "de")).to_have_count(0)
+        await switch.get_by_label("Deutsch").tap()
+        await expect(reader.cell("ana/1", "de")).to_have_text("[de] Hello.")
+        await expect(reader.cell("ana/1", "ja")).to_have_count(0)
+        await expect(reader.rows.get_by_test_id("original")).to_have_text("Hello.")
+        await reader.page.screenshot(path=artifacts / "transcript-phone.png")
+        # All of them are read, and none of them is missing where there is room.
+        await reader.hear(caption("ana", "2", "Good."), final("ana", "2", "de", "[de] Good."))
+        await expect(reader.rows.last).to_have_attribute("data-state", "running")
+        await reader.page.set_viewport_size({"width": 844, "height": 390})
+        await expect(switch).to_be_hidden()
+        for lang in ("ja", "ar", "de"):
+            await expect(reader.cell("ana/1", lang)).to_have_text(f"[{lang}] Hello.")
+        # A language that is left is not the one that is shown.
+        await reader.page.set_viewport_size({"width": 390, "height": 844})
+        await expect(reader.cell("ana/1", "de")).to_be_visible()
+        await reader.show("ja", "ar")
+        await expect(reader.cell("ana/1", "ja")).to_be_visible()
+        await expect(switch).to_have_text("日本語العربية")
+        await reader.show("ar")
+        await expect(switch).to_be_hidden()
+        await expect(reader.cell("ana/1", "ar")).to_have_text("[ar] Hello.")
 
 
 async def test_many_deltas_are_one_change_of_one_cell_in_one_frame(open_reader: OpenReader) -> None:
@@ -850,24 +893,79 @@ async def test_the_newest_stays_in_view_until_the_reader_scrolls_up(open_reader:
 
 async def test_what_is_being_read_stays_where_it_is(open_reader: OpenReader) -> None:
     async with open_reader("ja", viewport={"width": 800, "height": 400}) as reader:
-        await reader.hear(started(), partial("bo", "1", "Well"), *many(499, "ja"))
-        row = reader.page.locator('[data-key="ana/250"]')
+        await reader.hear(started(), partial("bo", "1", "Well"), *many(1_999, "ja"))
+        row = reader.page.locator('[data-key="ana/1000"]')
         await row.evaluate("(row) => row.scrollIntoView({ block: 'center' })")
         await expect(reader.jump).to_be_visible()
-        top = await reader.top_of("ana/250")
+        top = await reader.top_of("ana/1000")
 
         # An earlier row grows, the oldest ones leave, new ones come.
         await reader.hear(delta("bo", "1", "ja", "[ja] word" * 200))
-        assert await reader.top_of("ana/250") == pytest.approx(top, abs=1)
+        assert await reader.top_of("ana/1000") == pytest.approx(top, abs=1)
         await reader.hear(*(caption("carl", str(number), "New.") for number in range(20)))
-        await expect(reader.rows).to_have_count(500)
+        await expect(reader.rows).to_have_count(2_000)
         await expect(reader.page.locator('[data-key="ana/0"]')).to_have_count(0)
-        assert await reader.top_of("ana/250") == pytest.approx(top, abs=1)
+        assert await reader.top_of("ana/1000") == pytest.approx(top, abs=1)
         # As many as leave, and as high.
         await reader.hear(*(caption("carl", str(number), "New.") for number in range(20, 30)))
-        assert await reader.top_of("ana/250") == pytest.approx(top, abs=1)
+        assert await reader.top_of("ana/1000") == pytest.approx(top, abs=1)
         await reader.hear(left("bo"))
-        assert await reader.top_of("ana/250") == pytest.approx(top, abs=1)
+        assert await reader.top_of("ana/1000") == pytest.approx(top, abs=1)
+
+
+async def test_who_speaks_on_and_on_is_named_at_the_top(open_reader: OpenReader) -> None:
+    async with open_reader("ja", viewport={"width": 390, "height": 400}) as reader:
+        top = reader.page.get_by_test_id("top-speaker")
+        await reader.hear(started(), caption("bo", "1", "Please, Ana."), *many(30))
+        await expect(top).to_have_text("Ana")
+        await expect(reader.page.locator('[data-key="ana/0"] .voice-name')).not_to_be_in_viewport()
+        # One's own words have another name, and no name is shown twice.
+        await reader.region.evaluate("(region) => { region.scrollTop = 0 }")
+        await expect(top).to_be_hidden()
+        await reader.hear(caption("me", "1", "言葉。" * 300, lang="ja"))
+        await reader.jump.click()
+        await expect(top).to_have_text("You")
+
+
+@pytest.mark.parametrize(
+    ("lang", "text"), [("en", "Good morning, everyone."), ("ja", "おはようございます、皆さん。")]
+)
+async def test_neither_a_full_stop_nor_the_caret_is_alone_on_a_line(
+    open_reader: OpenReader, lang: str, text: str
+) -> None:
+    async with open_reader(lang, viewport={"width": 800, "height": 400}) as reader:
+        await reader.hear(
+            started(), partial("ana", "1", text[:-1], lang=lang), delta("bo", "1", lang, text[:-1], ".")
+        )
+        lines = """async ([growing, tentative, done]) => {
+            const top = (node, from, to) => {
+                const range = document.createRange();
+                range.setStart(node, from);
+                range.setEnd(node, to);
+                return range.getBoundingClientRect().top;
+            };
+            const alone = [];
+            for (let width = 140; width < 320; width += 1) {
+                for (const cell of [growing, tentative, done]) cell.style.width = `${width}px`;
+                if (growing.offsetHeight !== done.offsetHeight) alone.push(["caret", width]);
+                const [words, tail] = tentative.childNodes;
+                const last = words.data.length;
+                if (top(words, last - 1, last) !== top(tail.firstChild, 0, 1)) alone.push(["stop", width]);
+            }
+            return alone;
+        }"""
+        growing = await reader.cell("ana/1", lang).element_handle()
+        tentative = await reader.cell("bo/1", lang).element_handle()
+        done = await reader.page.evaluate_handle(
+            """(cell) => {
+                const copy = cell.cloneNode(true);
+                copy.dataset.state = "final";
+                cell.after(copy);
+                return copy;
+            }""",
+            growing,
+        )
+        assert await reader.page.evaluate(lines, [growing, tentative, done]) == []
 
 
 # -------------------------------------------------------------------- read out

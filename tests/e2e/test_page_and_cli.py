@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
+from tests.browser.pages import original
 from tests.conftest import OpenPage
 from tests.e2e.test_process import ctrl_c, drain
 from tests.processes import DEFAULT_SIGNALS, GatewayProcess, gateway_process
@@ -41,7 +42,7 @@ async def test_the_page_tells_that_the_engine_loads_and_translates_until_ctrl_c(
                 await page.get_by_test_id("text").fill(text)
                 await page.get_by_test_id("send").click()
                 row = page.get_by_test_id("utterance").last
-                await expect(row.get_by_test_id("original")).to_have_text(text)
+                await expect(original(row)).to_have_text(text)
                 await expect(row).to_have_attribute("data-state", "settled")
             await expect(row.get_by_test_id("cell-de")).to_contain_text("Freitag")
             await expect(row.get_by_test_id("cell-ja")).to_contain_text("金曜日")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
+import struct
 from pathlib import Path, PurePosixPath
 from urllib.parse import urljoin
 
@@ -308,11 +310,13 @@ def test_whatever_a_browser_may_show_by_itself_is_kept_to_itself(client: TestCli
         "style-src": "'self'",
         "img-src": "'self'",
         "connect-src": "'self'",
+        "manifest-src": "'self'",
+        "worker-src": "'self'",
         "base-uri": "'none'",
         "form-action": "'none'",
         "frame-ancestors": "'none'",
         "require-trusted-types-for": "'script'",
-        "trusted-types": "'none'",
+        "trusted-types": "service-worker",
     }
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
@@ -350,6 +354,8 @@ _IMPORT = re.compile(r"""(?:^|[\n;])\s*(?:import\s*|(?:import|export)\b[^"';]*?\
 _DYNAMIC_IMPORT = re.compile(r"""\bimport\(\s*["'](\.[^"']+)["']\s*\)""")
 # A stylesheet that a script asks for, wherever it stands.
 _STYLESHEET = re.compile(r"""["'](?:\./)?([\w/]+\.css)["']""")
+# An address below the page's folder that a script asks for.
+_ADDRESS = re.compile(r"""["']\./((?:offline/\w+|service_worker|favicon)\.(?:html|css|js|svg))["']""")
 _LINK = re.compile(r"""\b(?:href|src)="(\./[^"?#]+)""")
 _PRELOAD = re.compile(r"""<link rel="modulepreload" href="\./([^"]+)">""")
 _CSS_FILE = re.compile(r"""(?:@import\s+(?:url\()?|url\()\s*["']?([^"')]+)""")
@@ -394,6 +400,11 @@ def everything() -> set[str]:
     for path in sorted(found):
         if path.endswith(".js"):
             found |= modules(path, dynamic=True)
+    for path in ("page/meeting/offline_shell.js", "service_worker.js"):
+        found |= set(_ADDRESS.findall(without_comments(text(path))))
+    for path in sorted(found):
+        if path.endswith(".webmanifest"):
+            found |= {icon["src"] for icon in json.loads(text(path))["icons"]}
     for path in sorted(found):
         if path.endswith(".js"):
             names = _STYLESHEET.findall(without_comments(text(path)))
@@ -445,6 +456,26 @@ def test_every_file_of_the_page_is_used_by_it() -> None:
     assert used <= there
 
 
+def test_the_manifest_leads_to_the_page_below_any_prefix() -> None:
+    prefix = "/gateways/one"
+    client = TestClient(Starlette(routes=[Mount(prefix, routes=page_routes())]))
+    found = re.search(r'rel="manifest" href="\./([^"]+)"', client.get(f"{prefix}/").text)
+    assert found is not None
+    address = f"http://testserver{prefix}/{found[1]}"
+    answer = client.get(address)
+    assert answer.headers["content-type"] == "application/manifest+json"
+    manifest = answer.json()
+    assert {urljoin(address, manifest[key]) for key in ("start_url", "scope")} == {f"http://testserver{prefix}/"}
+    icons = {(icon["sizes"], icon.get("purpose", "any")) for icon in manifest["icons"]}
+    assert icons >= {("192x192", "any"), ("512x512", "any"), ("512x512", "maskable")}
+    for icon in manifest["icons"]:
+        served = client.get(urljoin(address, icon["src"]))
+        assert (served.status_code, served.headers["content-type"]) == (200, icon["type"])
+        if icon["sizes"] != "any":
+            width, height = struct.unpack(">II", served.content[16:24])  # of a PNG's header
+            assert f"{width}x{height}" == icon["sizes"]
+
+
 def test_other_pages_get_the_client_and_nothing_of_the_page() -> None:
     client = client_of(None)
     assert 'export { GatewayClient } from "./client/gateway_client.js";\n' in text(PUBLIC_CLIENT)
@@ -457,11 +488,17 @@ def test_other_pages_get_the_client_and_nothing_of_the_page() -> None:
 
 
 def test_the_page_weighs_less_than_150_kb_on_the_wire() -> None:
-    """A first visit, all of both views, headers included."""
+    """A first visit, all of both views and what it keeps for later, headers included."""
     page = TestClient(Starlette(routes=page_routes()), headers={"Accept-Encoding": "gzip"})
     weight = 0
-    for path in everything():
-        with page.stream("GET", "/" if path == "index.html" else f"/{path}") as answer:
+    own = assets(page)
+    kept = {path for path in everything() if path.startswith("offline/") or path == "service_worker.js"}
+    # The icons of the manifest are fetched by those who install the page.
+    for path in everything() - {
+        path for path in everything() if path.startswith("icons/icon-") and "apple" not in path
+    }:
+        plain = "/" if path == "index.html" else f"/{path}"
+        with page.stream("GET", plain if path in kept | {"index.html"} else f"/{own}{path}") as answer:
             weight += sum(map(len, answer.iter_raw()))
             weight += sum(len(name) + len(value) + 4 for name, value in answer.headers.raw)
     assert weight < MOST_BYTES, f"{weight:,} bytes"
@@ -471,6 +508,21 @@ def test_the_page_weighs_less_than_150_kb_on_the_wire() -> None:
 def test_the_document_tells_the_page_whether_it_offers_demo_controls(offered: bool, content: str) -> None:
     page = TestClient(Starlette(routes=page_routes(demo_controls=offered)))
     assert re.findall(r'<meta name="demo-controls" content="(\w+)">', page.get("/").text) == [content]
+
+
+def test_scripts_lose_their_comments_and_nothing_else(tmp_path: Path) -> None:
+    code = "let url = 'https://x'; // stays\n", "let a = 1 /** @type {2} */;\n", "last();\n"
+    script = f"// One.\n{code[0]}/**\n * Two. **/\n{code[1]}  /** 3 */\n{code[2]}"
+    folder = write(tmp_path / "page", {"index.html": '<script src="./app.js"></script>', "app.js": script})
+    client = client_of(folder)
+    own = re.search(r'"\./(assets/[^"]+)"', client.get("/").text)
+    assert own is not None
+    assert client.get(f"/{own[1]}").text == f"\n{code[0]}\n\n{code[1]}\n{code[2]}"
+    assert client.get("/app.js").text == script
+    # No text of the page looks like a comment that has a line to itself.
+    for path in everything():
+        if path.endswith(".js"):
+            assert not re.search(r"`[^`]*\n\s*(?://|/\*\*)[^`]*`", without_comments(text(path))), path
 
 
 def test_the_page_asks_nobody_else() -> None:

@@ -44,6 +44,7 @@ __all__ = [
     "STREAM_EVENTS",
     "TOKEN_ERRORS",
     "TRANSCRIPT_ERRORS",
+    "TRANSCRIPT_LAST",
     "TRANSCRIPT_MEDIA_TYPES",
     "TRANSLATE_ERRORS",
     "USAGE_ERRORS",
@@ -251,6 +252,8 @@ TRANSCRIPT_MEDIA_TYPES = {
     "srt": "application/x-subrip",
     "vtt": "text/vtt",
 }
+# Most utterances of a part of a transcript.
+TRANSCRIPT_LAST = 200
 
 
 # Longest link of a QR code. The code of a longer link is hard to scan from a screen.
@@ -286,10 +289,11 @@ class TranscriptUtterance(Struct, frozen=True):
     translations: Annotated[
         dict[str, TranscriptText], Meta(description="By language, for every language that was asked for.")
     ]
+    offset: Annotated[int, Meta(description="Its position in the log: what `before` takes.")]
 
 
 class TranscriptAnswer(Struct, frozen=True):
-    """The utterances of a meeting that are in its log, in the order of acceptance."""
+    """The utterances of a meeting that are in its log, or `last` of them, in the order of acceptance."""
 
     meeting: str
     epoch: Annotated[str, Meta(description="Epoch of the meeting's log, as in `session.started`.")]

@@ -25,6 +25,7 @@ from gateway.server.http.bodies import (
     STREAM_EVENTS,
     TOKEN_ERRORS,
     TRANSCRIPT_ERRORS,
+    TRANSCRIPT_LAST,
     TRANSCRIPT_MEDIA_TYPES,
     TRANSLATE_ERRORS,
     USAGE_ERRORS,
@@ -235,6 +236,18 @@ def _transcript(limits: Limits) -> Document:
                     "minItems": 1,
                     "maxItems": limits.languages,
                 },
+            },
+            {
+                "name": "last",
+                "in": "query",
+                "description": "JSON alone: the newest so many utterances. Without it, all there are.",
+                "schema": {"type": "integer", "minimum": 1, "maximum": TRANSCRIPT_LAST},
+            },
+            {
+                "name": "before",
+                "in": "query",
+                "description": "Together with `last`: of the utterances before this position in the log.",
+                "schema": {"type": "integer", "minimum": 1},
             },
         ],
         "responses": {

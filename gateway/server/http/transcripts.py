@@ -1,17 +1,19 @@
 """Transcripts over HTTP: reads a meeting's log and answers in the requested languages and format.
 
-Knows: addresses and queries of transcripts, and how to read a meeting's log to its end while it grows.
+Knows: addresses and queries of transcripts, and how to read a meeting's log, or a part of it, while it grows.
 Must not know: how the text formats are written (`meeting.transcript`), other endpoints.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from http import HTTPStatus
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -19,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway.domain.errors import (
     EngineUnavailable,
     Forbidden,
+    InvalidValue,
     LimitExceeded,
     LogUnavailable,
     RateLimited,
@@ -26,7 +29,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import Grant, account_of_tenant, meeting_key
 from gateway.domain.languages import normalise
-from gateway.domain.log import Page, Publication
+from gateway.domain.log import Page, Publication, Said
 from gateway.domain.ports import Engine, EventLog
 from gateway.meeting.transcript import Spoken, plain_text, subrip, transcript, webvtt
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
@@ -35,6 +38,7 @@ from gateway.server.guard.audit import Attempt, Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.http import bodies
 from gateway.server.http.bodies import (
+    TRANSCRIPT_LAST,
     TRANSCRIPT_MEDIA_TYPES,
     TranscriptAnswer,
     TranscriptText,
@@ -43,9 +47,13 @@ from gateway.server.http.bodies import (
 from gateway.server.http.responses import problem_response
 from gateway.sessions.grants import check_role
 
-__all__ = ["Transcripts", "languages"]
+__all__ = ["Part", "Transcripts", "languages", "wanted_part"]
 
 _PAGE = 500
+
+# A part has the translations that came within so many positions of its newest utterance. All there are would need
+# the rest of the log, for each part.
+_OUTCOMES_WITHIN = 1_000
 
 # Transcripts that one account waits for or is sent at a time; each may have megabytes.
 _MOST_WANTED = 4
@@ -68,7 +76,7 @@ class Transcripts:
         self._wanted: Counter[str] = Counter()
 
     async def transcript(self, request: Request) -> ASGIApp:
-        """`GET /v1/meetings/{meeting}/transcript.{format}?lang=ja,en`."""
+        """`GET /v1/meetings/{meeting}/transcript.{format}?lang=ja,en`, JSON also with `last=100&before=812`."""
         meeting, format = request.path_params["meeting"], request.path_params["format"]
         if format not in TRANSCRIPT_MEDIA_TYPES:
             detail = f"A transcript ends in one of {', '.join(TRANSCRIPT_MEDIA_TYPES)}."
@@ -81,12 +89,13 @@ class Transcripts:
         attempt.meeting = meeting
         _check(grant, meeting)
         langs = languages(request.query_params.getlist("lang"), known=self._known(), most=self._most_languages)
+        part = wanted_part(request.query_params, format)
         account = account_of_tenant(grant, client_account(request))
         if self._wanted[account] >= _MOST_WANTED:
             raise RateLimited(f"{_MOST_WANTED} transcripts are under way.", retry_after_ms=1_000)
         self._wanted[account] += 1
         try:
-            response = await self._written(grant.tenant, meeting, format, langs)
+            response = await self._written(grant.tenant, meeting, format, langs, part)
         except BaseException:
             self._received(account)
             raise
@@ -97,9 +106,11 @@ class Transcripts:
         if not self._wanted[account]:
             del self._wanted[account]
 
-    async def _written(self, tenant: str, meeting: str, format: str, langs: Sequence[str]) -> Response:
+    async def _written(
+        self, tenant: str, meeting: str, format: str, langs: Sequence[str], part: Part | None
+    ) -> Response:
         async with self._writing:
-            page = await self._kept(tenant, meeting)
+            page = await self._kept(tenant, meeting, part)
             # In a thread: a long transcript takes a while, and live meetings must not wait.
             content = await asyncio.to_thread(_WRITERS[format], meeting, page, langs)
         name = ".".join([meeting.strip("."), "-".join(langs), format] if langs else [meeting.strip("."), format])
@@ -116,27 +127,60 @@ class Transcripts:
         except EngineUnavailable:
             return None
 
-    async def _kept(self, tenant: str, meeting: str) -> Page:
-        """The whole log of a meeting as one page. Raises `UnknownMeeting` or `LogUnavailable`."""
+    async def _kept(self, tenant: str, meeting: str, part: Part | None) -> Page:
+        """The log of a meeting, or what belongs to a part of it. Raises `UnknownMeeting` or `LogUnavailable`."""
         # There is no log under an id that `session.start` does not accept.
         key = meeting_key(tenant, meeting)
-        page = await self._log.read(key, 0, _PAGE) if is_meeting_id(meeting) else Page("", first=1, last=0)
+        limit = _PAGE if part is None else 1
+        page = await self._log.read(key, 0, limit) if is_meeting_id(meeting) else Page("", first=1, last=0)
         if not page.epoch:
             raise UnknownMeeting(
                 f"There is no log of a meeting {meeting[:80]!r}: it never existed, or has expired."
             )
+        return await (self._whole(key, page) if part is None else self._part(key, page, part))
+
+    async def _whole(self, key: str, page: Page) -> Page:
         epoch, last = page.epoch, page.last
         held = list(page.publications)
         # Publications appended during the reading are left out; otherwise reading might never end.
         while held and held[-1].offset < last:
-            await asyncio.sleep(0)  # a log in memory does not wait
-            page = await self._log.read(key, held[-1].offset, _PAGE)
-            if page.epoch != epoch:
-                raise LogUnavailable("A new log of the meeting began while it was read.", retry_after_ms=1_000)
+            page = await self._next(key, epoch, held[-1].offset, _PAGE)
             held = _joined(held, page.publications)
         if not held:
             return Page(epoch, page.last + 1, page.last)
         return Page(epoch, held[0].offset, held[-1].offset, tuple(held))
+
+    async def _part(self, key: str, page: Page, part: Part) -> Page:
+        """The utterances of a part with their outcomes; `first` and `last` are those of the whole log."""
+        end = min(part.before - 1, page.last) if part.before is not None else page.last
+        said: list[Publication] = []
+        outcomes: list[Publication] = []
+        # Backwards until there are enough utterances. Outcomes of still earlier ones are left out by `transcript`.
+        high = end
+        while high >= page.first and len(said) < part.last:
+            low = max(high - _PAGE, page.first - 1)
+            read = (await self._next(key, page.epoch, low, high - low)).publications
+            # A log that was trimmed meanwhile goes on behind where the reading ends.
+            read = tuple(each for each in read if each.offset <= high)
+            said = [each for each in read if isinstance(each.event, Said)] + said
+            outcomes = [each for each in read if not isinstance(each.event, Said)] + outcomes
+            high = low
+        last = min(page.last, end + _OUTCOMES_WITHIN)
+        while end < last:
+            read = (await self._next(key, page.epoch, end, min(_PAGE, last - end))).publications
+            if not read:
+                break
+            outcomes += [each for each in read if not isinstance(each.event, Said)]
+            end = read[-1].offset
+        return Page(page.epoch, page.first, page.last, (*said[-part.last :], *outcomes))
+
+    async def _next(self, key: str, epoch: str, after: int, limit: int) -> Page:
+        """Raises `LogUnavailable` if a new log began since the reading began."""
+        await asyncio.sleep(0)  # a log in memory does not wait
+        page = await self._log.read(key, after, limit)
+        if page.epoch != epoch:
+            raise LogUnavailable("A new log of the meeting began while it was read.", retry_after_ms=1_000)
+        return page
 
 
 class _Sending:
@@ -166,6 +210,42 @@ def _check(grant: Grant, meeting: str) -> None:
 def _joined(held: list[Publication], read: Sequence[Publication]) -> list[Publication]:
     """`held` and `read` together. If entries between them were trimmed, so was `held`, and only `read` is left."""
     return [*held, *read] if read and read[0].offset == held[-1].offset + 1 else list(read)
+
+
+# ---------------------------------------------------------------- parts
+
+
+class Part(Struct, frozen=True):
+    """The newest `last` utterances of those before a position in the log; None: of all."""
+
+    last: int
+    before: int | None = None
+
+
+def wanted_part(query: Mapping[str, str], format: str) -> Part | None:
+    """The part of `last=100&before=812`; None for all of it. Raises `InvalidValue` or `LimitExceeded`."""
+    last, before = _whole_number(query, "last"), _whole_number(query, "before")
+    if last is None:
+        if before is not None:
+            raise InvalidValue("`before` goes together with `last`.", field="before")
+        return None
+    if format != "json":
+        raise InvalidValue(
+            "Only JSON comes in parts: the times of the other formats are those of a whole.", field="last"
+        )
+    if last > TRANSCRIPT_LAST:
+        raise LimitExceeded(f"`last` is at most {TRANSCRIPT_LAST}.", field="last")
+    return Part(last, before)
+
+
+def _whole_number(query: Mapping[str, str], name: str) -> int | None:
+    value = query.get(name)
+    if value is None:
+        return None
+    # As many digits as the positions of a log can have.
+    if not re.fullmatch(r"[1-9][0-9]{0,14}", value):
+        raise InvalidValue(f"`{name}` has to be a whole number above 0.", field=name)
+    return int(value)
 
 
 # ---------------------------------------------------------------- languages
@@ -221,6 +301,7 @@ def _utterance(spoken: Spoken, langs: Sequence[str]) -> TranscriptUtterance:
         start_ms=said.start_ms,
         end_ms=said.end_ms,
         translations={lang: _text(spoken, lang) for lang in langs},
+        offset=spoken.offset,
     )
 
 

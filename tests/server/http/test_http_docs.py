@@ -21,6 +21,7 @@ from gateway.server.http.bodies import (
     HTTP_ERRORS,
     HTTP_STATUSES,
     STREAM_EVENTS,
+    TRANSCRIPT_LAST,
     TRANSCRIPT_MEDIA_TYPES,
     TranscriptText,
     status_code,
@@ -174,6 +175,7 @@ def test_the_limits_are_the_defaults() -> None:
     assert [int(value) for _, value, setting in rows("Limits") if not setting] == [
         batch_texts,
         BODY_BYTES,
+        TRANSCRIPT_LAST,
     ]
 
 

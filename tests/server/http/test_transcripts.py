@@ -144,6 +144,7 @@ async def test_json_has_everything_by_language() -> None:
                     "de": {"status": "failed", "text": None, "code": "engine_failed"},
                     "en": {"status": "original", "text": "Good morning.", "code": None},
                 },
+                "offset": 1,
             },
             {
                 "participant": "b2b2b2b2",
@@ -160,6 +161,7 @@ async def test_json_has_everything_by_language() -> None:
                     "de": {"status": "missing", "text": None, "code": None},
                     "en": {"status": "missing", "text": None, "code": None},
                 },
+                "offset": 3,
             },
         ],
     }
@@ -389,3 +391,105 @@ async def test_one_address_gets_a_few_at_a_time_and_again_once_they_were_sent() 
         waiting.set()
         assert {(await answer).status_code for answer in asked} == {200}
         check_problem(await client.get("/nobody/transcript.txt"), 404, "unknown_meeting")
+
+
+# ---------------------------------------------------------------- parts
+
+
+def sentences(count: int) -> list[LoggedEvent]:
+    """Utterances, each with its translation two positions behind it: 1 2 [1] 3 [2] 4 [3] …"""
+    events: list[LoggedEvent] = []
+    for n in range(1, count + 1):
+        events.append(said(n, f"Sentence {n}."))
+        if n > 1:
+            events.append(translated(n - 1, f"[ja] {n - 1}"))
+    return [*events, translated(count, f"[ja] {count}")]
+
+
+async def part_of(client: httpx.AsyncClient, query: str) -> tuple[list[tuple[str, str | None]], dict[str, Any]]:
+    """Its utterances with their translations, oldest first, and the answer without them."""
+    response = await client.get(f"/standup/transcript.json?lang=ja&{query}")
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    utterances = answer.pop("utterances")
+    return [(each["utterance"], each["translations"]["ja"]["text"]) for each in utterances], answer
+
+
+async def test_parts_lead_from_the_newest_to_the_beginning() -> None:
+    # More than one page of the log, in parts that do not go into it evenly.
+    async with serving(await log_of(*sentences(700))) as client:
+        whole, head = await part_of(client, "")
+        seen: list[tuple[str, str | None]] = []
+        before = ""
+        while True:
+            got = await client.get(f"/standup/transcript.json?last=150{before}")
+            offset = got.json()["utterances"][0]["offset"]
+            part, about = await part_of(client, f"last=150{before}")
+            assert about == head
+            seen = [*part, *seen]
+            if len(part) < 150:
+                break
+            before = f"&before={offset}"
+        beyond, _ = await part_of(client, "last=1&before=1")
+        from_the_end, _ = await part_of(client, "last=1&before=999999")
+    assert len(whole) == 700
+    assert seen == whole
+    assert beyond == []
+    assert from_the_end == whole[-1:]
+
+
+async def test_a_part_has_translations_from_beyond_it_and_none_from_far_beyond() -> None:
+    late = 1_001
+    chatter = [said(n, "Well.") for n in range(2, late + 1)]
+    async with serving(await log_of(said(1, "One."), *chatter, translated(1, "[ja] 1"))) as client:
+        near, _ = await part_of(client, "last=1&before=3")
+        far, _ = await part_of(client, "last=1&before=2")
+    assert near == [("2", None)]
+    assert far == [("1", None)]
+    async with serving(await log_of(said(1, "One."), *chatter[:-1], translated(1, "[ja] 1"))) as client:
+        within, _ = await part_of(client, "last=1&before=2")
+    assert within == [("1", "[ja] 1")]
+
+
+async def test_parts_of_a_trimmed_log_end_where_it_begins() -> None:
+    log = await log_of(*sentences(100), max_publications=100)
+    async with serving(log) as client:
+        whole, head = await part_of(client, "")
+        part, about = await part_of(client, "last=200")
+    assert not head["complete"]
+    assert about == head
+    assert part == whole != []
+
+
+@pytest.mark.parametrize(
+    ("format", "query", "code", "field"),
+    [
+        ("json", "last=0", "invalid_value", "last"),
+        ("json", "last=-1", "invalid_value", "last"),
+        ("json", "last=ten", "invalid_value", "last"),
+        ("json", "last=", "invalid_value", "last"),
+        ("json", "last=201", "limit_exceeded", "last"),
+        ("json", "last=10&before=0", "invalid_value", "before"),
+        ("json", "last=10&before=9999999999999999", "invalid_value", "before"),
+        ("json", "before=10", "invalid_value", "before"),
+        ("srt", "last=10", "invalid_value", "last"),
+    ],
+)
+async def test_what_is_no_part(format: str, query: str, code: str, field: str) -> None:
+    async with serving(await log_of(*STANDUP)) as client:
+        response = await client.get(f"/standup/transcript.{format}?{query}")
+    check_problem(response, 422, code, field)
+
+
+async def test_a_part_of_a_log_begun_anew_while_it_is_read_is_to_be_asked_again() -> None:
+    log = ScriptedLog(page(1, 4, 1), page(1, 4, 1, 2, 3, 4, epoch="e2"))
+    async with serving(log) as client:
+        response = await client.get("/standup/transcript.json?last=5")
+    check_problem(response, 503, "log_unavailable")
+
+
+async def test_a_part_of_a_log_that_is_trimmed_while_it_is_read_has_what_is_left() -> None:
+    log = ScriptedLog(page(1, 4, 1), page(4, 6, 4, 5, 6), page(4, 6))
+    async with serving(log) as client:
+        part, _ = await part_of(client, "last=5&before=5")
+    assert [utterance for utterance, _ in part] == ["4"]

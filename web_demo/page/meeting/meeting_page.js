@@ -11,6 +11,7 @@ import { ReadingSettings } from "../settings/reading_settings.js";
 import { Composer } from "../speaking/composer.js";
 import { showAlert, withdrawAlert } from "../status/alert.js";
 import { ConnectionBanner } from "../status/connection_banner.js";
+import { EarlierRows } from "../transcript/earlier.js";
 import { ScreenReaderAnnouncer } from "../transcript/screen_reader_announcer.js";
 import { Transcript } from "../transcript/transcript.js";
 import { TranscriptDownload } from "../transcript/transcript_download.js";
@@ -42,8 +43,8 @@ const actions = find("actions", HTMLDivElement);
 
 /** Why an alert was shown that is out of date as soon as there is a session again. */
 const UNTIL_RECONNECTED = "until reconnected";
-/** How many languages a newcomer reads at first, to see something translated. */
-const FIRST_LANGUAGES = 3;
+/** In a meeting of one's own: the first language, and another, to see something translated. */
+const FIRST_LANGUAGES = 2;
 
 /** @typedef {import("../settings/reading_settings.js").Targets} Targets */
 /** @typedef {{languages: Language[], family: string, limits: Limits, targets?: Targets}} GatewayInfo `/v1/languages`. */
@@ -135,14 +136,10 @@ export class MeetingPage {
     this.#shareDialog =
       fragment === null ? null : new ShareDialog({ meeting, languages: offered, onProblem: showAlert, fragment, hasCaptions });
     const peopleList = new PeopleList({ client: this.#client, nameOf, canRename: access.name === "" });
-    const download = new TranscriptDownload({
-      meeting,
-      languages: offered,
-      nameOf,
-      reads: () => this.#readingSettings.value.reads,
-      onProblem: showAlert,
-      token: access.token,
-    });
+    const log = { meeting, reads: () => this.#readingSettings.value.reads, onProblem: showAlert, token: access.token };
+    const download = new TranscriptDownload({ ...log, languages: offered, nameOf });
+    const earlier = new EarlierRows({ ...log, transcript: this.#transcript });
+    this.#view.start.append(earlier.element);
     this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf, maySimulate: () => this.#demo.areAllowed });
     this.#demo = new DemoControls({
       client: this.#client,
@@ -159,7 +156,7 @@ export class MeetingPage {
       },
     });
     this.#readingSettings.element.hidden = !access.read;
-    download.element.hidden = !access.transcript;
+    download.element.hidden = earlier.element.hidden = !access.transcript;
     this.#sidePanel = new SidePanel([
       {
         id: "reading",
@@ -293,7 +290,7 @@ export class MeetingPage {
 
   /** @param {Reading} reading */
   #applyReading({ reads, stability, originals, announce }) {
-    this.#view.show({ columns: reads, originals, stability });
+    this.#view.show({ reads, originals, stability });
     this.#announcer.lang = announce;
   }
 

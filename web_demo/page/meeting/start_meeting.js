@@ -10,6 +10,7 @@ import { ReadinessPoller } from "../status/readiness_poller.js";
 import { READINESS_LABELS, showStatus } from "../status/status_label.js";
 import { find } from "../ui/dom.js";
 import { MeetingPage } from "./meeting_page.js";
+import { keepOfflineShell } from "./offline_shell.js";
 
 /** @typedef {import("../access/invite.js").Invite} Invite */
 /** @typedef {import("./meeting_page.js").GatewayInfo} GatewayInfo */
@@ -44,6 +45,7 @@ export function startMeeting({ streamUrl, query, invite }) {
     hideAlert();
     const access = accessWith(allowed, gateway.languages);
     page = new MeetingPage({ streamUrl, query, access, gateway, displaySettings, readiness, loadingCard });
+    void keepOfflineShell();
     await page.join();
   }
 

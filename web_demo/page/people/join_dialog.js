@@ -23,7 +23,7 @@ export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access =
   const dialog = element("dialog", "dialog");
   dialog.ariaLabel = TITLE;
   dialog.dataset.testid = "join";
-  const form = element("form", "dialog-body");
+  const form = element("form", "join-form");
 
   const name = element("input", "");
   name.autocomplete = "name";
@@ -40,14 +40,15 @@ export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access =
   let role = (mayChoose ? loadPreference("part") === "speak" : access.speak) ? "speak" : "listen";
   const roles = radioButtons("join", [["listen", "listen"], ["speak", "speak and listen"]], role, (chosen) => (role = chosen));
 
-  form.append(
+  const questions = element("div", "join-questions");
+  questions.append(
     element("h2", "dialog-heading", TITLE),
     ...(meeting ? [element("p", "hint dialog-meeting", meeting)] : []),
     ...(access.name ? [] : [labelled("Your name", name)]),
     ...(access.read ? [labelled("I read", reads)] : []),
     ...(mayChoose ? [fieldset("I want to", roles)] : []),
-    element("button", "primary", "Join"),
   );
+  form.append(questions, element("button", "primary", "Join"));
   dialog.append(form);
   document.body.append(dialog);
 

@@ -175,7 +175,8 @@ function savedReading(languages) {
   const saved = loadPreference("reads");
   let reads = (saved ?? "").split(",").filter((tag) => tags.includes(tag));
   // Nothing is saved at the first visit; with another model, the saved languages may be unknown.
-  if (saved !== "" && !reads.length) reads = preferredLanguages(languages);
+  // Of what somebody reads, one language is enough: more are a choice.
+  if (saved !== "" && !reads.length) reads = preferredLanguages(languages).slice(0, 1);
   if (saved !== "" && !reads.length) reads = tags.slice(0, 2);
   const stability = STABILITIES.find(([value]) => value === loadPreference("stability"))?.[0] ?? "live";
   return { reads, stability, originals: loadPreference("originals") !== "no", announce: "" };

@@ -32,6 +32,8 @@
  * @property {string} reason Why nothing more will come for it, or empty.
  * @property {boolean} unsent Own and final, but not accepted by the gateway. Its caption makes a new entry.
  * @property {Map<string, Cell>} cells Translations, by language.
+ * @property {number} offset Position of its final caption in the meeting's log; 0 as long as there is none.
+ * @property {boolean} isEarlier Whether it was loaded after all that is below it.
  * @property {Set<string>} optional Languages that were not read when it was said. A translation may come, or not.
  */
 

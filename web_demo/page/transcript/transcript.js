@@ -20,7 +20,8 @@ import { cellOf, isSaid, isSettled, keyOf, unsentKey } from "./entry.js";
  * @property {"new" | "original" | "translation" | "gone"} what
  */
 
-const MAX_ENTRIES = 500;
+// More than an hour of six people, who say 1,000 utterances.
+const MAX_ENTRIES = 2_000;
 // How many cancelled drafts are remembered until the gateway confirms that they are cancelled.
 const MAX_CANCELLED = 100;
 const GATEWAY_RESTARTED = "Interrupted: the gateway was restarted.";
@@ -54,6 +55,28 @@ export class Transcript {
   /** In the order in which they were first heard of. @returns {ReadonlyMap<string, Entry>} */
   get entries() {
     return this.#entries;
+  }
+
+  /** Position in the log of the oldest utterance; 0 if there is none. */
+  get oldest() {
+    for (const { offset } of this.#entries.values()) if (offset > 0) return offset;
+    return 0;
+  }
+
+  /**
+   * Put what was said before everything else at the beginning.
+   * @param {string} epoch Of the log that it is from: another one knows nothing of this transcript.
+   * @param {readonly Entry[]} earlier Oldest first.
+   */
+  addEarlier(epoch, earlier) {
+    if (epoch !== this.#epoch) return;
+    const added = earlier.filter(({ key }) => !this.#entries.has(key));
+    const later = [...this.#entries];
+    this.#entries.clear();
+    for (const entry of added) this.#entries.set(entry.key, { ...entry, own: this.#own.has(entry.participant) });
+    for (const [key, entry] of later) this.#entries.set(key, entry);
+    // The newest first: a view puts each at its beginning.
+    for (const { key } of added.reverse()) this.#emit(/** @type {Entry} */ (this.#entries.get(key)), "new");
   }
 
   /**
@@ -187,8 +210,8 @@ export class Transcript {
     else if (this.#isLate(caption)) return;
     const entry = this.#entryOf(caption);
     if (entry.final || (!caption.final && caption.rev <= entry.rev)) return;
-    const { rev, lang, text, final } = caption;
-    Object.assign(entry, { rev, lang, text, final });
+    const { rev, lang, text, final, offset } = caption;
+    Object.assign(entry, { rev, lang, text, final, offset: offset ?? 0 });
     if (caption.at_ms !== undefined) entry.at = new Date(caption.at_ms);
     this.#emit(entry, "original");
   }
@@ -337,7 +360,7 @@ export class Transcript {
     const at = this.#catchingUp ? null : new Date();
     return {
       ...{ key, participant, utterance, speaker: "", own, at, lang: "", text: "", rev: 0, final: false },
-      ...{ reason: "", unsent: false, cells: new Map(), optional: new Set() },
+      ...{ reason: "", unsent: false, offset: 0, isEarlier: false, cells: new Map(), optional: new Set() },
     };
   }
 

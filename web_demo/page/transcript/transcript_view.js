@@ -4,12 +4,15 @@
 import { evictOldest } from "../../client/evict_oldest.js";
 import { button, element, setIfChanged } from "../ui/dom.js";
 import { nativeName, textDirection } from "../ui/languages.js";
+import { speakerName } from "./entry.js";
+import { LanguageSwitch } from "./language_switch.js";
 import { AS_SPOKEN, UtteranceRow } from "./utterance_row.js";
 
 /** @typedef {import("./entry.js").Entry} Entry */
 /** @typedef {import("./transcript.js").Change} Change */
 /** @typedef {import("./transcript.js").Transcript} Transcript */
 /** @typedef {import("./utterance_row.js").Shown} Shown */
+/** @typedef {"table" | "stacked" | "single"} Layout */
 
 const COLOURS = 8;
 // How many speakers keep their colour.
@@ -18,6 +21,8 @@ const MAX_SPEAKERS = 200;
 const NEAR_END_PX = 24;
 // The minimum width of a cell with a label, in columns.
 const STACKED_COLUMNS = 1.15;
+// With less room, in columns, one language is shown at a time: side by side, lines would have three or four words.
+const MIN_ROOM = 3;
 
 /** @param {Element} part */
 function topOf(part) {
@@ -31,11 +36,16 @@ function hash(text) {
 
 export class TranscriptView {
   element = element("div", "transcript");
+  /** Above the first row. */
+  start = element("div", "transcript-start");
   /** Shown while the transcript is empty. */
   empty = element("div", "transcript-empty");
   #options;
   #scroller = element("div", "transcript-scroller");
+  #top = element("div", "transcript-top");
   #headings = element("div", "headings");
+  /** Who said the topmost visible words, if their name has scrolled away. */
+  #speaker = element("p", "top-speaker");
   #rows = element("ol", "rows");
   #measure = element("div", "column-measure");
   #jump;
@@ -43,8 +53,11 @@ export class TranscriptView {
   #byKey = new Map();
   /** Participant → colour; the one who spoke last is last. @type {Map<string, number>} */
   #colours = new Map();
-  /** @type {Shown} */
-  #shown = { columns: [], originals: true, stability: "live" };
+  /** @type {Omit<Shown, "columns">} */
+  #shown = { reads: [], originals: true, stability: "live" };
+  #switch = new LanguageSwitch(() => this.#showRows());
+  /** @type {Layout} */
+  #layout = "table";
   /** To be drawn in the next frame: row → columns that changed. @type {Map<string, Set<string>>} */
   #due = new Map();
   #frame = 0;
@@ -65,13 +78,16 @@ export class TranscriptView {
     const scroller = this.#scroller;
     Object.assign(scroller, { tabIndex: 0, role: "log", ariaLive: "off", ariaLabel: "Transcript" });
     scroller.dataset.testid = "transcript";
-    this.#headings.ariaHidden = "true"; // every cell has a label with its language
-    scroller.append(this.#measure, this.#headings, this.#rows, this.empty);
+    this.#top.ariaHidden = "true"; // every cell has a label with its language, every row its speaker
+    this.#speaker.dataset.testid = "top-speaker";
+    this.#speaker.hidden = true;
+    this.#top.append(this.#headings, this.#speaker);
+    scroller.append(this.#measure, this.#top, this.start, this.#rows, this.empty);
     this.#jump = button("transcript-jump", "", "jump", () => {
       this.jump();
       scroller.focus({ preventScroll: true });
     });
-    this.element.append(scroller, this.#jump);
+    this.element.append(this.#switch.element, scroller, this.#jump);
     scroller.addEventListener("scroll", () => this.#onScroll(), { passive: true });
     // The observer is called after layout and before paint, when measuring costs nothing.
     const sizes = new ResizeObserver(() => {
@@ -86,15 +102,25 @@ export class TranscriptView {
     this.#draw();
   }
 
-  /** @param {Shown} shown `columns`: languages; `originals`: whether originals have a column of their own. */
-  show({ columns, originals, stability }) {
-    this.#shown = { columns: [...columns], originals: originals || columns.length === 0, stability };
-    this.#options.transcript.read(columns);
-    const all = this.#shown.originals ? [AS_SPOKEN, ...columns] : columns;
-    this.#headings.replaceChildren(...all.map((tag) => this.#heading(tag)));
-    this.element.classList.toggle("with-originals", this.#shown.originals);
-    for (const row of this.#byKey.values()) row.show(this.#shown);
+  /** @param {Omit<Shown, "columns">} shown */
+  show({ reads, originals, stability }) {
+    this.#shown = { reads: [...reads], originals, stability };
+    this.#options.transcript.read(reads);
+    this.#headings.replaceChildren(...reads.map((tag) => this.#heading(tag)));
+    this.#switch.offer(reads, this.#options.nameOf);
     this.#layOut();
+    this.#showRows();
+  }
+
+  /** What each row shows: all that is read, or the one language for which there is room. @returns {Shown} */
+  get #rowsShown() {
+    const { reads } = this.#shown;
+    return { ...this.#shown, columns: this.#layout === "single" ? [this.#switch.selected] : reads };
+  }
+
+  #showRows() {
+    const shown = this.#rowsShown;
+    for (const row of this.#byKey.values()) row.show(shown);
   }
 
   /** Scroll to the newest row. */
@@ -106,9 +132,9 @@ export class TranscriptView {
 
   /** @param {string} tag */
   #heading(tag) {
-    const name = tag === AS_SPOKEN ? "As spoken" : this.#options.nameOf(tag);
+    const name = this.#options.nameOf(tag);
     const heading = element("div", "heading", name);
-    const native = tag && nativeName(tag);
+    const native = nativeName(tag);
     if (native && native.toLowerCase() !== name.toLowerCase()) {
       const span = element("span", "heading-own", native);
       Object.assign(span, { lang: tag, dir: textDirection(tag) });
@@ -145,6 +171,7 @@ export class TranscriptView {
     if (!isEmpty) this.#keepFocus(this.empty);
     setIfChanged(this.empty, "hidden", !isEmpty);
     setIfChanged(this.#headings, "hidden", isEmpty);
+    this.#layOut();
     if (!this.#isAtEnd) this.#holdPosition();
     this.#showJump();
   }
@@ -152,13 +179,30 @@ export class TranscriptView {
   /** @param {Entry} entry */
   #add(entry) {
     const row = new UtteranceRow(entry, { ...this.#options, colour: this.#colourOf(entry.participant) });
-    row.show(this.#shown);
+    row.show(this.#rowsShown);
     this.#byKey.set(entry.key, row);
-    // Unsent utterances stay at the end.
-    const unsent = this.#rows.querySelector(':scope > [data-state="unsent"]');
-    this.#rows.insertBefore(row.element, entry.unsent ? null : unsent);
+    this.#rows.insertBefore(row.element, this.#placeOf(entry));
     row.follow(this.#above(row.element));
-    if (!this.#isAtEnd && !entry.own) this.#unseen += 1;
+    this.#rejoin(row.element.nextElementSibling);
+    if (!this.#isAtEnd && !entry.own && !entry.isEarlier) this.#unseen += 1;
+  }
+
+  /** The row before which a new one belongs. @param {Entry} entry */
+  #placeOf({ unsent, isEarlier }) {
+    if (isEarlier) return this.#rows.firstElementChild;
+    if (unsent) return null;
+    // Unsent utterances stay at the end.
+    let place = null;
+    for (let last = this.#rows.lastElementChild; last !== null; last = last.previousElementSibling) {
+      if (!(last instanceof HTMLElement) || last.dataset["state"] !== "unsent") break;
+      place = last;
+    }
+    return place;
+  }
+
+  /** Another row is above this one now. @param {Element | null | undefined} row */
+  #rejoin(row) {
+    if (row instanceof HTMLElement) this.#byKey.get(row.dataset["key"] ?? "")?.follow(this.#above(row));
   }
 
   /**
@@ -186,10 +230,10 @@ export class TranscriptView {
   #remove(key) {
     const gone = this.#byKey.get(key)?.element;
     this.#byKey.delete(key);
-    const next = /** @type {HTMLElement | null | undefined} */ (gone?.nextElementSibling);
+    const next = gone?.nextElementSibling;
     this.#keepFocus(gone);
     gone?.remove();
-    if (next) this.#byKey.get(next.dataset.key ?? "")?.follow(this.#above(next));
+    this.#rejoin(next);
   }
 
   /** @param {HTMLElement} row */
@@ -221,6 +265,18 @@ export class TranscriptView {
     }
     const row = rows[first];
     this.#anchor = row && { row, top: topOf(row) };
+    this.#showSpeaker(row, top);
+  }
+
+  /** @param {Element | undefined} row @param {number} top Of what is visible, in px. */
+  #showSpeaker(row, top) {
+    const shown = row instanceof HTMLElement ? this.#byKey.get(row.dataset.key ?? "") : undefined;
+    const isAway = shown !== undefined && shown.nameBottom < top + 1;
+    if (isAway) {
+      setIfChanged(this.#speaker, "textContent", speakerName(shown.entry));
+      this.#speaker.style.setProperty("--voice", shown.element.style.getPropertyValue("--voice"));
+    }
+    setIfChanged(this.#speaker, "hidden", !isAway);
   }
 
   /** Keep the visible rows in place when rows above change. Not every browser does this by itself. */
@@ -238,15 +294,22 @@ export class TranscriptView {
     setIfChanged(this.#jump, "textContent", this.#unseen > 0 ? `Newest ↓ (${this.#unseen} new)` : "Newest ↓");
   }
 
-  /** Columns side by side if each has its minimum width, which grows with the text size; else stacked cells. */
+  /** Columns side by side if each has its minimum width, which grows with the text size; else stacked cells, or one. */
   #layOut() {
-    const columns = Math.max(1, this.#headings.childElementCount);
+    const columns = this.#shown.reads.length;
     const room = this.#rows.offsetWidth / this.#measure.offsetWidth;
-    const fits = columns === 1 || columns <= room;
+    /** @type {Layout} */
+    let layout = columns <= Math.max(1, room) ? "table" : "stacked";
+    if (columns > 1 && room < MIN_ROOM) layout = "single";
     // Stacked cells have labels, and need a little more width.
     const max = Math.max(1, Math.floor(room / STACKED_COLUMNS));
-    const beside = fits ? columns : Math.ceil(columns / Math.ceil(columns / max));
-    setIfChanged(this.element.dataset, "layout", fits ? "table" : "stacked");
+    const stacked = Math.ceil(columns / Math.ceil(columns / max));
+    const beside = { table: Math.max(1, columns), stacked, single: 1 }[layout];
+    setIfChanged(this.element.dataset, "layout", layout);
+    setIfChanged(this.#switch.element, "hidden", layout !== "single" || this.#byKey.size === 0);
     this.element.style.setProperty("--columns", String(beside));
+    const rowsChange = (layout === "single") !== (this.#layout === "single");
+    this.#layout = layout;
+    if (rowsChange) this.#showRows();
   }
 }

@@ -8,9 +8,15 @@ import { isSaid, speakerName } from "./entry.js";
 /** @typedef {import("./entry.js").Cell} Cell */
 /** @typedef {import("./entry.js").Entry} Entry */
 /** @typedef {import("../../client/messages.js").Stability} Stability */
-/** @typedef {{columns: readonly string[], originals: boolean, stability: Stability}} Shown */
+/**
+ * @typedef {object} Shown
+ * @property {readonly string[]} columns Languages, a column each.
+ * @property {readonly string[]} reads Those that are translated for the reader, shown or not.
+ * @property {boolean} originals Whether what was said in a language without a column is shown above the columns.
+ * @property {Stability} stability
+ */
 
-/** The column of originals, in any language. */
+/** The place of an original above the columns. */
 export const AS_SPOKEN = "";
 
 /** @param {number} ms */
@@ -106,6 +112,7 @@ class TextCell {
 export class UtteranceRow {
   entry;
   #nameOf;
+  #head = element("div", "row-head");
   #name = element("bdi", ""); // a right-to-left name must not change the direction around it
   #lang = element("span", "");
   #time = element("time", "");
@@ -113,8 +120,8 @@ export class UtteranceRow {
   #grid = element("div", "cells");
   #note = element("p", "");
   /** @type {Shown} */
-  #shown = { columns: [], originals: false, stability: "live" };
-  /** Column → cell, in the order of the columns. @type {Map<string, TextCell>} */
+  #shown = { columns: [], reads: [], originals: false, stability: "live" };
+  /** Column → cell, in the order on the page. @type {Map<string, TextCell>} */
   #cells = new Map();
 
   /**
@@ -130,7 +137,7 @@ export class UtteranceRow {
     this.element = element("li", entry.own ? "utterance own" : "utterance");
     Object.assign(this.element.dataset, { testid: "utterance", key: entry.key });
     this.element.style.setProperty("--voice", `var(--voice-${colour})`);
-    const head = element("div", "row-head");
+    const head = this.#head;
     const name = element("span", "voice-name");
     name.append(this.#name);
     head.append(name, this.#lang);
@@ -144,6 +151,11 @@ export class UtteranceRow {
     this.element.append(head, this.#grid);
   }
 
+  /** Where the name ends, in px of the viewport; far above it if the name is hidden. */
+  get nameBottom() {
+    return this.element.classList.contains("follows") ? -Infinity : this.#head.getBoundingClientRect().bottom;
+  }
+
   /** Hide the name if the row above has the same speaker. @param {Entry | undefined} above */
   follow(above) {
     const { participant, own } = this.entry;
@@ -153,28 +165,26 @@ export class UtteranceRow {
   /** @param {Shown} shown */
   show(shown) {
     this.#shown = shown;
-    const columns = this.#columns(shown);
-    const before = this.#cells;
-    if (before.size !== columns.length || [...before.keys()].join() !== columns.join()) {
-      this.#cells = new Map(columns.map((column) => [column, before.get(column) ?? new TextCell(column)]));
-      this.#grid.replaceChildren(...[...this.#cells.values()].map((cell) => cell.element));
-    }
-    this.render(this.#cells.keys());
+    this.render([AS_SPOKEN]);
   }
 
-  /**
-   * @param {Shown} shown
-   * @returns {readonly string[]}
-   */
-  #columns({ columns, originals }) {
-    if (originals) return [AS_SPOKEN, ...columns];
-    // An unsent utterance has no translations: show the original.
-    return this.entry.unsent && !columns.includes(this.entry.lang) ? [AS_SPOKEN] : columns;
+  /** The columns, and whether the original stands above them, which depends on its language. */
+  #arrange() {
+    const { columns, originals } = this.#shown;
+    const { lang, unsent } = this.entry;
+    // An unsent utterance has no translations: its original is all there is.
+    const isWanted = columns.length === 0 || (!columns.includes(lang) && (unsent || (originals && lang !== "")));
+    const wanted = isWanted ? [AS_SPOKEN, ...(unsent ? [] : columns)] : columns;
+    const before = this.#cells;
+    if (before.size === wanted.length && [...before.keys()].join() === wanted.join()) return;
+    this.#cells = new Map(wanted.map((column) => [column, before.get(column) ?? new TextCell(column)]));
+    this.#grid.replaceChildren(...[...this.#cells.values()].map((cell) => cell.element));
   }
 
   /** @param {Iterable<string>} columns Those that changed. The original can be in any column. */
   render(columns) {
     const langs = new Set(columns);
+    if (langs.has(AS_SPOKEN)) this.#arrange();
     for (const column of langs.has(AS_SPOKEN) ? this.#cells.keys() : langs) this.#renderCell(column);
     const { lang, unsent, reason } = this.entry;
     setIfChanged(this.#name, "textContent", speakerName(this.entry));
@@ -210,7 +220,8 @@ export class UtteranceRow {
     const { lang, cells } = this.entry;
     const { stability } = this.#shown;
     const isOriginal = column === lang || column === AS_SPOKEN;
-    setIfChanged(cell.element, "className", isOriginal && column ? "cell spoken" : "cell");
+    const kind = column === AS_SPOKEN ? "cell original" : "cell spoken";
+    setIfChanged(cell.element, "className", isOriginal ? kind : "cell");
     cell.label = isOriginal ? `${lang && `${this.#nameOf(lang)}, `}as spoken` : this.#nameOf(column);
     if (isOriginal) cell.showOriginal(this.entry, stability);
     else cell.showTranslation(column, cells.get(column), stability, this.#isExpected(column));
@@ -227,7 +238,7 @@ export class UtteranceRow {
     const { lang, cells, reason, unsent } = this.entry;
     if (unsent && !reason) return "unsent";
     if (!isSaid(this.entry)) return "speaking";
-    const isRunning = this.#shown.columns.some((tag) => {
+    const isRunning = this.#shown.reads.some((tag) => {
       const cell = cells.get(tag);
       return tag !== lang && (cell === undefined ? this.#isExpected(tag) : cell.state === "growing");
     });

@@ -1,0 +1,124 @@
+// Loads what was said before the oldest row, a part of the meeting's log at a time, and offers it at the top of the
+// transcript. Knows the gateway's address of transcripts; must not know the connection or the rows.
+
+import { button, element, setIfChanged } from "../ui/dom.js";
+import { keyOf } from "./entry.js";
+
+/** @typedef {import("./entry.js").Cell} Cell */
+/** @typedef {import("./entry.js").Entry} Entry */
+/** @typedef {import("./transcript.js").Transcript} Transcript */
+
+/**
+ * An utterance in the gateway's transcript (docs/http.md).
+ * @typedef {object} Utterance
+ * @property {string} participant
+ * @property {string} utterance
+ * @property {string} speaker
+ * @property {string} lang
+ * @property {number} rev
+ * @property {string} text
+ * @property {number} at_ms
+ * @property {number} offset
+ * @property {Record<string, {status: "original" | "translated" | "failed" | "missing", text: string | null}>} translations
+ */
+
+// Rows that one click adds: some screens full.
+const PART = 100;
+const TIMEOUT_MS = 20_000;
+
+export class EarlierRows {
+  element = element("div", "earlier");
+  #options;
+  #button;
+  #note = element("p", "hint");
+  #isBusy = false;
+  /** The oldest position before which there is nothing more to have; 0 as long as that is not known. */
+  #end = 0;
+
+  /**
+   * @param {object} options
+   * @param {Transcript} options.transcript
+   * @param {() => string} options.meeting Its id.
+   * @param {() => readonly string[]} options.reads
+   * @param {(problem: string) => void} options.onProblem
+   * @param {(() => Promise<string>) | null} options.token Gets a fresh token; null where none is needed.
+   */
+  constructor(options) {
+    this.#options = options;
+    this.#button = button("quiet", "Earlier", "earlier", () => void this.#load());
+    this.#note.role = "status";
+    this.element.append(this.#button, this.#note);
+    options.transcript.listen(({ what }) => what !== "original" && what !== "translation" && this.#show());
+    this.#show();
+  }
+
+  #show() {
+    const { oldest } = this.#options.transcript;
+    const isMore = oldest > 1 && oldest !== this.#end;
+    // Not `disabled`, and not hidden while it has the focus: both would lose it.
+    setIfChanged(this.#button, "hidden", !isMore && !this.#isBusy);
+    if (isMore) setIfChanged(this.#note, "textContent", "");
+  }
+
+  async #load() {
+    if (this.#isBusy) return;
+    const { transcript, onProblem } = this.#options;
+    this.#isBusy = true;
+    this.#button.ariaDisabled = "true";
+    try {
+      const before = transcript.oldest;
+      const { epoch, complete, utterances } = await this.#part(before);
+      transcript.addEarlier(epoch, utterances.map(entryOf));
+      if (utterances.length < PART) {
+        this.#end = transcript.oldest;
+        this.#note.textContent = complete ? "The meeting began here." : "The gateway does not keep what was said before.";
+      }
+    } catch (error) {
+      onProblem(error instanceof LoadError ? error.message : "What was said earlier cannot be loaded: the gateway does not answer.");
+    } finally {
+      this.#isBusy = false;
+      this.#button.ariaDisabled = null;
+      this.#show();
+    }
+  }
+
+  /**
+   * @param {number} before
+   * @returns {Promise<{epoch: string, complete: boolean, utterances: Utterance[]}>} Oldest first.
+   */
+  async #part(before) {
+    const { meeting, reads, token } = this.#options;
+    const url = new URL(`v1/meetings/${encodeURIComponent(meeting())}/transcript.json`, document.baseURI);
+    url.search = new URLSearchParams({ last: String(PART), before: String(before) }).toString();
+    if (reads().length > 0) url.searchParams.set("lang", reads().join());
+    const headers = token ? { Authorization: `Bearer ${await token()}` } : {};
+    const response = await fetch(url, { cache: "no-store", headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
+    if (response.ok) return await response.json();
+    const { detail } = await response.json().catch(() => ({}));
+    throw new LoadError(detail ?? `The gateway answers with status ${response.status}.`);
+  }
+}
+
+/** The gateway's answer says why. */
+class LoadError extends Error {}
+
+/** @param {Utterance} said @returns {Entry} */
+function entryOf({ participant, utterance, speaker, lang, rev, text, at_ms, offset, translations }) {
+  /** @type {Map<string, Cell>} */
+  const cells = new Map();
+  /** @type {Set<string>} */
+  const optional = new Set();
+  for (const [tag, { status, text: translated }] of Object.entries(translations)) {
+    if (status === "missing") optional.add(tag);
+    if (status !== "translated" && status !== "failed") continue;
+    cells.set(tag, {
+      ...{ lang: tag, committed: "", tentative: "", isVoid: false, text: translated ?? "" },
+      ...{ state: status === "failed" ? "failed" : "final", reason: status === "failed" ? "There is no translation." : "" },
+      ...{ timings: null, tokens: 0, truncated: false },
+    });
+  }
+  return {
+    ...{ key: keyOf(participant, utterance), participant, utterance, speaker, lang, text, rev, offset, cells, optional },
+    ...{ final: true, own: false, at: new Date(at_ms), reason: "", unsent: false, isEarlier: true },
+  };
+}
