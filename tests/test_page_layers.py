@@ -23,7 +23,12 @@ MOST_MODULES = 15
 # `import "…"`, `import … from "…"`, `export … from "…"`, `import("…")`, and the same in JSDoc.
 _IMPORT = re.compile(r"""\b(?:from|import)\s*\(?\s*["'](\.[^"']+)["']""")
 
-FILES = {file.relative_to(ROOT).as_posix(): file.read_text() for file in ROOT.rglob("*") if file.is_file()}
+# Icons are no text.
+FILES = {
+    file.relative_to(ROOT).as_posix(): file.read_text()
+    for file in ROOT.rglob("*")
+    if file.is_file() and file.suffix != ".png"
+}
 SCRIPTS = sorted(path for path in FILES if path.endswith(".js"))
 
 
