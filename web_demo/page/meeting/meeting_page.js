@@ -13,6 +13,7 @@ import { showAlert, withdrawAlert } from "../status/alert.js";
 import { ConnectionBanner } from "../status/connection_banner.js";
 import { EarlierRows } from "../transcript/earlier.js";
 import { ScreenReaderAnnouncer } from "../transcript/screen_reader_announcer.js";
+import { SpokenTranslation } from "../transcript/spoken_translation.js";
 import { Transcript } from "../transcript/transcript.js";
 import { TranscriptDownload } from "../transcript/transcript_download.js";
 import { TranscriptView } from "../transcript/transcript_view.js";
@@ -60,12 +61,14 @@ export class MeetingPage {
   #readiness = { status: "ready", reason: "" };
   /** Tag → English name. @type {Map<string, string>} */
   #languageNames;
+  #tags;
   /** @type {GatewayClient} */
   #client;
   #transcript = new Transcript();
   #readingSettings;
   #view;
   #announcer;
+  #spoken;
   #composer;
   #speaking;
   #engineMonitor;
@@ -98,12 +101,12 @@ export class MeetingPage {
     }
     const { languages, limits, targets } = gateway;
     this.#languageNames = new Map(languages.map(({ tag, name }) => [tag, name]));
+    this.#tags = languages.map(({ tag }) => tag);
     const nameOf = this.#nameOf;
     const meeting = () => this.#client.meeting;
     const { originals, fragment, read: hasCaptions } = access;
     const readable = allowedOf(languages, access.langs);
     const offered = () => readable;
-
     const onChange = (/** @type {Reading} */ reading) => this.#onChoice(reading);
     this.#readingSettings = new ReadingSettings({ languages: readable, targets, nameOf, hasOriginals: originals, onChange });
     this.#readingSettings.limit = limits.languages;
@@ -125,6 +128,7 @@ export class MeetingPage {
       onCancel: (entry) => this.#client.cancel(entry.utterance),
     });
     this.#announcer = new ScreenReaderAnnouncer({ transcript: this.#transcript });
+    this.#spoken = new SpokenTranslation({ transcript: this.#transcript, nameOf, onProblem: showAlert });
     this.#composer = new Composer({
       client: this.#client,
       onProblem: showAlert,
@@ -155,6 +159,7 @@ export class MeetingPage {
         onRead: (changes) => this.#setReading(changes),
       },
     });
+    this.#readingSettings.element.append(this.#spoken.control);
     this.#readingSettings.element.hidden = !access.read;
     download.element.hidden = earlier.element.hidden = !access.transcript;
     this.#sidePanel = new SidePanel([
@@ -223,7 +228,7 @@ export class MeetingPage {
   #layOut() {
     const stage = element("section", "stage");
     stage.ariaLabel = "Meeting";
-    stage.append(this.#view.element, this.#banner.element);
+    stage.append(this.#view.element, this.#spoken.element, this.#banner.element);
     const { speak } = this.#access;
     const share = this.#shareDialog;
     const emptyState = new EmptyState({
@@ -252,10 +257,6 @@ export class MeetingPage {
       this.#client.close();
       this.#client.close(); // the second call does not wait for answers
     });
-  }
-
-  get #tags() {
-    return [...this.#languageNames.keys()];
   }
 
   /** @param {string} tag */
@@ -292,6 +293,7 @@ export class MeetingPage {
   #applyReading({ reads, stability, originals, announce }) {
     this.#view.show({ reads, originals, stability });
     this.#announcer.lang = announce;
+    this.#spoken.offer(reads);
   }
 
   #listenOnly() {
@@ -328,6 +330,7 @@ export class MeetingPage {
         this.#saveLanguages();
         break;
       case "pong":
+        this.#spoken.start();
         this.#announcer.start(); // everything before the first one is history
         break;
       case "session.draining":

@@ -1,0 +1,135 @@
+// Reads whole translations into one language aloud, with the browser's own voices, if asked to. Must not know what else
+// the page shows of the transcript.
+
+import { button, element } from "../ui/dom.js";
+import { dropdown, labelled, setOptions } from "../ui/form_controls.js";
+
+/** @typedef {import("./entry.js").Entry} Entry */
+/** @typedef {import("./transcript.js").Change} Change */
+/** @typedef {import("./transcript.js").Transcript} Transcript */
+
+// What waited longer for its turn is skipped: the meeting has gone on.
+const LATE_MS = 15_000;
+const OFF = "";
+
+export class SpokenTranslation {
+  /** Shown while it is on, with a button that stops it. */
+  element = element("div", "banner spoken-translation");
+  /** The choice of a language. */
+  control;
+  #options;
+  #lang = OFF;
+  #choice = dropdown("spoken-translation");
+  #words = element("span", "");
+  #hasStarted = false;
+  /** Utterances from before the start. Their translations may still arrive. @type {WeakSet<Entry>} */
+  #history = new WeakSet();
+  /** @type {{text: string, arrived: number}[]} */
+  #waiting = [];
+  /** The one that is read now. Kept, or some browsers forget to say that it ended. @type {SpeechSynthesisUtterance | null} */
+  #current = null;
+
+  /**
+   * @param {object} options
+   * @param {Transcript} options.transcript
+   * @param {(tag: string) => string} options.nameOf
+   * @param {(problem: string) => void} options.onProblem
+   */
+  constructor(options) {
+    this.#options = options;
+    this.control = labelled("Read translations aloud", this.#choice);
+    // Without voices there is nothing to choose.
+    this.control.hidden = window.speechSynthesis === undefined;
+    this.#choice.addEventListener("change", () => this.#choose(this.#choice.value));
+    const stop = button("quiet", "Stop", "stop-reading-aloud", () => this.stop());
+    // The field where one types keeps the focus: without it, what is below grows, and the button moves from under the finger.
+    stop.addEventListener("mousedown", (event) => event.preventDefault());
+    this.element.append(this.#words, stop);
+    this.element.hidden = true;
+    this.offer([]);
+    options.transcript.listen((change) => this.#onChange(change));
+    window.addEventListener("pagehide", () => this.stop());
+  }
+
+  /** What is translated from now on may be read. */
+  start() {
+    this.#hasStarted = true;
+  }
+
+  /** @param {readonly string[]} reads The languages that are read. */
+  offer(reads) {
+    const names = reads.map((tag) => /** @type {const} */ ([tag, this.#options.nameOf(tag)]));
+    setOptions(this.#choice, [[OFF, "Off"], ...names], this.#lang);
+    if (this.#lang !== OFF && !reads.includes(this.#lang)) this.stop();
+  }
+
+  stop() {
+    const hadFocus = this.element.contains(document.activeElement);
+    this.#choice.value = OFF;
+    this.#choose(OFF);
+    if (!hadFocus) return;
+    /** @type {HTMLElement | null} */ (document.querySelector('[role="log"][tabindex]'))?.focus({ preventScroll: true });
+  }
+
+  /** @param {string} lang */
+  #choose(lang) {
+    this.#lang = lang;
+    this.#waiting = [];
+    this.#current = null;
+    if (window.speechSynthesis === undefined) return;
+    speechSynthesis.cancel();
+    const isOn = lang !== OFF;
+    this.element.hidden = !isOn;
+    if (!isOn) return;
+    const name = this.#options.nameOf(lang);
+    this.#words.textContent = `Reading aloud: ${name}`;
+    const voices = speechSynthesis.getVoices();
+    // Some browsers list their voices late, or never; those that list some know no others.
+    if (voices.length > 0 && voiceFor(lang) === null) {
+      this.#options.onProblem(`This browser has no voice for ${name}.`);
+      this.stop();
+    }
+  }
+
+  /** @param {Change} change */
+  #onChange({ entry, lang, what }) {
+    if (!this.#hasStarted && entry.final) this.#history.add(entry);
+    const cell = entry.cells.get(lang);
+    const isWanted = what === "translation" && lang === this.#lang && cell?.state === "final" && !entry.own;
+    if (!isWanted || !this.#hasStarted || this.#history.has(entry) || !cell.text) return;
+    this.#waiting.push({ text: cell.text, arrived: performance.now() });
+    // Whatever the browser was reading, it has ended without saying so.
+    if (this.#current !== null && !speechSynthesis.speaking && !speechSynthesis.pending) this.#current = null;
+    this.#next();
+  }
+
+  #next() {
+    if (this.#current !== null) return;
+    const now = performance.now();
+    this.#waiting = this.#waiting.filter(({ arrived }) => now - arrived <= LATE_MS);
+    const first = this.#waiting.shift();
+    if (first === undefined) return;
+    const utterance = new SpeechSynthesisUtterance(first.text);
+    utterance.lang = this.#lang;
+    utterance.voice = voiceFor(this.#lang);
+    const onEnd = () => {
+      if (this.#current !== utterance) return;
+      this.#current = null;
+      this.#next();
+    };
+    utterance.addEventListener("end", onEnd);
+    utterance.addEventListener("error", onEnd);
+    this.#current = utterance;
+    speechSynthesis.speak(utterance);
+  }
+}
+
+/**
+ * The best voice for a language: one on this device, which needs no network and tells nobody what is said.
+ * @param {string} lang
+ */
+function voiceFor(lang) {
+  const [base] = lang.split("-");
+  const fitting = speechSynthesis.getVoices().filter((voice) => voice.lang.toLowerCase().split(/[-_]/)[0] === base);
+  return fitting.find((voice) => voice.localService) ?? fitting[0] ?? null;
+}
