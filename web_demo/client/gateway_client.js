@@ -7,7 +7,7 @@ import { LogPosition } from "./log_position.js";
 import { Participants } from "./participants.js";
 import { Pinger } from "./pinger.js";
 import { retryDelayMs } from "./retry_delay.js";
-import { ConnectionStatus } from "./session/connection_status.js";
+import { ConnectionStatus, UNANSWERED } from "./session/connection_status.js";
 import { SessionRefresher } from "./session/session_refresher.js";
 import { SessionStarter } from "./session/session_starter.js";
 import { SessionSettings } from "./session_settings.js";
@@ -73,6 +73,10 @@ export class GatewayClient {
       opened: () => this.#starter.send(),
       received: (message) => this.#onMessage(message),
       probe: () => this.#probe(),
+      stalled: (isStalled) => {
+        this.#status.enter("open", isStalled ? UNANSWERED : null);
+        if (isStalled) this.#utterances.reportWaiting(true);
+      },
       lost: (mayReconnect) => this.#onLost(mayReconnect),
     });
   }
@@ -201,9 +205,8 @@ export class GatewayClient {
 
   /** @param {{token?: string}} credentials */
   #sendStart(credentials) {
-    const settings = this.#settings.requestAll();
     const [meeting, resume] = [this.#meeting || null, this.#position.resume];
-    this.#connection.send({ type: "session.start", meeting, ...settings, resume, ...credentials });
+    this.#connection.send({ type: "session.start", meeting, ...this.#settings.requestAll(), resume, ...credentials });
   }
 
   /** Send what is due after the current task, so that several changes become one message. */
@@ -254,6 +257,7 @@ export class GatewayClient {
     this.#lastError = message.type === "error" ? message : null;
     if (message.type === "session.started") return this.#onStarted(message);
     if (!this.#position.isNew(message)) return;
+    this.#participants.onMessage(message);
     switch (message.type) {
       case "session.updated":
         return this.#onUpdated(message);
@@ -265,13 +269,6 @@ export class GatewayClient {
         break;
       case "session.refreshed":
         this.#refresher.stop();
-        break;
-      case "participant.joined":
-      case "participant.updated":
-        this.#participants.add(message);
-        break;
-      case "participant.left":
-        this.#participants.remove(message.participant);
         break;
       case "utterance.accepted":
         if (!this.#utterances.onAccepted(message.id)) return;

@@ -1,6 +1,6 @@
 // Who is in the meeting: this client and the others. Must not know what they say.
 
-/** @import {Participant, SessionStarted} from "./messages.js" */
+/** @import {Participant, ServerMessage, SessionStarted} from "./messages.js" */
 
 export class Participants {
   /** By their public ids. @type {Map<string, Participant>} */
@@ -8,14 +8,15 @@ export class Participants {
   /** This client's public id. Empty before the first session started. */
   own = "";
 
-  /** @param {Participant} other */
-  add({ participant, name, speaks, reads }) {
-    this.others.set(participant, { participant, name, speaks, reads });
+  /** @param {ServerMessage} message */
+  onMessage(message) {
+    if (message.type === "participant.joined" || message.type === "participant.updated") this.#add(message);
+    else if (message.type === "participant.left") this.others.delete(message.participant);
   }
 
-  /** @param {string} id */
-  remove(id) {
-    this.others.delete(id);
+  /** @param {Participant} other */
+  #add({ participant, name, speaks, reads }) {
+    this.others.set(participant, { participant, name, speaks, reads });
   }
 
   /**
@@ -29,7 +30,7 @@ export class Participants {
     if (this.own && this.own !== started.participant) before.push({ participant: this.own, name, speaks, reads });
     this.own = started.participant;
     this.others.clear();
-    for (const other of started.participants) this.add(other);
+    for (const other of started.participants) this.#add(other);
     return before.filter(({ participant }) => !this.others.has(participant));
   }
 }
