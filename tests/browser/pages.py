@@ -46,7 +46,7 @@ async def join(page: Page, name: str = "", *, reads: str = "en", speaks: bool = 
     dialog = page.get_by_role("dialog", name="Join the meeting")
     await dialog.get_by_label("Your name").fill(name)
     await dialog.get_by_label("I read").select_option(reads)
-    await dialog.get_by_label("speak and listen" if speaks else "listen", exact=True).check()
+    await dialog.get_by_label("speak and read" if speaks else "read along", exact=True).check()
     await dialog.get_by_role("button", name="Join").click()
     await connected(page)
 

@@ -464,17 +464,55 @@ async def test_a_line_that_went_dead_without_a_word_is_found(
         await client.until(f"{of('pong')}.length === 3")
         relay.freeze()
         await client.do("""client.final({ text: "Anybody there?", lang: "en" })""")
-        await client.later(20_000)
-        while client.sent().count("ping") < 3:
+        # Its own message is not answered: that is asked about long before the next question would be due.
+        await client.later(2_000)
+        while client.sent().count("ping") < 4:
             await asyncio.sleep(0.02)
         assert await client.do("client.state") == "open"
-        await client.later(10_000)
+        await client.later(2_500)
+        late = (await client.heard("state"))[-1]
+        assert (late["state"], late["code"], late["reason"]) == (
+            "open",
+            "unanswered",
+            "The gateway does not answer.",
+        )
+        await client.later(7_500)
         await client.until("client.state !== 'open'")
         await client.do("client.connect()")
         await client.until(f"{of('translation.final')}.length === 1")
         states = [event["state"] for event in await client.heard("state")]
-        assert states == ["connecting", "open", "reconnecting", "connecting", "open"]
+        assert states == ["connecting", "open", "open", "reconnecting", "connecting", "open"]
         assert [event["recovered"] for event in await client.heard("session.started")] == [None, True]
+
+
+async def test_an_answer_that_is_late_is_told_and_takes_it_back(
+    gateway: GatewayProcess, client_of: StartClient
+) -> None:
+    async def play(peer: Peer) -> None:
+        await peer.start()
+        while not isinstance(message := await peer.receive(), UtteranceFinal):
+            assert isinstance(message, Ping)
+            await peer.say(Pong())
+        await late.wait()
+        await peer.say(accepted(message), said(message, 3), Pong())
+        await peer.connection.wait_closed()
+
+    late = asyncio.Event()
+    async with any_scripted_gateway(play) as stream, client_of(gateway, stream, reads=["fr"]) as client:
+        await client.open()
+        await client.own_clock()
+        while len(await client.heard("pong")) < 1 + client.sent().count("ping"):
+            await asyncio.sleep(0.02)
+        await client.do("""client.final({ text: "Anybody there?", lang: "en" })""")
+        await client.later(2_000)
+        await client.later(2_500)
+        assert (await client.heard("state"))[-1]["code"] == "unanswered"
+        # It is not known to have arrived.
+        assert len(await client.heard("utterance.queued")) == 1
+        late.set()
+        await client.until(f"{of('caption')}.length === 1")
+        last = (await client.heard("state"))[-1]
+        assert (last["state"], last["code"], last["reason"]) == ("open", "", "")
 
 
 async def test_a_session_that_another_connection_took_over_is_closed_and_says_why(

@@ -143,7 +143,7 @@ async def test_who_may_only_read_is_asked_for_a_name_and_a_language(visit: Any, 
         (start,) = visited.starts
         assert (start["meeting"], start["name"], start["reads"]) == ("weekly-reader", "Ana", ["ja"])
         assert start["token"] == visited.tokens.given[-1]
-        await expect(page.get_by_text("You are listening.")).to_be_visible()
+        await expect(page.get_by_text("You are reading along.")).to_be_visible()
         for testid in ("text", "microphone", "speak-too", "empty-speak", "empty-play", "sample"):
             await expect(page.get_by_test_id(testid).locator("visible=true")).to_have_count(0)
         people = await show(page, "people")

@@ -145,7 +145,9 @@ async def test_the_news_of_a_restart_goes_with_it(start_gateway: StartGateway, o
         await connected(page)
         meeting = meeting_of(page)
         gateway.process.terminate()
-        await expect(page.get_by_test_id("alert")).to_contain_text("The gateway is restarting.")
+        await expect(page.get_by_test_id("banner")).to_contain_text("The gateway is restarting.")
+        await expect(page.get_by_test_id("status")).to_have_text("Restarting")
+        await expect(page.get_by_test_id("alert")).to_be_hidden()
         port = gateway.port
         gateway.end()
         start_gateway(port=port).ready()

@@ -34,7 +34,7 @@ async def join(page: Page, name: str, lang: str, *, speak: bool = False) -> None
     await dialog.get_by_label("Your name").fill(name)
     await dialog.get_by_label("I read").select_option(lang)
     if speak:
-        await dialog.get_by_label("speak and listen").check(force=True)
+        await dialog.get_by_label("speak and read").check(force=True)
     await dialog.get_by_role("button", name="Join").click()
     await expect(page.get_by_test_id("status")).to_have_attribute("data-state", "good")
 

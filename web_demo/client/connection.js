@@ -10,6 +10,10 @@ const STABLE_MS = 15_000;
 // After so long without a message the gateway is asked for an answer.
 const QUIET_MS = 20_000;
 const ANSWER_TIMEOUT_MS = 10_000;
+// So long after something was sent and no message came: most of what is sent is answered much earlier.
+const UNANSWERED_MS = 2_000;
+// When an answer is so late, people are told. The connection has the rest of the time to recover.
+const STALLED_MS = 2_500;
 
 // `WebSocket.OPEN`, which an injected class need not have.
 const OPEN = 1;
@@ -48,6 +52,7 @@ function allowsReconnect(status) {
  * @property {() => void} opened Must send something that the gateway answers.
  * @property {(message: any) => void} received
  * @property {() => void} probe Must send something that the gateway answers.
+ * @property {(isStalled: boolean) => void} stalled The gateway's answer is late in a session, or has come after all.
  * @property {(mayReconnect: boolean) => void} lost
  */
 
@@ -65,6 +70,12 @@ export class Connection {
   #sessionStartedAt = null;
   /** Whether an answer is expected before the timer ends. */
   #awaitsAnswer = false;
+  /** Whether the gateway is asked soon, as nothing has come since something was sent. */
+  #isHurried = false;
+  /** Whether the owner was told that the answer is late. */
+  #isStalled = false;
+  /** @type {number | undefined} */
+  #stallTimer;
   /** @type {number | undefined} */
   #timer;
   /** @type {number | undefined} */
@@ -122,7 +133,8 @@ export class Connection {
   replace() {
     const socket = this.#socket;
     this.#socket = null;
-    clearTimeout(this.#timer);
+    this.#isStalled = false;
+    this.#stopTimers();
     socket?.close();
     this.open();
   }
@@ -134,7 +146,14 @@ export class Connection {
 
   /** @param {object} message */
   send(message) {
-    if (this.#socket?.readyState === OPEN) this.#socket.send(JSON.stringify(message));
+    const socket = this.#socket;
+    if (socket?.readyState !== OPEN) return;
+    socket.send(JSON.stringify(message));
+    // Who leaves waits for as long as the gateway has something to finish.
+    if (this.#awaitsAnswer || this.#isHurried || this.#leaving) return;
+    this.#isHurried = true;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#probe(socket), UNANSWERED_MS);
   }
 
   /** Wait for the gateway to close the socket, and do not reconnect. */
@@ -171,9 +190,23 @@ export class Connection {
 
   /** A connection can be lost without a close event. @param {Socket} socket */
   #expectAnswer(socket) {
-    clearTimeout(this.#timer);
+    this.#stopTimers();
     this.#awaitsAnswer = true;
     this.#timer = setTimeout(() => this.#lose(socket, true), ANSWER_TIMEOUT_MS);
+    if (this.#sessionStartedAt !== null) this.#stallTimer = setTimeout(() => this.#stall(true), STALLED_MS);
+  }
+
+  /** @param {boolean} isStalled */
+  #stall(isStalled) {
+    if (this.#isStalled === isStalled) return;
+    this.#isStalled = isStalled;
+    this.#owner.stalled(isStalled);
+  }
+
+  #stopTimers() {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#stallTimer);
+    this.#isHurried = false;
   }
 
   /**
@@ -182,9 +215,10 @@ export class Connection {
    */
   #receive(socket, frame) {
     if (socket !== this.#socket || typeof frame !== "string") return;
-    clearTimeout(this.#timer);
+    this.#stopTimers();
     this.#awaitsAnswer = false;
     this.#timer = setTimeout(() => this.#probe(socket), QUIET_MS);
+    this.#stall(false);
     this.#owner.received(JSON.parse(frame));
   }
 
@@ -195,7 +229,8 @@ export class Connection {
   #lose(socket, mayReconnect) {
     if (socket !== this.#socket) return;
     this.#socket = null;
-    clearTimeout(this.#timer);
+    this.#isStalled = false;
+    this.#stopTimers();
     if (this.#sessionStartedAt !== null && performance.now() - this.#sessionStartedAt >= STABLE_MS) this.#attempts = 0;
     const reconnects = mayReconnect && !this.#leaving;
     // Code 1000 ends the session. Without a code the gateway keeps it, to be resumed.

@@ -7,7 +7,7 @@ import { LogPosition } from "./log_position.js";
 import { Participants } from "./participants.js";
 import { Pinger } from "./pinger.js";
 import { retryDelayMs } from "./retry_delay.js";
-import { ConnectionStatus } from "./session/connection_status.js";
+import { ConnectionStatus, UNANSWERED } from "./session/connection_status.js";
 import { SessionRefresher } from "./session/session_refresher.js";
 import { SessionStarter } from "./session/session_starter.js";
 import { SessionSettings } from "./session_settings.js";
@@ -75,6 +75,10 @@ export class GatewayClient {
       opened: () => this.#starter.send(),
       received: (message) => this.#onMessage(message),
       probe: () => this.#probe(),
+      stalled: (isStalled) => {
+        this.#status.enter("open", isStalled ? UNANSWERED : null);
+        if (isStalled) this.#utterances.reportWaiting(true);
+      },
       lost: (mayReconnect) => this.#onLost(mayReconnect),
     });
   }
@@ -211,8 +215,8 @@ export class GatewayClient {
 
   /** @param {{token?: string}} credentials */
   #sendStart(credentials) {
-    const settings = this.#settings.requestAll(credentials.token !== undefined);
     const [meeting, resume] = [this.#meeting || null, this.#position.resume];
+    const settings = this.#settings.requestAll(credentials.token !== undefined);
     this.#connection.send({ type: "session.start", meeting, ...settings, resume, ...credentials });
   }
 

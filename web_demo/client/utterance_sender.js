@@ -109,10 +109,13 @@ export class UtteranceSender {
     }
   }
 
-  /** Report, once for each final, that it waits for a session. */
-  reportWaiting() {
+  /**
+   * Report, once for each final, that it waits for a session.
+   * @param {boolean} [isStalled] Whether those that were sent are not answered either.
+   */
+  reportWaiting(isStalled = false) {
     for (const utterance of this.#queue.finals) {
-      if (utterance.sent || utterance.queued) continue;
+      if ((utterance.sent && !isStalled) || utterance.queued) continue;
       utterance.queued = true;
       const { id, lang, text } = utterance;
       this.#session.emit({ type: "utterance.queued", id, lang, text });

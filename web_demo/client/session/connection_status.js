@@ -8,6 +8,9 @@
  * @typedef {"connecting" | "loading" | "open" | "reconnecting" | "closed"} ConnectionState
  */
 
+/** Why a session that is open is still reported: the gateway has not answered for some seconds. */
+export const UNANSWERED = { code: "unanswered", message: "The gateway does not answer." };
+
 /** @typedef {{type: "state", state: ConnectionState, reason: string, code: string, field: string}} StateChanged */
 
 export class ConnectionStatus {

@@ -1,8 +1,12 @@
 // Shown instead of the transcript until something is said: what one can do here. Must not know how it is done.
 
+import { NameForm } from "../people/name_form.js";
 import { button, element } from "../ui/dom.js";
 
+/** @import {GatewayClient} from "../../client/gateway_client.js" */
+
 export class EmptyState {
+  element = element("div", "empty-state");
   /** The button of the sample meeting. Whether it is shown changes with who is there. */
   play;
 
@@ -11,12 +15,13 @@ export class EmptyState {
    * @param {() => void} actions.onPlaySample
    * @param {(() => void) | null} actions.onInvite
    * @param {(() => void) | null} actions.onSpeak
+   * @param {GatewayClient | null} actions.asksForName Who has not been asked for a name yet.
    */
-  constructor({ onPlaySample, onInvite, onSpeak }) {
-    this.element = element("div", "empty-state");
+  constructor({ onPlaySample, onInvite, onSpeak, asksForName }) {
     this.play = button("primary", "Play a sample meeting", "empty-play", onPlaySample);
     const others = element("div", "others");
-    if (onSpeak !== null) others.append(button("secondary", "Say something", "empty-speak", onSpeak));
+    const speak = onSpeak && button("secondary", "Say something", "empty-speak", onSpeak);
+    if (speak !== null) others.append(speak);
     if (onInvite !== null) others.append(button("secondary", "Invite people", "empty-invite", onInvite));
     this.element.append(
       element("h2", "", "Everyone speaks their language. Everyone reads their own."),
@@ -24,5 +29,26 @@ export class EmptyState {
       this.play,
       others,
     );
+    if (asksForName !== null) this.#askForName(asksForName, () => speak?.focus());
+  }
+
+  /**
+   * Whoever opens a meeting is not asked before it, and may leave the name out.
+   * @param {GatewayClient} client
+   * @param {() => void} onSaved
+   */
+  #askForName(client, onSaved) {
+    const ask = element("div", "ask-name");
+    ask.dataset.testid = "ask-name";
+    const form = new NameForm({ client, onSaved });
+    form.placeholder = "Your name";
+    ask.append(form.element, element("p", "hint", "Others see your name beside what you say."));
+    this.element.append(ask);
+    const show = () => {
+      ask.hidden = client.name !== "";
+      if (!ask.contains(document.activeElement)) form.update(); // not while somebody types
+    };
+    client.listen(({ type }) => type === "session.started" && show());
+    show();
   }
 }

@@ -57,8 +57,10 @@ export class MeetingPage {
   #loadingCard;
   /** The meeting that a link leads to; null in a meeting of one's own. */
   #invitedTo;
-  /** @type {Readiness} */
-  #readiness = { status: "ready", reason: "" };
+  /** Whether this page has opened the meeting. */
+  #isHost;
+  /** @type {Readiness["status"]} */
+  #readiness = "ready";
   /** Tag → English name. @type {Map<string, string>} */
   #languageNames;
   #tags;
@@ -78,7 +80,10 @@ export class MeetingPage {
   #hasJoined = false;
 
   #element = element("div", "meeting");
-  #banner = new ConnectionBanner({ onRetry: () => this.#retry() });
+  #banner = new ConnectionBanner({
+    onRetry: () => this.#retry(),
+    onWords: (words) => (this.#engineMonitor.connection = words),
+  });
 
   /**
    * @param {object} parts
@@ -96,6 +101,7 @@ export class MeetingPage {
     this.#readinessPoller = readiness;
     this.#loadingCard = loadingCard;
     this.#invitedTo = access.meeting ?? meetingIdIn(query);
+    this.#isHost = this.#invitedTo === null || hasOpened(this.#invitedTo);
     if (query.has("meeting") && this.#invitedTo === null) {
       showAlert("The link's meeting cannot be: its id has other characters than letters, digits and . _ ~ -");
     }
@@ -120,6 +126,7 @@ export class MeetingPage {
       ...(access.token && { token: access.token }),
     });
     this.#client.listen((event) => this.#onEvent(event));
+    this.#client.listen((event) => this.#banner.onEvent(event));
     this.#client.listen((event) => this.#transcript.onEvent(event));
 
     this.#view = new TranscriptView({
@@ -148,7 +155,7 @@ export class MeetingPage {
     this.#demo = new DemoControls({
       client: this.#client,
       // Those who are invited are people: sample speakers have no invite.
-      isHost: access.token === null && (this.#invitedTo === null || hasOpened(this.#invitedTo)),
+      isHost: access.token === null && this.#isHost,
       speakers: this.#engineMonitor.speakers,
       onStart: () => this.#sidePanel.makeRoom(),
       sample: {
@@ -184,7 +191,7 @@ export class MeetingPage {
     else if (this.#invitedTo === null && loadPreference("reads") === null) this.#readFirstLanguages();
     this.#hasJoined = true;
     keepScreenAwake();
-    saveJoined(id, role, this.#invitedTo === null || hasOpened(id));
+    saveJoined(id, role, this.#isHost);
     if (role === "listen" || !this.#access.speak) this.#listenOnly();
     this.#loadingCard.element.hidden = true;
     this.#element.hidden = false;
@@ -213,10 +220,17 @@ export class MeetingPage {
 
   /** @param {Readiness} readiness */
   onReadiness(readiness) {
-    const before = this.#readiness.status;
-    this.#readiness = readiness;
-    if (readiness.status === "ready" && before !== "ready") this.checkConnection();
-    this.#showStatus();
+    const [status, before] = [readiness.status, this.#readiness];
+    this.#readiness = status;
+    const isInDoubt = status === "unreachable" && this.#client.state === "open";
+    if (isInDoubt || (status === "ready" && before !== "ready")) this.checkConnection();
+    this.#banner.readiness = readiness;
+  }
+
+  /** The browser says that the device has a network, or none. @param {boolean} isOnline */
+  onNetwork(isOnline) {
+    this.#banner.isOffline = !isOnline;
+    if (isOnline || this.#client.state === "open") this.checkConnection();
   }
 
   checkConnection() {
@@ -229,12 +243,12 @@ export class MeetingPage {
     const stage = element("section", "stage");
     stage.ariaLabel = "Meeting";
     stage.append(this.#view.element, this.#spoken.element, this.#banner.element);
-    const { speak } = this.#access;
-    const share = this.#shareDialog;
+    const [share, { speak, name }] = [this.#shareDialog, this.#access];
     const emptyState = new EmptyState({
       onPlaySample: () => this.#demo.sample.toggle(),
       onInvite: share && (() => share.open()),
       onSpeak: speak ? () => this.#startSpeaking() : null,
+      asksForName: this.#isHost && speak && !name ? this.#client : null,
     });
     this.#demo.add(emptyState.play);
     this.#view.empty.append(emptyState.element);
@@ -333,12 +347,6 @@ export class MeetingPage {
         this.#spoken.start();
         this.#announcer.start(); // everything before the first one is history
         break;
-      case "session.draining":
-        showAlert(
-          "The gateway is restarting. It finishes what was said; this page reconnects by itself.",
-          UNTIL_RECONNECTED,
-        );
-        break;
       case "translation.failed":
         if (event.code === "engine_unavailable") void this.#readinessPoller.check();
         break;
@@ -355,7 +363,6 @@ export class MeetingPage {
 
   /** @param {StateChanged} change */
   #onState({ state, reason, code, field }) {
-    this.#showStatus();
     this.#composer.enabled = state !== "closed";
     if (state === "reconnecting" || state === "loading") void this.#readinessPoller.check();
     if (state === "closed" && reason && !this.#mendStart({ code, field })) {
@@ -383,15 +390,11 @@ export class MeetingPage {
 
   /** @param {GatewayError} error */
   #onError({ code, field, message }) {
-    if (code === "draining") return; // `session.draining` shows an alert of its own
+    if (code === "draining") return; // the banner says it since `session.draining`
     if (field?.startsWith("reads")) {
       this.#readingSettings.set({ reads: [...this.#client.reads] });
       this.#applyReading(this.#readingSettings.value);
     }
     showAlert(message, code === "engine_restarting" ? UNTIL_RECONNECTED : "");
-  }
-
-  #showStatus() {
-    this.#engineMonitor.connection = this.#banner.show(this.#readiness, this.#hasJoined ? this.#client.state : null);
   }
 }

@@ -13,7 +13,7 @@ export class SpeakingArea {
   /** @param {{composer: Composer, access: Access, onSpeak: () => void}} options */
   constructor({ composer, access, onSpeak }) {
     this.#composer = composer;
-    this.#listening.append(access.read ? "You are listening." : "You were invited neither to speak nor to read.");
+    this.#listening.append(access.read ? "You are reading along." : "You were invited neither to speak nor to read.");
     if (access.speak) this.#listening.append(" ", button("quiet", "Speak, too", "speak-too", onSpeak));
     this.element.append(this.#listening, composer.element);
     this.show(true);

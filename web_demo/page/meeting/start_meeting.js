@@ -75,7 +75,12 @@ export function startMeeting({ streamUrl, query, invite }) {
     void readiness.check();
     page?.checkConnection();
   };
-  window.addEventListener("online", check);
+  for (const event of /** @type {const} */ (["online", "offline"])) {
+    window.addEventListener(event, () => {
+      page?.onNetwork(event === "online");
+      void readiness.check();
+    });
+  }
   // Not the first time, which is now: only a page that comes back from the browser's cache.
   window.addEventListener("pageshow", (event) => event.persisted && check());
   document.addEventListener("visibilitychange", check);

@@ -38,7 +38,7 @@ export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access =
 
   const mayChoose = access.speak && access.read;
   let role = (mayChoose ? loadPreference("part") === "speak" : access.speak) ? "speak" : "listen";
-  const roles = radioButtons("join", [["listen", "listen"], ["speak", "speak and listen"]], role, (chosen) => (role = chosen));
+  const roles = radioButtons("join", [["listen", "read along"], ["speak", "speak and read"]], role, (chosen) => (role = chosen));
 
   const questions = element("div", "join-questions");
   questions.append(

@@ -1,7 +1,7 @@
 // The list of participants, with a form for one's own name. Must not know what they say to each other.
 
 import { button, element } from "../ui/dom.js";
-import { savePreference } from "../ui/preferences.js";
+import { NameForm } from "./name_form.js";
 
 /** @typedef {import("../../client/gateway_client.js").GatewayClient} GatewayClient */
 /** @typedef {{speaks: string | null, reads: readonly string[]}} Role What somebody does in the meeting. */
@@ -24,8 +24,7 @@ export class PeopleList {
   #list = element("ul", "people");
   #self = element("li", "person");
   #rename = button("quiet", "", "rename", () => this.#openForm());
-  #form = element("form", "person-form");
-  #input = element("input", "");
+  #form;
   #more = element("p", "hint");
   /** @type {Map<string, HTMLLIElement>} */
   #rows = new Map();
@@ -47,7 +46,14 @@ export class PeopleList {
     this.#list.dataset.testid = "people";
     this.#list.role = "list"; // WebKit drops the role of lists without bullets
     this.#list.ariaLabel = "People";
-    this.#makeForm();
+    this.#form = new NameForm({ client, onSaved: () => this.#closeForm() });
+    this.#form.element.hidden = true;
+    this.#form.element.addEventListener("keydown", (event) => {
+      // An Escape that ends the conversion of an input method must not close the form.
+      if (event.key !== "Escape" || event.isComposing) return;
+      event.stopPropagation(); // it would close the side panel, too
+      this.#closeForm();
+    });
     this.#self.dataset.testid = "own";
     this.#list.append(this.#self);
     this.element.append(heading, this.#list, this.#more);
@@ -69,12 +75,12 @@ export class PeopleList {
     const own = this.#client.name.trim();
     const name = nameElement(own || "You");
     if (own) name.append(" (you)");
-    name.hidden = !this.#form.hidden;
+    name.hidden = !this.#form.element.hidden;
     this.#rename.textContent = own ? "Rename" : "Add your name";
     this.#rename.hidden = name.hidden || !this.#canRename;
     // The button and the form stay in place, because moving them would lose the focus.
     for (const old of this.#self.querySelectorAll(":scope > span")) old.remove();
-    if (!this.#self.hasChildNodes()) this.#self.append(this.#rename, this.#form);
+    if (!this.#self.hasChildNodes()) this.#self.append(this.#rename, this.#form.element);
     this.#self.prepend(name);
     this.#self.append(this.#badges(this.#client));
   }
@@ -121,38 +127,15 @@ export class PeopleList {
 
   // ---------------------------------------------------------------- one's own name
 
-  #makeForm() {
-    this.#form.hidden = true;
-    this.#input.autocomplete = "name";
-    this.#input.ariaLabel = "Your name";
-    this.#input.placeholder = GUEST;
-    const save = element("button", "quiet", "Save");
-    this.#form.append(this.#input, save);
-    this.#form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      const name = this.#input.value.trim();
-      savePreference("name", name);
-      if (name !== this.#client.name) this.#client.rename(name);
-      this.#closeForm();
-    });
-    this.#form.addEventListener("keydown", (event) => {
-      // An Escape that ends the conversion of an input method must not close the form.
-      if (event.key !== "Escape" || event.isComposing) return;
-      event.stopPropagation(); // it would close the side panel, too
-      this.#closeForm();
-    });
-  }
-
   #openForm() {
-    this.#input.maxLength = this.#client.limits?.name_chars ?? 80;
-    this.#input.value = this.#client.name;
-    this.#form.hidden = false;
+    this.#form.update();
+    this.#form.element.hidden = false;
     this.#showSelf();
-    this.#input.select();
+    this.#form.select();
   }
 
   #closeForm() {
-    this.#form.hidden = true;
+    this.#form.element.hidden = true;
     this.#showSelf();
     this.#rename.focus();
   }

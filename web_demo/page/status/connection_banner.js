@@ -1,61 +1,118 @@
-// The state of the meeting's connection: in words for the header, and as a sentence below the transcript where people
-// have to know. Must not know the connection itself.
+// The state of the meeting's connection, one at a time: in words for the header, and as a sentence below the transcript
+// where people have to know. Must not know the connection itself.
 
 import { button, element, setIfChanged } from "../ui/dom.js";
 import { READINESS_LABELS, showStatus } from "./status_label.js";
 
+/** @typedef {import("../../client/events.js").ClientEvent} ClientEvent */
 /** @typedef {import("../../client/events.js").ConnectionState} ConnectionState */
 /** @typedef {import("./readiness_poller.js").Readiness} Readiness */
 /** @typedef {import("./status_label.js").Severity} Severity */
 
 /** Severity, label and sentence; the sentence is empty if people need not know. @typedef {[Severity, string, string]} Status */
 
+const KEPT = "What you say is kept and sent; what you miss comes.";
 /** @type {Readonly<Record<ConnectionState, Status>>} */
 const STATUSES = {
   open: ["good", "Connected", ""],
   connecting: ["busy", "Connecting…", ""],
   loading: ["busy", "Engine loading", "The engine is loading; what you say is kept until it is ready."],
-  reconnecting: ["busy", "Reconnecting…", "The connection is lost. What you say is kept and sent; what you miss comes."],
+  reconnecting: ["busy", "Reconnecting…", `The connection is lost. ${KEPT}`],
   closed: ["bad", "Disconnected", "Disconnected."],
 };
 /** @type {Status} */
 const NOT_JOINED = ["busy", "Not joined yet", ""];
-
-/**
- * @param {Readiness} readiness
- * @param {ConnectionState | null} connection Null before one has joined.
- * @returns {Status}
- */
-function statusOf({ status, reason }, connection) {
-  if (connection === null) return NOT_JOINED;
-  if (status !== "failed" && status !== "draining") return STATUSES[connection];
-  const [severity, label] = READINESS_LABELS[status];
-  return [severity, label, reason || label];
-}
+/** @type {Status} */
+const OFFLINE = ["bad", "Offline", `This device is offline. ${KEPT}`];
+/** @type {Status} */
+const UNANSWERED = ["bad", "No answer", `The gateway does not answer. ${KEPT}`];
+/** @type {Status} */
+const RESTARTING = [
+  "busy",
+  "Restarting",
+  "The gateway is restarting. It finishes what was said; this page reconnects by itself.",
+];
+// Events of the client itself, which say nothing of the gateway.
+const OWN_EVENTS = /^(state|utterance\.(queued|refused))$/;
 
 export class ConnectionBanner {
   element = element("div", "banner");
   #sentence = element("span", "");
+  #onWords;
+  /** @type {Readiness} */
+  #readiness = { status: "ready", reason: "" };
+  /** Null before one has joined. @type {ConnectionState | null} */
+  #connection = null;
+  /** Whether there has been a session, which the client tries to go on with. */
+  #hadSession = false;
+  #isUnanswered = false;
+  #isRestarting = false;
+  #isOffline = false;
 
-  /** @param {{onRetry: () => void}} options */
-  constructor({ onRetry }) {
+  /**
+   * @param {object} options
+   * @param {() => void} options.onRetry
+   * @param {(words: {state: Severity, words: string}) => void} options.onWords What the header shows.
+   */
+  constructor({ onRetry, onWords }) {
+    this.#onWords = onWords;
     this.element.dataset.testid = "banner";
     this.element.role = "status";
     this.element.hidden = true;
     this.element.append(this.#sentence, " ", button("quiet", "Try now", "retry", onRetry));
   }
 
-  /**
-   * @param {Readiness} readiness
-   * @param {ConnectionState | null} connection Null before one has joined.
-   * @returns {{state: Severity, words: string}} What the header shows.
-   */
-  show(readiness, connection) {
-    const [severity, label, sentence] = statusOf(readiness, connection);
+  /** @param {Readiness} readiness */
+  set readiness(readiness) {
+    this.#readiness = readiness;
+    this.#show();
+  }
+
+  /** Whether the browser says that the device is offline. It does not hold for a gateway that still answers. */
+  set isOffline(/** @type {boolean} */ isOffline) {
+    this.#isOffline = isOffline;
+    this.#show();
+  }
+
+  /** @param {ClientEvent} event */
+  onEvent(event) {
+    const isNews = event.type === "state" || event.type === "session.draining" || this.#isOffline;
+    if (!OWN_EVENTS.test(event.type)) this.#isOffline = false;
+    if (event.type === "session.draining") this.#isRestarting = true;
+    if (event.type === "state") {
+      const { state, code } = event;
+      // The news of a restart holds until there is a session again.
+      if (state === "closed" || (state === "open" && this.#connection !== "open")) this.#isRestarting = false;
+      this.#connection = state;
+      this.#hadSession = state === "open" || (this.#hadSession && state !== "closed");
+      this.#isUnanswered = state === "open" && code === "unanswered";
+    }
+    if (isNews) this.#show();
+  }
+
+  /** @returns {Status} */
+  get #status() {
+    const { status, reason } = this.#readiness;
+    if (this.#connection === null) return NOT_JOINED;
+    if (this.#connection === "closed") return STATUSES.closed;
+    if (this.#isOffline) return OFFLINE;
+    if (this.#isRestarting) return RESTARTING;
+    if (status === "failed" || status === "draining") {
+      const [severity, label] = READINESS_LABELS[status];
+      return [severity, label, reason || label];
+    }
+    if (this.#isUnanswered) return UNANSWERED;
+    // To people each attempt is a part of the same wait.
+    if (this.#connection === "connecting" && this.#hadSession) return STATUSES.reconnecting;
+    return STATUSES[this.#connection];
+  }
+
+  #show() {
+    const [severity, label, sentence] = this.#status;
     showStatus(severity, label);
     this.element.hidden = sentence === "";
     this.element.dataset.state = severity;
     setIfChanged(this.#sentence, "textContent", sentence);
-    return { state: severity, words: label };
+    this.#onWords({ state: severity, words: label });
   }
 }
