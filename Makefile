@@ -21,7 +21,7 @@ export ENGINE
 
 BIN := .venv/bin
 # The Python of this repository, as far as it exists.
-CODE := gateway loadtest tests conftest.py demo_model scripts
+CODE := gateway loadtest tests conftest.py demo_model scripts examples
 
 # With nothing else to do after it, the installer says what can be done next.
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from msgspec.structs import replace
-from websockets.asyncio.server import ServerConnection, serve
-from websockets.exceptions import ConnectionClosed
-from websockets.http11 import Request, Response
-from websockets.typing import Subprotocol
 
-from gateway.protocol.codec import CODECS, JSON
+from gateway.conformance import scripted
+from gateway.conformance.scripted import Visitor
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
@@ -29,18 +26,13 @@ from gateway.protocol.messages import (
     UtteranceFinal,
 )
 
-LANGUAGES = ["en", "ja", "de", "fr"]
-
 _M = TypeVar("_M")
 
+LANGUAGES = ["en", "ja", "de", "fr"]
 
-class Peer:
-    """The gateway's end of one connection; `visit` counts them from 1."""
 
-    def __init__(self, connection: ServerConnection, visit: int = 1) -> None:
-        self.connection = connection
-        self.visit = visit
-        self.codec = CODECS.get(connection.subprotocol or "", JSON)
+class Peer(Visitor):
+    """The gateway's end of one connection, with what most tests do."""
 
     async def receive(self) -> ClientMessage:
         return self.codec.decode(await self.connection.recv(), max_bytes=65_536)
@@ -49,10 +41,6 @@ class Peer:
         message = await self.receive()
         assert isinstance(message, kind), message
         return message
-
-    async def say(self, *messages: ServerMessage) -> None:
-        for message in messages:
-            await self.connection.send(self.codec.encode(message))
 
     async def start(self, started: SessionStarted | None = None) -> SessionStart:
         """Take the start; a resumed session is recovered unless told otherwise."""
@@ -72,47 +60,14 @@ class Peer:
         await self.say(*last_words)
         await self.connection.close(code)
 
-    def drop(self) -> None:
-        """Break the connection without a goodbye; what was sent before may or may not arrive."""
-        self.connection.transport.abort()
 
-
-@asynccontextmanager
-async def scripted_gateway(
+def scripted_gateway(
     script: Callable[[Peer], Awaitable[None]], *, statuses: tuple[int, ...] = ()
-) -> AsyncGenerator[str, None]:
-    """The address of a gateway that plays the script to every client. A failed script fails the test.
-
-    statuses: HTTP statuses with which the connections after the first one are refused, one each.
-    """
-    failures: list[BaseException] = []
-    visits = 0
-    refusals = list(statuses)
-
-    async def play(connection: ServerConnection) -> None:
-        nonlocal visits
-        visits += 1
-        try:
-            await script(Peer(connection, visits))
-        except ConnectionClosed:
-            pass
-        except BaseException as failure:
-            failures.append(failure)
-            # Nobody is to come back to a gateway that does not know its text.
-            await connection.close(4999)
-            raise
-
-    def refuse(connection: ServerConnection, _request: Request) -> Response | None:
-        return connection.respond(refusals.pop(0), "") if visits and refusals else None
-
-    subprotocols = [Subprotocol(name) for name in CODECS]
-    async with serve(
-        play, "127.0.0.1", 0, subprotocols=subprotocols, close_timeout=1, process_request=refuse
-    ) as server:
-        port = next(iter(server.sockets)).getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
-    if failures:
-        raise failures[0]
+) -> AbstractAsyncContextManager[str]:
+    """As `gateway.conformance.scripted` has it. A failed script fails the test."""
+    return scripted.scripted_gateway(
+        lambda visitor: script(Peer(visitor.connection, visitor.visit)), statuses=statuses
+    )
 
 
 STARTED = SessionStarted(

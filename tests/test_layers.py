@@ -23,7 +23,8 @@ RULE: dict[str, set[str]] = {
     "sessions": {"domain", "protocol", "meeting", "translation"},
     "server": {"domain", "protocol", "meeting", "translation", "sessions"},
     "client": {"domain", "protocol"},
-    "cli": {"domain", "protocol", "client", "identity", "serving", "workers", "config"},
+    "conformance": {"domain", "protocol"},
+    "cli": {"domain", "protocol", "client", "conformance", "identity", "serving", "workers", "config"},
     # Assembly: the one place that names every adapter.
     "store": {"domain", "stores", "config"},
     "engine": {"domain", "engines", "config"},
@@ -94,7 +95,7 @@ HEAVY = {
     "py3langid": {"server.translate.detection"},
     "numpy": set(),
     "jwt": {"identity"},
-    "websockets": {"client", "server.guard.websocket"},
+    "websockets": {"client", "conformance", "server.guard.websocket"},
     "prometheus_client": {"metrics"},
 }
 # Imported where it is needed, so that everything else starts without it.

@@ -234,6 +234,17 @@ def _issue(args: argparse.Namespace) -> int:
     )
 
 
+def _conformance(args: argparse.Namespace) -> int:
+    if not args.driver and not args.list and not args.json:
+        _misused(args, "give the program that drives the client, after --")
+
+    from gateway.conformance import command
+
+    if args.list or args.json:
+        return command.list_transcripts(as_json=args.json)
+    return command.run_conformance(args.driver, args.only, wait_s=args.wait)
+
+
 def _version(_args: argparse.Namespace) -> int:
     print(f"translation-gateway {__version__}")
     return 0
@@ -321,5 +332,6 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "read": _read,
     "key": _key,
     "token": _issue,
+    "conformance": _conformance,
     "version": _version,
 }

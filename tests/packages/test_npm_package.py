@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from gateway import __version__
+from gateway.conformance.play import play
+from gateway.conformance.transcripts import transcripts
 from gateway.domain.engine import Formality
 from gateway.protocol.asyncapi import asyncapi
 from gateway.protocol.messages import (
@@ -396,3 +398,10 @@ def test_the_types_are_those_of_the_gateways_messages(node_project: Path) -> Non
     tags = " | ".join(json.dumps(cls.__struct_config__.tag) for cls in server_messages())
     lines.append(f"export const all: Same<ServerMessage['type'], {tags}> = true;")
     assert compiled(node_project, "messages", "\n".join(lines)) == ""
+
+
+async def test_the_client_keeps_to_every_transcript_of_the_conformance_kit(node_project: Path) -> None:
+    driver = node_project / "driver.mjs"
+    driver.write_text((ROOT / "examples/conformance/driver.mjs").read_text())
+    for transcript in transcripts():
+        await play(transcript, [str(NODE), str(driver)], wait_s=120)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gateway import __version__
 from gateway.cli.flags.command import Commands, Help, add_command, count, languages
+from gateway.cli.flags.conformance import add_conformance
 from gateway.cli.flags.keys import add_key, add_token
 from gateway.cli.flags.workers import add_reload, add_state_dir, workers
 from gateway.domain.languages import NAMES, normalise
@@ -53,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     _add_read(commands)
     add_key(commands)
     add_token(commands)
+    add_conformance(commands)
     add_command(commands, "version", help="print the version", description="Prints the version.")
     return gateway
 

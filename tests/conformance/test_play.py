@@ -1,0 +1,91 @@
+"""A transcript finds what a client does wrong: each fault is one that a client could have."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.conformance.play import Deviation, play
+from gateway.conformance.transcripts import transcripts
+from tests.conformance.drivers import printing, python_driver
+
+BY_NAME = {transcript.name: transcript for transcript in transcripts()}
+# Longer than anything here takes, on any machine.
+PATIENT_S = 120.0
+
+# Transcript, what is broken in the client, what is said of it.
+FAULTS = [
+    (
+        "lost-connection",
+        "from gateway.client.received import Received\nplain = Received.is_new\n"
+        "Received.is_new = lambda self, message: plain(self, message) or True",
+        r'expected shown .*"u9".*\n.*"u1"',
+    ),
+    (
+        "lost-connection",
+        "import gateway.client.session as s; reopen = s.reopen\n"
+        "s.reopen = lambda endpoint, start, outage: reopen(endpoint, s.replace(start, resume=None), outage)",
+        r'"resume": \{.*\n.*"resume": null',
+    ),
+    (
+        "lost-acknowledgement",
+        "from msgspec.structs import replace\n"
+        "from gateway.client.connection import Connection\nplain = Connection.send\n"
+        "seen = set()\n"
+        "async def other(self, message):\n"
+        "    id = getattr(message, 'id', None)\n"
+        "    if id in seen: message = replace(message, text='Other.')\n"
+        "    seen.add(id) if id else None\n"
+        "    await plain(self, message)\n"
+        "Connection.send = other",
+        r'"One\.".*\n.*"Other\."',
+    ),
+    (
+        "replaced",
+        "import gateway.client.session as s; s.may_reconnect = lambda code: True",
+        r'expected|did not show \{"type": "closed"\}',
+    ),
+    (
+        "final-refused",
+        "from gateway.client.outgoing import Outgoing\nfrom msgspec.structs import replace\n"
+        "refused = Outgoing.refused\n"
+        "Outgoing.refused = lambda self, error, now_s: refused("
+        "self, replace(error, retryable=True, retry_after_ms=1), now_s)",
+        r'expected .*\n +got +\{"type": "utterance.final", "id": "u1"',
+    ),
+    (
+        "say",
+        "from gateway.client.connection import Connection\nfrom msgspec.structs import replace\n"
+        "plain = Connection.send\n"
+        "async def wrong(self, message):\n"
+        "    await plain(self, replace(message, rev='one') if hasattr(message, 'rev') else message)\n"
+        "Connection.send = wrong",
+        r"sent a message that is not valid: .* \(field rev\)",
+    ),
+    (
+        "partials",
+        "from gateway.client.outgoing import Outgoing; Outgoing.next_revision = lambda self, id: 1",
+        "revision 1 of u1 is not newer than 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "said"), FAULTS, ids=[f"{name}-{n}" for n, (name, *_) in enumerate(FAULTS)]
+)
+async def test_a_fault_of_a_client_is_found(name: str, fault: str, said: str) -> None:
+    await play(BY_NAME[name], python_driver(), wait_s=PATIENT_S)
+    wait_s = 2.0 if name == "replaced" else PATIENT_S  # what does not come is waited for
+    with pytest.raises(Deviation, match=said):
+        await play(BY_NAME[name], python_driver(fault), wait_s=wait_s)
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("print('hello')", r"for 1 s the client did not connect"),
+        ("raise SystemExit(7)", "for 1 s the client did not connect"),
+    ],
+)
+async def test_a_program_that_does_nothing_is_not_waited_for(program: str, said: str) -> None:
+    with pytest.raises(Deviation, match=said):
+        await play(BY_NAME["say"], printing(program), wait_s=1)
