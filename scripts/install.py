@@ -33,7 +33,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "locks"
-NODE_LOCKS = (LOCKS / "package.json", LOCKS / "package-lock.json")
+NODE_LOCKS = (LOCKS / "package.json", LOCKS / "openapi" / "package.json", LOCKS / "package-lock.json")
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 RECORD = VENV / "installed.json"
@@ -403,7 +403,9 @@ def install_page_tools() -> None:
     folder = VENV / "node"
     folder.mkdir(exist_ok=True)
     for lock in NODE_LOCKS:
-        shutil.copyfile(lock, folder / lock.name)
+        copy = folder / lock.relative_to(LOCKS)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copyfile(lock, copy)
     run_logged(
         [
             *(str(VENV / "bin" / "npm"), "ci", "--prefix", str(folder)),

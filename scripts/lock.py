@@ -157,7 +157,10 @@ def main() -> int:
 
     dev = compile_lock(
         *("dev", "pyproject.toml"),
-        extra=["--extra", "dev", "-c", "locks/cpu.txt", "-c", "locks/tools.txt"],
+        extra=[
+            *("--extra", "dev", "-c", "locks/cpu.txt", "-c", "locks/tools.txt"),
+            *("--overrides", "locks/dev-overrides.txt"),
+        ],
         upgrade=upgrade,
     )
     # Packages of both engines are pinned only by the engines' locks, so that dev.txt does not change them.

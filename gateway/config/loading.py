@@ -32,6 +32,8 @@ _OUTBOX_BESIDES_BYTES = 65_536
 _CHAR_BYTES = 4
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _LANE_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
+# Of apps as well, such as `capacitor://localhost`.
+_ORIGIN = re.compile(r"(?!http://.*:80$|https://.*:443$)[a-z][a-z0-9+.-]*://[a-z0-9.\[\]:_-]+", re.ASCII)
 _HOST_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
 
 
@@ -186,6 +188,13 @@ def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
             raise StartupError(
                 f"{stated('allowed_hosts', name, sources)}: it is not a host name like meet.example.com, without "
                 "scheme and port."
+            )
+    for page in settings.allowed_origins:
+        if page not in ("*", "null") and not _ORIGIN.fullmatch(page):
+            raise StartupError(
+                f"{stated('allowed_origins', page, sources)}: it is not an origin as browsers send it, like "
+                "https://meet.example.com or http://localhost:3000: in lower case, without path and without the "
+                "scheme's own port."
             )
     limits = settings.limits
     # The caption of the longest text and its finals in every language can wait for one client at the same time.

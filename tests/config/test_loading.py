@@ -161,6 +161,23 @@ def test_a_host_is_named_without_scheme_and_port(tmp_path: Path) -> None:
     load(overrides={"allowed_hosts": ["meet.example.com", "*.example.org", "*", "gateway_1"]})
 
 
+def test_an_origin_is_written_as_browsers_send_it() -> None:
+    for wrong in (
+        *("meet.example.com", "https://meet.example.com/", "https://Meet.example.com", "https://a.example/page"),
+        *("https://meet.example.com:443", "http://meet.example.com:80", "https://*.example.com", "https://", ""),
+    ):
+        with pytest.raises(StartupError, match="is not an origin as browsers send it"):
+            load(overrides={"allowed_origins": [wrong]})
+    right = [
+        "https://meet.example.com",
+        "http://localhost:3000",
+        "http://[::1]:443",
+        "capacitor://localhost",
+        "null",
+    ]
+    assert load(overrides={"allowed_origins": [*right, "*"]}).allowed_origins == (*right, "*")
+
+
 def test_an_engine_that_gathers_text_is_not_taken_for_one_that_hangs() -> None:
     with pytest.raises(StartupError, match=r"at most a quarter of engine\.stall_s = 1\.0\.") as caught:
         load(environment={"GATEWAY__DELTA_INTERVAL_S": "0.5", "GATEWAY__ENGINE__STALL_S": "1"})

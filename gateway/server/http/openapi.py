@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from http import HTTPStatus
 
+import msgspec
 from msgspec import Struct
 
 from gateway import __version__
@@ -154,7 +155,7 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
             "/asyncapi.json": {"get": _file("asyncapi", "The WebSocket's messages.", "application/json")},
         },
         "components": {
-            "schemas": _bounded(components(_BODIES), limits, batch_texts),
+            "schemas": _optional(_bounded(components(_BODIES), limits, batch_texts)),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _BEARER}},
         },
         "x-error-codes": [
@@ -315,7 +316,10 @@ def _posted_qr_code() -> Document:
 
 def _drawn() -> Document:
     return {
-        "200": {"description": "A code that scales to any size.", "content": {"image/svg+xml": {}}},
+        "200": {
+            "description": "A code that scales to any size.",
+            "content": {"image/svg+xml": {"schema": {"type": "string"}}},
+        },
         **_problems(QR_ERRORS),
     }
 
@@ -391,6 +395,17 @@ def _bounded(schemas: Document, limits: Limits, batch_texts: int) -> Document:
         schema["additionalProperties"] |= term
     for schema in _alternatives(fields["context"], "string"):
         schema["maxLength"] = limits.context_chars
+    return schemas
+
+
+def _optional(schemas: Document) -> Document:
+    """Say defaults of requests in words: where a schema has them, generators of clients want every field sent."""
+    for cls in (TranslateBody, TokenBody, RevocationBody):
+        for field in schemas[cls.__name__]["properties"].values():
+            if default := field.pop("default", None):
+                field["description"] = (
+                    f"{field.get('description', '')} Default: {msgspec.json.encode(default).decode()}."
+                )
     return schemas
 
 

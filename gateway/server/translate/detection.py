@@ -60,7 +60,7 @@ class Detector:
         if languages != self._languages:
             self._identifier.set_languages(None)
             known = set(self._identifier.labels)
-            # The library has no codes for scripts: Chinese is `zh`, however it is written.
+            # The library has no codes for scripts: `zh` is Chinese however it is written, here the model's first.
             codes = [(tag.partition("-")[0], tag) for tag in languages]
             self._tags = {code: tag for code, tag in reversed(codes) if code in known}
             self._identifier.set_languages(list(self._tags))

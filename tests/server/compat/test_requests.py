@@ -56,7 +56,8 @@ async def test_json_forms_and_addresses_say_the_same(sent: Request) -> None:
 
 
 async def test_the_body_counts_more_than_the_address() -> None:
-    assert (await parameters(request(b'{"name": "b"}', "application/json", query=b"name=a"), Fields)).name == "b"
+    sent = request(b'{"name": "b"}', "application/json", query=b"name=a&count=3")
+    assert await parameters(sent, Fields) == Fields(name="b", count=3)
 
 
 @pytest.mark.parametrize(
