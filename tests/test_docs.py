@@ -23,7 +23,8 @@ from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "demo_model").rglob("*.md")])
+FOLDERS = ("docs", "demo_model", "examples", "gateway/client", "web_demo/client")
+PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 
 
 def table(page: str, heading: str) -> dict[str, list[str]]:

@@ -1,0 +1,133 @@
+"""The React example: the component in a page of another origin, with the installed npm package, in Chromium."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from gateway.protocol.messages import ParticipantLeft
+from scripts.npm_package import NODE, TSC
+from tests.browser.conftest import SCRIPT, StartGateway, start_gateway
+from tests.browser.test_browser_docs import served
+from tests.conftest import ROOT
+from tests.packages.test_examples import ana, joined
+from tests.processes import GatewayProcess
+
+__all__ = ["start_gateway"]
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+
+PACKAGES = ROOT / ".venv" / "node" / "node_modules"
+# Module → its file; React comes as CommonJS, which browsers do not know.
+REACT = {
+    "react": "react/cjs/react.production.js",
+    "react/jsx-runtime": "react/cjs/react-jsx-runtime.production.js",
+    "react-dom": "react-dom/cjs/react-dom.production.js",
+    "react-dom/client": "react-dom/cjs/react-dom-client.production.js",
+    "scheduler": "scheduler/cjs/scheduler.production.js",
+}
+MAIN = """
+import { StrictMode, createElement } from "react";
+import { createRoot } from "react-dom/client";
+import { Captions } from "./Captions.js";
+const gateway = new URLSearchParams(location.search).get("gateway");
+window.root = createRoot(document.querySelector("main"));
+root.render(createElement(StrictMode, null, createElement(Captions, { gateway, meeting: "react", lang: "ja" })));
+"""
+
+
+def as_module(code: str) -> str:
+    """A CommonJS file as an ES module with the same exports."""
+    required = sorted(set(re.findall(r'require\("([^"]+)"\)', code)))
+    imports = [f"import r{n} from {json.dumps(name)};" for n, name in enumerate(required)]
+    known = ", ".join(f"{json.dumps(name)}: r{n}" for n, name in enumerate(required))
+    names = ", ".join(sorted(set(re.findall(r"^exports\.(\w+) =", code, re.MULTILINE)) - {"default"}))
+    return "\n".join(
+        [
+            *imports,
+            "const module = { exports: {} };",
+            f"const require = (name) => ({{ {known} }})[name];",
+            f"(function (exports) {{ {code}\n}})(module.exports);",
+            "export default module.exports;",
+            f"export const {{ {names} }} = module.exports;",
+        ]
+    )
+
+
+def write_app(folder: Path, node_project: Path) -> None:
+    """The page, the component as the compiler makes it, React, and the npm package as it is."""
+    shutil.copytree(node_project / "node_modules/translation-gateway-client", folder / "client")
+    imports = {"translation-gateway-client": "./client/client.js"}
+    for number, (name, file) in enumerate(REACT.items()):
+        (folder / f"react{number}.js").write_text(as_module((PACKAGES / file).read_text()))
+        imports[name] = f"./react{number}.js"
+    (folder / "main.js").write_text(MAIN)
+    options: list[str | Path] = [
+        "--allowJs",
+        "--jsx",
+        "react-jsx",
+        "--target",
+        "es2023",
+        "--module",
+        "esnext",
+        "--outDir",
+        folder,
+    ]
+    component = ROOT / "examples/react/Captions.jsx"
+    subprocess.run([NODE, TSC, *options, "--ignoreConfig", component], check=True, cwd=folder)
+    (folder / "index.html").write_text(
+        '<!doctype html><meta charset="utf-8"><title>React</title><link rel="icon" href="data:,"><main></main>'
+        f'<script type="importmap">{json.dumps({"imports": imports})}</script>'
+        '<script type="module" src="./main.js"></script>'
+    )
+
+
+async def speak(gateway: GatewayProcess) -> None:
+    """Ana says three things, once the page has joined, and leaves."""
+    async with ana(gateway, "react") as session:
+        await joined(session)
+        await session.partial("Let us move", "u1")
+        await session.final("Let us move the launch to Friday.", "u1")
+        await session.final("A text that will fail.")
+        await session.final("See you.")
+        await session.end()
+        async for _ in session:
+            pass
+
+
+async def test_the_component_shows_live_captions(
+    start_gateway: StartGateway, node_project: Path, browser: Browser, tmp_path: Path, artifacts: Path
+) -> None:
+    folder = tmp_path / "app"
+    folder.mkdir()
+    write_app(folder, node_project)
+    with served(folder) as origin:
+        gateway = start_gateway(f'allowed_origins = ["{origin}"]\n{SCRIPT}').ready()
+        async with await browser.new_page(viewport={"width": 680, "height": 300}) as page:
+            complaints: list[str] = []
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+            await page.goto(f"{origin}/index.html?gateway={gateway.url}")
+            await speak(gateway)
+            await expect(page.locator("p")).to_have_text(
+                [
+                    "Ana: [ja] Let us move the launch to Friday.",
+                    re.compile(r"Ana: \(.*fails.*\)"),
+                    "Ana: [ja] See you.",
+                ]
+            )
+            await page.screenshot(path=artifacts / "react_captions.png")
+            # Taken from the page, it leaves the meeting.
+            async with ana(gateway, "react") as session:
+                await page.evaluate("root.unmount()")
+                async for event in session:
+                    if isinstance(event, ParticipantLeft):
+                        break
+            await expect(page.locator("p")).to_have_count(0)
+            assert complaints == []
