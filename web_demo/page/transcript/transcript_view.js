@@ -4,6 +4,7 @@
 import { evictOldest } from "../../client/evict_oldest.js";
 import { button, element, setIfChanged } from "../ui/dom.js";
 import { nativeName, textDirection } from "../ui/languages.js";
+import { t } from "../words/words.js";
 import { AS_SPOKEN, UtteranceRow } from "./utterance_row.js";
 
 /** @typedef {import("./entry.js").Entry} Entry */
@@ -63,7 +64,7 @@ export class TranscriptView {
   constructor(options) {
     this.#options = options;
     const scroller = this.#scroller;
-    Object.assign(scroller, { tabIndex: 0, role: "log", ariaLive: "off", ariaLabel: "Transcript" });
+    Object.assign(scroller, { tabIndex: 0, role: "log", ariaLive: "off", ariaLabel: t("transcript.title") });
     scroller.dataset.testid = "transcript";
     this.#headings.ariaHidden = "true"; // every cell has a label with its language
     scroller.append(this.#measure, this.#headings, this.#rows, this.empty);
@@ -106,7 +107,7 @@ export class TranscriptView {
 
   /** @param {string} tag */
   #heading(tag) {
-    const name = tag === AS_SPOKEN ? "As spoken" : this.#options.nameOf(tag);
+    const name = tag === AS_SPOKEN ? t("transcript.as_spoken") : this.#options.nameOf(tag);
     const heading = element("div", "heading", name);
     const native = tag && nativeName(tag);
     if (native && native.toLowerCase() !== name.toLowerCase()) {
@@ -235,7 +236,7 @@ export class TranscriptView {
   #showJump() {
     if (this.#isAtEnd) this.#unseen = 0;
     setIfChanged(this.#jump, "hidden", this.#isAtEnd);
-    setIfChanged(this.#jump, "textContent", this.#unseen > 0 ? `Newest ↓ (${this.#unseen} new)` : "Newest ↓");
+    setIfChanged(this.#jump, "textContent", this.#unseen > 0 ? t("transcript.newest_count", { count: this.#unseen }) : t("transcript.newest"));
   }
 
   /** Columns side by side if each has its minimum width, which grows with the text size; else stacked cells. */
